@@ -1,0 +1,342 @@
+//! The clock: the only place that asks the system for the time, and the only one that can hold it still.
+//!
+//! A runtime makes one clock and gives a clone to each of its [`Timers`](crate::Timers);
+//! [`Instant::now`](crate::Instant::now) reads the one of the current context.
+//!
+//! Rejected:
+//! - One virtual clock for the whole process: two tests in two threads would move each other's time.
+//! - Reading the time in a lock whenever it *might* be paused: `current_thread` runtimes always can be, so a clock that
+//!   was never paused costs one load more than the system's own.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant as SystemInstant};
+
+use crate::instant::Instant;
+
+#[cfg(test)]
+mod tests;
+
+/// A source of time: the system's, or one that can be paused and moved by hand.
+///
+/// Clones are the same clock. Time never goes back on it.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::Clock;
+/// use std::time::Duration;
+///
+/// let clock = Clock::pausable(true);
+/// let start = clock.now();
+/// clock.advance(Duration::from_secs(3600))?;
+/// assert_eq!(clock.now() - start, Duration::from_secs(3600));
+/// # Ok::<(), mini_time::ClockError>(())
+/// ```
+#[derive(Clone)]
+pub struct Clock(Source);
+
+#[derive(Clone)]
+enum Source {
+    Real { base: SystemInstant },
+    Pausable(Arc<Pausable>),
+}
+
+struct Pausable {
+    base: SystemInstant,
+    /// Whether the clock has ever been paused. Before that it is the system's, without a look into `run`.
+    was_paused: AtomicBool,
+    run: Mutex<Run>,
+}
+
+#[derive(Clone, Copy)]
+enum Run {
+    /// It was `from` when the system's clock showed `since`.
+    Running {
+        from: SystemInstant,
+        since: SystemInstant,
+    },
+    Paused {
+        at: SystemInstant,
+    },
+}
+
+/// Why a [`Clock`] refused to be paused, resumed or moved.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Clock, ClockError};
+///
+/// assert_eq!(Clock::real().pause(), Err(ClockError::Unpausable));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClockError {
+    /// It is the system's clock, which other threads read as well.
+    Unpausable,
+    /// It is running, and only a paused clock can be moved.
+    Running,
+}
+
+impl Clock {
+    /// The system's monotonic clock, which cannot be paused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::real();
+    /// assert!(!clock.is_paused());
+    /// ```
+    pub fn real() -> Clock {
+        Clock(Source::Real { base: SystemInstant::now() })
+    }
+
+    /// A clock that runs with the system's until it is paused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::pausable(true);
+    /// assert_eq!(clock.now(), clock.now());
+    /// ```
+    pub fn pausable(start_paused: bool) -> Clock {
+        let base = SystemInstant::now();
+        let run = if start_paused { Run::Paused { at: base } } else { Run::Running { from: base, since: base } };
+        Clock(Source::Pausable(Arc::new(Pausable {
+            base,
+            was_paused: AtomicBool::new(start_paused),
+            run: Mutex::new(run),
+        })))
+    }
+
+    /// The time it shows.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::real();
+    /// assert!(clock.now() <= clock.now());
+    /// ```
+    #[inline]
+    pub fn now(&self) -> Instant {
+        let now = match &self.0 {
+            Source::Real { .. } => SystemInstant::now(),
+            Source::Pausable(pausable) => pausable.now(),
+        };
+        Instant::from_std(now)
+    }
+
+    /// Nanoseconds from the clock's base, the moment it was made, to `instant`.
+    ///
+    /// `0` if that lies before the base, `u64::MAX` if it lies more than 584 years after it. Timers and
+    /// [`Note`](crate::Note)s count in these.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = mini_time::Clock::pausable(true);
+    /// let second = Duration::from_secs(1);
+    /// assert_eq!(clock.nanos(clock.now() + second), 1_000_000_000);
+    /// assert_eq!(clock.nanos(clock.now() - second), 0);
+    /// ```
+    #[inline]
+    pub fn nanos(&self, instant: Instant) -> u64 {
+        let since = instant.into_std().saturating_duration_since(self.base());
+        since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
+    }
+
+    /// The instant `nanos` nanoseconds after the clock's base.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::real();
+    /// assert_eq!(clock.nanos(clock.instant(1300)), 1300);
+    /// ```
+    pub fn instant(&self, nanos: u64) -> Instant {
+        Instant::from_std(self.base()).saturating_add(Duration::from_nanos(nanos))
+    }
+
+    /// Whether it stands still.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::pausable(false);
+    /// assert!(!clock.is_paused());
+    /// clock.pause()?;
+    /// assert!(clock.is_paused());
+    /// # Ok::<(), mini_time::ClockError>(())
+    /// ```
+    pub fn is_paused(&self) -> bool {
+        match &self.0 {
+            Source::Real { .. } => false,
+            Source::Pausable(pausable) => pausable.is_paused(),
+        }
+    }
+
+    /// Stops it; stopping a clock that stands still does nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::pausable(false);
+    /// clock.pause()?;
+    /// assert_eq!(clock.now(), clock.now());
+    /// # Ok::<(), mini_time::ClockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ClockError::Unpausable`] for a clock made by [`Clock::real`].
+    pub fn pause(&self) -> Result<(), ClockError> {
+        let pausable = self.as_pausable()?;
+        let mut run = pausable.lock();
+        *run = Run::Paused { at: run.now() };
+        // Relaxed: who must see the pause at once takes the lock or has been told by the thread that paused.
+        pausable.was_paused.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Lets it run on, from where it stands; does nothing to a running clock.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::pausable(true);
+    /// let paused_at = clock.now();
+    /// clock.resume()?;
+    /// assert!(!clock.is_paused());
+    /// assert!(clock.now() >= paused_at);
+    /// # Ok::<(), mini_time::ClockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ClockError::Unpausable`] for a clock made by [`Clock::real`].
+    pub fn resume(&self) -> Result<(), ClockError> {
+        let mut run = self.as_pausable()?.lock();
+        if let Run::Paused { at } = *run {
+            *run = Run::Running { from: at, since: SystemInstant::now() };
+        }
+        Ok(())
+    }
+
+    /// Moves it on by `duration`; what becomes due is not fired, see [`Timers::turn`](crate::Timers::turn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let clock = mini_time::Clock::pausable(true);
+    /// clock.advance(Duration::from_nanos(5))?;
+    /// assert_eq!(clock.nanos(clock.now()), 5);
+    /// # Ok::<(), mini_time::ClockError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ClockError::Unpausable`] for a clock made by [`Clock::real`], [`ClockError::Running`] for one that is not
+    /// paused.
+    pub fn advance(&self, duration: Duration) -> Result<(), ClockError> {
+        match &mut *self.as_pausable()?.lock() {
+            Run::Running { .. } => Err(ClockError::Running),
+            Run::Paused { at } => {
+                *at = Instant::from_std(*at).saturating_add(duration).into_std();
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves it on to `nanos` if it is paused and has not got there, and returns what it shows then.
+    pub(crate) fn advance_to(&self, nanos: u64) -> u64 {
+        let target = self.instant(nanos).into_std();
+        if let Source::Pausable(pausable) = &self.0
+            && let Run::Paused { at } = &mut *pausable.lock()
+        {
+            *at = target.max(*at);
+        }
+        self.now_nanos()
+    }
+
+    /// The time in nanoseconds since the base.
+    #[inline]
+    pub(crate) fn now_nanos(&self) -> u64 {
+        self.nanos(self.now())
+    }
+
+    fn as_pausable(&self) -> Result<&Pausable, ClockError> {
+        match &self.0 {
+            Source::Real { .. } => Err(ClockError::Unpausable),
+            Source::Pausable(pausable) => Ok(pausable),
+        }
+    }
+
+    fn base(&self) -> SystemInstant {
+        match &self.0 {
+            Source::Real { base } => *base,
+            Source::Pausable(pausable) => pausable.base,
+        }
+    }
+}
+
+impl Pausable {
+    #[inline]
+    fn now(&self) -> SystemInstant {
+        if self.was_paused.load(Ordering::Relaxed) { self.lock().now() } else { SystemInstant::now() }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.was_paused.load(Ordering::Relaxed) && matches!(*self.lock(), Run::Paused { .. })
+    }
+
+    /// Poison is ignored: nothing under this lock leaves `Run` half changed.
+    fn lock(&self) -> MutexGuard<'_, Run> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Run {
+    fn now(self) -> SystemInstant {
+        match self {
+            Run::Running { from, since } => {
+                // Moved to the end of what can be represented, it stands there.
+                from.checked_add(since.elapsed()).unwrap_or(from)
+            }
+            Run::Paused { at } => at,
+        }
+    }
+}
+
+/// What the system's clock shows, for a thread that is in no context.
+pub(crate) fn system_now() -> Instant {
+    Instant::from_std(SystemInstant::now())
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.0 {
+            Source::Real { .. } => "real",
+            Source::Pausable(_) if self.is_paused() => "paused",
+            Source::Pausable(_) => "pausable",
+        };
+        write!(f, "Clock({kind})")
+    }
+}
+
+impl fmt::Display for ClockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ClockError::Unpausable => "this clock cannot be paused: only that of a current_thread runtime can",
+            ClockError::Running => "the clock is running: pause it before moving it",
+        })
+    }
+}
+
+impl Error for ClockError {}

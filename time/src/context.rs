@@ -1,0 +1,208 @@
+//! What a thread knows about time while it runs a future: which timers to use, where the future waits, and how long
+//! it has gone without a break.
+//!
+//! The runtime enters its [`Timers`] around its loop ([`enter`]) and takes the [`Note`] after each poll
+//! ([`take_note`]); the futures of this crate do the rest.
+//!
+//! Rejected:
+//! - Passing the timers in the waker: works with one executor's wakers alone, and no combinator keeps it.
+//! - A budget that the runtime refills: a future polled by a foreign executor would starve once it is spent, so it
+//!   refills itself when it has made the future yield.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::task::Context;
+
+use crate::timers::Timers;
+
+/// How often futures may complete without a break.
+const BUDGET: u8 = 128;
+
+/// Where and until when a future waits for the time.
+///
+/// # Examples
+///
+/// ```
+/// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
+/// use mini_time::{Clock, Timers, enter, sleep, take_note};
+///
+/// let timers = Timers::new(Clock::pausable(true), Waker::noop().clone());
+/// let _entered = enter(&timers);
+/// let poll = pin!(sleep(Duration::from_micros(3))).poll(&mut Context::from_waker(Waker::noop()));
+/// assert!(poll.is_pending());
+/// let note = take_note().unwrap();
+/// assert_eq!(note.deadline_ns, 3000);
+/// assert_eq!(note.location.file(), file!());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Note {
+    /// Nanoseconds since the base of the clock the future waits on, see [`Clock::instant`](crate::Clock::instant);
+    /// `u64::MAX` for never.
+    pub deadline_ns: u64,
+    /// Who called the function that made the future.
+    pub location: &'static Location<'static>,
+}
+
+/// Leaves the context it was given for, see [`enter`].
+///
+/// # Examples
+///
+/// It stays on its thread:
+///
+/// ```compile_fail
+/// fn is_send<T: Send>() {}
+/// is_send::<mini_time::EnterGuard>();
+/// ```
+#[must_use = "dropping it leaves the context at once"]
+pub struct EnterGuard {
+    outer: Option<Timers>,
+    /// The context belongs to this thread.
+    stays: PhantomData<*const ()>,
+}
+
+struct Local {
+    note: Cell<Option<Note>>,
+    budget: Cell<u8>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Timers>> = const { RefCell::new(None) };
+    // Apart from CURRENT, as nothing in it has to be dropped: the compiler makes this a plain address.
+    static LOCAL: Local = const { Local { note: Cell::new(None), budget: Cell::new(BUDGET) } };
+}
+
+/// Makes `timers` those of the current thread until the guard is dropped, which brings back those before.
+///
+/// On a thread that is ending, which has dropped its thread-locals, it does nothing.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Clock, Instant, Timers, enter};
+/// use std::task::Waker;
+///
+/// let timers = Timers::new(Clock::pausable(true), Waker::noop().clone());
+/// let guard = enter(&timers);
+/// assert_eq!(Instant::now(), timers.clock().now());
+/// drop(guard);
+/// ```
+pub fn enter(timers: &Timers) -> EnterGuard {
+    let inner = Some(timers.clone());
+    let outer = CURRENT.try_with(|current| current.replace(inner)).unwrap_or_default();
+    EnterGuard { outer, stays: PhantomData }
+}
+
+/// Takes the note that the last future to return `Pending` on this thread has left.
+///
+/// # Examples
+///
+/// ```
+/// assert!(mini_time::take_note().is_none());
+/// ```
+#[inline]
+pub fn take_note() -> Option<Note> {
+    LOCAL.with(|local| local.note.take())
+}
+
+/// Leaves a note.
+#[inline]
+pub(crate) fn put_note(note: Note) {
+    LOCAL.with(|local| local.note.set(Some(note)));
+}
+
+/// The timers of this thread's context.
+pub(crate) fn current() -> Option<Timers> {
+    with_current(|timers| timers.cloned())
+}
+
+/// Looks at the timers of this thread's context; `look` must not run user code, which could enter another.
+#[inline]
+pub(crate) fn with_current<T>(look: impl FnOnce(Option<&Timers>) -> T) -> T {
+    let mut look = Some(look);
+    let result = CURRENT.try_with(|current| look.take().map(|look| look(current.borrow().as_ref())));
+    match (result, look) {
+        (Ok(Some(result)), _) => result,
+        // The thread is ending: there is no context any more.
+        (_, Some(look)) => look(None),
+        _ => unreachable!("`look` is taken only to give a result"),
+    }
+}
+
+/// Spends one completion. If that was the last, the task is woken and must return `Pending` once.
+#[inline]
+#[must_use = "when it returns false, return Pending"]
+pub(crate) fn spend(cx: &mut Context<'_>) -> bool {
+    let is_left = LOCAL.with(|local| {
+        let left = local.budget.get() - 1;
+        local.budget.set(if left == 0 { BUDGET } else { left });
+        left > 0
+    });
+    if !is_left {
+        cx.waker().wake_by_ref();
+    }
+    is_left
+}
+
+impl Drop for EnterGuard {
+    fn drop(&mut self) {
+        let outer = self.outer.take();
+        // The inner timers may be the last handle: they are dropped after the cell is free again. No context is left
+        // to restore on a thread that is ending.
+        let _inner = CURRENT.try_with(|current| current.replace(outer));
+    }
+}
+
+impl fmt::Debug for EnterGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnterGuard").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::Instant;
+    use crate::probe::paused_timers;
+
+    #[test]
+    fn contexts_nest_and_each_guard_brings_back_the_one_before() {
+        let (outer, _) = paused_timers();
+        let (inner, _) = paused_timers();
+        outer.clock().advance(Duration::from_secs(1)).unwrap();
+        inner.clock().advance(Duration::from_secs(1000)).unwrap();
+        assert!(current().is_none());
+        let outer_guard = enter(&outer);
+        assert_eq!(Instant::now(), outer.clock().now());
+        let inner_guard = enter(&inner);
+        assert_eq!(Instant::now(), inner.clock().now());
+        drop(inner_guard);
+        assert_eq!(Instant::now(), outer.clock().now());
+        drop(outer_guard);
+        assert!(current().is_none());
+    }
+
+    #[test]
+    fn a_thread_that_is_ending_has_the_real_clock_and_no_context() {
+        struct Late(Timers);
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let before = Instant::now();
+                let _entered = enter(&self.0);
+                assert!(Instant::now() >= before);
+            }
+        }
+        thread_local!(static LATE: RefCell<Option<Late>> = const { RefCell::new(None) });
+        let (timers, _) = paused_timers();
+        let ended = thread::spawn(move || {
+            // Registered before the context, so dropped after it.
+            LATE.with(|late| *late.borrow_mut() = Some(Late(timers.clone())));
+            drop(enter(&timers));
+        });
+        ended.join().unwrap();
+    }
+}

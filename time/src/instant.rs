@@ -1,0 +1,262 @@
+//! A point in time on the clock of the current context.
+//!
+//! Users and all of this crate pass times in it. It is `std`'s instant with two differences: `now` may stand still or
+//! jump when a test says so, and subtracting a later one gives zero.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub, SubAssign};
+use std::time::{Duration, Instant as SystemInstant};
+
+use crate::{clock, context};
+
+/// What stands in for a time that cannot be represented. Timers count 64 bits of nanoseconds, 584 years, so one that
+/// far away never fires.
+const FAR: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
+
+/// A point in time on a clock that never goes back.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::Instant;
+/// use std::time::Duration;
+///
+/// let start = Instant::now();
+/// let later = start + Duration::from_millis(20);
+/// assert_eq!(later - start, Duration::from_millis(20));
+/// assert_eq!(start - later, Duration::ZERO);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(SystemInstant);
+
+impl Instant {
+    /// The time of the current context's clock, or the system's on a thread that is in no context.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_time::Instant;
+    ///
+    /// assert!(Instant::now() <= Instant::now());
+    /// ```
+    #[inline]
+    pub fn now() -> Instant {
+        context::with_current(|timers| timers.map(|timers| timers.clock().now())).unwrap_or_else(clock::system_now)
+    }
+
+    /// The same point as one of `std`'s instants.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let now = std::time::Instant::now();
+    /// assert_eq!(mini_time::Instant::from_std(now).into_std(), now);
+    /// ```
+    pub const fn from_std(instant: SystemInstant) -> Instant {
+        Instant(instant)
+    }
+
+    /// The same point for `std`, which knows nothing of paused clocks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let now = mini_time::Instant::now();
+    /// assert_eq!(mini_time::Instant::from_std(now.into_std()), now);
+    /// ```
+    pub const fn into_std(self) -> SystemInstant {
+        self.0
+    }
+
+    /// The time from `earlier` to `self`, zero if `earlier` is the later one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let start = mini_time::Instant::now();
+    /// let end = start + Duration::from_secs(1);
+    /// assert_eq!(end.duration_since(start), Duration::from_secs(1));
+    /// assert_eq!(start.duration_since(end), Duration::ZERO);
+    /// ```
+    pub fn duration_since(&self, earlier: Instant) -> Duration {
+        self.0.saturating_duration_since(earlier.0)
+    }
+
+    /// The time from `earlier` to `self`, `None` if `earlier` is the later one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let start = mini_time::Instant::now();
+    /// let end = start + Duration::from_secs(1);
+    /// assert_eq!(end.checked_duration_since(start), Some(Duration::from_secs(1)));
+    /// assert_eq!(start.checked_duration_since(end), None);
+    /// ```
+    pub fn checked_duration_since(&self, earlier: Instant) -> Option<Duration> {
+        self.0.checked_duration_since(earlier.0)
+    }
+
+    /// The same as [`duration_since`](Instant::duration_since).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let start = mini_time::Instant::now();
+    /// let end = start + Duration::from_secs(1);
+    /// assert_eq!(start.saturating_duration_since(end), Duration::ZERO);
+    /// ```
+    pub fn saturating_duration_since(&self, earlier: Instant) -> Duration {
+        self.0.saturating_duration_since(earlier.0)
+    }
+
+    /// The time from `self` to now, zero if `self` lies ahead.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use mini_time::Instant;
+    ///
+    /// let start = Instant::now();
+    /// assert!(start.elapsed() <= Instant::now() - start);
+    /// assert_eq!((start + Duration::from_secs(3600)).elapsed(), Duration::ZERO);
+    /// ```
+    pub fn elapsed(&self) -> Duration {
+        Instant::now() - *self
+    }
+
+    /// The point `duration` later, `None` if that cannot be represented.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let now = mini_time::Instant::now();
+    /// assert_eq!(now.checked_add(Duration::ZERO), Some(now));
+    /// assert_eq!(now.checked_add(Duration::MAX), None);
+    /// ```
+    pub fn checked_add(&self, duration: Duration) -> Option<Instant> {
+        self.0.checked_add(duration).map(Instant)
+    }
+
+    /// The point `duration` earlier, `None` if that cannot be represented.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let now = mini_time::Instant::now();
+    /// assert_eq!(now.checked_sub(Duration::ZERO), Some(now));
+    /// assert_eq!(now.checked_sub(Duration::MAX), None);
+    /// ```
+    pub fn checked_sub(&self, duration: Duration) -> Option<Instant> {
+        self.0.checked_sub(duration).map(Instant)
+    }
+
+    /// The point `duration` later, or one so far away that a timer for it never fires.
+    pub(crate) fn saturating_add(self, duration: Duration) -> Instant {
+        match self.checked_add(duration) {
+            Some(sum) => sum,
+            // The end of what can be represented is nearer than FAR only if the clock was moved there.
+            None => self.checked_add(FAR).unwrap_or(self),
+        }
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    /// # Panics
+    ///
+    /// If the sum cannot be represented.
+    #[track_caller]
+    fn add(self, duration: Duration) -> Instant {
+        self.checked_add(duration).expect("the instant is too late to be represented")
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    #[track_caller]
+    fn add_assign(&mut self, duration: Duration) {
+        *self = *self + duration;
+    }
+}
+
+impl Sub for Instant {
+    type Output = Duration;
+
+    fn sub(self, earlier: Instant) -> Duration {
+        self.duration_since(earlier)
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    /// # Panics
+    ///
+    /// If the difference cannot be represented.
+    #[track_caller]
+    fn sub(self, duration: Duration) -> Instant {
+        self.checked_sub(duration).expect("the instant is too early to be represented")
+    }
+}
+
+impl SubAssign<Duration> for Instant {
+    #[track_caller]
+    fn sub_assign(&mut self, duration: Duration) {
+        *self = *self - duration;
+    }
+}
+
+impl From<SystemInstant> for Instant {
+    fn from(instant: SystemInstant) -> Instant {
+        Instant(instant)
+    }
+}
+
+impl From<Instant> for SystemInstant {
+    fn from(instant: Instant) -> SystemInstant {
+        instant.0
+    }
+}
+
+impl fmt::Debug for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Clock;
+
+    #[test]
+    fn sums_that_cannot_be_represented_never_come() {
+        let clock = Clock::pausable(true);
+        let far = clock.now().saturating_add(Duration::MAX);
+        assert!(far > clock.now() + 999 * Duration::from_secs(365 * 24 * 60 * 60));
+        assert_eq!(clock.nanos(far), u64::MAX);
+    }
+
+    #[test]
+    fn assignment_is_the_operator() {
+        let start = Instant::now();
+        let mut moved = start;
+        moved += Duration::from_secs(5);
+        assert_eq!(moved, start + Duration::from_secs(5));
+        moved -= Duration::from_secs(2);
+        assert_eq!(moved, start + Duration::from_secs(3));
+        assert_eq!(SystemInstant::from(Instant::from(moved.into_std())), moved.into_std());
+    }
+
+    #[test]
+    #[should_panic(expected = "too late")]
+    fn adding_too_much_panics() {
+        let _ = Instant::now() + Duration::MAX;
+    }
+}

@@ -1,0 +1,367 @@
+//! A clock tick: one sleep, set again and again.
+//!
+//! Rejected:
+//! - A boxed sleep, as where sleeps must not move: an interval here is one flat value.
+
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use crate::instant::Instant;
+use crate::sleep::{Origin, Sleep};
+
+#[cfg(test)]
+mod tests;
+
+/// A tick taken less than this late, or less than a period if that is shorter, makes no new plan: else
+/// [`MissedTickBehavior::Delay`] would drift by the time it takes to wake a task.
+const TOLERANCE: Duration = Duration::from_millis(5);
+
+/// Ticks at a fixed period, made by [`interval`] and [`interval_at`].
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, Interval, interval};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let start = Instant::now();
+/// let mut beat: Interval = interval(Duration::from_secs(10));
+/// beat.tick().await;
+/// beat.tick().await;
+/// beat.tick().await;
+/// assert_eq!(start.elapsed().as_secs(), 20);
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct Interval {
+    next: Sleep,
+    period: Duration,
+    behavior: MissedTickBehavior,
+}
+
+/// Waits for a tick, made by [`Interval::tick`].
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Tick, interval};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let mut beat = interval(Duration::from_secs(1));
+/// let tick: Tick<'_> = beat.tick();
+/// tick.await;
+/// # });
+/// ```
+///
+/// # Cancel safety
+///
+/// Safe: a tick that was not returned is there for the next call.
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Tick<'a> {
+    interval: &'a mut Interval,
+}
+
+/// What an [`Interval`] does when a tick is taken so late that another is due.
+///
+/// Ticks of a period of 50 ms, the second taken 120 ms late (`|` a tick, `*` a late one):
+///
+/// ```text
+/// planned  0    50   100  150  200  250  300
+/// Burst    |                ***|    |    |    170, 170, 170, 200, 250
+/// Delay    |                *    |    |       170, 220, 270
+/// Skip     |                *  |    |    |    170, 200, 250
+/// ```
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, MissedTickBehavior, interval, sleep};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let ms = Duration::from_millis;
+/// let start = Instant::now();
+/// let mut beat = interval(ms(50));
+/// beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
+/// beat.tick().await;
+/// sleep(ms(170)).await;
+/// beat.tick().await;
+/// beat.tick().await;
+/// assert_eq!(start.elapsed(), ms(200));
+/// # });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MissedTickBehavior {
+    /// Ticks at once, as often as it takes to catch up with the plan.
+    #[default]
+    Burst,
+    /// Makes a new plan that begins with the late tick.
+    Delay,
+    /// Leaves out the ticks that were missed and goes on with the plan.
+    Skip,
+}
+
+/// Ticks every `period`, the first time at once.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, interval};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let start = Instant::now();
+/// let mut beat = interval(Duration::from_millis(10));
+/// assert_eq!(beat.tick().await, start);
+/// assert_eq!(beat.tick().await, start + Duration::from_millis(10));
+/// # });
+/// ```
+///
+/// # Panics
+///
+/// If `period` is zero.
+#[track_caller]
+pub fn interval(period: Duration) -> Interval {
+    assert!(!period.is_zero(), "`period` must not be zero");
+    Interval::new(Sleep::new(Instant::now(), Origin::Interval), period)
+}
+
+/// Ticks every `period`, the first time at `start`.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, interval_at};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let start = Instant::now() + Duration::from_secs(1);
+/// let mut beat = interval_at(start, Duration::from_millis(10));
+/// assert_eq!(beat.tick().await, start);
+/// # });
+/// ```
+///
+/// # Panics
+///
+/// If `period` is zero.
+#[track_caller]
+pub fn interval_at(start: Instant, period: Duration) -> Interval {
+    assert!(!period.is_zero(), "`period` must not be zero");
+    Interval::new(Sleep::new(start, Origin::IntervalAt), period)
+}
+
+impl Interval {
+    fn new(next: Sleep, period: Duration) -> Interval {
+        Interval { next, period, behavior: MissedTickBehavior::default() }
+    }
+
+    /// Waits for the next tick and returns the instant it was planned for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::{Instant, interval};
+    /// # use std::time::Duration;
+    /// # mini_time::doc::block_on(async {
+    /// let mut beat = interval(Duration::from_secs(1));
+    /// let first = beat.tick().await;
+    /// assert_eq!(beat.tick().await, first + Duration::from_secs(1));
+    /// # });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Not here, but when polled before the tick on a thread that runs no mini runtime, or whose runtime was shut
+    /// down.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a tick that was not returned is there for the next call.
+    #[track_caller]
+    pub fn tick(&mut self) -> Tick<'_> {
+        self.next.relabel(Origin::Tick, Location::caller());
+        Tick { interval: self }
+    }
+
+    /// Polls for the next tick: the instant it was planned for, or `Pending` and the task is woken at the tick.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::interval;
+    /// # use std::time::Duration;
+    /// use std::future::poll_fn;
+    ///
+    /// # mini_time::doc::block_on(async {
+    /// let mut beat = interval(Duration::from_secs(1));
+    /// let first = poll_fn(|cx| beat.poll_tick(cx)).await;
+    /// assert_eq!(poll_fn(|cx| beat.poll_tick(cx)).await, first + Duration::from_secs(1));
+    /// # });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the tick lies ahead and the thread runs no mini runtime, or one that was shut down.
+    pub fn poll_tick(&mut self, cx: &mut Context<'_>) -> Poll<Instant> {
+        ready!(Pin::new(&mut self.next).poll(cx));
+        let due = self.next.deadline();
+        let next = self.after(due, Instant::now());
+        self.reset_at(next);
+        Poll::Ready(due)
+    }
+
+    /// Begins a new plan: the next tick comes a period from now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::{Instant, interval, sleep};
+    /// # use std::time::Duration;
+    /// # mini_time::doc::block_on(async {
+    /// let ms = Duration::from_millis;
+    /// let start = Instant::now();
+    /// let mut beat = interval(ms(100));
+    /// beat.tick().await;
+    /// sleep(ms(50)).await;
+    /// beat.reset();
+    /// assert_eq!(beat.tick().await - start, ms(150));
+    /// # });
+    /// ```
+    pub fn reset(&mut self) {
+        self.reset_after(self.period);
+    }
+
+    /// Begins a new plan: the next tick comes at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::{Instant, interval, sleep};
+    /// # use std::time::Duration;
+    /// # mini_time::doc::block_on(async {
+    /// let ms = Duration::from_millis;
+    /// let start = Instant::now();
+    /// let mut beat = interval(ms(100));
+    /// beat.tick().await;
+    /// sleep(ms(50)).await;
+    /// beat.reset_immediately();
+    /// assert_eq!(beat.tick().await - start, ms(50));
+    /// assert_eq!(beat.tick().await - start, ms(150));
+    /// # });
+    /// ```
+    pub fn reset_immediately(&mut self) {
+        self.reset_at(Instant::now());
+    }
+
+    /// Begins a new plan: the next tick comes `duration` from now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::{Instant, interval, sleep};
+    /// # use std::time::Duration;
+    /// # mini_time::doc::block_on(async {
+    /// let ms = Duration::from_millis;
+    /// let start = Instant::now();
+    /// let mut beat = interval(ms(100));
+    /// beat.reset_after(ms(20));
+    /// assert_eq!(beat.tick().await - start, ms(20));
+    /// assert_eq!(beat.tick().await - start, ms(120));
+    /// # });
+    /// ```
+    pub fn reset_after(&mut self, duration: Duration) {
+        self.reset_at(Instant::now().saturating_add(duration));
+    }
+
+    /// Begins a new plan: the next tick comes at `deadline`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::{Instant, interval, sleep};
+    /// # use std::time::Duration;
+    /// # mini_time::doc::block_on(async {
+    /// let mut beat = interval(Duration::from_secs(1));
+    /// let deadline = Instant::now() + Duration::from_secs(9);
+    /// beat.reset_at(deadline);
+    /// assert_eq!(beat.tick().await, deadline);
+    /// # });
+    /// ```
+    pub fn reset_at(&mut self, deadline: Instant) {
+        Pin::new(&mut self.next).reset(deadline);
+    }
+
+    /// What it does about ticks that were missed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_time::{MissedTickBehavior, interval};
+    ///
+    /// let beat = interval(std::time::Duration::from_secs(1));
+    /// assert_eq!(beat.missed_tick_behavior(), MissedTickBehavior::Burst);
+    /// ```
+    pub fn missed_tick_behavior(&self) -> MissedTickBehavior {
+        self.behavior
+    }
+
+    /// Says what to do about ticks that are missed from here on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_time::{MissedTickBehavior, interval};
+    ///
+    /// let mut beat = interval(std::time::Duration::from_secs(1));
+    /// beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    /// assert_eq!(beat.missed_tick_behavior(), MissedTickBehavior::Delay);
+    /// ```
+    pub fn set_missed_tick_behavior(&mut self, behavior: MissedTickBehavior) {
+        self.behavior = behavior;
+    }
+
+    /// The time from one tick to the next.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_time::interval;
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(interval(Duration::from_secs(1)).period(), Duration::from_secs(1));
+    /// ```
+    pub fn period(&self) -> Duration {
+        self.period
+    }
+
+    /// When to tick after a tick that was planned for `due` and taken at `now`.
+    fn after(&self, due: Instant, now: Instant) -> Instant {
+        let late = now - due;
+        match self.behavior {
+            MissedTickBehavior::Delay if late >= self.period.min(TOLERANCE) => now.saturating_add(self.period),
+            MissedTickBehavior::Delay | MissedTickBehavior::Burst => due.saturating_add(self.period),
+            MissedTickBehavior::Skip => now.saturating_add(self.period - remainder(late, self.period)),
+        }
+    }
+}
+
+/// What is left of `duration` when as many whole `period`s as it holds are taken away.
+fn remainder(duration: Duration, period: Duration) -> Duration {
+    const SECOND: u128 = 1_000_000_000;
+    let rest = duration.as_nanos() % period.as_nanos();
+    // It is less than `period`, so its seconds fit.
+    Duration::new((rest / SECOND) as u64, (rest % SECOND) as u32)
+}
+
+impl Future for Tick<'_> {
+    type Output = Instant;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Instant> {
+        self.interval.poll_tick(cx)
+    }
+}

@@ -1,0 +1,44 @@
+//! Time for the `mini` runtime: a clock that can be paused, timers that fire to the microsecond and never early, and
+//! the futures made of them.
+//!
+//! Users get all of it as `mini::time`. A runtime makes a [`Clock`], [`Timers`] for each of its drivers, and enters
+//! them ([`enter`]) on the threads where it polls. Nothing here knows about tasks or I/O: what crosses the border is
+//! [`Waker`](std::task::Waker), up and down.
+//!
+//! # Examples
+//!
+//! ```
+//! use mini_time::{error::Elapsed, sleep, timeout};
+//! use std::time::Duration;
+//!
+//! # mini_time::doc::block_on(async {
+//! let slow = sleep(Duration::from_secs(10));
+//! assert_eq!(timeout(Duration::from_millis(20), slow).await, Err(Elapsed::new()));
+//! # });
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod clock;
+mod context;
+#[doc(hidden)]
+pub mod doc;
+pub mod error;
+mod instant;
+mod interval;
+mod pause;
+#[cfg(test)]
+mod probe;
+mod sleep;
+mod timeout;
+mod timers;
+mod wheel;
+
+pub use clock::{Clock, ClockError};
+pub use context::{EnterGuard, Note, enter, take_note};
+pub use instant::Instant;
+pub use interval::{Interval, MissedTickBehavior, Tick, interval, interval_at};
+pub use pause::{Advance, advance, pause, resume};
+pub use sleep::{Sleep, sleep, sleep_until};
+pub use timeout::{Timeout, timeout, timeout_at};
+pub use timers::{Park, Timers};

@@ -1,0 +1,250 @@
+//! Time in the hands of a test: hold it, move it, let it run.
+//!
+//! Tests on a `current_thread` runtime call it. While the clock is paused and nothing can run, the runtime moves it to
+//! the next deadline by itself.
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use crate::clock::ClockError;
+use crate::context;
+use crate::timers::Timers;
+
+/// Moves the clock, made by [`advance`].
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Advance, advance};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let step: Advance = advance(Duration::from_secs(1));
+/// step.await;
+/// # });
+/// ```
+///
+/// # Cancel safety
+///
+/// *Goes on*: once it was polled the clock has moved.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Advance {
+    timers: Timers,
+    by: Duration,
+    location: &'static Location<'static>,
+    is_moved: bool,
+}
+
+/// Stops the clock of the current runtime; a clock that stands still stays so.
+///
+/// Timers then fire when [`advance`] moves the clock past them, or when the runtime has nothing left to run and moves
+/// it to the next deadline.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, pause, resume, sleep};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// # resume();
+/// pause();
+/// let start = Instant::now();
+/// sleep(Duration::from_secs(3600)).await;
+/// assert_eq!(start.elapsed(), Duration::from_secs(3600));
+/// # });
+/// ```
+///
+/// # Panics
+///
+/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime.
+#[track_caller]
+pub fn pause() {
+    let timers = current("pause");
+    match timers.clock().pause() {
+        Ok(()) => timers.ring(),
+        Err(error) => refuse("pause", error),
+    }
+}
+
+/// Lets the clock of the current runtime run on from where it stands; a running clock stays so.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, pause, resume};
+///
+/// # mini_time::doc::block_on(async {
+/// pause();
+/// let paused_at = Instant::now();
+/// resume();
+/// assert!(Instant::now() >= paused_at);
+/// # });
+/// ```
+///
+/// # Panics
+///
+/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime.
+#[track_caller]
+pub fn resume() {
+    let timers = current("resume");
+    match timers.clock().resume() {
+        Ok(()) => timers.ring(),
+        Err(error) => refuse("resume", error),
+    }
+}
+
+/// Moves the paused clock of the current runtime on by `duration`, and lets the tasks run that this wakes.
+///
+/// The clock moves when it is first polled, in one step: tasks woken by it all see the new time. They are woken in the
+/// order of their deadlines, and queued before the caller goes on. What they sleep on then is not waited for.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, advance};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let start = Instant::now();
+/// advance(Duration::from_secs(60)).await;
+/// assert_eq!(start.elapsed(), Duration::from_secs(60));
+/// # });
+/// ```
+///
+/// # Panics
+///
+/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime, and if its clock is not
+/// paused.
+///
+/// # Cancel safety
+///
+/// *Goes on*: once it was polled the clock has moved.
+#[track_caller]
+pub fn advance(duration: Duration) -> Advance {
+    let timers = current("advance");
+    // Moving it by nothing tells whether it can be moved, here where the caller's line is known.
+    if let Err(error) = timers.clock().advance(Duration::ZERO) {
+        refuse("advance", error);
+    }
+    Advance { timers, by: duration, location: Location::caller(), is_moved: false }
+}
+
+#[track_caller]
+fn current(call: &str) -> Timers {
+    match context::current() {
+        Some(timers) => timers,
+        None => panic!(
+            "`mini::time::{call}` was called on a thread that runs no mini runtime: use `#[mini::main]`, \
+             `mini::block_on` or `Runtime::enter`"
+        ),
+    }
+}
+
+#[track_caller]
+fn refuse(call: &str, error: ClockError) -> ! {
+    panic!("`mini::time::{call}`: {error}")
+}
+
+impl Future for Advance {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_moved {
+            return Poll::Ready(());
+        }
+        if let Err(error) = self.timers.clock().advance(self.by) {
+            panic!("`mini::time::advance`, called at {}: {error}", self.location);
+        }
+        self.is_moved = true;
+        self.timers.turn();
+        // A driver that sleeps, this being another thread, was told how long by the old time.
+        self.timers.ring();
+        // Behind those just woken.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl fmt::Debug for Advance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Advance").field("by", &self.by).field("is_moved", &self.is_moved).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{self, UnwindSafe};
+    use std::task::Waker;
+
+    use super::*;
+    use crate::probe::{Probe, paused_timers};
+    use crate::{Clock, Instant, enter, sleep};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn panic_of(call: impl FnOnce() + UnwindSafe) -> String {
+        *panic::catch_unwind(call).expect_err("it panics").downcast::<String>().unwrap()
+    }
+
+    #[test]
+    fn without_a_runtime_they_say_so() {
+        assert!(panic_of(pause).contains("`mini::time::pause` was called on a thread that runs no"));
+        assert!(panic_of(resume).contains("`mini::time::resume` was called on a thread that runs no"));
+        assert!(panic_of(|| drop(advance(MS))).contains("`mini::time::advance` was called on a"));
+    }
+
+    #[test]
+    fn a_real_clock_and_a_running_one_are_refused() {
+        let real = Timers::new(Clock::real(), Waker::noop().clone());
+        let entered = enter(&real);
+        assert!(panic_of(pause).contains("cannot be paused"));
+        assert!(panic_of(resume).contains("cannot be paused"));
+        assert!(panic_of(|| drop(advance(MS))).contains("cannot be paused"));
+        drop(entered);
+        let running = Timers::new(Clock::pausable(false), Waker::noop().clone());
+        let _entered = enter(&running);
+        assert!(panic_of(|| drop(advance(MS))).contains("pause it before moving it"));
+    }
+
+    #[test]
+    fn advance_moves_the_clock_wakes_what_is_due_and_yields_once() {
+        let (timers, bell) = paused_timers();
+        let _entered = enter(&timers);
+        let (start, sleeper, probe) = (Instant::now(), Probe::default(), Probe::default());
+        let (mut due, mut ahead) = (sleep(MS), sleep(3 * MS));
+        assert_eq!((sleeper.poll(&mut due), sleeper.poll(&mut ahead)), (Poll::Pending, Poll::Pending));
+        let mut step = advance(2 * MS);
+        assert_eq!(start.elapsed(), Duration::ZERO, "not before it is polled");
+        assert_eq!(probe.poll(&mut step), Poll::Pending);
+        assert_eq!((start.elapsed(), sleeper.wakes(), probe.wakes()), (2 * MS, 1, 1));
+        assert_eq!(probe.poll(&mut step), Poll::Ready(()));
+        assert_eq!((start.elapsed(), bell.wakes()), (2 * MS, 0));
+    }
+
+    #[test]
+    fn a_driver_that_sleeps_learns_that_time_changed() {
+        let (timers, bell) = paused_timers();
+        let _entered = enter(&timers);
+        for (rings, change) in [(1, pause as fn()), (2, resume), (3, pause)] {
+            let _ = timers.prepare_park();
+            change();
+            assert_eq!(bell.wakes(), rings);
+        }
+    }
+
+    #[test]
+    fn advance_takes_any_duration() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let probe = Probe::default();
+        for duration in [Duration::ZERO, Duration::MAX] {
+            let mut step = advance(duration);
+            assert_eq!(probe.poll(&mut step), Poll::Pending);
+            assert_eq!(probe.poll(&mut step), Poll::Ready(()));
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! What a sleep does in each of its states, polled by hand.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::pin::Pin;
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use super::Sleep;
+use crate::probe::{Probe, pass, paused_timers};
+use crate::{Clock, Instant, Timers, enter, sleep, sleep_until, take_note};
+
+const MS: Duration = Duration::from_millis(1);
+
+fn reset(sleep: &mut Sleep, deadline: Instant) {
+    Pin::new(sleep).reset(deadline);
+}
+
+/// The message of the panic that polling `sleep` ends in.
+fn panic_of(sleep: &mut Sleep) -> String {
+    let poll = panic::catch_unwind(AssertUnwindSafe(|| Probe::default().poll(sleep)));
+    *poll.expect_err("it panics").downcast::<String>().unwrap()
+}
+
+#[test]
+fn a_deadline_that_has_come_needs_no_runtime_and_no_timer() {
+    let probe = Probe::default();
+    assert_eq!(probe.poll(&mut sleep(Duration::ZERO)), Poll::Ready(()));
+    assert_eq!(probe.poll(&mut sleep_until(Instant::now() - MS)), Poll::Ready(()));
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    assert_eq!(probe.poll(&mut sleep(Duration::ZERO)), Poll::Ready(()));
+    assert_eq!((timers.len(), probe.wakes()), (0, 0));
+}
+
+#[test]
+fn making_one_adds_no_timer_and_the_first_poll_adds_one() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let mut sleep = sleep(MS);
+    assert_eq!(timers.len(), 0);
+    for _ in 0..3 {
+        assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+        assert_eq!(timers.len(), 1);
+    }
+    assert_eq!(probe.wakes(), 0);
+}
+
+#[test]
+fn it_wakes_at_its_nanosecond_and_is_ready_then() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let mut sleep = sleep(1300 * Duration::from_micros(1));
+    assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    assert_eq!(pass(&timers, Duration::from_nanos(1_299_999)), 0);
+    assert_eq!((probe.poll(&mut sleep), sleep.is_elapsed()), (Poll::Pending, false));
+    assert_eq!(pass(&timers, Duration::from_nanos(1)), 1);
+    assert_eq!((probe.wakes(), sleep.is_elapsed()), (1, true));
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+}
+
+#[test]
+fn once_done_it_is_ready_without_its_runtime() {
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    let mut sleep = {
+        let _entered = enter(&timers);
+        let mut sleep = sleep(3600 * 1000 * MS);
+        assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+        pass(&timers, 3600 * 1000 * MS);
+        assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+        sleep
+    };
+    timers.shutdown();
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+    assert!(sleep.is_elapsed());
+}
+
+#[test]
+fn a_poll_that_finds_it_due_before_the_driver_does_removes_the_timer() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let mut sleep = sleep(MS);
+    assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    timers.clock().advance(MS).unwrap();
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+    assert_eq!((timers.len(), timers.turn(), probe.wakes(), probe.wakers()), (0, 0, 0, 0));
+}
+
+#[test]
+fn the_last_waker_is_woken() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let (first, second) = (Probe::default(), Probe::default());
+    let mut sleep = sleep(MS);
+    assert_eq!(first.poll(&mut sleep), Poll::Pending);
+    assert_eq!(second.poll(&mut sleep), Poll::Pending);
+    assert_eq!((pass(&timers, MS), first.wakes(), second.wakes()), (1, 0, 1));
+    assert_eq!((first.wakers(), second.wakers()), (0, 0));
+}
+
+#[test]
+fn dropping_it_removes_the_timer_and_its_waker() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    for wait in [MS, 1000 * MS, 1_000_000 * MS, Duration::MAX] {
+        let mut sleep = sleep(wait);
+        assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+        assert_eq!((timers.len(), probe.wakers()), (1, 1));
+        drop(sleep);
+        assert_eq!((timers.len(), probe.wakers()), (0, 0));
+    }
+}
+
+#[test]
+fn it_is_polled_and_dropped_on_any_thread() {
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    let mut kept = sleep_until(timers.clock().now() + MS);
+    let mut dropped = sleep_until(timers.clock().now() + MS);
+    {
+        let _entered = enter(&timers);
+        assert_eq!((probe.poll(&mut kept), probe.poll(&mut dropped)), (Poll::Pending, Poll::Pending));
+    }
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // This thread is in no context: an armed sleep belongs to its timers.
+            assert_eq!(probe.poll(&mut kept), Poll::Pending);
+            drop(dropped);
+        });
+    });
+    assert_eq!((timers.len(), pass(&timers, MS)), (1, 1));
+    assert_eq!(probe.poll(&mut kept), Poll::Ready(()));
+}
+
+#[test]
+fn reset_moves_the_deadline_in_every_state() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let start = Instant::now();
+    let mut sleep = sleep(5 * MS);
+    reset(&mut sleep, start + 6 * MS);
+    assert_eq!((sleep.deadline(), timers.len()), (start + 6 * MS, 0), "not armed");
+    assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    reset(&mut sleep, start + 8 * MS);
+    assert_eq!((timers.len(), pass(&timers, 7 * MS)), (1, 0), "later");
+    assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    reset(&mut sleep, start + 7 * MS);
+    assert_eq!((timers.turn(), probe.wakes()), (1, 1), "earlier: the waker goes along");
+    reset(&mut sleep, start + 9 * MS);
+    assert_eq!(timers.len(), 0, "fired");
+    assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    assert_eq!(pass(&timers, 2 * MS), 1);
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+    reset(&mut sleep, start + 10 * MS);
+    assert!(!sleep.is_elapsed(), "done");
+    assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    assert_eq!(pass(&timers, MS), 1);
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+}
+
+#[test]
+fn durations_too_long_to_be_represented_never_end() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let century = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    let (mut never, mut long) = (sleep(Duration::MAX), sleep(3 * century));
+    assert_eq!((probe.poll(&mut never), probe.poll(&mut long)), (Poll::Pending, Poll::Pending));
+    assert_eq!(pass(&timers, 2 * century), 0);
+    assert!(timers.auto_advance());
+    assert_eq!(timers.turn(), 1);
+    assert_eq!((probe.poll(&mut never), probe.poll(&mut long)), (Poll::Pending, Poll::Ready(())));
+    assert!(!timers.auto_advance());
+}
+
+#[test]
+fn without_a_runtime_the_panic_names_the_call_and_the_way_out() {
+    let mut lonely = sleep(1000 * MS);
+    let line = line!() - 1;
+    let message = panic_of(&mut lonely);
+    let place = format!("`mini::time::sleep`, called at {}:{line}:", file!());
+    for part in [&place, "#[mini::main]", "mini::block_on", "Runtime::enter"] {
+        assert!(message.contains(part), "{message:?} lacks {part:?}");
+    }
+    let mut lonely = sleep_until(Instant::now() + 1000 * MS);
+    assert!(panic_of(&mut lonely).contains("`mini::time::sleep_until`"));
+}
+
+#[test]
+fn after_shutdown_it_panics_unless_it_is_due() {
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    let (mut armed, mut due) = (sleep_until(timers.clock().now() + 2 * MS), sleep_until(timers.clock().now() + MS));
+    {
+        let _entered = enter(&timers);
+        assert_eq!((probe.poll(&mut armed), probe.poll(&mut due)), (Poll::Pending, Poll::Pending));
+    }
+    timers.clock().advance(MS).unwrap();
+    timers.shutdown();
+    assert_eq!(probe.wakes(), 2);
+    assert_eq!(probe.poll(&mut due), Poll::Ready(()));
+    assert!(panic_of(&mut armed).contains("was shut down"));
+    let _entered = enter(&timers);
+    assert!(panic_of(&mut armed).contains("was shut down"));
+    assert!(panic_of(&mut sleep(MS)).contains("was shut down"));
+}
+
+#[test]
+fn after_shutdown_it_goes_over_to_the_runtime_that_polls_it() {
+    let (old, _) = paused_timers();
+    let probe = Probe::default();
+    let mut sleep = {
+        let _entered = enter(&old);
+        let mut sleep = sleep(2 * 3600 * 1000 * MS);
+        assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+        sleep
+    };
+    // The clock of the old runtime is far ahead, but behind the deadline.
+    old.clock().advance(3600 * 1000 * MS).unwrap();
+    old.shutdown();
+    let new = Timers::new(Clock::pausable(true), Probe::default().waker());
+    let _entered = enter(&new);
+    assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    assert_eq!((old.len(), new.len()), (0, 1));
+    assert_eq!(new.next_deadline(), Some(sleep.deadline()));
+    assert_eq!(pass(&new, 3600 * 1000 * MS), 0);
+    assert!(new.auto_advance());
+    assert_eq!(new.turn(), 1);
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+}
+
+#[test]
+fn each_pending_poll_leaves_a_note_and_a_ready_one_does_not() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let mut sleep = sleep(7 * MS);
+    let line = line!() - 1;
+    for _ in 0..2 {
+        assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+        let note = take_note().unwrap();
+        assert_eq!((note.deadline_ns, note.location.line()), (7_000_000, line));
+        assert!(take_note().is_none());
+    }
+    pass(&timers, 7 * MS);
+    assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+    assert!(take_note().is_none());
+}
+
+#[test]
+fn the_budget_makes_one_poll_in_128_yield() {
+    let probe = Probe::default();
+    let mut pending = 0;
+    for _ in 0..4 * 128 {
+        let mut sleep = sleep(Duration::ZERO);
+        while probe.poll(&mut sleep) == Poll::Pending {
+            pending += 1;
+        }
+    }
+    // Each of the four yields was followed by a poll that counts as well.
+    assert_eq!((pending, probe.wakes()), (4, 4));
+}

@@ -1,0 +1,266 @@
+//! A future with a time limit.
+//!
+//! It polls the future first, so that one that is ready at once costs no timer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+
+use crate::error::Elapsed;
+use crate::instant::Instant;
+use crate::sleep::{Origin, Sleep};
+
+pin_project! {
+    /// A future with a time limit, made by [`timeout`] and [`timeout_at`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_time::{Timeout, timeout};
+    /// use std::{future, time::Duration};
+    ///
+    /// # mini_time::doc::block_on(async {
+    /// let limited: Timeout<_> = timeout(Duration::from_secs(1), future::ready(7));
+    /// assert_eq!(limited.await, Ok(7));
+    /// # });
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// That of the future in it, which is dropped with it.
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Timeout<F> {
+        #[pin]
+        future: F,
+        limit: Sleep,
+    }
+}
+
+/// Gives `future` the time `duration`, counted from this call.
+///
+/// The output is that of `future`, or [`Elapsed`] if the time is over first. If both are so at the same poll, the
+/// output wins. When the time is over `future` is not dropped at once, but with the [`Timeout`]. The time limits
+/// waiting, not computing: a future that never returns from its `poll` cannot be stopped.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{sleep, timeout};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let second = Duration::from_secs(1);
+/// assert!(timeout(second, sleep(second / 2)).await.is_ok());
+/// assert!(timeout(second, sleep(second * 2)).await.is_err());
+/// # });
+/// ```
+///
+/// # Errors
+///
+/// [`Elapsed`], which turns into an [`std::io::Error`] of the kind `TimedOut`.
+///
+/// # Panics
+///
+/// As [`sleep`](crate::sleep()), if `future` is not ready at the first poll.
+///
+/// # Cancel safety
+///
+/// That of `future`, which is dropped with it.
+#[track_caller]
+pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
+    let limit = Sleep::new(Instant::now().saturating_add(duration), Origin::Timeout);
+    Timeout { future: future.into_future(), limit }
+}
+
+/// Gives `future` the time until `deadline`; as [`timeout`] otherwise.
+///
+/// # Examples
+///
+/// ```
+/// use mini_time::{Instant, sleep, timeout_at};
+/// use std::time::Duration;
+///
+/// # mini_time::doc::block_on(async {
+/// let deadline = Instant::now() + Duration::from_secs(1);
+/// assert!(timeout_at(deadline, sleep(Duration::from_millis(600))).await.is_ok());
+/// assert!(timeout_at(deadline, sleep(Duration::from_millis(600))).await.is_err());
+/// # });
+/// ```
+///
+/// # Errors
+///
+/// [`Elapsed`], which turns into an [`std::io::Error`] of the kind `TimedOut`.
+///
+/// # Panics
+///
+/// As [`sleep`](crate::sleep()), if `future` is not ready at the first poll.
+///
+/// # Cancel safety
+///
+/// That of `future`, which is dropped with it.
+#[track_caller]
+pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
+    let limit = Sleep::new(deadline, Origin::TimeoutAt);
+    Timeout { future: future.into_future(), limit }
+}
+
+impl<F> Timeout<F> {
+    /// The future in it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let limited = mini_time::timeout(Duration::MAX, std::future::ready(7));
+    /// assert_eq!(limited.get_ref().clone().into_inner(), 7);
+    /// ```
+    pub fn get_ref(&self) -> &F {
+        &self.future
+    }
+
+    /// The future in it, to be changed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// use std::future;
+    ///
+    /// # mini_time::doc::block_on(async {
+    /// let mut limited = mini_time::timeout(Duration::MAX, future::ready(7));
+    /// *limited.get_mut() = future::ready(8);
+    /// assert_eq!(limited.await, Ok(8));
+    /// # });
+    /// ```
+    pub fn get_mut(&mut self) -> &mut F {
+        &mut self.future
+    }
+
+    /// The future in it, without the limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # mini_time::doc::block_on(async {
+    /// let limited = mini_time::timeout(Duration::ZERO, std::future::ready(7));
+    /// assert_eq!(limited.into_inner().await, 7);
+    /// # });
+    /// ```
+    pub fn into_inner(self) -> F {
+        self.future
+    }
+}
+
+impl<F: Future> Future for Timeout<F> {
+    type Output = Result<F::Output, Elapsed>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        if let Poll::Ready(output) = this.future.poll(cx) {
+            return Poll::Ready(Ok(output));
+        }
+        // Outside the budget: the future may have spent it, now and at every poll to come.
+        ready!(this.limit.poll_elapsed(cx));
+        Poll::Ready(Err(Elapsed::new()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future;
+
+    use super::*;
+    use crate::probe::{Probe, pass, paused_timers};
+    use crate::{enter, sleep, take_note};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn ready_at_the_first_poll_needs_no_timer_and_no_runtime() {
+        let probe = Probe::default();
+        assert_eq!(probe.poll(&mut timeout(MS, future::ready(7))), Poll::Ready(Ok(7)));
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let mut limited = timeout(MS, future::ready(7));
+        assert_eq!(probe.poll(&mut limited), Poll::Ready(Ok(7)));
+        assert_eq!(timers.len(), 0);
+    }
+
+    #[test]
+    fn it_ends_at_the_limit_and_not_before() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let probe = Probe::default();
+        let mut limited = timeout(MS, future::pending::<()>());
+        assert_eq!(probe.poll(&mut limited), Poll::Pending);
+        assert_eq!((pass(&timers, MS - Duration::from_nanos(1)), probe.wakes()), (0, 0));
+        assert_eq!(probe.poll(&mut limited), Poll::Pending);
+        assert_eq!((pass(&timers, Duration::from_nanos(1)), probe.wakes()), (1, 1));
+        assert_eq!(probe.poll(&mut limited), Poll::Ready(Err(Elapsed::new())));
+    }
+
+    #[test]
+    fn the_output_wins_when_both_are_due() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let probe = Probe::default();
+        let mut limited = timeout(MS, sleep(MS));
+        assert_eq!(probe.poll(&mut limited), Poll::Pending);
+        assert_eq!(pass(&timers, MS), 2);
+        assert_eq!(probe.poll(&mut limited), Poll::Ready(Ok(())));
+    }
+
+    #[test]
+    fn dropping_it_removes_both_timers() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let probe = Probe::default();
+        let mut limited = timeout(MS, sleep(2 * MS));
+        assert_eq!(probe.poll(&mut limited), Poll::Pending);
+        assert_eq!(timers.len(), 2);
+        drop(limited);
+        assert_eq!((timers.len(), probe.wakers()), (0, 0));
+    }
+
+    #[test]
+    fn a_limit_of_zero_still_polls_once() {
+        let probe = Probe::default();
+        assert_eq!(probe.poll(&mut timeout(Duration::ZERO, future::ready(()))), Poll::Ready(Ok(())));
+        let mut limited = timeout(Duration::ZERO, future::pending::<()>());
+        assert_eq!(probe.poll(&mut limited), Poll::Ready(Err(Elapsed::new())));
+    }
+
+    #[test]
+    fn a_future_that_always_spends_the_budget_is_stopped() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let probe = Probe::default();
+        let busy = async {
+            loop {
+                sleep(Duration::ZERO).await;
+            }
+        };
+        let mut limited = timeout(MS, Box::pin(busy));
+        for wakes in 1..4 {
+            let poll: Poll<Result<(), Elapsed>> = probe.poll(&mut limited);
+            assert_eq!((poll, probe.wakes()), (Poll::Pending, wakes));
+        }
+        timers.clock().advance(MS).unwrap();
+        assert_eq!(probe.poll(&mut limited), Poll::Ready(Err(Elapsed::new())));
+    }
+
+    #[test]
+    fn it_notes_its_own_place_and_limit() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let mut limited = timeout_at(Instant::now() + MS, future::pending::<()>());
+        let line = line!() - 1;
+        assert_eq!(Probe::default().poll(&mut limited), Poll::Pending);
+        let note = take_note().unwrap();
+        assert_eq!((note.deadline_ns, note.location.line()), (1_000_000, line));
+    }
+}

@@ -1,0 +1,365 @@
+//! The contract with the driver: who is woken, when the bell rings, and that no lock is held meanwhile.
+
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use super::{BATCH, Dead, Park, State, Timers};
+use crate::probe::{Probe, pass, paused_timers};
+use crate::{Clock, Instant, enter, sleep, sleep_until};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Adds a timer `after` from now.
+fn add(timers: &Timers, after: Duration, waker: Waker) -> crate::wheel::Key {
+    let now = timers.clock().now();
+    timers.add(now + after, now, waker).unwrap()
+}
+
+#[test]
+fn turn_wakes_what_is_due_and_counts_it() {
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    for ms in 1..=3 {
+        add(&timers, ms * MS, probe.waker());
+    }
+    assert_eq!(timers.turn(), 0);
+    assert_eq!(pass(&timers, 2 * MS), 2);
+    assert_eq!((probe.wakes(), timers.len()), (2, 1));
+    assert_eq!(pass(&timers, MS), 1);
+    assert!(timers.is_empty());
+}
+
+#[test]
+fn turn_wakes_more_than_a_batch_in_the_order_of_deadlines() {
+    struct Nth(usize, Arc<Mutex<Vec<usize>>>);
+    impl Wake for Nth {
+        fn wake(self: Arc<Self>) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+    let (timers, _) = paused_timers();
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let count = 3 * BATCH + 1;
+    for nth in (0..count).rev() {
+        add(&timers, Duration::from_micros(nth as u64), Arc::new(Nth(nth, Arc::clone(&log))).into());
+    }
+    assert_eq!(pass(&timers, 100 * MS), count);
+    assert_eq!(*log.lock().unwrap(), (0..count).collect::<Vec<_>>());
+}
+
+#[test]
+fn wakers_are_woken_cloned_and_dropped_with_the_lock_free() {
+    /// Uses the timers whenever it can.
+    struct Nosy(Timers);
+    impl Wake for Nosy {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.len() < 2);
+        }
+    }
+    impl Drop for Nosy {
+        fn drop(&mut self) {
+            assert!(self.0.len() < 2);
+        }
+    }
+    let (timers, _) = paused_timers();
+    let nosy = || Waker::from(Arc::new(Nosy(timers.clone())));
+    let removed = add(&timers, MS, nosy());
+    timers.remove(removed);
+    let watched = add(&timers, MS, nosy());
+    assert_eq!(timers.watch(watched, &nosy()), State::Pending);
+    assert_eq!(pass(&timers, MS), 1);
+    add(&timers, MS, nosy());
+    timers.shutdown();
+    let now = timers.clock().now();
+    assert_eq!(timers.add(now + MS, now, nosy()), Err(Dead));
+}
+
+#[test]
+fn a_waker_that_panics_costs_the_others_nothing() {
+    struct Bomb;
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            panic::resume_unwind(Box::new("bomb"));
+        }
+    }
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    add(&timers, MS, probe.waker());
+    add(&timers, 2 * MS, Arc::new(Bomb).into());
+    add(&timers, 3 * MS, probe.waker());
+    let result = panic::catch_unwind(AssertUnwindSafe(|| pass(&timers, 3 * MS)));
+    assert!(result.is_err());
+    assert_eq!((probe.wakes(), timers.len()), (2, 0));
+    add(&timers, MS, probe.waker());
+    assert_eq!(pass(&timers, MS), 1);
+}
+
+#[test]
+fn park_says_how_long() {
+    let timers = Timers::new(Clock::pausable(false), Waker::noop().clone());
+    assert_eq!(timers.prepare_park(), Park::Forever);
+    let hour = add(&timers, 3600 * 1000 * MS, Waker::noop().clone());
+    assert!(matches!(timers.prepare_park(), Park::Until(wait) if wait <= 3600 * 1000 * MS));
+    add(&timers, Duration::ZERO, Waker::noop().clone());
+    assert_eq!(timers.prepare_park(), Park::Ready);
+    assert_eq!(timers.turn(), 1);
+    timers.clock().pause().unwrap();
+    assert_eq!(timers.prepare_park(), Park::Forever);
+    timers.remove(hour);
+    add(&timers, Duration::from_nanos(1), Waker::noop().clone());
+    assert_eq!(timers.prepare_park(), Park::Forever);
+    timers.clock().advance(Duration::from_nanos(1)).unwrap();
+    assert_eq!(timers.prepare_park(), Park::Ready);
+}
+
+#[test]
+fn the_bell_rings_once_a_park_and_only_for_an_earlier_deadline() {
+    let (timers, bell) = paused_timers();
+    let waker = || Waker::noop().clone();
+    add(&timers, 10 * MS, waker());
+    assert_eq!(bell.wakes(), 0, "nobody sleeps");
+    let _ = timers.prepare_park();
+    add(&timers, 10 * MS, waker());
+    add(&timers, 11 * MS, waker());
+    assert_eq!(bell.wakes(), 0, "not earlier");
+    add(&timers, 9 * MS, waker());
+    assert_eq!(bell.wakes(), 1);
+    add(&timers, 8 * MS, waker());
+    assert_eq!(bell.wakes(), 1, "it has been rung");
+    let _ = timers.prepare_park();
+    let moved = add(&timers, 20 * MS, waker());
+    assert!(timers.reset(moved, timers.clock().now() + 30 * MS));
+    assert_eq!(bell.wakes(), 1);
+    assert!(timers.reset(moved, timers.clock().now() + MS));
+    assert_eq!(bell.wakes(), 2, "moved before the announced time");
+}
+
+#[test]
+fn the_bell_is_silent_after_the_park() {
+    let (timers, bell) = paused_timers();
+    for finish in [Timers::finish_park, |timers: &Timers| assert_eq!(timers.turn(), 0)] {
+        for _ in 0..2 {
+            let _ = timers.prepare_park();
+            finish(&timers);
+            add(&timers, MS, Waker::noop().clone());
+        }
+        assert_eq!(pass(&timers, MS), 2);
+    }
+    assert_eq!(bell.wakes(), 0);
+}
+
+#[test]
+fn a_turn_of_another_thread_leaves_the_announcement() {
+    let (timers, bell) = paused_timers();
+    assert_eq!(timers.prepare_park(), Park::Forever);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            assert_eq!(timers.turn(), 0);
+            timers.finish_park();
+            add(&timers, MS, Waker::noop().clone());
+        });
+    });
+    assert_eq!(bell.wakes(), 1);
+}
+
+#[test]
+fn ring_wakes_a_driver_that_sleeps_and_no_other() {
+    let (timers, bell) = paused_timers();
+    timers.ring();
+    assert_eq!(bell.wakes(), 0);
+    let _ = timers.prepare_park();
+    timers.ring();
+    timers.ring();
+    assert_eq!(bell.wakes(), 1);
+}
+
+#[test]
+fn auto_advance_goes_exactly_to_the_first_deadline() {
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    let start = timers.clock().now();
+    // The first two leave marks in the far ring and the overflow that come too early.
+    let removed = add(&timers, 100 * MS, probe.waker());
+    let moved = add(&timers, 100_000 * MS, probe.waker());
+    add(&timers, 300_000 * MS, probe.waker());
+    timers.remove(removed);
+    assert!(timers.reset(moved, start + 200_000 * MS));
+    for second in [200, 300] {
+        assert!(timers.auto_advance());
+        assert_eq!(timers.clock().now() - start, second * 1000 * MS);
+        assert!(timers.auto_advance(), "it stays until the turn");
+        assert_eq!(timers.clock().now() - start, second * 1000 * MS);
+        assert_eq!(timers.turn(), 1);
+    }
+    assert!(!timers.auto_advance());
+}
+
+#[test]
+fn auto_advance_leaves_a_running_clock_and_a_timer_for_never_alone() {
+    let running = Timers::new(Clock::pausable(false), Waker::noop().clone());
+    add(&running, 3600 * 1000 * MS, Waker::noop().clone());
+    assert!(!running.auto_advance());
+    let (timers, _) = paused_timers();
+    let now = timers.clock().now();
+    timers.add(now.saturating_add(Duration::MAX), now, Waker::noop().clone()).unwrap();
+    assert!(!timers.auto_advance());
+    assert_eq!((timers.clock().now(), timers.next_deadline()), (now, None));
+}
+
+#[test]
+fn next_deadline_is_an_instant() {
+    let (timers, _) = paused_timers();
+    add(&timers, 20 * MS, Waker::noop().clone());
+    assert_eq!(timers.next_deadline(), Some(timers.clock().now() + 20 * MS));
+}
+
+#[test]
+fn shutdown_wakes_all_and_refuses_the_rest() {
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    let key = add(&timers, MS, probe.waker());
+    add(&timers, 1_000_000 * MS, probe.waker());
+    timers.shutdown();
+    timers.shutdown();
+    assert_eq!((probe.wakes(), probe.wakers(), timers.len()), (2, 0, 0));
+    let now = timers.clock().now();
+    assert_eq!(timers.add(now + MS, now, probe.waker()), Err(Dead));
+    assert_eq!(timers.watch(key, &probe.waker()), State::Dead);
+    assert!(!timers.reset(key, now));
+    assert_eq!((pass(&timers, MS), timers.prepare_park()), (0, Park::Forever));
+}
+
+#[test]
+fn watch_replaces_the_waker_and_says_when_it_is_too_late() {
+    let (timers, _) = paused_timers();
+    let (first, second) = (Probe::default(), Probe::default());
+    let key = add(&timers, MS, first.waker());
+    let waker = second.waker();
+    assert_eq!(timers.watch(key, &waker), State::Pending);
+    assert_eq!(first.wakers(), 0);
+    assert_eq!(timers.watch(key, &waker), State::Pending);
+    assert_eq!(second.wakers(), 2, "the same waker is not cloned again");
+    assert_eq!(pass(&timers, MS), 1);
+    assert_eq!((first.wakes(), second.wakes()), (0, 1));
+    assert_eq!(timers.watch(key, &waker), State::Fired);
+}
+
+/// Wakes a thread.
+struct Unpark(thread::Thread, AtomicUsize);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.unpark();
+    }
+}
+
+/// A driver that does nothing but serve its timers, until `is_over`.
+fn drive(timers: &Timers, is_over: &AtomicBool) -> usize {
+    let mut fired = 0;
+    while !is_over.load(Ordering::SeqCst) {
+        fired += timers.turn();
+        match timers.prepare_park() {
+            Park::Ready => {}
+            Park::Until(wait) => thread::park_timeout(wait),
+            Park::Forever => thread::park(),
+        }
+        timers.finish_park();
+    }
+    fired + timers.turn()
+}
+
+/// Sleeps some, dropping every third, and returns how many it waited for.
+fn use_timers(timers: &Timers, seed: u64, rounds: u64) -> usize {
+    let _entered = enter(timers);
+    let this = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&this));
+    let mut cx = std::task::Context::from_waker(&waker);
+    let mut waited = 0;
+    for round in 0..rounds {
+        let wait = Duration::from_micros((seed * 31 + round * 17) % 150);
+        let deadline = Instant::now() + wait;
+        let mut waiting = sleep_until(deadline);
+        let mut dropped = sleep(wait / 2);
+        let _ = std::pin::Pin::new(&mut dropped).poll(&mut cx);
+        if round % 3 == 0 {
+            drop(dropped);
+        }
+        // No lost wake: whoever is not woken parks for ever.
+        while std::pin::Pin::new(&mut waiting).poll(&mut cx) == Poll::Pending {
+            thread::park();
+        }
+        assert!(Instant::now() >= deadline, "early");
+        waited += 1;
+    }
+    waited
+}
+
+#[test]
+fn threads_share_timers_and_none_is_lost() {
+    let (threads, rounds) = if cfg!(miri) { (2, 5) } else { (4, 400) };
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (send, receive) = std::sync::mpsc::channel();
+        let driver = scope.spawn({
+            let is_over = &is_over;
+            move || {
+                let bell = Arc::new(Unpark(thread::current(), AtomicUsize::new(0)));
+                let timers = Timers::new(Clock::real(), bell.into());
+                send.send(timers.clone()).unwrap();
+                drive(&timers, is_over)
+            }
+        });
+        let timers = receive.recv().unwrap();
+        let users: Vec<_> = (0..threads)
+            .map(|seed| {
+                let timers = timers.clone();
+                scope.spawn(move || use_timers(&timers, seed, rounds))
+            })
+            .collect();
+        let waited: usize = users.into_iter().map(|user| user.join().unwrap()).sum();
+        assert_eq!(waited as u64, threads * rounds);
+        assert!(timers.is_empty(), "each has fired or was cancelled");
+        is_over.store(true, Ordering::SeqCst);
+        driver.thread().unpark();
+        driver.join().unwrap();
+    });
+}
+
+#[test]
+fn every_timer_is_fired_or_removed_and_never_both() {
+    let (threads, count) = if cfg!(miri) { (2, 20) } else { (4, 5000) };
+    let timers = Timers::new(Clock::real(), Waker::noop().clone());
+    let (fired, removed, turned) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (timers, fired, removed, turned) = (&timers, &fired, &removed, &turned);
+            scope.spawn(move || {
+                for nth in 0..count {
+                    let probe = Probe::default();
+                    let after = Duration::from_micros((thread * 7 + nth * 13) % 40);
+                    let key = add(timers, after, probe.waker());
+                    turned.fetch_add(timers.turn(), Ordering::SeqCst);
+                    timers.remove(key);
+                    // Removed before it fired: no waker is left. Fired: another thread may be about to wake it.
+                    while probe.wakers() > 0 {
+                        thread::yield_now();
+                    }
+                    match probe.wakes() {
+                        0 => removed.fetch_add(1, Ordering::SeqCst),
+                        1 => fired.fetch_add(1, Ordering::SeqCst),
+                        more => panic!("fired {more} times"),
+                    };
+                }
+            });
+        }
+    });
+    let (fired, removed) = (fired.into_inner(), removed.into_inner());
+    assert_eq!((fired + removed) as u64, threads * count);
+    assert_eq!(turned.into_inner(), fired);
+    assert!(timers.is_empty());
+}

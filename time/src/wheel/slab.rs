@@ -1,0 +1,197 @@
+//! The entries of a wheel: one array, linked into lists by index, each named by a [`Key`] that goes stale.
+//!
+//! The wheel alone calls it. A list is the index of its first entry ([`NIL`] when empty), and is circular: the entry
+//! before the first is the last, so that appending needs no second word per slot.
+//!
+//! Rejected:
+//! - A box per entry with pointers: an allocation per timer, and `unsafe` to unlink.
+//! - A `Vec` per slot: removal has to search or to leave holes, and 2048 buffers never shrink.
+
+use std::mem;
+use std::task::Waker;
+
+/// No entry.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// Names one entry of one wheel.
+///
+/// It goes stale when the entry fires or is removed; a stale key is refused, never taken for the next entry in the
+/// same place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    index: u32,
+    generation: u32,
+}
+
+/// The list that holds an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A slot of the near ring.
+    Near(u16),
+    /// A slot of the far ring.
+    Far(u16),
+    /// Beyond the far ring.
+    Overflow,
+    /// Found due, waiting to be handed out.
+    Due,
+    /// On the free list.
+    Free,
+}
+
+/// 40 bytes on a 64-bit machine, checked below.
+struct Entry {
+    deadline: u64,
+    waker: Option<Waker>,
+    next: u32,
+    previous: u32,
+    generation: u32,
+    place: Place,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Entry>() == 40);
+
+/// All entries, used and free.
+pub(crate) struct Slab {
+    entries: Vec<Entry>,
+    /// The first free entry; free entries are linked by `next` alone.
+    free: u32,
+    used: u32,
+}
+
+impl Slab {
+    pub(crate) const fn new() -> Slab {
+        Slab { entries: Vec::new(), free: NIL, used: 0 }
+    }
+
+    /// The number of entries in use.
+    pub(crate) fn len(&self) -> usize {
+        self.used as usize
+    }
+
+    /// Takes a free entry, on no list yet.
+    ///
+    /// # Panics
+    ///
+    /// If 2^32 - 1 entries are in use.
+    pub(crate) fn add(&mut self, deadline: u64, waker: Waker) -> u32 {
+        let index = match self.free {
+            NIL => self.grow(),
+            index => index,
+        };
+        let entry = &mut self.entries[index as usize];
+        self.free = entry.next;
+        self.used += 1;
+        entry.deadline = deadline;
+        entry.waker = Some(waker);
+        index
+    }
+
+    /// Frees an entry that is on no list; its key is stale from here on.
+    pub(crate) fn free(&mut self, index: u32) -> Option<Waker> {
+        let free = mem::replace(&mut self.free, index);
+        self.used -= 1;
+        let entry = &mut self.entries[index as usize];
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.place = Place::Free;
+        entry.next = free;
+        entry.waker.take()
+    }
+
+    /// Frees all entries whatever list they are on; the lists are the caller's to empty.
+    pub(crate) fn drain(&mut self, out: &mut Vec<Waker>) {
+        for index in 0..self.entries.len() {
+            if self.entries[index].place != Place::Free {
+                out.extend(self.free(index as u32));
+            }
+        }
+    }
+
+    pub(crate) fn key(&self, index: u32) -> Key {
+        Key { index, generation: self.entries[index as usize].generation }
+    }
+
+    /// The entry a key names, or `None` if the key is stale.
+    pub(crate) fn find(&self, key: Key) -> Option<u32> {
+        let entry = self.entries.get(key.index as usize)?;
+        let is_live = entry.generation == key.generation && entry.place != Place::Free;
+        is_live.then_some(key.index)
+    }
+
+    pub(crate) fn deadline(&self, index: u32) -> u64 {
+        self.entries[index as usize].deadline
+    }
+
+    pub(crate) fn set_deadline(&mut self, index: u32, deadline: u64) {
+        self.entries[index as usize].deadline = deadline;
+    }
+
+    pub(crate) fn place(&self, index: u32) -> Place {
+        self.entries[index as usize].place
+    }
+
+    pub(crate) fn waker_mut(&mut self, index: u32) -> Option<&mut Waker> {
+        self.entries[index as usize].waker.as_mut()
+    }
+
+    pub(crate) fn next(&self, index: u32) -> u32 {
+        self.entries[index as usize].next
+    }
+
+    pub(crate) fn previous(&self, index: u32) -> u32 {
+        self.entries[index as usize].previous
+    }
+
+    /// Appends an entry that is on no list to `list`, which is `place`.
+    pub(crate) fn push_back(&mut self, list: &mut u32, index: u32, place: Place) {
+        let (first, last) = match *list {
+            NIL => {
+                *list = index;
+                (index, index)
+            }
+            first => (first, self.previous(first)),
+        };
+        let entry = &mut self.entries[index as usize];
+        entry.place = place;
+        entry.next = first;
+        entry.previous = last;
+        self.entries[last as usize].next = index;
+        self.entries[first as usize].previous = index;
+    }
+
+    /// Puts an entry that is on no list in front of `list`, which is `place`.
+    pub(crate) fn push_front(&mut self, list: &mut u32, index: u32, place: Place) {
+        // On a ring of entries the front is the back with another start.
+        self.push_back(list, index, place);
+        *list = index;
+    }
+
+    /// Takes an entry off `list`, which must be the one it is on.
+    pub(crate) fn unlink(&mut self, list: &mut u32, index: u32) {
+        let (next, previous) = (self.next(index), self.previous(index));
+        if next == index {
+            *list = NIL;
+            return;
+        }
+        self.entries[previous as usize].next = next;
+        self.entries[next as usize].previous = previous;
+        if *list == index {
+            *list = next;
+        }
+    }
+
+    /// Adds one entry to the array, free and linked in front of an empty free list.
+    fn grow(&mut self) -> u32 {
+        let index = u32::try_from(self.entries.len()).ok().filter(|&index| index != NIL);
+        let index = index.expect("a wheel holds fewer than 2^32 - 1 timers");
+        self.entries.push(Entry {
+            deadline: 0,
+            waker: None,
+            next: NIL,
+            previous: NIL,
+            generation: 0,
+            place: Place::Free,
+        });
+        index
+    }
+}

@@ -1,0 +1,197 @@
+//! The wheel, by hand at its borders and at random against a sorted map.
+
+mod oracle;
+
+use std::task::Waker;
+
+use super::{NEVER, Place, Wheel};
+use crate::probe::Probe;
+
+const TICK: u64 = 1 << 16;
+const NEAR: u64 = TICK << 10;
+const FAR: u64 = NEAR << 10;
+
+fn waker() -> Waker {
+    Waker::noop().clone()
+}
+
+/// The number of timers that fire at `now`.
+fn fire(wheel: &mut Wheel, now: u64) -> usize {
+    let mut out = Vec::new();
+    assert!(!wheel.expire(now, usize::MAX, &mut out));
+    out.len()
+}
+
+#[test]
+fn fires_at_the_nanosecond_and_not_before() {
+    for deadline in [1, TICK - 1, TICK, NEAR - 1, NEAR, NEAR + TICK, FAR - 1, FAR, 100 * FAR + 12345] {
+        let mut wheel = Wheel::new();
+        wheel.insert(deadline, waker());
+        assert_eq!(fire(&mut wheel, deadline - 1), 0, "{deadline}");
+        assert_eq!(wheel.next_deadline(), Some(deadline));
+        assert_eq!(fire(&mut wheel, deadline), 1, "{deadline}");
+        assert!(wheel.is_empty());
+        assert_eq!(wheel.next_deadline(), None);
+    }
+}
+
+#[test]
+fn timers_of_one_tick_keep_their_own_deadlines() {
+    let mut wheel = Wheel::new();
+    for deadline in [9, 5, 7, 5] {
+        wheel.insert(10 * TICK + deadline, waker());
+    }
+    assert_eq!(wheel.next_deadline(), Some(10 * TICK + 5));
+    assert_eq!(fire(&mut wheel, 10 * TICK + 6), 2);
+    assert_eq!(wheel.next_deadline(), Some(10 * TICK + 7));
+    assert_eq!(fire(&mut wheel, 10 * TICK + 7), 1);
+    assert_eq!(wheel.next_deadline(), Some(10 * TICK + 9));
+    assert_eq!(fire(&mut wheel, 11 * TICK), 1);
+}
+
+#[test]
+fn a_deadline_in_the_past_fires_at_the_next_expire() {
+    let mut wheel = Wheel::new();
+    wheel.insert(NEAR, waker());
+    assert_eq!(fire(&mut wheel, NEAR - 1), 0);
+    wheel.insert(0, waker());
+    wheel.insert(7, waker());
+    assert_eq!(wheel.next_deadline(), Some(0));
+    assert_eq!(fire(&mut wheel, NEAR - 1), 2);
+    assert_eq!(wheel.next_deadline(), Some(NEAR));
+}
+
+#[test]
+fn removing_the_first_uncovers_the_second() {
+    let mut wheel = Wheel::new();
+    let first = wheel.insert(10 * TICK, waker());
+    let twin = wheel.insert(10 * TICK, waker());
+    wheel.insert(70 * TICK, waker());
+    assert!(wheel.remove(first).is_some());
+    assert_eq!(wheel.next_deadline(), Some(10 * TICK));
+    assert!(wheel.remove(twin).is_some());
+    assert_eq!(wheel.next_deadline(), Some(70 * TICK));
+}
+
+#[test]
+fn a_stale_key_is_refused_even_if_its_entry_is_used_again() {
+    let mut wheel = Wheel::new();
+    let removed = wheel.insert(5, waker());
+    assert!(wheel.remove(removed).is_some());
+    let fired = wheel.insert(5, waker());
+    assert_eq!(fire(&mut wheel, 5), 1);
+    let live = wheel.insert(50, waker());
+    for stale in [removed, fired] {
+        assert!(wheel.remove(stale).is_none());
+        assert!(!wheel.reset(stale, 1));
+        assert!(wheel.waker_mut(stale).is_none());
+    }
+    assert_eq!(wheel.next_deadline(), Some(50));
+    assert!(wheel.remove(live).is_some());
+}
+
+#[test]
+fn a_wheel_of_never_has_no_next_deadline() {
+    let mut wheel = Wheel::new();
+    let key = wheel.insert(NEVER, waker());
+    let moved = wheel.insert(5, waker());
+    assert!(wheel.reset(moved, NEVER));
+    assert_eq!(wheel.next_deadline(), None);
+    assert_eq!(fire(&mut wheel, u64::MAX), 0);
+    assert_eq!(wheel.next_deadline(), None);
+    assert!(wheel.remove(key).is_some());
+    assert!(wheel.reset(moved, 9));
+    assert_eq!(fire(&mut wheel, u64::MAX), 1);
+}
+
+#[test]
+fn moving_later_leaves_the_entry_in_its_slot() {
+    for deadline in [3 * TICK, 3 * NEAR, 3 * FAR] {
+        let mut wheel = Wheel::new();
+        let key = wheel.insert(deadline, waker());
+        let place = place_of(&wheel, key);
+        assert!(wheel.reset(key, 5 * FAR + 1));
+        assert_eq!(place_of(&wheel, key), place);
+        assert_eq!(fire(&mut wheel, 5 * FAR), 0);
+        assert_eq!(wheel.next_deadline(), Some(5 * FAR + 1));
+        assert_eq!(fire(&mut wheel, 5 * FAR + 1), 1);
+    }
+}
+
+#[test]
+fn moving_earlier_is_seen_at_once() {
+    for deadline in [3 * TICK, 3 * NEAR, 3 * FAR, NEVER] {
+        let mut wheel = Wheel::new();
+        let key = wheel.insert(deadline, waker());
+        assert!(wheel.reset(key, 7));
+        assert_eq!(wheel.next_deadline(), Some(7));
+        assert_eq!(fire(&mut wheel, 7), 1);
+    }
+}
+
+#[test]
+fn the_limit_ends_an_expire_and_says_whether_there_is_more() {
+    let mut wheel = Wheel::new();
+    let keys: Vec<_> = (0..5).map(|i| wheel.insert(i * TICK, waker())).collect();
+    let mut out = Vec::new();
+    assert!(wheel.expire(NEAR, 2, &mut out));
+    assert_eq!((out.len(), wheel.len()), (2, 3));
+    // One that is found due and not handed out can still be removed or moved.
+    assert!(wheel.remove(keys[2]).is_some());
+    assert!(wheel.reset(keys[3], NEAR + 1));
+    assert!(!wheel.expire(NEAR, 2, &mut out));
+    assert_eq!((out.len(), wheel.len()), (3, 1));
+    assert_eq!(wheel.next_deadline(), Some(NEAR + 1));
+}
+
+#[test]
+fn the_due_list_takes_back_an_entry_that_is_moved() {
+    let mut wheel = Wheel::new();
+    let first = wheel.insert(1, waker());
+    wheel.insert(2, waker());
+    assert!(wheel.find_due(5));
+    assert_eq!(place_of(&wheel, first), Place::Due);
+    assert!(wheel.reset(first, 9));
+    assert_eq!(wheel.next_deadline(), Some(2));
+    assert_eq!(fire(&mut wheel, 8), 1);
+    assert_eq!(fire(&mut wheel, 9), 1);
+}
+
+#[test]
+fn an_empty_wheel_catches_up_with_the_time() {
+    let mut wheel = Wheel::new();
+    wheel.catch_up(1000 * FAR);
+    let key = wheel.insert(1000 * FAR + 5 * TICK, waker());
+    assert!(matches!(place_of(&wheel, key), Place::Near(_)));
+    assert_eq!(wheel.next_deadline(), Some(1000 * FAR + 5 * TICK));
+}
+
+#[test]
+fn drain_hands_out_every_waker_once_and_the_wheel_goes_on() {
+    let probe = Probe::default();
+    let mut wheel = Wheel::new();
+    let keys: Vec<_> = [1, NEAR, 2 * NEAR, FAR, 2 * FAR, NEVER].map(|d| wheel.insert(d, probe.waker())).into();
+    assert!(wheel.find_due(1));
+    let mut out = Vec::new();
+    wheel.drain(&mut out);
+    assert_eq!((out.len(), wheel.len(), wheel.next_deadline()), (6, 0, None));
+    assert!(keys.iter().all(|&key| wheel.remove(key).is_none()));
+    wheel.insert(NEAR, waker());
+    assert_eq!(fire(&mut wheel, 3 * FAR), 1);
+    drop(out);
+    assert_eq!(probe.wakers(), 0);
+}
+
+#[test]
+fn slots_are_reused_for_ever() {
+    let mut wheel = Wheel::new();
+    for now in (0..).map(|i| i * 3 * NEAR / 7).take(20_000) {
+        wheel.insert(now + NEAR / 2, waker());
+        fire(&mut wheel, now);
+        assert!(wheel.len() <= 3);
+    }
+}
+
+fn place_of(wheel: &Wheel, key: super::Key) -> Place {
+    wheel.slab.place(wheel.slab.find(key).unwrap())
+}
