@@ -1,0 +1,162 @@
+//! The futures that turn a `ToSocketAddrs` into addresses, and what is then done with the addresses.
+//!
+//! `Resolve` is a part of every future that takes a host. `TryEach` is `bind` and `connect` where these are one call that
+//! doesn't wait; connecting TCP does wait, and is in `tcp`.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use super::sealed::{Target, ToTarget};
+use super::{Addrs, Found, invalid};
+use crate::context;
+use crate::hop::{self, Hop};
+use crate::source::{Site, Wait};
+
+/// The addresses of a host, looked up; returned by [`lookup_host`](crate::lookup_host).
+#[must_use = "futures do nothing unless awaited"]
+pub struct LookupHost(Resolve);
+
+/// Does something with the first address of a host that allows it; returned by `bind` and `connect`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct TryEach<'a, S, R> {
+    resolve: Resolve,
+    on: &'a S,
+    attempt: fn(&S, SocketAddr) -> io::Result<R>,
+}
+
+/// A host on its way to addresses. Nothing is looked up before the first poll.
+pub(crate) struct Resolve {
+    state: State,
+    pub(crate) wait: Wait,
+}
+
+enum State {
+    Start(Target),
+    Looking(Hop<Addrs>),
+    Done,
+}
+
+impl Resolve {
+    #[track_caller]
+    pub(crate) fn new(host: &impl ToTarget, site: &'static Site) -> Resolve {
+        Resolve { state: State::Start(host.to_target()), wait: Wait::here(site) }
+    }
+
+    /// # Panics
+    ///
+    /// For a name, outside a mini runtime; and if it is polled again after it was ready.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
+        loop {
+            match std::mem::replace(&mut self.state, State::Done) {
+                State::Start(Target::Known(addrs)) => return Poll::Ready(Ok(addrs)),
+                State::Start(Target::Wrong(e)) => return Poll::Ready(Err(e)),
+                State::Start(Target::Name { host, port }) => {
+                    let pool = hop::pool(&self.wait);
+                    self.state = State::Looking(Hop::start(&pool, move |_| look_up(&host, port)));
+                }
+                State::Looking(mut hop) => {
+                    let polled = hop.poll(cx, &self.wait);
+                    if polled.is_pending() {
+                        self.state = State::Looking(hop);
+                    }
+                    return polled;
+                }
+                State::Done => panic!("a lookup was polled again after it was done"),
+            }
+        }
+    }
+}
+
+impl LookupHost {
+    pub(super) fn new(resolve: Resolve) -> LookupHost {
+        LookupHost(resolve)
+    }
+}
+
+impl<R> TryEach<'static, (), R> {
+    /// For what needs nothing but the address.
+    #[track_caller]
+    pub(crate) fn new(
+        host: &impl ToTarget,
+        site: &'static Site,
+        attempt: fn(&(), SocketAddr) -> io::Result<R>,
+    ) -> TryEach<'static, (), R> {
+        TryEach { resolve: Resolve::new(host, site), on: &(), attempt }
+    }
+}
+
+impl<'a, S, R> TryEach<'a, S, R> {
+    #[track_caller]
+    pub(crate) fn with(
+        on: &'a S,
+        host: &impl ToTarget,
+        site: &'static Site,
+        attempt: fn(&S, SocketAddr) -> io::Result<R>,
+    ) -> TryEach<'a, S, R> {
+        TryEach { resolve: Resolve::new(host, site), on, attempt }
+    }
+}
+
+impl Future for LookupHost {
+    type Output = io::Result<Addrs>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
+        ready!(context::poll_budget(cx));
+        self.get_mut().0.poll(cx)
+    }
+}
+
+impl<S, R> Future for TryEach<'_, S, R> {
+    type Output = io::Result<R>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
+        ready!(context::poll_budget(cx));
+        let this = self.get_mut();
+        let addrs = ready!(this.resolve.poll(cx))?;
+        let mut last_error = no_address();
+        for addr in addrs {
+            match (this.attempt)(this.on, addr) {
+                Err(e) => last_error = e,
+                done => return Poll::Ready(done),
+            }
+        }
+        Poll::Ready(Err(last_error))
+    }
+}
+
+/// What is left to say when no address was even tried.
+pub(crate) fn no_address() -> io::Error {
+    invalid("the host has no address".to_owned())
+}
+
+fn look_up(host: &str, port: u16) -> io::Result<Addrs> {
+    let addrs = (host, port)
+        .to_socket_addrs()
+        .map_err(|e| io::Error::new(e.kind(), format!("failed to look up `{host}`: {e}")))?;
+    Ok(Addrs(Found::Many(addrs)))
+}
+
+impl fmt::Debug for Resolve {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.state {
+            State::Start(target) => target.fmt(f),
+            State::Looking(_) => f.write_str("Looking"),
+            State::Done => f.write_str("Done"),
+        }
+    }
+}
+
+impl fmt::Debug for LookupHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LookupHost").field(&self.0).finish()
+    }
+}
+
+impl<S, R> fmt::Debug for TryEach<'_, S, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TryEach").field(&self.resolve).finish()
+    }
+}

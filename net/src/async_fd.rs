@@ -1,0 +1,381 @@
+//! `AsyncFd`: any file descriptor that can be polled, with the readiness logic of the sockets.
+//!
+//! Called by users who have an fd that this crate has no type for: an eventfd, a pipe, a device, a library's socket. It is
+//! a `Source` like those of the sockets; only the operations are the user's.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::task::{Context, Poll, ready};
+
+use crate::call::CustomOn;
+use crate::context::Kind;
+use crate::leaf::Op;
+use crate::ready::Interest;
+use crate::source::{Left, Rule, Site, Source, Wait};
+
+mod guard;
+
+pub use guard::{AsyncFdReadyGuard, FdReady, TryIoError};
+
+/// A file descriptor, and the ability to wait for it.
+///
+/// The descriptor has to be non-blocking (`O_NONBLOCK` in fcntl(2)) and must not change while it is in here. It is removed
+/// from the runtime when the `AsyncFd` is dropped or taken apart.
+///
+/// # Examples
+///
+/// ```
+/// # mini_net::doc::block_on(async {
+/// use std::io::{Read, Write};
+/// use std::os::unix::net::UnixStream;
+/// use mini_net::{AsyncFd, Interest};
+///
+/// let (mut a, b) = UnixStream::pair()?;
+/// b.set_nonblocking(true)?;
+/// let b = AsyncFd::new(b)?;
+/// a.write_all(b"ping")?;
+/// let mut buf = [0; 16];
+/// let received = b.async_io(Interest::READABLE, |mut b| b.read(&mut buf)).await?;
+/// assert_eq!(&buf[..received], b"ping");
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub struct AsyncFd<T: AsFd> {
+    source: Source<T>,
+    interest: Interest,
+}
+
+/// The `Site` of a method: `site!(readable)` is `AsyncFd::readable`.
+macro_rules! site {
+    ($method:ident) => {
+        const { &Site { owner: "AsyncFd", method: stringify!($method), kind: Kind::Ready } }
+    };
+}
+
+impl<T: AsFd> AsyncFd<T> {
+    /// Takes `io`, to wait for reads and writes.
+    ///
+    /// Within a runtime it is registered at once; elsewhere when it first has to wait.
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFd`].
+    ///
+    /// # Errors
+    ///
+    /// Those of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a file's. `AlreadyExists`
+    /// if the same fd is registered already.
+    pub fn new(io: T) -> io::Result<AsyncFd<T>> {
+        AsyncFd::with_interest(io, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// As [`new`](AsyncFd::new), to wait for `interest` only: to wait for something else is then an error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::{AsyncFd, Interest};
+    ///
+    /// let (_writer, reader) = std::os::unix::net::UnixStream::pair()?;
+    /// let reader = AsyncFd::with_interest(reader, Interest::READABLE)?;
+    /// assert!(reader.writable().await.is_err());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](AsyncFd::new).
+    pub fn with_interest(io: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+        let source = Source::new(io, Rule::Whole);
+        source.register_early()?;
+        Ok(AsyncFd { source, interest })
+    }
+
+    /// What was taken in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
+    /// let fd = mini_net::AsyncFd::new(a)?;
+    /// fd.get_ref().set_nonblocking(true)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn get_ref(&self) -> &T {
+        self.source.io()
+    }
+
+    /// What was taken in. Do not exchange its fd for another: the runtime would go on watching the former.
+    ///
+    /// # Examples
+    ///
+    /// As with [`get_ref`](AsyncFd::get_ref).
+    pub fn get_mut(&mut self) -> &mut T {
+        self.source.io_mut()
+    }
+
+    /// Leaves the runtime, and gives back what was taken in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
+    /// let a = mini_net::AsyncFd::new(a)?.into_inner();
+    /// # drop(a);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn into_inner(self) -> T {
+        self.source.into_io()
+    }
+
+    /// Waits until it can be read, and gives out a guard to do that with.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// # use std::io::{Read, Write};
+    /// # let (mut a, b) = std::os::unix::net::UnixStream::pair()?;
+    /// # b.set_nonblocking(true)?;
+    /// # a.write_all(b"ping")?;
+    /// let fd = mini_net::AsyncFd::new(b)?;
+    /// let mut buf = [0; 16];
+    /// let received = loop {
+    ///     let mut guard = fd.readable().await?;
+    ///     // On `WouldBlock` this takes the readiness back, and the next turn of the loop waits.
+    ///     if let Ok(result) = guard.try_io(|fd| fd.get_ref().read(&mut buf)) {
+    ///         break result?;
+    ///     }
+    /// };
+    /// assert_eq!(received, 4);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`new`](AsyncFd::new), if it is registered only now; that the runtime has shut down; that reading is no part
+    /// of the interest.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime, unless it has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn readable(&self) -> FdReady<'_, T> {
+        FdReady::new(self, site!(readable), Interest::READABLE)
+    }
+
+    /// Waits until it can be written to. Otherwise as [`readable`](AsyncFd::readable).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// # use std::io::Write;
+    /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
+    /// # a.set_nonblocking(true)?;
+    /// let fd = mini_net::AsyncFd::new(a)?;
+    /// let mut guard = fd.writable().await?;
+    /// assert!(guard.try_io(|fd| fd.get_ref().write(b"ping")).is_ok());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Panics
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn writable(&self) -> FdReady<'_, T> {
+        FdReady::new(self, site!(writable), Interest::WRITABLE)
+    }
+
+    /// Waits for any part of `interest`. Otherwise as [`readable`](AsyncFd::readable).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::{AsyncFd, Interest};
+    ///
+    /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
+    /// let fd = AsyncFd::new(a)?;
+    /// let guard = fd.ready(Interest::READABLE | Interest::WRITABLE).await?;
+    /// assert!(guard.ready().is_writable());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Panics
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn ready(&self, interest: Interest) -> FdReady<'_, T> {
+        FdReady::new(self, site!(ready), interest)
+    }
+
+    /// As [`readable`](AsyncFd::readable), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// # use std::io::Write;
+    /// # let (mut a, b) = std::os::unix::net::UnixStream::pair()?;
+    /// # a.write_all(b"ping")?;
+    /// let fd = mini_net::AsyncFd::new(b)?;
+    /// let guard = std::future::poll_fn(|cx| fd.poll_read_ready(cx)).await?;
+    /// assert!(guard.ready().is_readable());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Panics
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    #[track_caller]
+    pub fn poll_read_ready<'a>(
+        &'a self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
+        self.poll_ready(cx, &Wait::here(site!(poll_read_ready)), Interest::READABLE)
+    }
+
+    /// As [`writable`](AsyncFd::writable), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// As with [`poll_read_ready`](AsyncFd::poll_read_ready).
+    ///
+    /// # Errors
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    ///
+    /// # Panics
+    ///
+    /// As [`readable`](AsyncFd::readable).
+    #[track_caller]
+    pub fn poll_write_ready<'a>(
+        &'a self,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
+        self.poll_ready(cx, &Wait::here(site!(poll_write_ready)), Interest::WRITABLE)
+    }
+
+    /// Runs `f` until it returns something else than `WouldBlock`, waiting for `interest` in between.
+    ///
+    /// `f` must return `WouldBlock` only if the fd said so.
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFd`].
+    ///
+    /// # Errors
+    ///
+    /// Those of `f`, and those of [`readable`](AsyncFd::readable).
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside a mini runtime, unless it has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: dropped before it is ready, `f` has done nothing but report `WouldBlock`.
+    #[track_caller]
+    pub fn async_io<R, F>(&self, interest: Interest, f: F) -> Op<'_, CustomOn<F>, T>
+    where
+        F: FnMut(&T) -> io::Result<R>,
+    {
+        let allowed = self.interest;
+        Op::new(&self.source, site!(async_io), CustomOn { interest, allowed, f })
+    }
+
+    /// Runs `f` once, and learns from a `WouldBlock`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::io::{ErrorKind, Read};
+    /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
+    /// # a.set_nonblocking(true)?;
+    /// use mini_net::{AsyncFd, Interest};
+    ///
+    /// let fd = AsyncFd::new(a)?;
+    /// let result = fd.try_io(Interest::READABLE, |mut a| a.read(&mut [0; 16]));
+    /// assert_eq!(result.unwrap_err().kind(), ErrorKind::WouldBlock);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `f`; that `interest` is not what the `AsyncFd` was made for.
+    pub fn try_io<R>(
+        &self,
+        interest: Interest,
+        f: impl FnOnce(&T) -> io::Result<R>,
+    ) -> io::Result<R> {
+        check_interest(self.interest, interest)?;
+        self.source.try_op(interest, |source| Ok((f(source.io())?, Left::Perhaps)))
+    }
+
+    fn poll_ready<'a>(
+        &'a self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        interest: Interest,
+    ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
+        check_interest(self.interest, interest)?;
+        let seen = ready!(self.source.poll_ready(cx, wait, interest, None))?;
+        Poll::Ready(Ok(AsyncFdReadyGuard::new(self, seen, interest)))
+    }
+}
+
+/// A wait that was never asked for when the fd was taken in is a mistake, and would perhaps never end.
+pub(crate) fn check_interest(allowed: Interest, wanted: Interest) -> io::Result<()> {
+    if allowed.covers(wanted) {
+        return Ok(());
+    }
+    let text = format!("this AsyncFd was made to wait for {allowed:?}, not for {wanted:?}");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+}
+
+impl<T: AsFd> AsFd for AsyncFd<T> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.source.io().as_fd()
+    }
+}
+
+impl<T: AsFd> AsRawFd for AsyncFd<T> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl<T: AsFd + fmt::Debug> fmt::Debug for AsyncFd<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncFd")
+            .field("inner", self.get_ref())
+            .field("interest", &self.interest)
+            .finish_non_exhaustive()
+    }
+}

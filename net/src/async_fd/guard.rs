@@ -1,0 +1,205 @@
+//! `AsyncFdReadyGuard`: the readiness of an `AsyncFd`, until the user says what became of it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use super::{AsyncFd, check_interest};
+use crate::leaf::Readiness;
+use crate::ready::{Interest, Ready};
+use crate::slot::Seen;
+use crate::source::Site;
+
+/// Proof that an [`AsyncFd`] was ready a moment ago.
+///
+/// The readiness stays until it is taken back: by [`try_io`](AsyncFdReadyGuard::try_io) when the operation reports
+/// `WouldBlock`, or by [`clear_ready`](AsyncFdReadyGuard::clear_ready). Otherwise the next wait ends at once.
+///
+/// # Examples
+///
+/// See [`AsyncFd::readable`].
+#[must_use = "the readiness has to be used, or else the next wait ends at once"]
+pub struct AsyncFdReadyGuard<'a, T: AsFd> {
+    fd: &'a AsyncFd<T>,
+    seen: Seen,
+    interest: Interest,
+}
+
+/// Waits for an [`AsyncFd`]; returned by [`readable`](AsyncFd::readable), `writable` and `ready`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct FdReady<'a, T: AsFd> {
+    fd: &'a AsyncFd<T>,
+    readiness: Readiness<'a, Seen, T>,
+    interest: Interest,
+}
+
+/// The operation would have blocked, and the readiness was taken back; wait again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TryIoError(());
+
+impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
+    pub(super) fn new(
+        fd: &'a AsyncFd<T>,
+        seen: Seen,
+        interest: Interest,
+    ) -> AsyncFdReadyGuard<'a, T> {
+        AsyncFdReadyGuard { fd, seen, interest }
+    }
+
+    /// What it is ready for, of what was waited for.
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFd::ready`].
+    pub fn ready(&self) -> Ready {
+        self.seen.ready() & self.interest.mask()
+    }
+
+    /// Runs `f` once. If it reports `WouldBlock` the readiness is taken back.
+    ///
+    /// # Examples
+    ///
+    /// See [`AsyncFd::readable`].
+    ///
+    /// # Errors
+    ///
+    /// [`TryIoError`] in place of `WouldBlock`. Other errors of `f` are in the inner result.
+    pub fn try_io<R>(
+        &mut self,
+        f: impl FnOnce(&'a AsyncFd<T>) -> io::Result<R>,
+    ) -> Result<io::Result<R>, TryIoError> {
+        match f(self.fd) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                self.fd.source.clear(self.seen, self.interest.mask());
+                Err(TryIoError(()))
+            }
+            result => Ok(result),
+        }
+    }
+
+    /// Takes back all readiness that was waited for: it has been used up.
+    ///
+    /// Nothing happens if there has been more since the guard was made. That a side is closed is never taken back.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// # use std::io::{Read, Write};
+    /// # let (mut a, b) = std::os::unix::net::UnixStream::pair()?;
+    /// # b.set_nonblocking(true)?;
+    /// # a.write_all(b"ping")?;
+    /// let fd = mini_net::AsyncFd::new(b)?;
+    /// let mut guard = fd.readable().await?;
+    /// let mut buf = [0; 16];
+    /// assert_eq!(guard.get_inner().read(&mut buf)?, 4);
+    /// // A short read: there is no more.
+    /// guard.clear_ready();
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    pub fn clear_ready(&mut self) {
+        self.clear_ready_matching(Ready::ALL);
+    }
+
+    /// As [`clear_ready`](AsyncFdReadyGuard::clear_ready), but only what is in `ready`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::{AsyncFd, Interest, Ready};
+    ///
+    /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
+    /// let fd = AsyncFd::new(a)?;
+    /// let mut guard = fd.ready(Interest::READABLE | Interest::WRITABLE).await?;
+    /// guard.clear_ready_matching(Ready::READABLE);
+    /// // It is writable still.
+    /// let guard = fd.writable().await?;
+    /// # drop(guard);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    pub fn clear_ready_matching(&mut self, ready: Ready) {
+        let (open, _) = self.interest.flags();
+        self.fd.source.clear(self.seen, open & ready);
+    }
+
+    /// Does nothing: the next wait ends at once. Says so in the code.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
+    /// let fd = mini_net::AsyncFd::new(a)?;
+    /// fd.writable().await?.retain_ready();
+    /// fd.writable().await?.retain_ready();
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    pub fn retain_ready(&mut self) {}
+
+    /// The `AsyncFd`.
+    ///
+    /// # Examples
+    ///
+    /// As with [`get_inner`](AsyncFdReadyGuard::get_inner).
+    pub fn get_ref(&self) -> &'a AsyncFd<T> {
+        self.fd
+    }
+
+    /// What the `AsyncFd` was made of.
+    ///
+    /// # Examples
+    ///
+    /// See [`clear_ready`](AsyncFdReadyGuard::clear_ready).
+    pub fn get_inner(&self) -> &'a T {
+        self.fd.get_ref()
+    }
+}
+
+impl<'a, T: AsFd> FdReady<'a, T> {
+    #[track_caller]
+    pub(super) fn new(
+        fd: &'a AsyncFd<T>,
+        site: &'static Site,
+        interest: Interest,
+    ) -> FdReady<'a, T> {
+        FdReady { fd, readiness: Readiness::new(&fd.source, site, interest), interest }
+    }
+}
+
+impl<'a, T: AsFd> Future for FdReady<'a, T> {
+    type Output = io::Result<AsyncFdReadyGuard<'a, T>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let FdReady { fd, readiness, interest } = self.get_mut();
+        check_interest(fd.interest, *interest)?;
+        let seen = ready!(readiness.poll_seen(cx))?;
+        Poll::Ready(Ok(AsyncFdReadyGuard::new(fd, seen, *interest)))
+    }
+}
+
+impl Error for TryIoError {}
+
+impl fmt::Display for TryIoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the operation would have blocked")
+    }
+}
+
+impl<T: AsFd + fmt::Debug> fmt::Debug for AsyncFdReadyGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AsyncFdReadyGuard")
+            .field("fd", self.fd)
+            .field("ready", &self.ready())
+            .finish()
+    }
+}
+
+impl<T: AsFd> fmt::Debug for FdReady<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FdReady").field(&self.readiness).finish()
+    }
+}

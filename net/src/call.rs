@@ -1,0 +1,181 @@
+//! The operations that a leaf future can stand for, shared by all sockets.
+//!
+//! Named in the types that the methods return (`Op<'_, Recv<'_>>`), and otherwise of no use to anybody outside.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+
+use crate::async_fd::check_interest;
+use crate::kind::{Accepted, ListenerKind, SocketKind};
+use crate::leaf::Call;
+use crate::ready::Interest;
+use crate::socket::Socket;
+use crate::source::{Left, Source};
+use crate::sys;
+
+/// Reads into one buffer.
+pub struct Recv<'a>(pub(crate) &'a mut [u8]);
+
+/// Reads into several buffers, in order.
+pub struct RecvVectored<'a, 'b>(pub(crate) &'a mut [IoSliceMut<'b>]);
+
+/// Reads into one buffer what stays there to be read again.
+pub struct Peek<'a>(pub(crate) &'a mut [u8]);
+
+/// Writes from one buffer.
+pub struct Send<'a>(pub(crate) &'a [u8]);
+
+/// Writes from several buffers, in order.
+pub struct SendVectored<'a, 'b>(pub(crate) &'a [IoSlice<'b>]);
+
+/// Reads one datagram, and tells who sent it.
+pub struct RecvFrom<'a, K> {
+    pub(crate) buf: &'a mut [u8],
+    pub(crate) flags: libc::c_int,
+    pub(crate) kind: PhantomData<fn() -> K>,
+}
+
+/// Takes one connection off a listener's queue.
+pub struct Accept<K>(pub(crate) PhantomData<fn() -> K>);
+
+/// Runs a closure of the user's.
+pub struct Custom<F> {
+    pub(crate) interest: Interest,
+    pub(crate) f: F,
+}
+
+/// Runs a closure of the user's on the object that has the fd.
+pub struct CustomOn<F> {
+    pub(crate) interest: Interest,
+    /// What waits the object was made for.
+    pub(crate) allowed: Interest,
+    pub(crate) f: F,
+}
+
+impl Call<OwnedFd> for Recv<'_> {
+    type Output = usize;
+
+    fn interest(&self) -> Interest {
+        Interest::READABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
+        source.recv(self.0)
+    }
+}
+
+impl Call<OwnedFd> for RecvVectored<'_, '_> {
+    type Output = usize;
+
+    fn interest(&self) -> Interest {
+        Interest::READABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
+        source.recv_vectored(self.0)
+    }
+}
+
+impl Call<OwnedFd> for Peek<'_> {
+    type Output = usize;
+
+    fn interest(&self) -> Interest {
+        Interest::READABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
+        source.peek(self.0)
+    }
+}
+
+impl Call<OwnedFd> for Send<'_> {
+    type Output = usize;
+
+    fn interest(&self) -> Interest {
+        Interest::WRITABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
+        source.send(self.0)
+    }
+}
+
+impl Call<OwnedFd> for SendVectored<'_, '_> {
+    type Output = usize;
+
+    fn interest(&self) -> Interest {
+        Interest::WRITABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
+        source.send_vectored(self.0)
+    }
+}
+
+impl<K: SocketKind> Call<OwnedFd> for RecvFrom<'_, K> {
+    type Output = (usize, K::Addr);
+
+    fn interest(&self) -> Interest {
+        Interest::READABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(Self::Output, Left)> {
+        let (received, from) = source.recv_from(self.buf, self.flags)?;
+        Ok(((received, K::addr(from)?), Left::Perhaps))
+    }
+}
+
+impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
+    type Output = Accepted<K>;
+
+    fn interest(&self) -> Interest {
+        Interest::READABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(Self::Output, Left)> {
+        loop {
+            match sys::accept(source.io().as_fd()) {
+                Ok((fd, from)) => {
+                    return Ok(((Socket::adopt(fd), K::addr(from)?), Left::Perhaps));
+                }
+                Err(e) if is_about_one_connection(&e) => {}
+                // Running out of files or memory too: the readiness stays, so the next accept tries again.
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl<F: FnMut() -> io::Result<R>, R> Call<OwnedFd> for Custom<F> {
+    type Output = R;
+
+    fn interest(&self) -> Interest {
+        self.interest
+    }
+
+    fn call(&mut self, _: &Source) -> io::Result<(R, Left)> {
+        Ok(((self.f)()?, Left::Perhaps))
+    }
+}
+
+impl<T: AsFd, F: FnMut(&T) -> io::Result<R>, R> Call<T> for CustomOn<F> {
+    type Output = R;
+
+    fn interest(&self) -> Interest {
+        self.interest
+    }
+
+    fn call(&mut self, source: &Source<T>) -> io::Result<(R, Left)> {
+        check_interest(self.allowed, self.interest)?;
+        Ok(((self.f)(source.io())?, Left::Perhaps))
+    }
+}
+
+/// Whether a connection was gone before it could be accepted: the next one is not affected (accept(2)).
+fn is_about_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ECONNABORTED | libc::EPROTO | libc::EINTR)
+    )
+}

@@ -1,0 +1,258 @@
+//! What this thread knows: the runtime it works for, the budget of the running task, and where that task waits.
+//!
+//! Called by the runtime (`enter`, `take_note`, the budget) and by the leaf futures of this crate. Everything is
+//! thread-local, so nothing here is atomic. What every operation touches has no destructor, and therefore costs no check
+//! on access; the runtime's handles, touched once per registration, live apart.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::marker::PhantomData;
+use std::os::fd::RawFd;
+use std::panic::Location;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use crate::reactor::Reactor;
+
+/// How many operations a task may complete before it has to let others run.
+pub const BUDGET: u8 = 128;
+
+/// Runs a closure on the runtime's pool of threads that may block.
+///
+/// If the pool drops the closure without running it, whoever waits for its result gets an error.
+pub type Blocking = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
+
+/// What a task waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Data to read, or a datagram.
+    Read,
+    /// Room to write.
+    Write,
+    /// A connection to accept.
+    Accept,
+    /// A connection being made.
+    Connect,
+    /// A host name being looked up.
+    Resolve,
+    /// Readiness alone (`readable`, `writable`, `ready`, `async_io`).
+    Ready,
+}
+
+/// Where a task waits: left by a leaf future each time it returns `Pending`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What it waits for.
+    pub kind: Kind,
+    /// On which file descriptor; -1 if on none.
+    pub fd: RawFd,
+    /// The source line of the call that made the future.
+    pub location: &'static Location<'static>,
+}
+
+/// The thread's runtime is the previous one again when this is dropped.
+///
+/// Guards have to be dropped in the reverse order of their making.
+#[must_use = "the runtime is left again when the guard is dropped"]
+pub struct EnterGuard {
+    previous: Option<Current>,
+    /// The context is the thread's own, so the guard must stay on it.
+    stays_here: PhantomData<*const ()>,
+}
+
+struct Current {
+    reactor: Reactor,
+    blocking: Blocking,
+}
+
+struct Local {
+    budget: Cell<u8>,
+    note: Cell<Option<Note>>,
+}
+
+thread_local! {
+    static LOCAL: Local = const { Local { budget: Cell::new(BUDGET), note: Cell::new(None) } };
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// Makes `reactor` and `blocking` what this thread's sockets use, until the guard is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use mini_net::{Blocking, Reactor, enter};
+///
+/// let reactor = Reactor::new()?;
+/// let blocking: Blocking = Arc::new(|job| drop(std::thread::spawn(job)));
+/// let guard = enter(&reactor, &blocking);
+/// // Sockets that have to wait in here register with `reactor`.
+/// drop(guard);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn enter(reactor: &Reactor, blocking: &Blocking) -> EnterGuard {
+    let current = Current {
+        reactor: reactor.clone(),
+        blocking: Arc::clone(blocking),
+    };
+    EnterGuard {
+        previous: CURRENT.replace(Some(current)),
+        stays_here: PhantomData,
+    }
+}
+
+/// Takes the note that the task polled last on this thread has left, if it left one.
+///
+/// A runtime calls this after a poll that returned `Pending`.
+///
+/// # Examples
+///
+/// ```
+/// use std::task::{Context, Waker};
+/// use mini_net::{Kind, UdpSocket, doc, take_note};
+///
+/// doc::block_on(async {
+///     let socket = UdpSocket::bind("127.0.0.1:0").await?;
+///     let mut buf = [0; 8];
+///     let mut recv = Box::pin(socket.recv(&mut buf));
+///     let mut cx = Context::from_waker(Waker::noop());
+///     assert!(Future::poll(recv.as_mut(), &mut cx).is_pending());
+///     let note = take_note().expect("it waits");
+///     assert_eq!(note.kind, Kind::Read);
+///     assert_eq!(note.location.file(), file!());
+///     assert_eq!(take_note(), None);
+///     # Ok::<(), std::io::Error>(())
+/// })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn take_note() -> Option<Note> {
+    LOCAL.with(|local| local.note.take())
+}
+
+/// Spends one unit of the running task's budget.
+///
+/// Once [`BUDGET`] units are spent this wakes the task and returns `Pending` once, so that an operation that is always
+/// ready starves nobody. The budget is then full again: nobody needs to refill it.
+///
+/// # Examples
+///
+/// ```
+/// use std::task::{Context, Waker};
+///
+/// let mut cx = Context::from_waker(Waker::noop());
+/// # mini_net::swap_budget(mini_net::BUDGET);
+/// for _ in 0..mini_net::BUDGET {
+///     assert!(mini_net::poll_budget(&mut cx).is_ready());
+/// }
+/// assert!(mini_net::poll_budget(&mut cx).is_pending());
+/// assert!(mini_net::poll_budget(&mut cx).is_ready());
+/// ```
+pub fn poll_budget(cx: &mut TaskContext<'_>) -> Poll<()> {
+    let spent = check_budget(cx);
+    if spent.is_ready() {
+        spend_budget();
+    }
+    spent
+}
+
+/// Sets what is left of the budget, and returns what was left. `u8::MAX` is a budget that never ends.
+///
+/// # Examples
+///
+/// ```
+/// let left = mini_net::swap_budget(u8::MAX);
+/// // Nothing polled here is made to yield.
+/// mini_net::swap_budget(left);
+/// ```
+pub fn swap_budget(left: u8) -> u8 {
+    LOCAL.with(|local| local.budget.replace(left))
+}
+
+/// `Pending`, with the task woken and the budget full again, if nothing is left of it.
+pub(crate) fn check_budget(cx: &mut TaskContext<'_>) -> Poll<()> {
+    let exhausted = LOCAL.with(|local| local.budget.get() == 0);
+    if exhausted {
+        swap_budget(BUDGET);
+        cx.waker().wake_by_ref();
+        return Poll::Pending;
+    }
+    Poll::Ready(())
+}
+
+/// Counts one completed operation.
+pub(crate) fn spend_budget() {
+    LOCAL.with(|local| match local.budget.get() {
+        u8::MAX => {}
+        left => local.budget.set(left.saturating_sub(1)),
+    });
+}
+
+pub(crate) fn leave_note(note: Note) {
+    LOCAL.with(|local| local.note.set(Some(note)));
+}
+
+/// The reactor of the runtime this thread works for, if any.
+pub(crate) fn reactor() -> Option<Reactor> {
+    current(|current| current.reactor.clone())
+}
+
+/// The pool of the runtime this thread works for, if any.
+pub(crate) fn blocking() -> Option<Blocking> {
+    current(|current| Arc::clone(&current.blocking))
+}
+
+/// A thread whose locals are already gone has no runtime either.
+fn current<R>(get: impl FnOnce(&Current) -> R) -> Option<R> {
+    CURRENT
+        .try_with(|current| current.borrow().as_ref().map(get))
+        .ok()
+        .flatten()
+}
+
+impl Drop for EnterGuard {
+    fn drop(&mut self) {
+        let previous = self.previous.take();
+        let left = CURRENT.try_with(|current| current.replace(previous));
+        // May be the reactor's last handle: dropped here, when nothing is borrowed.
+        drop(left);
+    }
+}
+
+impl fmt::Debug for EnterGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnterGuard").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocking_none() -> Blocking {
+        Arc::new(|_| {})
+    }
+
+    #[test]
+    fn contexts_nest_and_are_restored() {
+        assert!(reactor().is_none());
+        let (outer, inner) = (Reactor::new().unwrap(), Reactor::new().unwrap());
+        let first = enter(&outer, &blocking_none());
+        let second = enter(&inner, &blocking_none());
+        assert!(reactor().unwrap().is_same(&inner));
+        drop(second);
+        assert!(reactor().unwrap().is_same(&outer));
+        drop(first);
+        assert!(reactor().is_none() && blocking().is_none());
+    }
+
+    #[test]
+    fn an_endless_budget_is_not_spent() {
+        let before = swap_budget(u8::MAX);
+        for _ in 0..1_000 {
+            spend_budget();
+        }
+        assert_eq!(swap_budget(before), u8::MAX);
+    }
+}

@@ -1,0 +1,97 @@
+//! `Hop`: a job on the runtime's blocking pool, and its result. Never a hang: a job that is lost is an error.
+//!
+//! Called by `addr` (looking up a name) and by `unix` (connecting to a listener whose queue is full).
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::context::{self, Blocking};
+use crate::source::Wait;
+
+/// The side that waits. Dropping it tells the job, which may look whether it is still wanted.
+pub(crate) struct Hop<T>(Arc<Mutex<State<T>>>);
+
+/// The side that works. Dropped without a result, by a panic or a pool that has shut down, it delivers an error.
+pub(crate) struct Job<T>(Arc<Mutex<State<T>>>);
+
+enum State<T> {
+    Working(Option<Waker>),
+    Done(Option<io::Result<T>>),
+}
+
+impl<T: Send + 'static> Hop<T> {
+    pub(crate) fn start(
+        blocking: &Blocking,
+        work: impl FnOnce(&Job<T>) -> io::Result<T> + Send + 'static,
+    ) -> Hop<T> {
+        let state = Arc::new(Mutex::new(State::Working(None)));
+        let job = Job(Arc::clone(&state));
+        blocking(Box::new(move || {
+            let result = work(&job);
+            job.deliver(result);
+        }));
+        Hop(state)
+    }
+
+    /// # Panics
+    ///
+    /// If it is polled again after it was ready.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<T>> {
+        let waker = cx.waker().clone();
+        let displaced = {
+            let mut state = lock(&self.0);
+            match &mut *state {
+                State::Working(waiter) => waiter.replace(waker),
+                State::Done(result) => {
+                    return Poll::Ready(result.take().expect("a result is taken once"));
+                }
+            }
+        };
+        drop(displaced);
+        wait.leave_note(-1);
+        Poll::Pending
+    }
+}
+
+impl<T> Job<T> {
+    /// Whether somebody still waits for the result.
+    pub(crate) fn is_wanted(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    fn deliver(&self, result: io::Result<T>) {
+        let before = {
+            let mut state = lock(&self.0);
+            match *state {
+                State::Working(_) => std::mem::replace(&mut *state, State::Done(Some(result))),
+                State::Done(_) => return,
+            }
+        };
+        if let State::Working(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+}
+
+impl<T> Drop for Job<T> {
+    fn drop(&mut self) {
+        self.deliver(Err(io::Error::other(
+            "the mini runtime's blocking pool has dropped the job: it panicked, or the runtime has shut down",
+        )));
+    }
+}
+
+/// The pool of the current runtime.
+///
+/// # Panics
+///
+/// Outside a mini runtime, with the text that names the call.
+pub(crate) fn pool(wait: &Wait) -> Blocking {
+    context::blocking().unwrap_or_else(|| wait.panic_without_runtime())
+}
+
+/// Poison is ignored: no user code runs under this lock.
+fn lock<T>(state: &Mutex<State<T>>) -> std::sync::MutexGuard<'_, State<T>> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}

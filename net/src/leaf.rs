@@ -1,0 +1,276 @@
+//! The leaf futures: what every method that waits returns.
+//!
+//! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line it was called
+//! at. All of them are a `Waiting` (an fd, and the future's own place among its waiters) and something to do with it.
+//! `Op` covers every operation that is done once it has succeeded; `call` has the operations.
+//!
+//! Rejected: `async fn`. Its futures have no name, no known size, and cannot say where they wait.
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::SockAddr;
+
+use crate::addr::{Resolve, no_address};
+use crate::ready::{Interest, Ready};
+use crate::slot::{Key, Seen};
+use crate::source::{Left, Site, Source, Wait};
+
+/// An operation on a socket that completes when it could be done.
+///
+/// `C` is the operation; the methods that return an `Op` say what it does.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Op<'a, C, T: AsFd = OwnedFd> {
+    waiting: Waiting<'a, T>,
+    call: C,
+}
+
+/// Fills a buffer to the end; returned by `read_exact`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct ReadExact<'a> {
+    waiting: Waiting<'a, OwnedFd>,
+    buf: &'a mut [u8],
+    filled: usize,
+}
+
+/// Writes a whole buffer; returned by `write_all`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct WriteAll<'a> {
+    waiting: Waiting<'a, OwnedFd>,
+    rest: &'a [u8],
+}
+
+/// Sends a message to an address, which may have to be looked up; returned by `send_to`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct SendTo<'a> {
+    waiting: Waiting<'a, OwnedFd>,
+    buf: &'a [u8],
+    to: Receiver,
+}
+
+/// Waits for readiness, and gives it out as an `O`; returned by `readable`, `writable` and `ready`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Readiness<'a, O, T: AsFd = OwnedFd> {
+    waiting: Waiting<'a, T>,
+    interest: Interest,
+    output: PhantomData<fn() -> O>,
+}
+
+/// Whom a message goes to.
+pub(crate) enum Receiver {
+    Host(Resolve),
+    Known(SockAddr),
+    /// What was given is no address; the error is told once.
+    Wrong(Option<io::Error>),
+}
+
+/// One operation, without the waiting.
+pub trait Call<T: AsFd> {
+    type Output;
+
+    fn interest(&self) -> Interest;
+
+    fn call(&mut self, source: &Source<T>) -> io::Result<(Self::Output, Left)>;
+}
+
+/// A future's hold on a source: when it is dropped, nobody waits in its place.
+pub(crate) struct Waiting<'a, T: AsFd = OwnedFd> {
+    source: &'a Source<T>,
+    wait: Wait,
+    key: Key,
+}
+
+impl<'a, T: AsFd> Waiting<'a, T> {
+    #[track_caller]
+    pub(crate) fn new(source: &'a Source<T>, site: &'static Site) -> Waiting<'a, T> {
+        Waiting { source, wait: Wait::here(site), key: Key::default() }
+    }
+
+    pub(crate) fn poll_io<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        interest: Interest,
+        op: impl FnMut(&Source<T>) -> io::Result<(R, Left)>,
+    ) -> Poll<io::Result<R>> {
+        self.source.poll_io(cx, &self.wait, interest, Some(&mut self.key), op)
+    }
+}
+
+impl<T: AsFd> Drop for Waiting<'_, T> {
+    fn drop(&mut self) {
+        self.source.forget(&mut self.key);
+    }
+}
+
+impl<'a, C, T: AsFd> Op<'a, C, T> {
+    #[track_caller]
+    pub(crate) fn new(source: &'a Source<T>, site: &'static Site, call: C) -> Op<'a, C, T> {
+        Op { waiting: Waiting::new(source, site), call }
+    }
+}
+
+impl<'a> ReadExact<'a> {
+    #[track_caller]
+    pub(crate) fn new(source: &'a Source, site: &'static Site, buf: &'a mut [u8]) -> ReadExact<'a> {
+        ReadExact { waiting: Waiting::new(source, site), buf, filled: 0 }
+    }
+}
+
+impl<'a> WriteAll<'a> {
+    #[track_caller]
+    pub(crate) fn new(source: &'a Source, site: &'static Site, buf: &'a [u8]) -> WriteAll<'a> {
+        WriteAll { waiting: Waiting::new(source, site), rest: buf }
+    }
+}
+
+impl<'a> SendTo<'a> {
+    #[track_caller]
+    pub(crate) fn new(
+        source: &'a Source,
+        site: &'static Site,
+        buf: &'a [u8],
+        to: Receiver,
+    ) -> SendTo<'a> {
+        SendTo { waiting: Waiting::new(source, site), buf, to }
+    }
+}
+
+impl<'a, O, T: AsFd> Readiness<'a, O, T> {
+    #[track_caller]
+    pub(crate) fn new(
+        source: &'a Source<T>,
+        site: &'static Site,
+        interest: Interest,
+    ) -> Readiness<'a, O, T> {
+        Readiness { waiting: Waiting::new(source, site), interest, output: PhantomData }
+    }
+
+    pub(crate) fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Seen>> {
+        let Waiting { source, wait, key } = &mut self.waiting;
+        source.poll_ready(cx, wait, self.interest, Some(key))
+    }
+}
+
+impl<C: Call<T>, T: AsFd> Future for Op<'_, C, T> {
+    type Output = io::Result<C::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Op { waiting, call } = self.get_mut();
+        waiting.poll_io(cx, call.interest(), |source| call.call(source))
+    }
+}
+
+impl Future for ReadExact<'_> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ReadExact { waiting, buf, filled } = self.get_mut();
+        while *filled < buf.len() {
+            let rest = &mut buf[*filled..];
+            match ready!(waiting.poll_io(cx, Interest::READABLE, |source| source.recv(rest)))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                received => *filled += received,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Future for WriteAll<'_> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let WriteAll { waiting, rest } = self.get_mut();
+        while !rest.is_empty() {
+            match ready!(waiting.poll_io(cx, Interest::WRITABLE, |source| source.send(rest)))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                sent => *rest = &rest[sent..],
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Future for SendTo<'_> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let SendTo { waiting, buf, to } = self.get_mut();
+        if let Receiver::Host(resolve) = to {
+            let first = ready!(resolve.poll(cx)).map(|mut addrs| addrs.next());
+            *to = match first {
+                Ok(Some(addr)) => Receiver::Known(addr.into()),
+                Ok(None) => Receiver::Wrong(Some(no_address())),
+                Err(e) => Receiver::Wrong(Some(e)),
+            };
+        }
+        let known = match to {
+            Receiver::Known(addr) => addr,
+            Receiver::Wrong(e) => return Poll::Ready(Err(e.take().unwrap_or_else(no_address))),
+            Receiver::Host(_) => unreachable!("looked up above"),
+        };
+        waiting.poll_io(cx, Interest::WRITABLE, |source| source.send_to(buf, known))
+    }
+}
+
+impl<T: AsFd> Future for Readiness<'_, (), T> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.get_mut().poll_seen(cx).map_ok(drop)
+    }
+}
+
+impl<T: AsFd> Future for Readiness<'_, Ready, T> {
+    type Output = io::Result<Ready>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Ready>> {
+        let this = self.get_mut();
+        let seen = ready!(this.poll_seen(cx))?;
+        Poll::Ready(Ok(seen.ready() & this.interest.mask()))
+    }
+}
+
+/// Nothing in here is ever pinned: the call is used by reference only.
+impl<C, T: AsFd> Unpin for Op<'_, C, T> {}
+
+impl<T: AsFd> fmt::Debug for Waiting<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Wait { site, location } = &self.wait;
+        write!(f, "{}::{} at {location}", site.owner, site.method)
+    }
+}
+
+impl<C, T: AsFd> fmt::Debug for Op<'_, C, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Op").field(&self.waiting).finish()
+    }
+}
+
+impl fmt::Debug for ReadExact<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ReadExact").field(&self.waiting).finish()
+    }
+}
+
+impl fmt::Debug for WriteAll<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WriteAll").field(&self.waiting).finish()
+    }
+}
+
+impl fmt::Debug for SendTo<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SendTo").field(&self.waiting).finish()
+    }
+}
+
+impl<O, T: AsFd> fmt::Debug for Readiness<'_, O, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Readiness").field(&self.waiting).finish()
+    }
+}

@@ -1,0 +1,55 @@
+//! Readiness and sockets: a reactor over epoll or kqueue, and the non-blocking sockets that wait on it.
+//!
+//! This is the lower half of the `mini` runtime, which turns the reactor and re-exports the sockets; programs use `mini`.
+//! The crate spawns nothing, runs no task and reads no clock.
+//!
+//! A read goes `socket/stream` → `leaf` → `source` → `sys/socket`, and, when it has to wait, → `slot`. The way back is
+//! `sys/epoll` (the kernel's events) → `reactor` (`turn`: readiness, then wakers) → the waker of whoever runs the task.
+
+mod addr;
+mod async_fd;
+mod call;
+mod context;
+mod hop;
+#[cfg(feature = "futures-io")]
+mod io_traits;
+mod leaf;
+mod reactor;
+mod ready;
+mod slot;
+mod socket;
+mod source;
+mod sys;
+mod tcp;
+#[cfg(test)]
+mod tests;
+mod udp;
+mod unix;
+
+#[doc(hidden)]
+pub mod doc;
+pub mod kind;
+
+/// The futures that the methods of sockets return.
+pub mod future {
+    pub use crate::addr::{LookupHost, TryEach};
+    pub use crate::async_fd::FdReady;
+    pub use crate::call::{
+        Accept, Custom, CustomOn, Peek, Recv, RecvFrom, RecvVectored, Send, SendVectored,
+    };
+    pub use crate::leaf::{Op, ReadExact, Readiness, SendTo, WriteAll};
+    pub use crate::tcp::Connect;
+    pub use crate::unix::ConnectUnix;
+}
+
+pub use addr::{Addrs, ToSocketAddrs, lookup_host};
+pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
+pub use context::{
+    BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, swap_budget, take_note,
+};
+pub use reactor::{Events, Reactor, set_timer_slack};
+pub use ready::{Interest, Ready};
+pub use socket::Socket;
+pub use tcp::{TcpListener, TcpSocket, TcpStream};
+pub use udp::UdpSocket;
+pub use unix::{UnixDatagram, UnixListener, UnixStream};

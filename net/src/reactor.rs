@@ -1,0 +1,343 @@
+//! `Reactor`: turns what the kernel says into readiness and wake-ups, and runs nothing itself.
+//!
+//! Called by the driver of a runtime (`turn`, `notify`, `shutdown`) and by `source` (`register`). One turn is one wait:
+//!
+//! 1. `Poller::wait` blocks, with no lock held.
+//! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock.
+//! 3. The wakers are called, with no lock held.
+//!
+//! # Rejected
+//!
+//! - A helper thread that turns a global reactor: one more hop per event, and no shutdown per runtime.
+//! - A pointer to the slot in the kernel's event: a late event for a freed slot would be a use after free; a token is
+//!   looked up in the table and found stale.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use crate::ready::Ready;
+use crate::slot::Slot;
+use crate::sys::{self, Poller, Token};
+
+mod table;
+
+use table::Table;
+
+/// A handle to one epoll or kqueue instance and the sockets registered with it.
+///
+/// Clones are handles to the same reactor. It is closed when the last handle and the last registered socket are gone.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use mini_net::{Events, Reactor};
+///
+/// let reactor = Reactor::new()?;
+/// let mut events = Events::new();
+/// reactor.notify();
+/// // Returns at once, because the bell has rung; the bell is not counted.
+/// assert_eq!(reactor.turn(&mut events, None)?, 0);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Reactor(Arc<Shared>);
+
+/// Room for what one turn brings. Every thread that turns a reactor has its own.
+///
+/// # Examples
+///
+/// ```
+/// let events = mini_net::Events::with_capacity(64);
+/// # drop(events);
+/// ```
+pub struct Events {
+    events: sys::Events,
+    /// Empty between turns, unless a waker panicked: what it left is woken by the next turn.
+    woken: VecDeque<Waker>,
+}
+
+struct Shared {
+    poller: Poller,
+    table: Mutex<Table>,
+}
+
+/// One fd's entry in a reactor; dropping it removes the entry.
+pub(crate) struct Registration {
+    reactor: Reactor,
+    slot: Arc<Slot>,
+    token: Token,
+    fd: RawFd,
+}
+
+impl Reactor {
+    /// Opens a new epoll or kqueue instance.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let reactor = mini_net::Reactor::new()?;
+    /// assert_eq!(reactor.registrations(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of epoll_create1(2) and eventfd(2), or of kqueue(2): too many open files.
+    pub fn new() -> io::Result<Reactor> {
+        Ok(Reactor(Arc::new(Shared {
+            poller: Poller::new()?,
+            table: Mutex::default(),
+        })))
+    }
+
+    /// Waits for events and wakes who waited for them; returns how many there were.
+    ///
+    /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero only looks.
+    /// Never returns early without an event, except with `Ok(0)` when a signal came, or the bell, which is not counted.
+    ///
+    /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them, and
+    /// so does a ring of the bell.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use mini_net::{Events, Reactor};
+    ///
+    /// let reactor = Reactor::new()?;
+    /// assert_eq!(reactor.turn(&mut Events::new(), Some(Duration::ZERO))?, 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of epoll_wait(2) or kevent(2), other than the interruption by a signal.
+    pub fn turn(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<usize> {
+        match self.0.poller.wait(&mut events.events, timeout) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(0),
+            result => result?,
+        }
+        Ok(self.dispatch(events))
+    }
+
+    /// Makes one turn, the current or else the next one, return.
+    ///
+    /// Each call is a system call: whoever may ring often first asks whether somebody sleeps.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_net::{Events, Reactor};
+    ///
+    /// let reactor = Reactor::new()?;
+    /// std::thread::scope(|threads| {
+    ///     threads.spawn(|| reactor.turn(&mut Events::new(), None));
+    ///     reactor.notify();
+    /// });
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn notify(&self) {
+        self.0.poller.notify();
+    }
+
+    /// How many sockets are registered.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(mini_net::Reactor::new()?.registrations(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn registrations(&self) -> usize {
+        self.table().len()
+    }
+
+    /// Ends every wait on this reactor: waiters are woken and get an error, and so does who waits later.
+    ///
+    /// Operations that need not wait still work. `turn` and `notify` do too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let reactor = mini_net::Reactor::new()?;
+    /// reactor.shutdown();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn shutdown(&self) {
+        let mut woken = VecDeque::new();
+        self.table().shut(&mut woken);
+        wake_all(&mut woken);
+    }
+
+    /// Adds `fd`, which starts out as `ready` until the kernel says more.
+    pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: Ready) -> io::Result<Registration> {
+        let slot = Arc::new(Slot::new(ready));
+        let token = self.table().insert(Arc::clone(&slot))?;
+        if let Err(e) = self.0.poller.add(fd, token) {
+            self.vacate(token);
+            return Err(explain(e));
+        }
+        Ok(Registration {
+            reactor: self.clone(),
+            slot,
+            token,
+            fd: fd.as_raw_fd(),
+        })
+    }
+
+    /// Steps 2 and 3 of a turn; returns how many events found their slot.
+    fn dispatch(&self, events: &mut Events) -> usize {
+        let Events { events, woken } = events;
+        let mut delivered = 0;
+        if events.len() > 0 {
+            let table = self.table();
+            for event in (0..events.len()).filter_map(|at| events.get(at)) {
+                delivered += usize::from(table.deliver(event, woken));
+            }
+        }
+        wake_all(woken);
+        delivered
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_same(&self, other: &Reactor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Poison is ignored: no user code runs under this lock.
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn vacate(&self, token: Token) {
+        let slot = self.table().remove(token);
+        drop(slot);
+    }
+}
+
+impl Events {
+    /// Room for 1024 events; more of them take another turn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let events = mini_net::Events::new();
+    /// # drop(events);
+    /// ```
+    pub fn new() -> Events {
+        Events::with_capacity(1024)
+    }
+
+    /// Room for `capacity` events, at least one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let events = mini_net::Events::with_capacity(16);
+    /// # drop(events);
+    /// ```
+    pub fn with_capacity(capacity: usize) -> Events {
+        Events {
+            events: sys::Events::with_capacity(capacity),
+            woken: VecDeque::new(),
+        }
+    }
+}
+
+impl Registration {
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot
+    }
+
+    pub(crate) fn fd(&self) -> RawFd {
+        self.fd
+    }
+}
+
+/// Sets how late the kernel may wake this thread's timed waits, in nanoseconds (at least 1).
+///
+/// Returns what was set before, or `None` where there is no such thing (only Linux and Android have it).
+/// Source: `PR_SET_TIMERSLACK` in prctl(2).
+///
+/// # Examples
+///
+/// ```
+/// if let Some(before) = mini_net::set_timer_slack(1_000) {
+///     assert_eq!(mini_net::set_timer_slack(before), Some(1_000));
+/// }
+/// ```
+pub fn set_timer_slack(nanos: u64) -> Option<u64> {
+    sys::set_timer_slack(nanos)
+}
+
+pub(crate) fn shut_down_error() -> io::Error {
+    io::Error::other("the mini runtime this socket was registered with has shut down")
+}
+
+fn explain(error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::AlreadyExists {
+        let text = "this file descriptor is already registered with the mini runtime";
+        return io::Error::new(io::ErrorKind::AlreadyExists, text);
+    }
+    error
+}
+
+/// First come, first woken. A panicking waker leaves the rest in the queue.
+fn wake_all(woken: &mut VecDeque<Waker>) {
+    while let Some(waker) = woken.pop_front() {
+        waker.wake();
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        self.reactor.0.poller.remove(self.fd);
+        self.reactor.vacate(self.token);
+    }
+}
+
+impl AsFd for Reactor {
+    /// The epoll or kqueue fd: readable when a turn would find something. For use within another event loop.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.poller.as_fd()
+    }
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events::new()
+    }
+}
+
+impl fmt::Debug for Reactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reactor")
+            .field("registrations", &self.registrations())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration")
+            .field("fd", &self.fd)
+            .field("ready", &self.slot.seen().ready())
+            .field("waiting", &self.slot.waiting())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

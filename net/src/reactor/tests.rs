@@ -1,0 +1,201 @@
+use std::pin::{Pin, pin};
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::Instant;
+
+use super::*;
+use crate::UnixStream;
+use crate::tests::rig::{Rig, Task, alone};
+
+type Read<'a> = Pin<Box<dyn Future<Output = io::Result<usize>> + 'a>>;
+
+fn read_one(stream: &UnixStream) -> Read<'_> {
+    Box::pin(async { stream.read(&mut [0; 1]).await })
+}
+
+/// Pairs of streams, of which the second of each waits to be read.
+fn waiting(rig: &mut Rig, pairs: &[(UnixStream, UnixStream)]) -> Vec<Arc<Task>> {
+    let tasks = pairs.iter().map(|(_, b)| {
+        let task = Task::new();
+        assert!(pin!(b.poll_read_ready(&mut std::task::Context::from_waker(&task.waker()))).is_pending());
+        task
+    });
+    let tasks = tasks.collect();
+    rig.settle();
+    tasks
+}
+
+fn pairs(count: usize) -> Vec<(UnixStream, UnixStream)> {
+    (0..count).map(|_| UnixStream::pair().unwrap()).collect()
+}
+
+#[test]
+fn a_bell_rung_before_the_wait_is_heard() {
+    let reactor = Reactor::new().unwrap();
+    let mut events = Events::new();
+    for _ in 0..3 {
+        reactor.notify();
+        reactor.notify();
+        assert_eq!(reactor.turn(&mut events, None).unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_bell_wakes_a_blocked_turn() {
+    let (reactor, start) = (Reactor::new().unwrap(), Barrier::new(2));
+    std::thread::scope(|threads| {
+        let turned = threads.spawn(|| {
+            start.wait();
+            reactor.turn(&mut Events::new(), None)
+        });
+        start.wait();
+        reactor.notify();
+        assert_eq!(turned.join().unwrap().unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_turn_waits_at_least_its_timeout() {
+    let reactor = Reactor::new().unwrap();
+    for micros in [1, 300, 2_500] {
+        let (limit, start) = (Duration::from_micros(micros), Instant::now());
+        assert_eq!(reactor.turn(&mut Events::new(), Some(limit)).unwrap(), 0);
+        assert!(start.elapsed() >= limit, "early by {:?}", limit - start.elapsed());
+    }
+}
+
+#[test]
+fn more_events_than_room_arrive_in_several_turns() {
+    let mut rig = Rig::new();
+    let pairs = pairs(5);
+    let tasks = waiting(&mut rig, &pairs);
+    for (a, _) in &pairs {
+        a.try_write(b"x").unwrap();
+    }
+    let mut events = Events::with_capacity(2);
+    let counts = [(); 4].map(|()| rig.reactor.turn(&mut events, Some(Duration::ZERO)).unwrap());
+    assert_eq!(counts, [2, 2, 1, 0]);
+    assert!(tasks.iter().all(|task| task.wakes() == 1));
+}
+
+#[test]
+fn concurrent_turns_deliver_every_event_once() {
+    const SOCKETS: usize = 64;
+    let mut rig = Rig::new();
+    let pairs = pairs(SOCKETS);
+    let tasks = waiting(&mut rig, &pairs);
+    let (delivered, start) = (AtomicUsize::new(0), Barrier::new(3));
+    let turn = || {
+        let mut events = Events::with_capacity(4);
+        start.wait();
+        while delivered.load(SeqCst) < SOCKETS {
+            let more = rig.reactor.turn(&mut events, None).unwrap();
+            if delivered.fetch_add(more, SeqCst) + more >= SOCKETS {
+                // The other thread may be asleep; a ring wakes it, or its next turn.
+                rig.reactor.notify();
+            }
+        }
+    };
+    std::thread::scope(|threads| {
+        threads.spawn(turn);
+        threads.spawn(turn);
+        start.wait();
+        for (a, _) in &pairs {
+            a.try_write(b"x").unwrap();
+        }
+    });
+    assert_eq!(delivered.load(SeqCst), SOCKETS);
+    assert!(tasks.iter().all(|task| task.wakes() == 1));
+}
+
+#[test]
+fn stale_event_does_not_wake_the_next_socket() {
+    let rig = Rig::new();
+    let mut events = Events::new();
+    let (old, next) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    let (first, second) = (Task::new(), Task::new());
+    let mut read = read_one(&old.1);
+    assert!(first.poll(read.as_mut()).is_pending());
+    old.0.try_write(b"x").unwrap();
+
+    // The kernel has told of the old socket; before that is dispatched, its place has gone to the next one.
+    rig.reactor.0.poller.wait(&mut events.events, None).unwrap();
+    drop(read);
+    drop(old.1);
+    let mut read = read_one(&next.1);
+    assert!(second.poll(read.as_mut()).is_pending());
+    assert_eq!(rig.reactor.registrations(), 1);
+
+    assert_eq!(rig.reactor.dispatch(&mut events), 0);
+    assert_eq!((first.wakes(), second.wakes()), (0, 0));
+}
+
+#[test]
+fn dropping_or_converting_a_socket_removes_it() {
+    let rig = Rig::new();
+    let (dropped, converted) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    for stream in [&dropped.1, &converted.1] {
+        assert!(Task::new().poll(read_one(stream).as_mut()).is_pending());
+    }
+    assert_eq!(rig.reactor.registrations(), 2);
+    drop(dropped);
+    assert_eq!(rig.reactor.registrations(), 1);
+    let std = converted.1.into_std().unwrap();
+    assert_eq!(rig.reactor.registrations(), 0);
+    drop(std);
+}
+
+#[test]
+fn a_waker_that_panics_loses_no_other() {
+    struct Bomb;
+    impl std::task::Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            panic!("on purpose");
+        }
+    }
+    let mut rig = Rig::new();
+    let pairs = pairs(2);
+    let task = Task::new();
+    let mut events = Events::new();
+    let bomb = Waker::from(Arc::new(Bomb));
+    let mut cx = std::task::Context::from_waker(&bomb);
+    assert!(pairs[0].1.poll_read_ready(&mut cx).is_pending());
+    rig.settle();
+    let waker = task.waker();
+    let mut cx = std::task::Context::from_waker(&waker);
+    assert!(pairs[0].1.poll_read_ready(&mut cx).is_pending());
+    pairs[0].0.try_write(b"x").unwrap();
+    let turn = std::panic::AssertUnwindSafe(|| rig.reactor.turn(&mut events, None));
+    assert!(std::panic::catch_unwind(turn).is_err());
+    assert_eq!(task.wakes(), 0);
+    rig.reactor.turn(&mut events, Some(Duration::ZERO)).unwrap();
+    assert_eq!(task.wakes(), 1);
+}
+
+#[test]
+fn a_dropped_reactor_closes_its_fds() {
+    alone("reactor::tests::a_dropped_reactor_closes_its_fds", 256, || {
+        let open = || std::fs::read_dir("/dev/fd").unwrap().count();
+        let before = open();
+        for _ in 0..10 {
+            let rig = Rig::new();
+            let (_a, b) = UnixStream::pair().unwrap();
+            assert!(Task::new().poll(read_one(&b).as_mut()).is_pending());
+            assert!(open() > before);
+            drop(rig);
+        }
+        assert_eq!(open(), before);
+    });
+}
+
+#[test]
+fn the_reactor_itself_can_be_waited_for() {
+    let mut outer = Rig::new();
+    let inner = Reactor::new().unwrap();
+    let fd = crate::AsyncFd::with_interest(&inner, crate::Interest::READABLE).unwrap();
+    let task = Task::new();
+    assert!(task.poll(pin!(fd.readable())).is_pending());
+    inner.notify();
+    outer.turn();
+    assert!(task.poll(pin!(fd.readable())).is_ready());
+}

@@ -1,0 +1,263 @@
+//! `Ready`, what an fd can do now, and `Interest`, what somebody waits for.
+//!
+//! `Ready` goes from the backends through `slot` to the user; `Interest` the other way.
+
+use std::fmt;
+use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign};
+
+/// What an fd can do without blocking: a set of flags.
+///
+/// A flag is what the kernel said last, so it may be out of date: the operation itself has the last word.
+///
+/// # Examples
+///
+/// ```
+/// use mini_net::Ready;
+///
+/// let ready = Ready::READABLE | Ready::READ_CLOSED;
+/// assert!(ready.is_readable() && ready.is_read_closed());
+/// assert!(!ready.is_writable());
+/// assert_eq!(ready & Ready::READABLE, Ready::READABLE);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ready(u8);
+
+/// What a wait is for: a set of directions, never empty.
+///
+/// # Examples
+///
+/// ```
+/// use mini_net::Interest;
+///
+/// let both = Interest::READABLE | Interest::WRITABLE;
+/// assert!(both.is_readable() && both.is_writable());
+/// assert_eq!(Interest::READABLE.add(Interest::WRITABLE), both);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Interest(Ready);
+
+impl Ready {
+    /// Nothing.
+    pub const EMPTY: Ready = Ready(0);
+    /// A read will not block.
+    pub const READABLE: Ready = Ready(1);
+    /// A write will not block.
+    pub const WRITABLE: Ready = Ready(2);
+    /// Nothing more will arrive than what is there.
+    pub const READ_CLOSED: Ready = Ready(4);
+    /// Nothing more can be written.
+    pub const WRITE_CLOSED: Ready = Ready(8);
+    /// Out-of-band data has arrived (Linux and Android only).
+    pub const PRIORITY: Ready = Ready(16);
+    /// An error is pending.
+    pub const ERROR: Ready = Ready(32);
+    /// All of the above.
+    pub const ALL: Ready = Ready(63);
+
+    /// The reactor will not report any more. Sticky, and never shown to the user.
+    pub(crate) const SHUTDOWN: Ready = Ready(64);
+    /// A hang-up, as everybody who waits shall see it.
+    pub(crate) const CLOSED: Ready = Ready(1 | 2 | 4 | 8);
+
+    /// Whether no flag is set.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a read will not block: data, a connection to accept, the end of the stream, or an error.
+    pub const fn is_readable(self) -> bool {
+        self.intersects(Ready(1 | 4))
+    }
+
+    /// Whether a write will not block: there is room, or an error.
+    pub const fn is_writable(self) -> bool {
+        self.intersects(Ready(2 | 8))
+    }
+
+    /// Whether the reading side is closed.
+    pub const fn is_read_closed(self) -> bool {
+        self.intersects(Ready::READ_CLOSED)
+    }
+
+    /// Whether the writing side is closed.
+    pub const fn is_write_closed(self) -> bool {
+        self.intersects(Ready::WRITE_CLOSED)
+    }
+
+    /// Whether out-of-band data has arrived.
+    pub const fn is_priority(self) -> bool {
+        self.intersects(Ready::PRIORITY)
+    }
+
+    /// Whether an error is pending.
+    pub const fn is_error(self) -> bool {
+        self.intersects(Ready::ERROR)
+    }
+
+    pub(crate) const fn is_shut_down(self) -> bool {
+        self.intersects(Ready::SHUTDOWN)
+    }
+
+    pub(crate) const fn intersects(self, other: Ready) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) const fn without(self, other: Ready) -> Ready {
+        Ready(self.0 & !other.0)
+    }
+
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u8) -> Ready {
+        Ready(bits)
+    }
+}
+
+impl Interest {
+    /// Reading, and the end of what can be read.
+    pub const READABLE: Interest = Interest(Ready::READABLE);
+    /// Writing, and the end of being able to.
+    pub const WRITABLE: Interest = Interest(Ready::WRITABLE);
+    /// Out-of-band data (Linux and Android only).
+    pub const PRIORITY: Interest = Interest(Ready::PRIORITY);
+    /// A pending error.
+    pub const ERROR: Interest = Interest(Ready::ERROR);
+
+    /// Both `self` and `other`; the same as `|`.
+    pub const fn add(self, other: Interest) -> Interest {
+        Interest(Ready(self.0.0 | other.0.0))
+    }
+
+    /// Whether reading is part of it.
+    pub const fn is_readable(self) -> bool {
+        self.0.intersects(Ready::READABLE)
+    }
+
+    /// Whether writing is part of it.
+    pub const fn is_writable(self) -> bool {
+        self.0.intersects(Ready::WRITABLE)
+    }
+
+    /// Whether out-of-band data is part of it.
+    pub const fn is_priority(self) -> bool {
+        self.0.intersects(Ready::PRIORITY)
+    }
+
+    /// Whether errors are part of it.
+    pub const fn is_error(self) -> bool {
+        self.0.intersects(Ready::ERROR)
+    }
+
+    /// The flags that end a wait for this.
+    pub(crate) const fn mask(self) -> Ready {
+        let mut mask = self.0.0;
+        if self.0.intersects(Ready(1 | 16)) {
+            mask |= Ready::READ_CLOSED.0;
+        }
+        if self.is_writable() {
+            mask |= Ready::WRITE_CLOSED.0;
+        }
+        Ready(mask)
+    }
+
+    /// The flags that come and go with the direction, and those that say that it is closed.
+    pub(crate) fn flags(self) -> (Ready, Ready) {
+        (self.0, self.mask().without(self.0))
+    }
+
+    pub(crate) const fn covers(self, other: Interest) -> bool {
+        self.0.0 & other.0.0 == other.0.0
+    }
+}
+
+impl BitOr for Ready {
+    type Output = Ready;
+    fn bitor(self, other: Ready) -> Ready {
+        Ready(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Ready {
+    fn bitor_assign(&mut self, other: Ready) {
+        self.0 |= other.0;
+    }
+}
+
+impl BitAnd for Ready {
+    type Output = Ready;
+    fn bitand(self, other: Ready) -> Ready {
+        Ready(self.0 & other.0)
+    }
+}
+
+impl BitAndAssign for Ready {
+    fn bitand_assign(&mut self, other: Ready) {
+        self.0 &= other.0;
+    }
+}
+
+impl BitOr for Interest {
+    type Output = Interest;
+    fn bitor(self, other: Interest) -> Interest {
+        self.add(other)
+    }
+}
+
+impl BitOrAssign for Interest {
+    fn bitor_assign(&mut self, other: Interest) {
+        *self = self.add(other);
+    }
+}
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NAMES: [&str; 7] = [
+            "READABLE",
+            "WRITABLE",
+            "READ_CLOSED",
+            "WRITE_CLOSED",
+            "PRIORITY",
+            "ERROR",
+            "SHUTDOWN",
+        ];
+        if self.is_empty() {
+            return f.write_str("EMPTY");
+        }
+        let mut separator = "";
+        for (bit, name) in NAMES.iter().enumerate() {
+            if self.0 & 1 << bit != 0 {
+                write!(f, "{separator}{name}")?;
+                separator = " | ";
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Interest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interest_covers_the_closing_of_its_direction() {
+        assert_eq!(Interest::READABLE.mask(), Ready::READABLE | Ready::READ_CLOSED);
+        assert_eq!(Interest::WRITABLE.mask(), Ready::WRITABLE | Ready::WRITE_CLOSED);
+        assert_eq!(Interest::PRIORITY.mask(), Ready::PRIORITY | Ready::READ_CLOSED);
+        assert_eq!(Interest::ERROR.mask(), Ready::ERROR);
+    }
+
+    #[test]
+    fn debug_names_the_flags() {
+        assert_eq!(format!("{:?}", Ready::EMPTY), "EMPTY");
+        assert_eq!(format!("{:?}", Ready::READABLE | Ready::ERROR), "READABLE | ERROR");
+        assert_eq!(format!("{:?}", Interest::WRITABLE), "WRITABLE");
+    }
+}

@@ -1,0 +1,177 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::Wake;
+
+use super::*;
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// A task with a waker and the number of its wakes.
+struct Task {
+    count: Arc<Count>,
+    waker: Waker,
+}
+
+impl Task {
+    fn new() -> Task {
+        let count = Arc::<Count>::default();
+        Task { waker: Arc::clone(&count).into(), count }
+    }
+
+    fn wakes(&self) -> usize {
+        self.count.0.load(SeqCst)
+    }
+
+    fn poll(&self, slot: &Slot, interest: Interest, key: Option<&mut Key>) -> Poll<Seen> {
+        slot.poll_ready(&mut Context::from_waker(&self.waker), interest, key)
+    }
+}
+
+fn set(slot: &Slot, ready: Ready) {
+    let mut woken = VecDeque::new();
+    slot.set(ready, &mut woken);
+    woken.into_iter().for_each(Waker::wake);
+}
+
+/// Every order of `a` steps of one side and `b` of another; true is a step of the first.
+fn orders(a: usize, b: usize) -> Vec<Vec<bool>> {
+    (0..1u32 << (a + b))
+        .filter(|bits| bits.count_ones() as usize == a)
+        .map(|bits| (0..a + b).map(|i| bits >> i & 1 == 1).collect())
+        .collect()
+}
+
+#[test]
+fn a_wait_beside_an_event_ends_or_is_woken_in_every_order() {
+    for order in orders(2, 3) {
+        let (slot, task, mut key) = (Slot::new(Ready::EMPTY), Task::new(), Key::default());
+        let (mut driver, mut waiter) = (0, 0);
+        let (mut woken, mut ended) = (VecDeque::new(), false);
+        for &is_driver in &order {
+            if is_driver {
+                match driver {
+                    0 => slot.word.set(Ready::READABLE),
+                    _ => slot.lock().take(Word::new(Ready::READABLE).seen(), &mut woken),
+                }
+                driver += 1;
+            } else if !ended {
+                match waiter {
+                    1 => slot.leave_waker(&task.waker, Interest::READABLE, Some(&mut key)),
+                    _ => ended = slot.seen().ends(Interest::READABLE),
+                }
+                waiter += 1;
+            }
+        }
+        woken.into_iter().for_each(Waker::wake);
+        assert!(ended || task.wakes() == 1, "lost in {order:?}");
+    }
+}
+
+#[test]
+fn data_beside_an_op_is_found_or_reported_in_every_order() {
+    // The slot says readable, wrongly, when the op begins; data arrives at any moment.
+    for order in orders(2, 3) {
+        let slot = Slot::new(Ready::READABLE);
+        let (mut data, mut found) = (false, false);
+        let (mut kernel, mut task) = (0, 0);
+        let mut seen = slot.seen();
+        for &is_kernel in &order {
+            if is_kernel {
+                match kernel {
+                    0 => data = true,
+                    _ => set(&slot, Ready::READABLE),
+                }
+                kernel += 1;
+            } else {
+                match task {
+                    0 => seen = slot.seen(),
+                    1 => found = data,
+                    _ if !found => slot.clear(seen, Ready::READABLE),
+                    _ => {}
+                }
+                task += 1;
+            }
+        }
+        assert!(found || slot.seen().ends(Interest::READABLE), "lost in {order:?}");
+    }
+}
+
+#[test]
+fn an_event_wakes_all_waiters_of_its_direction_once() {
+    let slot = Slot::new(Ready::EMPTY);
+    let tasks = [Task::new(), Task::new(), Task::new()];
+    let interests = [Interest::READABLE, Interest::READABLE, Interest::WRITABLE];
+    let mut keys = [Key::default(), Key::default(), Key::default()];
+    for ((task, interest), key) in tasks.iter().zip(interests).zip(&mut keys) {
+        assert!(task.poll(&slot, interest, Some(key)).is_pending());
+    }
+    set(&slot, Ready::READABLE);
+    set(&slot, Ready::READABLE);
+    assert_eq!(tasks.each_ref().map(Task::wakes), [1, 1, 0]);
+    assert_eq!(slot.waiting(), 1);
+}
+
+#[test]
+fn a_forgotten_waiter_is_gone_and_the_others_stay() {
+    let slot = Slot::new(Ready::EMPTY);
+    let (gone, stays) = (Task::new(), Task::new());
+    let (mut gone_key, mut stays_key) = (Key::default(), Key::default());
+    assert!(gone.poll(&slot, Interest::READABLE, Some(&mut gone_key)).is_pending());
+    assert!(stays.poll(&slot, Interest::READABLE, Some(&mut stays_key)).is_pending());
+    slot.forget(&mut gone_key);
+    slot.forget(&mut gone_key);
+    assert_eq!(slot.waiting(), 1);
+    set(&slot, Ready::READABLE);
+    assert_eq!((gone.wakes(), stays.wakes()), (0, 1));
+    assert_eq!(Arc::strong_count(&gone.count), 2, "its waker has been dropped");
+}
+
+#[test]
+fn a_waiter_that_is_polled_again_keeps_its_place() {
+    let slot = Slot::new(Ready::EMPTY);
+    let (first, second, mut key) = (Task::new(), Task::new(), Key::default());
+    for _ in 0..3 {
+        assert!(first.poll(&slot, Interest::READABLE, Some(&mut key)).is_pending());
+    }
+    assert_eq!(slot.waiting(), 1);
+    assert_eq!(Arc::strong_count(&first.count), 3, "one waker of the task, one of the slot");
+    // The future has moved to another task.
+    assert!(second.poll(&slot, Interest::READABLE, Some(&mut key)).is_pending());
+    assert_eq!(Arc::strong_count(&first.count), 2);
+    set(&slot, Ready::READABLE);
+    assert_eq!((first.wakes(), second.wakes()), (0, 1));
+}
+
+#[test]
+fn keyless_waiters_are_told_apart_by_their_wakers_and_bounded() {
+    let slot = Slot::new(Ready::EMPTY);
+    let tasks: Vec<Task> = (0..9).map(|_| Task::new()).collect();
+    for task in &tasks[..8] {
+        assert!(task.poll(&slot, Interest::READABLE, None).is_pending());
+        assert!(task.poll(&slot, Interest::READABLE, None).is_pending());
+    }
+    assert_eq!(slot.waiting(), 8);
+    assert!(tasks[0].poll(&slot, Interest::WRITABLE, None).is_pending());
+    assert_eq!((slot.waiting(), tasks[0].wakes()), (9, 0), "the other direction has its own limit");
+    assert!(tasks[8].poll(&slot, Interest::READABLE, None).is_pending());
+    assert_eq!((slot.waiting(), tasks[0].wakes()), (9, 1), "the oldest makes room, and is told");
+    set(&slot, Ready::READABLE);
+    assert!(tasks.iter().all(|task| task.wakes() == 1));
+}
+
+#[test]
+fn readiness_outlives_a_woken_waiter_that_is_dropped() {
+    let slot = Slot::new(Ready::EMPTY);
+    let (dropped, late, mut key) = (Task::new(), Task::new(), Key::default());
+    assert!(dropped.poll(&slot, Interest::READABLE, Some(&mut key)).is_pending());
+    set(&slot, Ready::READABLE);
+    slot.forget(&mut key);
+    assert!(late.poll(&slot, Interest::READABLE, Some(&mut Key::default())).is_ready());
+}

@@ -1,0 +1,80 @@
+//! Accepting connections, from TCP and Unix listeners.
+
+use std::io;
+use std::marker::PhantomData;
+use std::task::{Context, Poll};
+
+use crate::call::Accept;
+use crate::kind::{Accepted, ListenerKind};
+use crate::leaf::{Call, Op};
+use crate::ready::Interest;
+use crate::socket::{Socket, site};
+use crate::source::Wait;
+
+impl<K: ListenerKind> Socket<K> {
+    /// Takes the next connection, and the address that it comes from.
+    ///
+    /// Several tasks may accept from one listener. Connections that were gone again before they could be accepted are
+    /// passed over.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::{TcpListener, TcpStream};
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// let (server, from) = listener.accept().await?;
+    /// assert_eq!(from, client.local_addr()?);
+    /// # drop(server);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of accept(2). None of them ends the listener. If there are too many open files or too little memory the
+    /// connection stays in the queue, and the next `accept` tries again at once: pause before it, or close something. If
+    /// it has to wait: that the runtime has shut down.
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside a mini runtime, unless the listener has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has accepted no connection.
+    #[track_caller]
+    pub fn accept(&self) -> Op<'_, Accept<K>> {
+        Op::new(self.source(), site!(accept, Accept), Accept(PhantomData))
+    }
+
+    /// As [`accept`](Socket::accept), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::{TcpListener, TcpStream};
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// let (_server, from) = std::future::poll_fn(|cx| listener.poll_accept(cx)).await?;
+    /// assert_eq!(from, client.local_addr()?);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`accept`](Socket::accept).
+    ///
+    /// # Panics
+    ///
+    /// As [`accept`](Socket::accept).
+    #[track_caller]
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted<K>>> {
+        let wait = Wait::here(site!(poll_accept, Accept));
+        let mut call = Accept::<K>(PhantomData);
+        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+    }
+}

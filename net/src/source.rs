@@ -1,0 +1,337 @@
+//! `Source`: an fd and its readiness. Registers at the first wait, and runs the one loop that every operation is.
+//!
+//! Called by `leaf` (the futures), by the `poll_` and `try_` methods of the sockets, and by `async_fd`.
+//!
+//! The loop tries the operation first. Only when the kernel says `WouldBlock` is the fd registered, once and for both
+//! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an echo
+//! server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it saves.
+//!
+//! # When readiness goes
+//!
+//! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on a
+//!   UDP socket looks like a hang-up to epoll, and is over once it has been read.)
+//! - A short read or write of a stream clears the direction, unless the closed flag is up: the end of the stream may have
+//!   come with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing, and
+//!   not where ancillary data cut a read short.
+//! - Neither clears anything if the kernel has spoken since the operation began (see `slot`).
+//!
+//! # Rejected
+//!
+//! - Wait, operate, clear on `WouldBlock` without a tick: loses the edge that lands between the last two.
+//! - Registering when the socket is made: two system calls for a socket that never waits, and no choice of the runtime.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::AsRawFd;
+use std::panic::Location;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use socket2::SockAddr;
+
+use crate::context::{self, Kind, Note};
+use crate::reactor::{Registration, shut_down_error};
+use crate::ready::{Interest, Ready};
+use crate::slot::{Key, Seen, Slot};
+use crate::sys::socket;
+
+#[derive(Debug)]
+pub struct Source<T: AsFd = OwnedFd> {
+    /// Before `io`, so that the fd is still open when the registration is removed.
+    registration: OnceLock<Registration>,
+    /// Held while registering, so that two tasks do it once.
+    registering: Mutex<()>,
+    rule: Rule,
+    io: T,
+}
+
+/// What a short read or write says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// That there is no more, and no more room.
+    Stream,
+    /// The same, unless ancillary data (a file descriptor, say) ended the read.
+    StreamWithAncillary,
+    /// Nothing.
+    Whole,
+}
+
+/// What is left after an operation, as far as it can tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Perhaps more.
+    Perhaps,
+    /// Nothing to read, or no room to write.
+    Nothing,
+}
+
+/// The call that a future stands for, and the line that made it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) site: &'static Site,
+    pub(crate) location: &'static Location<'static>,
+}
+
+/// A method of this crate that can wait.
+#[derive(Debug)]
+pub(crate) struct Site {
+    /// The type, as the user knows it.
+    pub(crate) owner: &'static str,
+    pub(crate) method: &'static str,
+    pub(crate) kind: Kind,
+}
+
+impl Wait {
+    #[track_caller]
+    pub(crate) fn here(site: &'static Site) -> Wait {
+        Wait { site, location: Location::caller() }
+    }
+
+    pub(crate) fn leave_note(&self, fd: RawFd) {
+        context::leave_note(Note { kind: self.site.kind, fd, location: self.location });
+    }
+
+    #[cold]
+    pub(crate) fn panic_without_runtime(&self) -> ! {
+        panic!(
+            "`{}::{}`, called at {}, has to wait, but no mini runtime is running on this thread: \
+             use `#[mini::main]`, `mini::block_on` or `Runtime::enter`",
+            self.site.owner, self.site.method, self.location
+        )
+    }
+}
+
+impl Left {
+    fn after(moved: usize, asked: usize) -> Left {
+        // The kernel may cut a single call at 2 GiB for reasons of its own; nothing short of this is that.
+        const CUT: usize = 1 << 30;
+        if moved > 0 && moved < asked.min(CUT) { Left::Nothing } else { Left::Perhaps }
+    }
+}
+
+impl<T: AsFd> Source<T> {
+    pub(crate) fn new(io: T, rule: Rule) -> Source<T> {
+        Source { registration: OnceLock::new(), registering: Mutex::default(), rule, io }
+    }
+
+    pub(crate) fn io(&self) -> &T {
+        &self.io
+    }
+
+    pub(crate) fn io_mut(&mut self) -> &mut T {
+        &mut self.io
+    }
+
+    /// The fd, no longer registered.
+    pub(crate) fn into_io(self) -> T {
+        let Source { registration, io, .. } = self;
+        drop(registration);
+        io
+    }
+
+    /// Runs `op` until it says something other than `WouldBlock`, waiting for `interest` in between.
+    ///
+    /// The closure may be run any number of times. Completing spends one unit of the task's budget.
+    pub(crate) fn poll_io<R>(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        interest: Interest,
+        mut key: Option<&mut Key>,
+        mut op: impl FnMut(&Source<T>) -> io::Result<(R, Left)>,
+    ) -> Poll<io::Result<R>> {
+        ready!(context::check_budget(cx));
+        let result = loop {
+            let seen = match self.registration.get() {
+                None => Slot::unregistered(),
+                Some(known) => ready!(wait.poll(known, cx, interest, key.as_deref_mut())),
+            };
+            match op(self) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    if let Err(e) = self.wait_is_needed(wait, seen, interest) {
+                        break Err(e);
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                result => break self.conclude(seen, interest, result),
+            }
+        };
+        context::spend_budget();
+        Poll::Ready(result)
+    }
+
+    /// Waits until `interest` is met, without an operation.
+    pub(crate) fn poll_ready(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        interest: Interest,
+        key: Option<&mut Key>,
+    ) -> Poll<io::Result<Seen>> {
+        ready!(context::check_budget(cx));
+        let known = match self.register(wait, Ready::EMPTY) {
+            Ok(known) => known,
+            Err(e) => return Poll::Ready(Err(e)),
+        };
+        let seen = ready!(wait.poll(known, cx, interest, key));
+        context::spend_budget();
+        if !seen.ready().intersects(interest.mask()) {
+            return Poll::Ready(Err(shut_down_error()));
+        }
+        Poll::Ready(Ok(seen))
+    }
+
+    /// Runs `op` once, whatever the readiness, and learns from it.
+    pub(crate) fn try_op<R>(
+        &self,
+        interest: Interest,
+        op: impl FnOnce(&Source<T>) -> io::Result<(R, Left)>,
+    ) -> io::Result<R> {
+        let seen = self.slot().map_or_else(Slot::unregistered, Slot::seen);
+        let result = op(self);
+        if matches!(&result, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
+            self.clear(seen, interest.mask());
+        }
+        self.conclude(seen, interest, result)
+    }
+
+    /// Registers now if there is a runtime, so that an fd that can't be polled is refused early.
+    pub(crate) fn register_early(&self) -> io::Result<()> {
+        if let Some(reactor) = context::reactor() {
+            let registration = reactor.register(self.io.as_fd(), Ready::EMPTY)?;
+            self.registration.get_or_init(|| registration);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn clear(&self, seen: Seen, ready: Ready) {
+        if let Some(slot) = self.slot() {
+            slot.clear(seen, ready);
+        }
+    }
+
+    /// Takes a waiter out that a leaf future has left.
+    pub(crate) fn forget(&self, key: &mut Key) {
+        if let Some(slot) = self.slot() {
+            slot.forget(key);
+        }
+    }
+
+    pub(crate) fn slot(&self) -> Option<&Slot> {
+        self.registration.get().map(Registration::slot)
+    }
+
+    /// What a finished operation says about the readiness.
+    fn conclude<R>(
+        &self,
+        seen: Seen,
+        interest: Interest,
+        result: io::Result<(R, Left)>,
+    ) -> io::Result<R> {
+        let (value, left) = result?;
+        if left == Left::Nothing {
+            let (open, closed) = interest.flags();
+            if !seen.ready().intersects(closed) {
+                self.clear(seen, open);
+            }
+        }
+        Ok(value)
+    }
+
+    /// After `WouldBlock`: registers if that is still to be done, and takes the readiness back.
+    fn wait_is_needed(&self, wait: &Wait, seen: Seen, interest: Interest) -> io::Result<()> {
+        if seen.ready().is_shut_down() {
+            return Err(shut_down_error());
+        }
+        // The other direction has not been tried: that it would work is the better guess, and costs one try at most.
+        let (open, _) = interest.flags();
+        let guess = (Ready::READABLE | Ready::WRITABLE).without(open);
+        self.register(wait, guess)?.slot().clear(seen, interest.mask());
+        Ok(())
+    }
+
+    fn register(&self, wait: &Wait, ready: Ready) -> io::Result<&Registration> {
+        if let Some(known) = self.registration.get() {
+            return Ok(known);
+        }
+        let reactor = context::reactor().unwrap_or_else(|| wait.panic_without_runtime());
+        let fd = self.io.as_fd();
+        let _alone = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = self.registration.get() {
+            return Ok(known);
+        }
+        let registration = reactor.register(fd, ready)?;
+        Ok(self.registration.get_or_init(|| registration))
+    }
+}
+
+impl Wait {
+    fn poll(
+        &self,
+        known: &Registration,
+        cx: &mut Context<'_>,
+        interest: Interest,
+        key: Option<&mut Key>,
+    ) -> Poll<Seen> {
+        let polled = known.slot().poll_ready(cx, interest, key);
+        if polled.is_pending() {
+            self.leave_note(known.fd());
+        }
+        polled
+    }
+}
+
+/// The operations on sockets, with what each says about the readiness.
+impl Source {
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.io.as_raw_fd()
+    }
+
+    pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        if self.rule == Rule::StreamWithAncillary {
+            return self.recv_vectored(&mut [IoSliceMut::new(buf)]);
+        }
+        let received = socket::recv(self.io.as_fd(), buf, 0)?;
+        Ok((received, self.left(received, buf.len())))
+    }
+
+    pub(crate) fn recv_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
+        let asked = socket::total(bufs.iter().map(|b| &**b));
+        let (received, cut) = socket::recv_message(self.io.as_fd(), bufs, 0)?;
+        let left = if cut { Left::Perhaps } else { self.left(received, asked) };
+        Ok((received, left))
+    }
+
+    /// Looks without taking, so there is as much left as before.
+    pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        let received = socket::recv(self.io.as_fd(), buf, socket::PEEK)?;
+        Ok((received, Left::Perhaps))
+    }
+
+    pub(crate) fn recv_from(&self, buf: &mut [u8], flags: libc::c_int) -> io::Result<(usize, SockAddr)> {
+        socket::recv_from(self.io.as_fd(), buf, flags)
+    }
+
+    pub(crate) fn send(&self, buf: &[u8]) -> io::Result<(usize, Left)> {
+        let sent = socket::send(self.io.as_fd(), buf)?;
+        Ok((sent, self.left(sent, buf.len())))
+    }
+
+    pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
+        let asked = socket::total(bufs.iter().map(|b| &**b));
+        let sent = socket::send_vectored(self.io.as_fd(), bufs)?;
+        Ok((sent, self.left(sent, asked)))
+    }
+
+    pub(crate) fn send_to(&self, buf: &[u8], to: &SockAddr) -> io::Result<(usize, Left)> {
+        let sent = socket::send_to(self.io.as_fd(), buf, to)?;
+        Ok((sent, Left::Perhaps))
+    }
+
+    fn left(&self, moved: usize, asked: usize) -> Left {
+        match self.rule {
+            Rule::Whole => Left::Perhaps,
+            Rule::Stream | Rule::StreamWithAncillary => Left::after(moved, asked),
+        }
+    }
+}

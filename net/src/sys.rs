@@ -1,0 +1,142 @@
+//! What the operating system offers, in one shape: a poller, its events, raw socket calls.
+//!
+//! Called by `reactor` (the poller) and by `source` and the sockets (the calls). This file holds the crate's only `cfg`
+//! ladder; each rung picks files that have the same functions, and the block at its end checks that they do.
+//!
+//! Rejected: a `Poller` trait. A build has one implementation, and a trait would add generics to every signature above.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::SocketAddr;
+use std::time::Duration;
+
+use crate::ready::Ready;
+
+pub(crate) mod socket;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "sys/epoll.rs"]
+mod backend;
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+    target_os = "netbsd",
+    target_os = "openbsd"
+))]
+#[path = "sys/kqueue.rs"]
+mod backend;
+
+#[cfg(target_vendor = "apple")]
+#[path = "sys/apple.rs"]
+mod flavour;
+#[cfg(not(target_vendor = "apple"))]
+#[path = "sys/accept4.rs"]
+mod flavour;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "sys/abstract_linux.rs"]
+mod names;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "sys/abstract_none.rs"]
+mod names;
+
+#[cfg(target_os = "android")]
+use std::os::android::net as linux_net;
+#[cfg(target_os = "linux")]
+use std::os::linux::net as linux_net;
+
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+    target_os = "netbsd",
+    target_os = "openbsd"
+)))]
+compile_error!("mini-net needs epoll(7) or kqueue(2): Linux, Android, Apple systems or a BSD");
+
+pub(crate) use backend::{Events, Poller, set_timer_slack};
+pub(crate) use flavour::accept;
+pub(crate) use names::{abstract_address, abstract_name};
+
+/// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const FINE_WAITS: bool = cfg!(target_os = "linux");
+
+/// How wide a kevent's `filter` and `flags` are. Read by the kqueue backend alone.
+#[cfg(target_os = "netbsd")]
+mod width {
+    pub(super) type Filter = u32;
+    pub(super) type Flags = u32;
+}
+#[cfg(not(any(target_os = "netbsd", target_os = "linux", target_os = "android")))]
+mod width {
+    pub(super) type Filter = i16;
+    pub(super) type Flags = u16;
+}
+
+/// Names one registration: a place in the reactor's table, and which of its successive tenants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token {
+    pub(crate) index: u32,
+    pub(crate) generation: u32,
+}
+
+impl Token {
+    /// The bell's token; the table never grows to this index.
+    const BELL: Token = Token {
+        index: u32::MAX,
+        generation: u32::MAX,
+    };
+
+    fn to_u64(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    fn from_u64(word: u64) -> Token {
+        Token {
+            index: word as u32,
+            generation: (word >> 32) as u32,
+        }
+    }
+}
+
+/// One thing the kernel said about a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) token: Token,
+    pub(crate) ready: Ready,
+}
+
+/// The shape that every rung must have.
+const _: () = {
+    let _: fn() -> io::Result<Poller> = Poller::new;
+    let _: fn(&Poller, BorrowedFd<'_>, Token) -> io::Result<()> = Poller::add;
+    let _: fn(&Poller, RawFd) = Poller::remove;
+    let _: fn(&Poller, &mut Events, Option<Duration>) -> io::Result<()> = Poller::wait;
+    let _: fn(&Poller) = Poller::notify;
+    let _: fn(&Poller) -> BorrowedFd<'_> = Poller::as_fd;
+    let _: fn(usize) -> Events = Events::with_capacity;
+    let _: fn(&Events, usize) -> Option<Event> = Events::get;
+    let _: fn(&Events) -> usize = Events::len;
+    let _: fn(u64) -> Option<u64> = set_timer_slack;
+    let _: fn(BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::SockAddr)> = accept;
+    let _: fn(&[u8]) -> io::Result<SocketAddr> = abstract_address;
+    let _: fn(&SocketAddr) -> Option<&[u8]> = abstract_name;
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_survives_the_kernel() {
+        for (index, generation) in [(0, 0), (7, 0), (0, 9), (u32::MAX - 1, u32::MAX)] {
+            let token = Token { index, generation };
+            assert_eq!(Token::from_u64(token.to_u64()), token);
+            assert_ne!(token, Token::BELL);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Accepting where accept4(2) exists: the flags of the new socket cost no further system call.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use socket2::{SockAddr, SockRef};
+
+/// For send(2): a closed peer is an error, not a signal.
+pub(crate) const NO_SIGNAL: libc::c_int = libc::MSG_NOSIGNAL;
+
+/// Takes one connection, as a non-blocking fd that no child process inherits.
+pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, SockAddr)> {
+    let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    let (socket, peer) = SockRef::from(&fd).accept4(flags)?;
+    Ok((socket.into(), peer))
+}

@@ -1,0 +1,16 @@
+//! Accepting where there is no accept4(2): each flag of the new socket is a call of its own.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use socket2::{SockAddr, SockRef};
+
+/// For send(2): nothing, because every socket carries `SO_NOSIGPIPE` (socket2 and std both set it).
+pub(crate) const NO_SIGNAL: libc::c_int = 0;
+
+/// Takes one connection, as a non-blocking fd that no child process inherits.
+pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, SockAddr)> {
+    let (socket, peer) = SockRef::from(&fd).accept()?;
+    socket.set_nonblocking(true)?;
+    Ok((socket.into(), peer))
+}

@@ -1,0 +1,286 @@
+//! epoll(7) for Linux and Android.
+//!
+//! Called by `reactor`. An fd is added once, edge-triggered, for both directions, and never modified. The bell is an
+//! eventfd(2), also edge-triggered, that is never read: every write to it is a new edge, so ringing costs one call and
+//! hearing none.
+//!
+//! Rejected: a timerfd for deadlines (two more calls per wait that epoll_pwait2(2) does not need); level-triggered
+//! registration (an `epoll_ctl` per blocked operation, or a spin).
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use libc::c_int;
+
+use super::{Event, FINE_WAITS, Token};
+use crate::ready::Ready;
+
+/// What every fd is added for.
+const ALL: c_int =
+    libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET;
+
+/// Set once the kernel (older than 5.11) or a sandbox has refused epoll_pwait2(2).
+static COARSE: AtomicBool = AtomicBool::new(!FINE_WAITS);
+
+pub(crate) struct Poller {
+    epoll: OwnedFd,
+    bell: File,
+}
+
+impl Poller {
+    pub(crate) fn new() -> io::Result<Poller> {
+        // SAFETY: takes no pointer; every test that turns a reactor runs it.
+        let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: takes no pointer; `a_bell_rung_before_the_wait_is_heard` runs it.
+        let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+        let poller = Poller {
+            epoll,
+            bell: File::from(bell),
+        };
+        poller.control(poller.bell.as_fd(), libc::EPOLLIN | libc::EPOLLET, Token::BELL)?;
+        Ok(poller)
+    }
+
+    /// Reports what `fd` is ready for at once, and from then on every change.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<()> {
+        self.control(fd, ALL, token)
+    }
+
+    /// Forgets `fd`. Needed although the fd is closed next: a duplicate would keep the registration alive.
+    pub(crate) fn remove(&self, fd: RawFd) {
+        // SAFETY: EPOLL_CTL_DEL reads no event (epoll_ctl(2)), and a number that names no registered file is refused with
+        // an error that nobody needs; `stale_event_does_not_wake_the_next_socket` runs it.
+        unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+    }
+
+    /// Fills `events` with what is ready, after at most `timeout`; `None` waits without limit. Never early.
+    pub(crate) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        events.filled = 0;
+        events.filled = match timeout {
+            None => self.wait_millis(events, -1)?,
+            Some(limit) if limit.is_zero() => self.wait_millis(events, 0)?,
+            Some(limit) if COARSE.load(Relaxed) => self.wait_millis(events, rounded_up(limit))?,
+            Some(limit) => match self.wait_nanos(events, limit) {
+                Err(e) if is_refusal(&e) => {
+                    COARSE.store(true, Relaxed);
+                    self.wait_millis(events, rounded_up(limit))?
+                }
+                result => result?,
+            },
+        };
+        Ok(())
+    }
+
+    /// Makes one wait, the current or else the next one, return.
+    pub(crate) fn notify(&self) {
+        // The one failure is a counter at its limit after 2^64 - 2 rings: then the bell is ringing anyway.
+        let _ = (&self.bell).write(&1u64.to_ne_bytes());
+    }
+
+    /// The epoll fd itself, readable when a wait would find something.
+    pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    fn control(&self, fd: BorrowedFd<'_>, interest: c_int, token: Token) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: interest as u32,
+            u64: token.to_u64(),
+        };
+        let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
+        // SAFETY: both fds are open, as `self` and the borrow prove, and `event` outlives the call, which copies it;
+        // `a_lazily_registered_read_is_woken_by_data` runs it.
+        check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+        Ok(())
+    }
+
+    fn wait_millis(&self, events: &mut Events, millis: c_int) -> io::Result<usize> {
+        let (list, room) = (events.list.as_mut_ptr(), events.room());
+        // SAFETY: `list` points to `room` initialised entries that `events` owns and lends to this call alone;
+        // `more_events_than_room_arrive_in_several_turns` runs it.
+        let filled = check(unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), list, room, millis) })?;
+        Ok(filled as usize)
+    }
+
+    /// epoll_pwait2(2), called by number because older C libraries have no wrapper.
+    fn wait_nanos(&self, events: &mut Events, limit: Duration) -> io::Result<usize> {
+        let limit = KernelTime::at_most_a_year(limit);
+        let (list, room) = (events.list.as_mut_ptr(), events.room());
+        let no_mask = std::ptr::null::<libc::sigset_t>();
+        // SAFETY: `list` as in `wait_millis`; `limit` has the kernel's layout and outlives the call, which only reads it;
+        // a null mask is "leave the signal mask alone", its size then unread. `a_turn_waits_at_least_its_timeout` runs it.
+        let filled = unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                self.epoll.as_raw_fd(),
+                list,
+                room,
+                &raw const limit,
+                no_mask,
+                0usize,
+            )
+        };
+        Ok(check(filled as c_int)? as usize)
+    }
+}
+
+/// The kernel's own `timespec`, 64 bits wide on every machine, unlike the C library's.
+#[repr(C)]
+struct KernelTime {
+    seconds: i64,
+    nanos: i64,
+}
+
+impl KernelTime {
+    /// A wait that ends a year early is one turn without events: nobody notices, and nothing overflows.
+    fn at_most_a_year(limit: Duration) -> KernelTime {
+        let limit = limit.min(Duration::from_secs(365 * 24 * 3600));
+        KernelTime {
+            seconds: limit.as_secs() as i64,
+            nanos: i64::from(limit.subsec_nanos()),
+        }
+    }
+}
+
+/// The kernel's answers to one wait.
+pub(crate) struct Events {
+    list: Box<[libc::epoll_event]>,
+    filled: usize,
+}
+
+impl Events {
+    pub(crate) fn with_capacity(capacity: usize) -> Events {
+        let empty = libc::epoll_event { events: 0, u64: 0 };
+        let capacity = capacity.clamp(1, 1 << 20);
+        Events {
+            list: vec![empty; capacity].into_boxed_slice(),
+            filled: 0,
+        }
+    }
+
+    /// How many answers there are, the bell's included.
+    pub(crate) fn len(&self) -> usize {
+        self.filled
+    }
+
+    /// The answer at `at`, or `None` if it is the bell's.
+    pub(crate) fn get(&self, at: usize) -> Option<Event> {
+        let libc::epoll_event { events, u64 } = self.list[..self.filled][at];
+        let token = Token::from_u64(u64);
+        (token != Token::BELL).then(|| Event {
+            token,
+            ready: translate(events as c_int),
+        })
+    }
+
+    fn room(&self) -> c_int {
+        self.list.len() as c_int
+    }
+}
+
+/// Sets how late the kernel may wake this thread's waits, in nanoseconds; returns what was set before.
+///
+/// Source: PR_SET_TIMERSLACK in prctl(2).
+pub(crate) fn set_timer_slack(nanos: u64) -> Option<u64> {
+    // SAFETY: takes no pointer, and changes nothing; `timer_slack_is_set_and_told` runs it.
+    let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    // Zero would mean "back to the default" (prctl(2)), which nobody asked for.
+    let wanted = libc::c_ulong::try_from(nanos).unwrap_or(libc::c_ulong::MAX).max(1);
+    // SAFETY: takes no pointer, and touches the calling thread's slack alone; the same test runs it.
+    let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, wanted) };
+    (before >= 0 && done == 0).then_some(before as u64)
+}
+
+/// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call.
+fn translate(events: c_int) -> Ready {
+    let table = [
+        (libc::EPOLLIN, Ready::READABLE),
+        (libc::EPOLLOUT, Ready::WRITABLE),
+        (libc::EPOLLPRI, Ready::PRIORITY),
+        (libc::EPOLLRDHUP, Ready::READABLE | Ready::READ_CLOSED),
+        (libc::EPOLLHUP, Ready::CLOSED),
+        (libc::EPOLLERR, Ready::CLOSED | Ready::ERROR),
+    ];
+    let mut ready = Ready::EMPTY;
+    for (bit, means) in table {
+        if events & bit != 0 {
+            ready |= means;
+        }
+    }
+    ready
+}
+
+fn rounded_up(limit: Duration) -> c_int {
+    let millis = limit.as_nanos().div_ceil(1_000_000);
+    c_int::try_from(millis).unwrap_or(c_int::MAX)
+}
+
+/// Old container sandboxes answer EPERM, not ENOSYS, to a call that they have never heard of.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM))
+}
+
+fn check(result: c_int) -> io::Result<c_int> {
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+fn owned(result: c_int) -> io::Result<OwnedFd> {
+    let fd = check(result)?;
+    // SAFETY: the kernel has just made this fd, so nobody else owns it; `a_dropped_reactor_closes_its_fds` checks that it
+    // is closed once.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn millis_are_rounded_up_and_saturate() {
+        assert_eq!(rounded_up(Duration::from_nanos(1)), 1);
+        assert_eq!(rounded_up(Duration::from_millis(7)), 7);
+        assert_eq!(rounded_up(Duration::from_micros(7_001)), 8);
+        assert_eq!(rounded_up(Duration::MAX), c_int::MAX);
+    }
+
+    #[test]
+    fn the_coarse_wait_works_where_the_fine_one_is_refused() {
+        let poller = Poller::new().unwrap();
+        let mut events = Events::with_capacity(4);
+        poller.notify();
+        assert_eq!(poller.wait_millis(&mut events, rounded_up(Duration::from_secs(60))).unwrap(), 1);
+        assert!(is_refusal(&io::Error::from_raw_os_error(libc::ENOSYS)));
+        assert!(!is_refusal(&io::Error::from_raw_os_error(libc::EINTR)));
+    }
+
+    #[test]
+    fn an_endless_limit_is_one_the_kernel_takes() {
+        let poller = Poller::new().unwrap();
+        let mut events = Events::with_capacity(4);
+        poller.notify();
+        poller.wait(&mut events, Some(Duration::MAX)).unwrap();
+        assert_eq!((events.len(), events.get(0)), (1, None));
+    }
+
+    #[test]
+    fn a_hang_up_is_readable_and_writable() {
+        let ready = translate(libc::EPOLLHUP);
+        assert!(ready.is_readable() && ready.is_writable());
+        assert!(ready.is_read_closed() && ready.is_write_closed());
+        assert!(!translate(libc::EPOLLIN | libc::EPOLLRDHUP).is_write_closed());
+    }
+
+    #[test]
+    fn timer_slack_is_set_and_told() {
+        let before = set_timer_slack(1_000).unwrap();
+        assert_eq!(set_timer_slack(before), Some(1_000));
+    }
+}

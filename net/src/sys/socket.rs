@@ -1,0 +1,120 @@
+//! The raw, non-blocking socket calls: the one layer under the readiness logic.
+//!
+//! Called by `source` (data) and by the sockets (making and connecting). Each function is one system call that returns at
+//! once, with `WouldBlock` if it could not be done; a simulated network would stand in for this file.
+
+#![allow(unsafe_code)]
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+use libc::c_int;
+use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+
+use super::flavour::NO_SIGNAL;
+
+/// For `recv` and its kin: leave the data where it is.
+pub(crate) const PEEK: c_int = libc::MSG_PEEK;
+
+/// What IOV_MAX is on every system here: recvmsg(2) and sendmsg(2) refuse more slices.
+const MAX_SLICES: usize = 1024;
+
+/// Makes a socket that never blocks and that no child process inherits.
+pub(crate) fn open(domain: Domain, kind: Type) -> io::Result<Socket> {
+    let socket = Socket::new(domain, kind, None)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+pub(crate) fn pair(kind: Type) -> io::Result<(OwnedFd, OwnedFd)> {
+    let (a, b) = Socket::pair(Domain::UNIX, kind, None)?;
+    a.set_nonblocking(true)?;
+    b.set_nonblocking(true)?;
+    Ok((a.into(), b.into()))
+}
+
+/// Starts to connect; whether it works out is for `connected` to say.
+pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<()> {
+    match socket.connect(to) {
+        // A signal does not stop what it interrupts here: connect(2), EINTR.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => Ok(()),
+        result => result,
+    }
+}
+
+/// `WouldBlock` while the connection is being made, then its outcome.
+pub(crate) fn connected(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let socket = SockRef::from(&fd);
+    match socket.peer_addr() {
+        Err(e) if e.raw_os_error() == Some(libc::ENOTCONN) => {
+            // Either not yet connected or never going to be; only the latter leaves an error.
+            let error = socket.take_error()?;
+            Err(error.unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
+        }
+        // macOS says this of a connection that was made and is gone again: reads will tell.
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
+            socket.take_error()?.map_or(Ok(()), Err)
+        }
+        result => result.map(drop),
+    }
+}
+
+pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io::Result<usize> {
+    SockRef::from(&fd).recv_with_flags(for_kernel(buf), flags)
+}
+
+pub(crate) fn recv_from(
+    fd: BorrowedFd<'_>,
+    buf: &mut [u8],
+    flags: c_int,
+) -> io::Result<(usize, SockAddr)> {
+    SockRef::from(&fd).recv_from_with_flags(for_kernel(buf), flags)
+}
+
+/// Reads into several buffers; also says whether ancillary data came along, for which there is no room here.
+pub(crate) fn recv_message(
+    fd: BorrowedFd<'_>,
+    bufs: &mut [IoSliceMut<'_>],
+    flags: c_int,
+) -> io::Result<(usize, bool)> {
+    // SAFETY: all zeros is a valid msghdr, that of no address, no buffers and no control data;
+    // `vectored_calls_move_all_slices` runs it.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = bufs.as_mut_ptr().cast();
+    header.msg_iovlen = bufs.len().min(MAX_SLICES) as _;
+    // SAFETY: `msg_iov` is `bufs`, whose elements have the layout of iovec (IoSliceMut's guarantee), of which at least
+    // `msg_iovlen` exist, and the exclusive borrow keeps them alive over the call;
+    // `vectored_calls_move_all_slices` runs it.
+    let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, flags) };
+    if received < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((received as usize, header.msg_flags & libc::MSG_CTRUNC != 0))
+}
+
+pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
+    SockRef::from(&fd).send_with_flags(buf, NO_SIGNAL)
+}
+
+pub(crate) fn send_vectored(fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+    let bufs = &bufs[..bufs.len().min(MAX_SLICES)];
+    SockRef::from(&fd).send_vectored_with_flags(bufs, NO_SIGNAL)
+}
+
+pub(crate) fn send_to(fd: BorrowedFd<'_>, buf: &[u8], to: &SockAddr) -> io::Result<usize> {
+    SockRef::from(&fd).send_to_with_flags(buf, to, NO_SIGNAL)
+}
+
+/// The sum of what the calls above look at.
+pub(crate) fn total<'a>(lengths: impl Iterator<Item = &'a [u8]>) -> usize {
+    lengths.take(MAX_SLICES).map(<[u8]>::len).sum()
+}
+
+/// Initialised bytes as bytes that need not be.
+fn for_kernel(buf: &mut [u8]) -> &mut [MaybeUninit<u8>] {
+    let (start, len) = (buf.as_mut_ptr().cast::<MaybeUninit<u8>>(), buf.len());
+    // SAFETY: same memory, length and borrow, and MaybeUninit<u8> has the layout of u8. The callers pass it to the
+    // kernel alone, which writes nothing but initialised bytes; `every_stream_call_moves_the_bytes` runs it.
+    unsafe { std::slice::from_raw_parts_mut(start, len) }
+}

@@ -1,0 +1,94 @@
+//! TCP: listening, connecting, and the options that only TCP has.
+//!
+//! Reading, writing, accepting and readiness are in `socket`, because Unix sockets do these in the same way.
+
+use std::io;
+use std::net::SocketAddr;
+
+use socket2::{Domain, Type};
+
+use crate::addr::{ToSocketAddrs, TryEach};
+use crate::kind;
+use crate::socket::{Socket, site};
+use crate::sys;
+
+mod connect;
+mod socket;
+mod stream;
+
+pub use connect::Connect;
+pub use socket::TcpSocket;
+
+/// A TCP socket that waits for connections.
+///
+/// # Examples
+///
+/// ```
+/// # mini_net::doc::block_on(async {
+/// use mini_net::{TcpListener, TcpStream};
+///
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let client = TcpStream::connect(listener.local_addr()?).await?;
+/// let (server, _from) = listener.accept().await?;
+/// client.write_all(b"ping").await?;
+/// let mut buf = [0; 4];
+/// server.read_exact(&mut buf).await?;
+/// assert_eq!(&buf, b"ping");
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub type TcpListener = Socket<kind::TcpListener>;
+
+/// A TCP connection.
+///
+/// # Examples
+///
+/// See [`TcpListener`].
+pub type TcpStream = Socket<kind::TcpStream>;
+
+/// How many connections may wait to be accepted. With the 128 of the standard library a burst of a thousand connects
+/// falls to 200 a second; the kernel lowers this to its own limit (`somaxconn` in listen(2)).
+pub(crate) const BACKLOG: u32 = 4096;
+
+impl TcpListener {
+    /// Listens on the first address of `addr` that can be bound to.
+    ///
+    /// The address may be one that an earlier server has just left (`SO_REUSEADDR`); 4096 connections may wait to be
+    /// accepted. [`TcpSocket`] leaves the choice of both to you.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::TcpListener;
+    ///
+    /// let listener = TcpListener::bind(("localhost", 0)).await?;
+    /// assert!(listener.local_addr()?.ip().is_loopback());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of bind(2) and [`lookup_host`](crate::lookup_host): the error of the last address.
+    ///
+    /// # Panics
+    ///
+    /// For a name, outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is bound.
+    #[track_caller]
+    pub fn bind(addr: impl ToSocketAddrs) -> TryEach<'static, (), TcpListener> {
+        type K = kind::TcpListener;
+        use kind::sealed::Kind;
+        TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr))
+    }
+}
+
+fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = sys::socket::open(Domain::for_address(addr), Type::STREAM)?;
+    socket.set_reuse_address(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG as i32)?;
+    Ok(Socket::adopt(socket.into()))
+}

@@ -1,0 +1,122 @@
+//! `Connect`: from a host to a connection, one address after the other.
+//!
+//! Made by `TcpStream::connect` and `TcpSocket::connect`. Starting to connect never waits; then the outcome is an operation
+//! like any other (`sys::socket::connected`), which says `WouldBlock` until there is one. On the loopback it is there at
+//! once, and nothing is registered.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::{Domain, Socket as RawSocket, Type};
+
+use crate::addr::{Addrs, Resolve, no_address};
+use crate::kind;
+use crate::kind::sealed::Kind;
+use crate::ready::Interest;
+use crate::slot::Key;
+use crate::socket::Socket;
+use crate::source::{Left, Source, Wait};
+use crate::sys::socket;
+use crate::tcp::TcpStream;
+
+/// Makes a connection; returned by [`TcpStream::connect`] and [`TcpSocket::connect`](crate::TcpSocket::connect).
+#[must_use = "futures do nothing unless awaited"]
+pub struct Connect {
+    resolve: Resolve,
+    /// What is still to be tried, once it is known.
+    addrs: Option<Addrs>,
+    /// The socket to use for the one address there is, rather than a new one for each.
+    prepared: Option<RawSocket>,
+    attempt: Option<Attempt>,
+    last_error: Option<io::Error>,
+}
+
+/// A connection being made to one address. The waiter goes when the source does.
+struct Attempt {
+    source: Source,
+    key: Key,
+}
+
+impl Connect {
+    pub(super) fn new(resolve: Resolve, prepared: Option<RawSocket>) -> Connect {
+        Connect { resolve, addrs: None, prepared, attempt: None, last_error: None }
+    }
+
+    fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Option<TcpStream>> {
+        let Some(attempt) = &mut self.attempt else {
+            return Poll::Ready(None);
+        };
+        let outcome = ready!(attempt.poll(cx, &self.resolve.wait));
+        let Attempt { source, mut key } = self.attempt.take().expect("just polled");
+        match outcome {
+            Ok(()) => {
+                source.forget(&mut key);
+                Poll::Ready(Some(Socket::from_source(source)))
+            }
+            Err(e) => {
+                self.last_error = Some(e);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn start(&mut self, addr: SocketAddr) {
+        let socket = match self.prepared.take() {
+            Some(socket) => Ok(socket),
+            None => socket::open(Domain::for_address(addr), Type::STREAM),
+        };
+        let started = socket.and_then(|socket| {
+            socket::connect(&socket, &addr.into())?;
+            Ok(Source::new(socket.into(), kind::TcpStream::RULE))
+        });
+        match started {
+            Ok(source) => self.attempt = Some(Attempt { source, key: Key::default() }),
+            Err(e) => self.last_error = Some(e),
+        }
+    }
+}
+
+impl Attempt {
+    fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
+        let Attempt { source, key } = self;
+        source.poll_io(cx, wait, Interest::WRITABLE, Some(key), |source| {
+            Ok((socket::connected(source.io().as_fd())?, Left::Perhaps))
+        })
+    }
+}
+
+impl Future for Connect {
+    type Output = io::Result<TcpStream>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(stream) = ready!(this.poll_attempt(cx)) {
+                return Poll::Ready(Ok(stream));
+            }
+            let addrs = match &mut this.addrs {
+                Some(addrs) => addrs,
+                None => this.addrs.insert(ready!(this.resolve.poll(cx))?),
+            };
+            match addrs.next() {
+                Some(addr) => this.start(addr),
+                None => {
+                    return Poll::Ready(Err(this.last_error.take().unwrap_or_else(no_address)));
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connect")
+            .field("host", &self.resolve)
+            .field("attempt", &self.attempt.as_ref().map(|attempt| &attempt.source))
+            .finish_non_exhaustive()
+    }
+}

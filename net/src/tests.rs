@@ -1,0 +1,12 @@
+//! What the sockets promise, tried on real ones. Futures are polled by hand and the reactor is turned by hand, so every
+//! interleaving is the one that is written down.
+
+mod async_fd;
+mod connect;
+mod datagram;
+mod host;
+mod limits;
+mod listener;
+mod readiness;
+mod rig;
+mod stream;

@@ -1,0 +1,111 @@
+//! `ConnectUnix`: connects to a Unix listener, waiting if its queue is full.
+//!
+//! Made by `UnixStream::connect`. A non-blocking connect(2) to a Unix socket is done at once, or fails; with a full queue it
+//! fails with `EAGAIN`, and no event will ever tell that there is room (unix(7)). The connect is then made on the blocking
+//! pool, in short turns, so that it ends soon after nobody wants it any more.
+//!
+//! Rejected: giving the `WouldBlock` to the user, who could do nothing but try again after a sleep.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use socket2::{SockAddr, Socket as RawSocket, Type};
+
+use super::{UnixStream, open};
+use crate::context;
+use crate::context::Kind;
+use crate::hop::{self, Hop, Job};
+use crate::socket::Socket;
+use crate::source::{Site, Wait};
+use crate::sys;
+
+/// How long a job waits for room before it asks whether it is still wanted.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Makes a connection; returned by [`UnixStream::connect`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct ConnectUnix {
+    state: State,
+    wait: Wait,
+}
+
+enum State {
+    Start(io::Result<SockAddr>),
+    Queueing(Hop<RawSocket>),
+    Done,
+}
+
+impl ConnectUnix {
+    #[track_caller]
+    pub(super) fn new(addr: io::Result<SockAddr>) -> ConnectUnix {
+        const SITE: &Site = &Site { owner: "UnixStream", method: "connect", kind: Kind::Connect };
+        ConnectUnix { state: State::Start(addr), wait: Wait::here(SITE) }
+    }
+
+    /// `None` if the queue is full, and the pool has been asked.
+    fn start(&mut self, addr: SockAddr) -> io::Result<Option<RawSocket>> {
+        let socket = open(Type::STREAM, None)?;
+        match sys::socket::connect(&socket, &addr) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                let pool = hop::pool(&self.wait);
+                let hop = Hop::start(&pool, move |job| connect_in_turns(job, socket, &addr));
+                self.state = State::Queueing(hop);
+                Ok(None)
+            }
+            result => result.map(|()| Some(socket)),
+        }
+    }
+}
+
+impl Future for ConnectUnix {
+    type Output = io::Result<UnixStream>;
+
+    /// # Panics
+    ///
+    /// If it is polled again after it was ready.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<UnixStream>> {
+        ready!(context::poll_budget(cx));
+        let this = self.get_mut();
+        if let State::Start(_) = this.state {
+            let State::Start(addr) = std::mem::replace(&mut this.state, State::Done) else {
+                unreachable!("just looked");
+            };
+            if let Some(socket) = this.start(addr?)? {
+                return Poll::Ready(Ok(Socket::adopt(socket.into())));
+            }
+        }
+        let State::Queueing(hop) = &mut this.state else {
+            panic!("a connect was polled again after it was done");
+        };
+        let socket = ready!(hop.poll(cx, &this.wait));
+        this.state = State::Done;
+        Poll::Ready(Ok(Socket::adopt(socket?.into())))
+    }
+}
+
+fn connect_in_turns(
+    job: &Job<RawSocket>,
+    socket: RawSocket,
+    addr: &SockAddr,
+) -> io::Result<RawSocket> {
+    socket.set_nonblocking(false)?;
+    socket.set_write_timeout(Some(TURN))?;
+    while let Err(e) = socket.connect(addr) {
+        let again = matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
+        if !again || !job.is_wanted() {
+            return Err(e);
+        }
+    }
+    socket.set_write_timeout(None)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+impl fmt::Debug for ConnectUnix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectUnix").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! Binding and connecting a `UnixDatagram`, and sending to a path.
+
+use std::io;
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use socket2::Type;
+
+use super::{UnixDatagram, open, pair, raw_addr, raw_path};
+use crate::kind;
+use crate::kind::sealed::Kind;
+use crate::leaf::{Receiver, SendTo};
+use crate::ready::Interest;
+use crate::socket::{Socket, site};
+
+type K = kind::UnixDatagram;
+
+impl UnixDatagram {
+    /// Binds to `path`, which must not exist, and which stays when the socket is dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::UnixDatagram;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-datagram-{}", std::process::id()));
+    /// # let _ = std::fs::remove_file(&path);
+    /// let a = UnixDatagram::bind(&path)?;
+    /// let b = UnixDatagram::unbound()?;
+    /// b.send_to(b"ping", &path).await?;
+    /// let mut buf = [0; 16];
+    /// let (received, from) = a.recv_from(&mut buf).await?;
+    /// assert!(received == 4 && from.is_unnamed());
+    /// std::fs::remove_file(&path)?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of bind(2): `AddrInUse` if there is something at `path`.
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
+        Ok(Socket::adopt(open(Type::DGRAM, Some(raw_path(path.as_ref())?))?.into()))
+    }
+
+    /// As [`bind`](UnixDatagram::bind), to an address, which may be an abstract name.
+    ///
+    /// # Examples
+    ///
+    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](UnixDatagram::bind).
+    pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixDatagram> {
+        Ok(Socket::adopt(open(Type::DGRAM, Some(raw_addr(addr)?))?.into()))
+    }
+
+    /// Makes a socket without an address: nobody can send to it, unless it connects.
+    ///
+    /// # Examples
+    ///
+    /// See [`bind`](UnixDatagram::bind).
+    ///
+    /// # Errors
+    ///
+    /// Those of socket(2).
+    pub fn unbound() -> io::Result<UnixDatagram> {
+        Ok(Socket::adopt(open(Type::DGRAM, None)?.into()))
+    }
+
+    /// Makes two sockets that are connected to each other.
+    ///
+    /// # Examples
+    ///
+    /// See [`UnixDatagram`].
+    ///
+    /// # Errors
+    ///
+    /// Those of socketpair(2).
+    pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
+        pair(Type::DGRAM)
+    }
+
+    /// Sends to, and receives from, the socket at `path` and no other.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::UnixDatagram;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-connect-{}", std::process::id()));
+    /// # let _ = std::fs::remove_file(&path);
+    /// let a = UnixDatagram::bind(&path)?;
+    /// let b = UnixDatagram::unbound()?;
+    /// b.connect(&path)?;
+    /// b.send(b"ping").await?;
+    /// assert_eq!(a.recv(&mut [0; 16]).await?, 4);
+    /// std::fs::remove_file(&path)?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of connect(2).
+    pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.sock().connect(&raw_path(path.as_ref())?)
+    }
+
+    /// As [`connect`](UnixDatagram::connect), to an address, which may be an abstract name.
+    ///
+    /// # Examples
+    ///
+    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    ///
+    /// # Errors
+    ///
+    /// Those of connect(2).
+    pub fn connect_addr(&self, addr: &SocketAddr) -> io::Result<()> {
+        self.sock().connect(&raw_addr(addr)?)
+    }
+
+    /// Sends `buf` as one message to the socket at `path`; returns its length.
+    ///
+    /// # Examples
+    ///
+    /// See [`bind`](UnixDatagram::bind).
+    ///
+    /// # Errors
+    ///
+    /// Those of sendto(2). If it has to wait: that the runtime has shut down.
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has sent nothing.
+    #[track_caller]
+    pub fn send_to<'a>(&'a self, buf: &'a [u8], path: impl AsRef<Path>) -> SendTo<'a> {
+        let to = match raw_path(path.as_ref()) {
+            Ok(addr) => Receiver::Known(addr),
+            Err(e) => Receiver::Wrong(Some(e)),
+        };
+        SendTo::new(self.source(), site!(send_to, Write), buf, to)
+    }
+
+    /// Sends once, without waiting; `WouldBlock` if there is no room.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let socket = mini_net::UnixDatagram::unbound()?;
+    /// let error = socket.try_send_to(b"ping", "/there/is/nobody").unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of sendto(2).
+    pub fn try_send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
+        let to = raw_path(path.as_ref())?;
+        self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
+    }
+}

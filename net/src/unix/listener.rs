@@ -1,0 +1,58 @@
+//! Binding a `UnixListener`.
+
+use std::io;
+use std::os::unix::net::SocketAddr;
+use std::path::Path;
+
+use socket2::{SockAddr, Type};
+
+use super::{UnixListener, open, raw_addr, raw_path};
+use crate::socket::Socket;
+use crate::tcp::BACKLOG;
+
+impl UnixListener {
+    /// Listens at `path`, which must not exist, and which stays when the listener is dropped.
+    ///
+    /// # Examples
+    ///
+    /// See [`UnixListener`].
+    ///
+    /// # Errors
+    ///
+    /// Those of bind(2): `AddrInUse` if there is something at `path`. `InvalidInput` if `path` is too long (about 100
+    /// bytes, unix(7)).
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
+        bind(raw_path(path.as_ref())?)
+    }
+
+    /// Listens at an address, which may be an abstract name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")] mini_net::doc::block_on(async {
+    /// use std::os::linux::net::SocketAddrExt;
+    /// use std::os::unix::net::SocketAddr;
+    /// use mini_net::{UnixListener, UnixStream};
+    ///
+    /// let name = format!("mini-doc-{}", std::process::id());
+    /// let addr = SocketAddr::from_abstract_name(name)?;
+    /// let listener = UnixListener::bind_addr(&addr)?;
+    /// let stream = UnixStream::connect_addr(&addr).await?;
+    /// # drop((listener, stream));
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`bind`](UnixListener::bind).
+    pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixListener> {
+        bind(raw_addr(addr)?)
+    }
+}
+
+fn bind(addr: SockAddr) -> io::Result<UnixListener> {
+    let socket = open(Type::STREAM, Some(addr))?;
+    socket.listen(BACKLOG as i32)?;
+    Ok(Socket::adopt(socket.into()))
+}
