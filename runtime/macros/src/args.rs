@@ -1,0 +1,345 @@
+//! The arguments of an attribute, `name = value` with commas between: promises that each was checked alone, and, where
+//! all are right alone, beside the others: a mistyped `flavor` must not make `start_paused` look wrong too.
+//!
+//! Called by `expand`.
+//!
+//! Rejected:
+//! - Checking the type of `worker_threads` beyond a plain literal: an expression goes to the builder as it is, and
+//!   rustc says better what is wrong with it.
+
+use std::fmt;
+
+use proc_macro::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
+
+use crate::error::Error;
+use crate::literal::{is_integer, is_zero, string_content};
+use crate::parse::{is_ident, is_punct, transparent};
+
+const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused` and `crate`";
+const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
+
+/// Which of the two attributes is at work; displayed as the user writes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Main,
+    Test,
+}
+
+/// The runtime to build.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flavor {
+    CurrentThread,
+    MultiThread,
+}
+
+/// The arguments, checked.
+pub(crate) struct Args {
+    pub(crate) flavor: Flavor,
+    /// The expression, as written.
+    pub(crate) worker_threads: Option<Vec<TokenTree>>,
+    /// `true` or `false`, as written.
+    pub(crate) start_paused: Option<Vec<TokenTree>>,
+    /// Path of the `mini` crate; `None` means `::mini`.
+    pub(crate) path: Option<Vec<TokenTree>>,
+}
+
+impl Args {
+    /// Reads the arguments of `entry`.
+    pub(crate) fn parse(entry: Entry, tokens: TokenStream) -> Result<Args, Vec<Error>> {
+        let mut errors = Vec::new();
+        let mut arguments: Vec<Argument> = Vec::new();
+        for piece in split_at_commas(tokens) {
+            match Argument::parse(piece) {
+                Ok(argument) if arguments.iter().any(|earlier| earlier.key == argument.key) => {
+                    errors.push(Error::at(
+                        argument.name.span(),
+                        format!("`{}` is given twice", argument.name),
+                    ));
+                }
+                Ok(argument) => arguments.push(argument),
+                Err(error) => errors.push(error),
+            }
+        }
+        let mut args = Args {
+            flavor: entry.default_flavor(),
+            worker_threads: None,
+            start_paused: None,
+            path: None,
+        };
+        errors.extend(
+            arguments
+                .iter()
+                .filter_map(|argument| args.set(argument).err()),
+        );
+        if errors.is_empty() {
+            errors.extend(
+                arguments
+                    .iter()
+                    .filter_map(|argument| argument.misfit(args.flavor)),
+            );
+        }
+        if errors.is_empty() {
+            Ok(args)
+        } else {
+            Err(errors)
+        }
+    }
+
+    fn set(&mut self, argument: &Argument) -> Result<(), Error> {
+        match argument.key {
+            Key::Flavor => self.flavor = argument.flavor()?,
+            Key::WorkerThreads => self.worker_threads = Some(argument.worker_threads()?),
+            Key::StartPaused => self.start_paused = Some(argument.start_paused()?),
+            Key::Crate => self.path = Some(argument.path()?),
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    /// A program is a server until it says otherwise; a test wants as little as possible to happen at once.
+    fn default_flavor(self) -> Flavor {
+        match self {
+            Entry::Main => Flavor::MultiThread,
+            Entry::Test => Flavor::CurrentThread,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Flavor,
+    WorkerThreads,
+    StartPaused,
+    Crate,
+}
+
+/// One `name = value`.
+struct Argument {
+    key: Key,
+    name: Ident,
+    /// Never empty.
+    value: Vec<TokenTree>,
+}
+
+impl Argument {
+    fn parse(piece: Vec<TokenTree>) -> Result<Argument, Error> {
+        let Some(TokenTree::Ident(name)) = piece.first() else {
+            return Err(Error::over(
+                &piece,
+                format!("expected `name = value`; the names are {KNOWN}"),
+            ));
+        };
+        let key = match name.to_string().as_str() {
+            "flavor" => Key::Flavor,
+            "worker_threads" => Key::WorkerThreads,
+            "start_paused" => Key::StartPaused,
+            "crate" => Key::Crate,
+            other => {
+                return Err(Error::at(
+                    name.span(),
+                    format!("unknown argument `{other}`; known are {KNOWN}"),
+                ));
+            }
+        };
+        match &piece[1..] {
+            [equals, value @ ..] if is_punct(equals, '=') && !value.is_empty() => {
+                if let Some(next) = next_name(value) {
+                    return Err(Error::at(
+                        next.span(),
+                        format!("expected `,` before `{next}`"),
+                    ));
+                }
+                Ok(Argument {
+                    key,
+                    name: name.clone(),
+                    value: value.to_vec(),
+                })
+            }
+            _ => Err(Error::over(
+                &piece,
+                format!("`{name}` needs a value: `{name} = ...`"),
+            )),
+        }
+    }
+
+    fn flavor(&self) -> Result<Flavor, Error> {
+        match self
+            .literal()
+            .and_then(|literal| string_content(&literal.to_string()))
+            .as_deref()
+        {
+            Some("current_thread") => Ok(Flavor::CurrentThread),
+            Some("multi_thread") => Ok(Flavor::MultiThread),
+            Some(other) => {
+                Err(self.wrong(format!("unknown flavor \"{other}\"; known are {FLAVORS}")))
+            }
+            None => Err(self.wrong(format!(
+                "`flavor` takes a string; the flavors are {FLAVORS}"
+            ))),
+        }
+    }
+
+    fn worker_threads(&self) -> Result<Vec<TokenTree>, Error> {
+        let is_integer = match self.single() {
+            Some(TokenTree::Literal(literal)) => {
+                let text = literal.to_string();
+                if is_zero(&text) {
+                    return Err(self.wrong("`worker_threads` must be at least 1".to_owned()));
+                }
+                is_integer(&text)
+            }
+            Some(token) => !is_bool(&token),
+            None => true,
+        };
+        if is_integer {
+            Ok(enclose(&self.value))
+        } else {
+            Err(self.wrong("`worker_threads` takes an integer".to_owned()))
+        }
+    }
+
+    fn start_paused(&self) -> Result<Vec<TokenTree>, Error> {
+        match self.single() {
+            Some(token) if is_bool(&token) => Ok(vec![token]),
+            _ => Err(self.wrong("`start_paused` takes `true` or `false`".to_owned())),
+        }
+    }
+
+    /// The value as a path that `::runtime` can be put behind. In a string, each token gets the span of the string.
+    fn path(&self) -> Result<Vec<TokenTree>, Error> {
+        let path = match self.literal() {
+            Some(literal) => {
+                let content =
+                    string_content(&literal.to_string()).and_then(|text| text.parse().ok());
+                let mut tokens = content.map(flatten).unwrap_or_default();
+                tokens
+                    .iter_mut()
+                    .for_each(|token| token.set_span(literal.span()));
+                tokens
+            }
+            None => flatten(self.value.iter().cloned().collect()),
+        };
+        if is_path(&path) {
+            Ok(path)
+        } else {
+            Err(self.wrong(
+                "`crate` takes a path, such as `my_crate::mini` or \"my_crate::mini\"".to_owned(),
+            ))
+        }
+    }
+
+    /// The error of an argument that the other flavor alone knows.
+    fn misfit(&self, flavor: Flavor) -> Option<Error> {
+        let wanted = match (self.key, flavor) {
+            (Key::WorkerThreads, Flavor::CurrentThread) => "multi_thread",
+            (Key::StartPaused, Flavor::MultiThread) => "current_thread",
+            _ => return None,
+        };
+        Some(Error::at(
+            self.name.span(),
+            format!("`{}` goes with `flavor = \"{wanted}\"` only", self.name),
+        ))
+    }
+
+    /// The value if it is one token.
+    fn single(&self) -> Option<TokenTree> {
+        match flatten(self.value.iter().cloned().collect()).as_slice() {
+            [token] => Some(token.clone()),
+            _ => None,
+        }
+    }
+
+    fn literal(&self) -> Option<Literal> {
+        match self.single() {
+            Some(TokenTree::Literal(literal)) => Some(literal),
+            _ => None,
+        }
+    }
+
+    fn wrong(&self, message: String) -> Error {
+        Error::over(&self.value, message)
+    }
+}
+
+/// The pieces between commas. The last comma may be followed by nothing.
+fn split_at_commas(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut pieces: Vec<_> = tokens
+        .split_inclusive(|token| is_punct(token, ','))
+        .map(<[_]>::to_vec)
+        .collect();
+    for piece in &mut pieces {
+        // A comma with nothing before it stays, for the error to point at.
+        if piece.len() > 1 && piece.last().is_some_and(|token| is_punct(token, ',')) {
+            piece.pop();
+        }
+    }
+    pieces
+}
+
+/// The name in `1 name = 2`, where a comma is missing; an expression has no `=` of its own but `==`.
+fn next_name(value: &[TokenTree]) -> Option<&TokenTree> {
+    let assigns = |tokens: &&[TokenTree]| {
+        matches!(tokens[0], TokenTree::Ident(_))
+            && is_punct(&tokens[1], '=')
+            && !is_punct(&tokens[2], '=')
+    };
+    value[1..].windows(3).find(assigns).map(|tokens| &tokens[0])
+}
+
+/// `tokens` with the groups that `macro_rules!` variables leave around their values opened.
+fn flatten(tokens: TokenStream) -> Vec<TokenTree> {
+    let open = |token: TokenTree| match transparent(&token) {
+        Some(inner) => flatten(inner),
+        None => vec![token],
+    };
+    tokens.into_iter().flat_map(open).collect()
+}
+
+/// `expression` with parentheses where `macro_rules!` variables left groups, as in `$n * 2`.
+///
+/// rustc takes a group without delimiters that a macro like this one hands back for nothing at all, and `1 + 1` times
+/// 2 would be 3. A path or a lone token needs none, and could not be a type any more.
+fn enclose(expression: &[TokenTree]) -> Vec<TokenTree> {
+    if let [_] = expression {
+        return expression.to_vec();
+    }
+    let has_operator = |tokens: &TokenStream| {
+        tokens
+            .clone()
+            .into_iter()
+            .any(|token| matches!(token, TokenTree::Punct(_)) && !is_punct(&token, ':'))
+    };
+    let enclosed = expression.iter().map(|token| match transparent(token) {
+        Some(inner) if has_operator(&inner) => Group::new(Delimiter::Parenthesis, inner).into(),
+        _ => token.clone(),
+    });
+    enclosed.collect()
+}
+
+fn is_bool(token: &TokenTree) -> bool {
+    is_ident(token, "true") || is_ident(token, "false")
+}
+
+/// Whether `tokens` are `a::b::c`, with or without `::` in front.
+fn is_path(tokens: &[TokenTree]) -> bool {
+    let is_separator = |pair: &[TokenTree]| pair.iter().all(|token| is_punct(token, ':'));
+    let names = match tokens {
+        [a, b, rest @ ..] if is_punct(a, ':') && is_punct(b, ':') => rest,
+        _ => tokens,
+    };
+    names.len() % 3 == 1
+        && names
+            .chunks(3)
+            .all(|chunk| matches!(chunk[0], TokenTree::Ident(_)) && is_separator(&chunk[1..]))
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Entry::Main => "`#[mini::main]`",
+            Entry::Test => "`#[mini::test]`",
+        })
+    }
+}

@@ -1,0 +1,173 @@
+//! The function an attribute leaves behind: promises that rustc checks the user's body as the `async fn` it was written
+//! as, and that after a mistake it reports this one and none that follows from it.
+//!
+//! Called by the two entry points in `lib.rs`. The user's function goes, unchanged but for its attributes and
+//! visibility, into a sync function of the same name:
+//!
+//! ```text
+//! fn main() -> R {
+//!     async fn main() -> R { body }
+//!     ::mini::runtime::Builder::new_multi_thread().build().expect("...").block_on(main())
+//! }
+//! ```
+//!
+//! Both have one name, so that nothing the body can name is hidden by a name it did not choose.
+//!
+//! Rejected:
+//! - `block_on(async { body })`: what `?` and `return` give would have to be inferred, errors would speak of an async
+//!   block nobody wrote, and `-> impl Trait` would be impossible to pin. The price: in an `impl`, the body can't say `Self`.
+//! - `let runtime = ...`: a pattern would clash with a user's constant of that name; a chain of calls binds nothing.
+
+use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
+
+use crate::args::{Args, Entry, Flavor};
+use crate::error::Error;
+use crate::parse::Function;
+
+/// Expands one of the attributes.
+pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> TokenStream {
+    let (args, mut errors) = match Args::parse(entry, args) {
+        Ok(args) => (Some(args), Vec::new()),
+        Err(errors) => (None, errors),
+    };
+    let function = match Function::parse(entry, item.clone()) {
+        Ok(function) => function,
+        Err(error) => {
+            errors.push(error);
+            return report(errors, item);
+        }
+    };
+    errors.extend(function.faults(entry));
+    match args {
+        Some(args) if errors.is_empty() => {
+            let call = block_on(entry, args, &function.name);
+            wrap(entry, function, call)
+        }
+        _ => {
+            let rest = recover(entry, function, item);
+            report(errors, rest)
+        }
+    }
+}
+
+/// `function` as a sync function that ends with `call`.
+fn wrap(entry: Entry, function: Function, call: TokenStream) -> TokenStream {
+    let Function {
+        attributes,
+        visibility,
+        asyncness,
+        fn_token,
+        name,
+        params,
+        output,
+        body,
+        ..
+    } = function;
+    let mut asyncness = asyncness.unwrap_or_else(|| Ident::new("async", fn_token.span()));
+    // Where the user wrote it, but the macro's own: lints that ask what a function is async for leave it alone.
+    asyncness.set_span(asyncness.span().resolved_at(Span::call_site()));
+    let signature: Vec<TokenTree> = [fn_token.into(), name.into(), params.into()]
+        .into_iter()
+        .chain(output)
+        .collect();
+
+    let mut inner = TokenStream::from(TokenTree::from(asyncness));
+    inner.extend(signature.clone());
+    let span = body.span();
+    inner.extend([TokenTree::from(body)]);
+    inner.extend(call);
+    // With the body's span, what rustc says about the function as a whole leaves the attribute out.
+    let mut block = Group::new(Delimiter::Brace, inner);
+    block.set_span(span);
+
+    let mut outer = TokenStream::new();
+    if entry == Entry::Test {
+        outer.extend(source("#[::core::prelude::v1::test]"));
+    }
+    outer.extend(attributes);
+    outer.extend(visibility);
+    outer.extend(signature);
+    outer.extend([TokenTree::from(block)]);
+    outer
+}
+
+/// Builds the runtime and blocks on `name()`.
+fn block_on(entry: Entry, args: Args, name: &Ident) -> TokenStream {
+    let mut call = args
+        .path
+        .map_or_else(|| source("::mini"), TokenStream::from_iter);
+    call.extend(source(match args.flavor {
+        Flavor::CurrentThread => "::runtime::Builder::new_current_thread()",
+        Flavor::MultiThread => "::runtime::Builder::new_multi_thread()",
+    }));
+    for (method, value) in [
+        (".worker_threads", args.worker_threads),
+        (".start_paused", args.start_paused),
+    ] {
+        if let Some(value) = value {
+            call.extend(source(method));
+            call.extend(parenthesized(value.into_iter().collect()));
+        }
+    }
+    call.extend(source(&format!(
+        ".build().expect(\"{entry} could not start the runtime\").block_on"
+    )));
+    call.extend(parenthesized(future_of(name)));
+    call
+}
+
+/// What stands for the call after a mistake: it has the right type, even where that is an `impl Trait`, and refers to
+/// nothing of `mini`'s. It can't run.
+fn placeholder(name: &Ident) -> TokenStream {
+    let mut call = source(
+        "fn mini_output_of<F: ::core::future::Future>(_: F) -> F::Output { ::core::unreachable!() }
+         mini_output_of",
+    );
+    call.extend(parenthesized(future_of(name)));
+    TokenTree::from(Group::new(Delimiter::Brace, call)).into()
+}
+
+/// `name()`.
+fn future_of(name: &Ident) -> TokenStream {
+    let mut call = TokenStream::from(TokenTree::from(name.clone()));
+    call.extend(source("()"));
+    call
+}
+
+/// The function after a mistake, in the form that causes the fewest further errors.
+///
+/// A plain signature gets the form it would have had. Any other stays as it is, except that a program's `main` must
+/// not be async, generic or take arguments: there, an empty one stands in for it, and it is checked out of sight.
+fn recover(entry: Entry, mut function: Function, item: TokenStream) -> TokenStream {
+    if function.is_plain() {
+        if let (Entry::Test, Some(at)) = (entry, function.test_attribute()) {
+            function.attributes.drain(at);
+        }
+        let call = placeholder(&function.name);
+        return wrap(entry, function, call);
+    }
+    if function.name.to_string() != "main" || function.is_method() {
+        return item;
+    }
+    let mut tokens = source("fn main() {} const _: () =");
+    tokens.extend([TokenTree::from(Group::new(Delimiter::Brace, item))]);
+    tokens.extend(source(";"));
+    tokens
+}
+
+/// `errors`, then `rest`.
+fn report(errors: Vec<Error>, rest: TokenStream) -> TokenStream {
+    let mut tokens: TokenStream = errors.into_iter().map(Error::into_tokens).collect();
+    tokens.extend(rest);
+    tokens
+}
+
+fn parenthesized(tokens: TokenStream) -> [TokenTree; 1] {
+    [Group::new(Delimiter::Parenthesis, tokens).into()]
+}
+
+/// Tokens of the macro's own, at the attribute.
+fn source(code: &str) -> TokenStream {
+    code.parse()
+        .expect("the macro's own code is made of whole tokens")
+}

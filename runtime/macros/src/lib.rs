@@ -1,0 +1,111 @@
+//! The attributes `#[mini::main]` and `#[mini::test]`: an `async fn` becomes a function that builds a runtime and
+//! blocks on the body. A mistake in the attribute or the signature is a compile error at the token that is wrong.
+//!
+//! Users reach both through `mini`, which re-exports them; nobody else depends on this package.
+//!
+//! `expand` runs an attribute: it has `args` read the arguments (with `literal`) and `parse` the function, and puts the
+//! result together. `error` is what they return where something is wrong.
+//!
+//! Rejected:
+//! - `syn` and `quote`: they would be most of a small program's build time, for one signature and four arguments.
+//! - Arguments on the function (`async fn main(args: Vec<String>)`): nobody could say from the type what is passed.
+
+mod args;
+mod error;
+mod expand;
+mod literal;
+mod parse;
+
+use proc_macro::TokenStream;
+
+use crate::args::Entry;
+
+/// Runs an `async fn` on a runtime of its own.
+///
+/// The function becomes an ordinary one with the same name, visibility, attributes and return type: it builds a
+/// runtime, blocks on the body, and drops the runtime when the body has ended. Tasks that still run are then dropped.
+/// The function need not be called `main`, but it must be a free `async fn` without arguments or generic parameters.
+///
+/// | argument | values | default |
+/// |---|---|---|
+/// | `flavor` | `"multi_thread"`, `"current_thread"` | `"multi_thread"` |
+/// | `worker_threads` | an expression of type `usize`, at least 1; with `"multi_thread"` only | the runtime's own |
+/// | `start_paused` | `true`, `false`: whether the clock starts paused; with `"current_thread"` only | `false` |
+/// | `crate` | path of the `mini` crate, as a path or a string, where it has another name | `::mini` |
+///
+/// # Examples
+///
+/// ```
+/// #[mini::main]
+/// async fn main() -> Result<(), std::num::ParseIntError> {
+///     let answer = mini::spawn(async { "42".parse::<u32>() });
+///     assert_eq!(answer.await.expect("the task does not panic")?, 42);
+///     Ok(())
+/// }
+/// ```
+///
+/// On the calling thread alone:
+///
+/// ```
+/// #[mini::main(flavor = "current_thread")]
+/// async fn main() {
+///     println!("one thread does it all");
+/// }
+/// ```
+///
+/// On three workers, with `mini` under another name, and not as the program's `main`:
+///
+/// ```
+/// use mini as rt;
+///
+/// #[rt::main(worker_threads = 1 + 2, crate = rt)]
+/// async fn sum() -> u32 {
+///     1 + 2
+/// }
+///
+/// assert_eq!(sum(), 3);
+/// ```
+///
+/// # Panics
+///
+/// The function panics if the runtime can't be built, for instance because the operating system refuses it descriptors
+/// or threads, and where `Builder::worker_threads` or `Runtime::block_on` would. A panic of the body passes through.
+#[proc_macro_attribute]
+pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Entry::Main, args, item)
+}
+
+/// Runs an `async fn` as a test, on a runtime of its own.
+///
+/// Takes the arguments of [`main`](macro@main); here `flavor` is `"current_thread"` by default, so that a test starts
+/// no threads and two runs of it differ less. `#[should_panic]`, `#[ignore]` and other attributes work as on any test,
+/// and a test may return what [`Termination`](std::process::Termination) takes, such as a `Result`.
+///
+/// # Examples
+///
+/// ```
+/// #[mini::test]
+/// async fn a_task_gives_back_what_it_computed() -> Result<(), mini::task::JoinError> {
+///     assert_eq!(mini::spawn(async { 6 * 7 }).await?, 42);
+///     Ok(())
+/// }
+/// ```
+///
+/// An hour in no time:
+///
+/// ```
+/// use std::time::Duration;
+///
+/// #[mini::test(start_paused = true)]
+/// async fn an_hour_passes() {
+///     mini::time::sleep(Duration::from_secs(3600)).await;
+/// }
+/// ```
+///
+/// # Panics
+///
+/// As [`main`](macro@main); the test then fails.
+#[proc_macro_attribute]
+pub fn test(args: TokenStream, item: TokenStream) -> TokenStream {
+    expand::expand(Entry::Test, args, item)
+}
