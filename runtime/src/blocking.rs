@@ -1,0 +1,260 @@
+//! The threads that run what blocks: `spawn_blocking` jobs, name resolution.
+//!
+//! Called by [`Pool::spawn_blocking`](crate::pool::Pool::spawn_blocking) and, through a closure, by `net`. Threads start on
+//! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push wakes one waiting thread, and
+//! none if as many as there are jobs have been woken already.
+//!
+//! A shutdown discards the jobs that have not started and waits a bounded time for the others; a thread that is still
+//! busy then is left behind and named.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::bell::Bell;
+use crate::builder::Config;
+use crate::context;
+use crate::pool::Pool;
+use crate::sync::lock;
+use crate::task::Queued;
+
+pub(crate) struct Blocking {
+    state: Mutex<State>,
+    /// A job has come, or the end.
+    work: Condvar,
+    /// A thread has ended.
+    ended: Condvar,
+    /// Jobs queued or running.
+    in_flight: AtomicUsize,
+    limits: Limits,
+    /// Rung after each job: a paused clock waits for the last one.
+    bell: Option<Arc<Bell>>,
+}
+
+#[derive(Debug)]
+struct Limits {
+    threads: usize,
+    keep_alive: Duration,
+    stack_size: Option<usize>,
+    name: String,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Job>,
+    /// Threads that wait and have not been promised a job.
+    waiting: usize,
+    /// Wakes that no thread has taken yet.
+    promised: usize,
+    threads: usize,
+    started: usize,
+    closed: bool,
+    running: Vec<&'static Location<'static>>,
+}
+
+enum Job {
+    Task(Arc<Pool>, Queued, &'static Location<'static>),
+    Call(Box<dyn FnOnce() + Send>),
+}
+
+/// What a push leaves to do outside the lock.
+enum Hire {
+    Nobody,
+    Wake,
+    Start(usize),
+}
+
+impl Blocking {
+    pub(crate) fn new(config: &Config, bell: Option<Arc<Bell>>) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            work: Condvar::new(),
+            ended: Condvar::new(),
+            in_flight: AtomicUsize::new(0),
+            limits: Limits {
+                threads: config.max_blocking_threads,
+                keep_alive: config.thread_keep_alive,
+                stack_size: config.stack_size,
+                name: format!("{}-block", config.thread_name),
+            },
+            bell,
+        })
+    }
+
+    /// Jobs queued or running.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight.load(SeqCst)
+    }
+
+    /// Queues the job of a task.
+    pub(crate) fn push_task(self: &Arc<Self>, pool: &Arc<Pool>, task: Queued, location: &'static Location<'static>) {
+        self.push(Job::Task(pool.clone(), task, location));
+    }
+
+    /// Queues a closure of mini's own; it is dropped without a call if the pool is closed.
+    pub(crate) fn push_call(self: &Arc<Self>, call: Box<dyn FnOnce() + Send>) {
+        self.push(Job::Call(call));
+    }
+
+    fn push(self: &Arc<Self>, job: Job) {
+        self.in_flight.fetch_add(1, SeqCst);
+        let mut state = lock(&self.state);
+        if state.closed {
+            drop(state);
+            return self.discard(job);
+        }
+        state.queue.push_back(job);
+        let hire = state.hire(self.limits.threads);
+        drop(state);
+        match hire {
+            Hire::Nobody => {}
+            Hire::Wake => self.work.notify_one(),
+            Hire::Start(number) => self.start_thread(number),
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>, number: usize) {
+        let mut builder = thread::Builder::new().name(format!("{}-{number}", self.limits.name));
+        if let Some(size) = self.limits.stack_size {
+            builder = builder.stack_size(size);
+        }
+        let blocking = self.clone();
+        let Err(error) = builder.spawn(move || blocking.work()) else { return };
+        eprintln!("mini: could not start a blocking thread: {error}");
+        let mut state = lock(&self.state);
+        state.threads -= 1;
+        // With no thread at all nobody would come back to these.
+        let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
+        drop(state);
+        for job in stranded {
+            self.discard(job);
+        }
+    }
+
+    /// The body of a blocking thread.
+    fn work(&self) {
+        while let Some(job) = self.next_job() {
+            match job {
+                Job::Task(pool, task, location) => {
+                    let context = context::enter(&pool, pool.guest_core());
+                    task.run();
+                    drop(context);
+                    lock(&self.state).stopped_running(location);
+                }
+                // The caller sees its own panic as a closure that was dropped; the message has been printed.
+                Job::Call(call) => drop(catch_unwind(AssertUnwindSafe(call))),
+            }
+            self.job_ended();
+        }
+        self.ended.notify_all();
+    }
+
+    /// Waits for a job; `None` tells the thread to end, and it has been counted out.
+    fn next_job(&self) -> Option<Job> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(job) = state.queue.pop_front() {
+                if let Job::Task(_, _, location) = &job {
+                    state.running.push(location);
+                }
+                return Some(job);
+            }
+            if state.closed {
+                break;
+            }
+            state.waiting += 1;
+            let deadline = Instant::now().checked_add(self.limits.keep_alive);
+            while state.promised == 0 && !state.closed {
+                let left = deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+                if left.is_zero() {
+                    state.waiting -= 1;
+                    state.threads -= 1;
+                    return None;
+                }
+                state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            match state.promised {
+                0 => state.waiting -= 1,
+                _ => state.promised -= 1,
+            }
+        }
+        state.threads -= 1;
+        None
+    }
+
+    fn job_ended(&self) {
+        if self.in_flight.fetch_sub(1, SeqCst) == 1 {
+            if let Some(bell) = &self.bell {
+                bell.ring();
+            }
+        }
+    }
+
+    fn discard(&self, job: Job) {
+        match job {
+            Job::Task(_pool, task, _) => task.discard(),
+            Job::Call(call) => drop(call),
+        }
+        self.job_ended();
+    }
+
+    /// Takes no more jobs, and discards those that have not started; says whether threads are left.
+    pub(crate) fn close(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.closed = true;
+        let queue = std::mem::take(&mut state.queue);
+        let running = state.threads > 0;
+        drop(state);
+        self.work.notify_all();
+        for job in queue {
+            self.discard(job);
+        }
+        running
+    }
+
+    /// Waits until all threads have ended; returns where the jobs were spawned that have not.
+    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Vec<&'static Location<'static>> {
+        let mut state = lock(&self.state);
+        while state.threads > 0 {
+            let left = deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                break;
+            }
+            state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.running.clone()
+    }
+}
+
+impl State {
+    /// Who does the job that has just been queued.
+    fn hire(&mut self, limit: usize) -> Hire {
+        if self.waiting > 0 {
+            self.waiting -= 1;
+            self.promised += 1;
+            return Hire::Wake;
+        }
+        if self.threads < limit {
+            self.threads += 1;
+            self.started += 1;
+            return Hire::Start(self.started - 1);
+        }
+        Hire::Nobody
+    }
+
+    fn stopped_running(&mut self, location: &'static Location<'static>) {
+        if let Some(at) = self.running.iter().position(|&other| std::ptr::eq(other, location)) {
+            self.running.swap_remove(at);
+        }
+    }
+}
+
+impl fmt::Debug for Blocking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Blocking").field("in_flight", &self.in_flight.load(Relaxed)).field("limits", &self.limits).finish()
+    }
+}

@@ -1,0 +1,485 @@
+//! One core of a runtime: the queues, registries and driver that one thread at a time works on.
+//!
+//! A `current_thread` runtime has one core, a `multi_thread` runtime has one per worker. The thread that holds a core
+//! (see `seat.rs`) is its *owner*. Called by wakers and spawns ([`Home`], [`push_owned`](Core::push_owned),
+//! [`post`](Core::post), [`schedule`](Home::schedule)) and by the worker's loop.
+//!
+//! What only the owner touches sits in `Local`. Owned tasks are queued there with plain stores. Other threads
+//! post to the inbox and ring the bell.
+//!
+//! Rejected: an `Arc<Core>` per task beside an `Arc<Pool>` in the core (a cycle, or a second count per spawn). A
+//! [`Home`] points to a core and counts the pool that contains it.
+
+#![allow(unsafe_code)]
+
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+
+use crossbeam_queue::SegQueue;
+use mini_net::Events;
+use mini_time::Clock;
+
+use crate::bell::Bell;
+use crate::context;
+use crate::driver::Driver;
+use crate::pool::Pool;
+use crate::queue::{LastIn, Ring};
+use crate::registry::Registry;
+use crate::seat::Seat;
+use crate::sync::lock;
+use crate::task::{Queued, Task};
+
+pub(crate) struct Core {
+    pool: *const Pool,
+    index: usize,
+    pub(crate) seat: Seat,
+    pub(crate) bell: Arc<Bell>,
+    driver: Driver,
+    local: UnsafeCell<Local>,
+    inbox: SegQueue<Task>,
+    ring: Ring,
+    last_in: LastIn,
+    /// The shared tasks that were spawned here.
+    shared: Mutex<Registry>,
+    /// How many entries the owner has run; it stands still while a poll lasts.
+    pub(crate) progress: AtomicU32,
+    /// Set by the watch while one poll blocks this core: others may then take the task in `last_in` too.
+    pub(crate) is_stalled: AtomicBool,
+    closed: AtomicBool,
+}
+
+// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core; `pool` is a plain address.
+// Everything else is `Sync` by itself. Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+unsafe impl Send for Core {}
+// SAFETY: as above.
+unsafe impl Sync for Core {}
+
+/// What the owner of a core has in its queue.
+pub(crate) enum Entry {
+    /// An owned task.
+    Task(Queued),
+    /// The future given to `block_on`.
+    Root,
+}
+
+/// What only the owner touches.
+struct Local {
+    queue: VecDeque<Entry>,
+    tasks: Registry,
+    events: Events,
+    /// The thread that spawned the tasks that may not leave it, while there are any.
+    pinned_to: Option<ThreadId>,
+}
+
+impl Core {
+    /// A core of `pool`, whose address is known before it is filled.
+    pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock) -> io::Result<Self> {
+        let (driver, bell) = Driver::new(clock)?;
+        let local = Local { queue: VecDeque::new(), tasks: Registry::default(), events: Events::new(), pinned_to: None };
+        Ok(Self {
+            pool,
+            index,
+            seat: Seat::default(),
+            bell,
+            driver,
+            local: UnsafeCell::new(local),
+            inbox: SegQueue::new(),
+            ring: Ring::new(),
+            last_in: LastIn::new(),
+            shared: Mutex::default(),
+            progress: AtomicU32::new(0),
+            is_stalled: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        ptr::eq(context::held(), self)
+    }
+
+    pub(crate) fn belongs_to(&self, pool: &Pool) -> bool {
+        ptr::eq(self.pool, pool)
+    }
+
+    /// The owner's part. `f` is short, and runs no user code, so that it cannot come back here.
+    fn local<T>(&self, f: impl FnOnce(&mut Local) -> T) -> T {
+        debug_assert!(self.is_held(), "only the thread that holds a core touches its local part");
+        // SAFETY: callers hold the core, one thread at a time does (seat.rs), and `f` does not re-enter.
+        // Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+        f(unsafe { &mut *self.local.get() })
+    }
+
+    // Spawning.
+
+    /// A reference to this core for a new task.
+    pub(crate) fn home(&self) -> Home {
+        // SAFETY: `pool` came from `Arc::new_cyclic`, and `self` is a part of that pool, so it is alive.
+        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { Arc::increment_strong_count(self.pool) };
+        Home(NonNull::from(self))
+    }
+
+    /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
+    pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
+        let entry = task.queued();
+        let refused = self.local(|local| {
+            local.tasks.insert(task, pinned)?;
+            if pinned {
+                local.pinned_to = Some(thread::current().id());
+            }
+            local.queue.push_back(Entry::Task(entry));
+            Ok(())
+        });
+        if let Err(task) = refused.map_err(Task::into_queued) {
+            task.discard();
+        }
+    }
+
+    /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
+    pub(crate) fn spawn_posted(&self, task: Task) {
+        let registry = lock(&self.shared);
+        if registry.is_closed() {
+            drop(registry);
+            return task.into_queued().discard();
+        }
+        self.inbox.push(task); // under the lock: whoever closes the registry finds it
+        drop(registry);
+        self.bell.ring();
+    }
+
+    /// Registers a shared task; `None` if the core is closed and the task was cancelled.
+    pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
+        let entry = task.queued();
+        let inserted = lock(&self.shared).insert(task, false);
+        match inserted {
+            Ok(()) => Some(entry),
+            Err(task) => {
+                task.into_queued().discard();
+                None
+            }
+        }
+    }
+
+    // Queues of the owner.
+
+    pub(crate) fn push_owned(&self, task: Queued) {
+        self.local(|local| local.queue.push_back(Entry::Task(task)));
+    }
+
+    pub(crate) fn push_root(&self) {
+        self.local(|local| local.queue.push_back(Entry::Root));
+    }
+
+    pub(crate) fn pop_owned(&self) -> Option<Entry> {
+        self.local(|local| local.queue.pop_front())
+    }
+
+    /// Queues a shared task at the back of the owner's ring.
+    pub(crate) fn push_back(&self, task: Queued) {
+        if let Err(raw) = self.ring.push(task.into_raw()) {
+            self.overflow(raw);
+        }
+    }
+
+    /// The ring is full: half of it goes to the injector, where any worker finds it, and then the new entry.
+    #[cold]
+    fn overflow(&self, raw: NonNull<()>) {
+        let pool = self.pool();
+        for _ in 0..self.ring.len() / 2 {
+            if let Some(entry) = self.ring.pop() {
+                pool.injector.push(from_raw(entry));
+            }
+        }
+        pool.inject(from_raw(raw));
+    }
+
+    /// Queues a shared task to run next.
+    pub(crate) fn push_next(&self, task: Queued) {
+        if let Some(displaced) = self.last_in.replace(task.into_raw()) {
+            self.push_back(from_raw(displaced));
+        }
+    }
+
+    pub(crate) fn pop_next(&self) -> Option<Queued> {
+        self.last_in.take().map(from_raw)
+    }
+
+    pub(crate) fn pop_front(&self) -> Option<Queued> {
+        self.ring.pop().map(from_raw)
+    }
+
+    /// Shared tasks that wait for this core's owner.
+    pub(crate) fn backlog(&self) -> usize {
+        self.ring.len() as usize + usize::from(!self.last_in.is_empty())
+    }
+
+    /// Whether a searching worker should take something from here.
+    pub(crate) fn is_worth_stealing(&self) -> bool {
+        let stalled = self.is_stalled.load(Relaxed);
+        self.ring.len() > if stalled { 0 } else { 1 } || stalled && !self.last_in.is_empty()
+    }
+
+    /// Takes work from this core for `thief`, whose owner calls; says whether there was any.
+    pub(crate) fn steal_for(&self, thief: &Core) -> bool {
+        let mut found = self.ring.steal_into(&thief.ring) > 0;
+        if self.is_stalled.load(Relaxed) {
+            if let Some(task) = self.pop_next() {
+                thief.push_back(task);
+                found = true;
+            }
+        }
+        found
+    }
+
+    // The inbox.
+
+    /// Leaves a task for the owner, and rings.
+    pub(crate) fn post(&self, task: Task) {
+        self.inbox.push(task);
+        self.bell.ring(); // a SeqCst fence, which also orders the push before the look at `closed`
+        if self.closed.load(SeqCst) {
+            self.bury_inbox();
+        }
+    }
+
+    pub(crate) fn has_mail(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// Queues what other threads have posted.
+    pub(crate) fn read_inbox(&self) {
+        while let Some(task) = self.inbox.pop() {
+            if task.slot().is_some() {
+                self.local(|local| local.queue.extend(task.take_remote().map(Entry::Task)));
+                continue; // drops the inbox's reference
+            }
+            self.admit(task);
+        }
+    }
+
+    /// Registers a task that came through the inbox for the first time (or has ended meanwhile).
+    fn admit(&self, task: Task) {
+        if task.is_finished() {
+            return;
+        }
+        let inbox_ref = task.clone();
+        let inserted = self.local(|local| local.tasks.insert(task, false));
+        match inserted {
+            Ok(()) => self.local(|local| local.queue.extend(inbox_ref.take_remote().map(Entry::Task))),
+            Err(task) => {
+                drop(inbox_ref);
+                task.into_queued().discard();
+            }
+        }
+    }
+
+    /// After the core was closed anybody may empty its inbox: what lies there has ended, or was never admitted.
+    fn bury_inbox(&self) {
+        while let Some(task) = self.inbox.pop() {
+            if task.slot().is_none() && !task.is_finished() {
+                task.into_queued().discard();
+            }
+        }
+    }
+
+    // Ends.
+
+    /// Gives back the runtime's reference of a task that completes.
+    fn unregister(&self, task: &Queued) -> Task {
+        if task.is_shared() {
+            return lock(&self.shared).remove(task);
+        }
+        self.local(|local| {
+            let task = local.tasks.remove(task);
+            if local.tasks.pinned() == 0 {
+                local.pinned_to = None;
+            }
+            task
+        })
+    }
+
+    /// Tasks that belong here and are alive.
+    pub(crate) fn shared_alive(&self) -> usize {
+        lock(&self.shared).len()
+    }
+
+    /// Owned tasks that are alive. Owner only.
+    pub(crate) fn owned_alive(&self) -> usize {
+        self.local(|local| local.tasks.len())
+    }
+
+    /// The thread that this core's tasks may not leave, unless it is the calling one. Owner only.
+    pub(crate) fn pinned_elsewhere(&self) -> Option<ThreadId> {
+        self.local(|local| local.pinned_to).filter(|&id| id != thread::current().id())
+    }
+
+    /// The buffer for [`Driver`] calls. Owner only; given back by [`put_events`](Self::put_events).
+    pub(crate) fn take_events(&self) -> Events {
+        self.local(|local| std::mem::replace(&mut local.events, Events::with_capacity(1)))
+    }
+
+    pub(crate) fn put_events(&self, events: Events) {
+        self.local(|local| local.events = events);
+    }
+
+    /// Drops all owned tasks, and those their destructors spawn. Owner only.
+    pub(crate) fn drop_owned(&self) {
+        self.read_inbox();
+        while self.owned_alive() > 0 {
+            let tasks = self.local(|local| local.tasks.list());
+            for task in tasks {
+                if let Some(entry) = task.cancel_here() {
+                    entry.run();
+                }
+            }
+            self.discard_queue();
+        }
+    }
+
+    /// Drops what is in the owner's queue.
+    fn discard_queue(&self) {
+        while let Some(entry) = self.pop_owned() {
+            if let Entry::Task(task) = entry {
+                task.discard();
+            }
+        }
+    }
+
+    /// Cancels the shared tasks that belong here, drops those that nobody runs just now, and fails the driver's
+    /// waiters. No task runs or starts here afterwards. Owner only; `false` if that has been done before.
+    #[must_use]
+    pub(crate) fn close(&self) -> bool {
+        // From here wakes go to the injector, and posts are buried by who posts.
+        if self.closed.swap(true, SeqCst) {
+            return false;
+        }
+        let shared = lock(&self.shared).close();
+        self.local(|local| local.tasks.refuse());
+        for task in shared {
+            if let Some(entry) = task.cancel_here() {
+                entry.run();
+            }
+        }
+        while let Some(task) = self.pop_next().or_else(|| self.pop_front()) {
+            task.discard();
+        }
+        self.drop_owned();
+        std::sync::atomic::fence(SeqCst); // pairs with the fence in `post`
+        self.bury_inbox();
+        self.driver.shutdown();
+        true
+    }
+
+    /// Gives up the tasks that may not leave `thread`, which is not the calling one: they are leaked, and it is said.
+    pub(crate) fn forget_pinned(&self, thread: ThreadId) {
+        let forgotten = self.local(|local| {
+            local.queue.retain(|entry| !matches!(entry, Entry::Task(task) if Registry::is_pinned(task)));
+            local.pinned_to = None;
+            local.tasks.take_pinned()
+        });
+        for task in forgotten {
+            eprintln!(
+                "mini: task {} spawned at {} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",
+                task.id(),
+                task.location()
+            );
+            std::mem::forget(task);
+        }
+    }
+
+    /// Moves the shared tasks queued here to the injector. Owner only; the core is about to be left.
+    pub(crate) fn flush(&self) {
+        let pool = self.pool();
+        while let Some(task) = self.pop_next().or_else(|| self.pop_front()) {
+            pool.injector.push(task);
+        }
+    }
+
+    fn pool(&self) -> &Pool {
+        // SAFETY: a core is a part of its pool, so as long as it can be called the pool is alive.
+        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { &*self.pool }
+    }
+}
+
+/// An entry of a ring or slot of a core, which hold nothing else.
+fn from_raw(raw: NonNull<()>) -> Queued {
+    // SAFETY: `push_back` and `push_next` put only `Queued::into_raw` there, and each entry comes out once (queue.rs).
+    // Test: queue.rs, model `no_entry_is_lost_or_doubled`.
+    unsafe { Queued::from_raw(raw) }
+}
+
+/// A task's reference to its core: keeps the pool, and so the core, alive.
+pub(crate) struct Home(NonNull<Core>);
+
+// SAFETY: it is an `Arc<Pool>` that points inside, and `Core` and `Pool` are `Send + Sync`.
+unsafe impl Send for Home {}
+// SAFETY: as above.
+unsafe impl Sync for Home {}
+
+impl Home {
+    /// Queues a shared task: with the worker that calls, if it is one of this runtime's, else for anybody.
+    pub(crate) fn schedule(&self, task: Queued) {
+        let mut task = Some(task);
+        context::with_held(|held| {
+            if held.belongs_to(self.pool()) && !held.closed.load(Relaxed) {
+                let task = task.take().expect("called once");
+                if context::is_in_task() { held.push_next(task) } else { held.push_back(task) }
+            }
+        });
+        if let Some(task) = task {
+            self.pool().inject(task);
+        }
+    }
+
+    /// The pool itself.
+    pub(crate) fn arc(&self) -> Arc<Pool> {
+        let home = std::mem::ManuallyDrop::new(self.home());
+        // SAFETY: takes over the count that `home` has just added; `pool` came from `Arc::new_cyclic`.
+        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { Arc::from_raw(home.pool) }
+    }
+
+    /// Gives back the runtime's reference of a task that completes.
+    pub(crate) fn unregister(&self, task: &Queued) -> Task {
+        Core::unregister(self, task)
+    }
+
+    /// Reports a panic that no join handle will see.
+    pub(crate) fn report_panic(&self, error: &crate::task::JoinError) {
+        self.pool().report_panic(error);
+    }
+}
+
+impl Deref for Home {
+    type Target = Core;
+
+    fn deref(&self) -> &Core {
+        // SAFETY: the strong count taken in `Core::home` keeps the pool, and the core in it, alive.
+        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let pool = self.pool;
+        // SAFETY: gives back the count taken in `Core::home`; `self` is not used afterwards.
+        // Test: as above.
+        unsafe { Arc::decrement_strong_count(pool) };
+    }
+}

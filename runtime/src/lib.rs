@@ -1,0 +1,119 @@
+//! A small, fast async runtime: you write `async`/`await`, it runs it.
+//!
+//! ```no_run
+//! use mini::net::TcpListener;
+//!
+//! #[mini::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let listener = TcpListener::bind("127.0.0.1:7000").await?;
+//!     loop {
+//!         let (stream, _) = listener.accept().await?;
+//!         mini::spawn(async move {
+//!             let mut buf = [0; 4096];
+//!             while let Ok(n @ 1..) = stream.read(&mut buf).await {
+//!                 stream.write_all(&buf[..n]).await?;
+//!             }
+//!             std::io::Result::Ok(())
+//!         });
+//!     }
+//! }
+//! ```
+//!
+//! # Where to start
+//!
+//! - [`#[mini::main]`](main) and [`#[mini::test]`](test) set a runtime up; [`block_on`] runs one future anywhere, with
+//!   I/O and timers; [`runtime::Builder`] configures.
+//! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs what blocks.
+//! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has what
+//!   other file descriptors need.
+//!
+//! Channels, locks, `select!` and `join!` of other crates (`async-channel`, `async-lock`, `futures`) run here as they are.
+//!
+//! # Flavours
+//!
+//! A `multi_thread` runtime (the default) has several workers that share tasks. A `current_thread` runtime has one, the
+//! thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction.
+//!
+//! # Cancellation
+//!
+//! Dropping a [`JoinHandle`](task::JoinHandle) detaches its task. [`abort`](task::JoinHandle::abort) asks a task to stop;
+//! [`cancel`](task::JoinHandle::cancel) also waits until its future has been dropped.
+
+mod bell;
+mod block_on;
+mod blocking;
+mod builder;
+mod context;
+mod core;
+mod driver;
+mod idle;
+mod pool;
+mod queue;
+mod registry;
+pub mod runtime;
+mod seat;
+mod sync;
+pub mod task;
+mod watch;
+mod worker;
+
+pub use mini_macros::{main, test};
+pub use task::{spawn, spawn_blocking, spawn_local};
+
+/// TCP, UDP and Unix sockets, and name resolution.
+pub mod net {
+    pub use mini_net::future;
+    pub use mini_net::{
+        TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixStream, lookup_host,
+    };
+}
+
+/// What other file descriptors need to wait, and the traits the streams implement.
+pub mod io {
+    pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
+    #[cfg(feature = "futures-io")]
+    #[doc(no_inline)]
+    pub use futures_io::{AsyncRead, AsyncWrite};
+}
+
+/// Sleeps, timeouts, intervals, and a clock that can be paused.
+pub mod time {
+    pub use mini_time::error;
+    pub use mini_time::{
+        Advance, Instant, Interval, MissedTickBehavior, Sleep, Tick, Timeout, advance, interval, interval_at, pause,
+        resume, sleep, sleep_until, timeout, timeout_at,
+    };
+    pub use std::time::Duration;
+}
+
+/// Runs `future` to its end on the calling thread, with tasks, I/O and timers.
+///
+/// Inside of a runtime (on a [`spawn_blocking`] thread, or while an [`EnterGuard`](runtime::EnterGuard) lives) the future
+/// runs there. Anywhere else it gets a `current_thread` runtime of its own, which ends with the call: tasks that are
+/// still alive are dropped. So it is the helper for tests and for synchronous programs with a little to await.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// let out = mini::block_on(async {
+///     mini::time::sleep(Duration::from_millis(1)).await;
+///     mini::spawn(async { 7 }).await.unwrap()
+/// });
+/// assert_eq!(out, 7);
+/// ```
+///
+/// # Panics
+///
+/// Inside a task or another `block_on`; if `future` panics; if the system has no descriptors left for a new runtime.
+#[track_caller]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    block_on::refuse_inside_worker();
+    match runtime::Handle::try_current() {
+        Ok(handle) => handle.block_on(future),
+        Err(_) => match runtime::Builder::new_current_thread().build() {
+            Ok(runtime) => runtime.block_on(future),
+            Err(error) => panic!("mini::block_on: no descriptors for a runtime: {error}"),
+        },
+    }
+}

@@ -1,0 +1,279 @@
+//! What the cores of one runtime share: the injector, the idle counters, the blocking threads, the keepers, the end.
+//!
+//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core.rs`), so it lives until the last
+//! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Pool::shutdown`].
+
+use std::io;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_queue::SegQueue;
+use mini_time::Clock;
+
+use crate::blocking::Blocking;
+use crate::builder::Config;
+use crate::context;
+use crate::core::Core;
+use crate::idle::Idle;
+use crate::sync::lock;
+use crate::task::{self, JoinError, JoinHandle, Queued, Start};
+use crate::watch::Watch;
+use crate::worker;
+
+pub(crate) struct Pool {
+    pub(crate) cores: Box<[Core]>,
+    pub(crate) config: Config,
+    pub(crate) injector: SegQueue<Queued>,
+    pub(crate) idle: Idle,
+    pub(crate) watch: Watch,
+    pub(crate) blocking: Arc<Blocking>,
+    resolver: mini_net::Blocking,
+    closing: AtomicBool,
+    open_cores: AtomicUsize,
+    /// Cores that are not closed yet and threads that have not ended.
+    ending: Mutex<Ending>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Ending {
+    open_cores: usize,
+    keepers: usize,
+}
+
+/// What a shutdown could not end within its grace.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    pub(crate) workers: usize,
+    pub(crate) blocking: Vec<&'static Location<'static>>,
+}
+
+impl Pool {
+    pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
+        let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
+        let mut failed = None;
+        let pool = Arc::new_cyclic(|weak| {
+            let new_core = |index| Core::new(weak.as_ptr(), index, clock.clone());
+            let cores: Box<[Core]> = (0..config.workers)
+                .map_while(|index| new_core(index).map_err(|error| failed = Some(error)).ok())
+                .collect();
+            let bell = cores.first().map(|core| core.bell.clone());
+            let blocking = Blocking::new(&config, bell);
+            Self {
+                injector: SegQueue::new(),
+                idle: Idle::new(config.workers),
+                watch: Watch::default(),
+                resolver: resolver(&blocking),
+                blocking,
+                closing: AtomicBool::new(false),
+                open_cores: AtomicUsize::new(config.workers),
+                ending: Mutex::new(Ending { open_cores: config.workers, keepers: 0 }),
+                ended: Condvar::new(),
+                cores,
+                config,
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(pool),
+        }
+    }
+
+    pub(crate) fn is_multi_thread(&self) -> bool {
+        self.config.is_multi_thread
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Relaxed)
+    }
+
+    pub(crate) fn resolver(&self) -> &mini_net::Blocking {
+        &self.resolver
+    }
+
+    /// The core whose driver serves threads that are inside the runtime but hold no core.
+    ///
+    /// The last one: `block_on` takes the first.
+    pub(crate) fn guest_core(&self) -> &Core {
+        &self.cores[self.cores.len() - 1]
+    }
+
+    /// Enters the runtime on this thread without holding a core.
+    pub(crate) fn enter(self: &Arc<Self>) -> context::Guard {
+        let core = self.guest_core();
+        if self.is_multi_thread() && !self.is_closing() && core.seat.wants_keeper() {
+            // What this thread registers must be served.
+            worker::start_keeper(self, core.index());
+        }
+        context::enter(self, core)
+    }
+
+    // Spawning.
+
+    /// Spawns a future that may run on any thread that the flavour has.
+    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F, location: &'static Location<'static>) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let mut future = Some(future);
+        let mut future = || future.take().expect("called once");
+        let here = context::with_held(|core| {
+            core.belongs_to(self).then(|| match self.is_multi_thread() {
+                true => {
+                    let (task, handle) = task::new(future(), core.home(), Start::Shared, location);
+                    if let Some(entry) = core.register_shared(task) {
+                        core.push_back(entry);
+                    }
+                    handle
+                }
+                false => {
+                    let (task, handle) = task::new(future(), core.home(), Start::Owned, location);
+                    core.spawn_owned(task, false);
+                    handle
+                }
+            })
+        });
+        if let Some(Some(handle)) = here {
+            return handle;
+        }
+        let core = self.guest_core();
+        if self.is_multi_thread() {
+            let (task, handle) = task::new(future(), core.home(), Start::Shared, location);
+            if let Some(entry) = core.register_shared(task) {
+                self.inject(entry);
+            }
+            handle
+        } else {
+            let (task, handle) = task::new(future(), core.home(), Start::Posted, location);
+            core.spawn_posted(task);
+            handle
+        }
+    }
+
+    /// Runs `job` on a blocking thread.
+    pub(crate) fn spawn_blocking<F, T>(self: &Arc<Self>, job: F, location: &'static Location<'static>) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let mut job = Some(job);
+        // Polled once, by a blocking thread.
+        let future = std::future::poll_fn(move |_| std::task::Poll::Ready((job.take().expect("polled once"))()));
+        let (task, handle) = task::new(future, self.cores[0].home(), Start::Shared, location);
+        self.blocking.push_task(self, task.into_queued(), location);
+        handle
+    }
+
+    // Waking workers.
+
+    /// Leaves a task for any worker, and brings one up if all rest.
+    pub(crate) fn inject(self: &Pool, task: Queued) {
+        self.injector.push(task);
+        if self.idle.must_wake() {
+            self.wake_one();
+        }
+    }
+
+    /// Brings up one resting worker: one that is parked, else one whose core nobody holds.
+    pub(crate) fn wake_one(&self) {
+        if self.cores.iter().any(|core| core.bell.ring()) || self.is_closing() {
+            return;
+        }
+        // The last core first: `block_on` takes the first.
+        if let Some(core) = self.cores.iter().rev().find(|core| core.seat.wants_keeper()) {
+            worker::start_keeper(&self.cores[0].home().arc(), core.index());
+        }
+    }
+
+    /// Whether something can happen that a thread on `core` must see. Asked by its owner, who leaves it.
+    pub(crate) fn is_anything_left(&self, core: &Core) -> bool {
+        core.driver().is_used() || self.cores.iter().any(|core| core.shared_alive() > 0)
+    }
+
+    /// A panic that no join handle will see.
+    pub(crate) fn report_panic(&self, error: &JoinError) {
+        match &self.config.on_task_panic {
+            // A panic in the hook has nowhere to go either; the panic message has been printed.
+            Some(hook) => drop(catch_unwind(AssertUnwindSafe(|| hook(error)))),
+            None => eprintln!("mini: {error}, and nobody awaits it"),
+        }
+    }
+
+    // The end.
+
+    /// Drops all tasks, each on its worker, and waits for that and for blocking jobs until `grace` is over.
+    ///
+    /// Called on one of its own workers it only starts the end.
+    pub(crate) fn shutdown(self: &Arc<Self>, grace: Duration) -> Leftovers {
+        let deadline = Instant::now().checked_add(grace);
+        if self.closing.swap(true, SeqCst) {
+            return Leftovers::default();
+        }
+        for core in &self.cores {
+            if core.seat.try_take() {
+                worker::close_core(self, core);
+            }
+            core.seat.retire();
+            core.bell.ring();
+        }
+        self.watch.stop();
+        let running = self.blocking.close();
+        if context::with_held(|core| core.belongs_to(self)) == Some(true) {
+            return Leftovers::default();
+        }
+        let workers = self.wait_for_workers(deadline);
+        let blocking = if running { self.blocking.wait(deadline) } else { Vec::new() };
+        Leftovers { workers, blocking }
+    }
+
+    /// Waits until all cores are closed and all keepers gone; returns how many threads were not.
+    fn wait_for_workers(&self, deadline: Option<Instant>) -> usize {
+        let mut ending = lock(&self.ending);
+        while ending.open_cores > 0 || ending.keepers > 0 {
+            ending = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => break,
+                Some(left) => self.ended.wait_timeout(ending, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.ended.wait(ending).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+        ending.open_cores.max(ending.keepers)
+    }
+
+    pub(crate) fn keeper_started(&self) {
+        lock(&self.ending).keepers += 1;
+    }
+
+    pub(crate) fn keeper_ended(&self) {
+        lock(&self.ending).keepers -= 1;
+        self.ended.notify_all();
+    }
+
+    /// A core has been closed by its owner. The last one to say so empties the injector.
+    pub(crate) fn core_closed(&self) {
+        if self.open_cores.fetch_sub(1, SeqCst) == 1 {
+            // Every task is cancelled by now. What is alive is in the injector, or on its way there on a thread that
+            // woke it before it was cancelled and has yet to push it.
+            loop {
+                while let Some(task) = self.injector.pop() {
+                    task.discard();
+                }
+                if self.cores.iter().all(|core| core.shared_alive() == 0) {
+                    break;
+                }
+                thread::yield_now();
+            }
+        }
+        lock(&self.ending).open_cores -= 1;
+        self.ended.notify_all();
+    }
+}
+
+/// What `net` resolves names with.
+fn resolver(blocking: &Arc<Blocking>) -> mini_net::Blocking {
+    let blocking = blocking.clone();
+    Arc::new(move |job| blocking.push_call(job))
+}

@@ -1,0 +1,286 @@
+//! The run queue of one worker: a bounded ring that its owner fills and other workers may take half of, and a slot in
+//! front of it for the task that was woken last.
+//!
+//! The owner calls [`push`](Ring::push) and [`pop`](Ring::pop); thieves call [`steal_into`](Ring::steal_into). What does
+//! not fit goes to the injector, which is the caller's business.
+//!
+//! `head` and `tail` only grow (modulo 2^32). Slots in `head..tail` are full. The owner alone writes slots and `tail`;
+//! `head` moves by compare-exchange, and who moves it from `h` to `h + n` owns the `n` entries read before. A thief that
+//! read slots which were reused meanwhile fails its exchange, since `head` had to pass them; it would be fooled only if
+//! exactly 2^32 entries passed in between.
+//!
+//! Source: the idea of stealing half from a bounded ring is that of the Go scheduler (`runtime/proc.go`, `runqgrab`).
+//!
+//! Rejected: Chase and Lev's deque (the owner takes the newest entry; a server wants the oldest). A second head that
+//! marks a steal in progress (saves the thief's copying after a lost race, costs the owner a wider exchange per pop).
+
+use std::ptr::{self, NonNull};
+
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+#[cfg(not(loom))]
+const CAPACITY: u32 = 256;
+#[cfg(loom)]
+const CAPACITY: u32 = 4;
+
+type Entry = NonNull<()>;
+
+/// A ring of entries; one owner, many thieves.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    head: AtomicU32,
+    tail: AtomicU32,
+    slots: Box<[AtomicPtr<()>]>,
+}
+
+impl Ring {
+    pub(crate) fn new() -> Self {
+        let slots = (0..CAPACITY).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        Self { head: AtomicU32::new(0), tail: AtomicU32::new(0), slots }
+    }
+
+    fn slot(&self, at: u32) -> &AtomicPtr<()> {
+        &self.slots[(at % CAPACITY) as usize]
+    }
+
+    /// Entries in the ring, as of some moment during the call.
+    pub(crate) fn len(&self) -> u32 {
+        let head = self.head.load(Acquire);
+        // The owner may have pushed, or a thief taken, between the two loads.
+        self.tail.load(Acquire).wrapping_sub(head).min(CAPACITY)
+    }
+
+    /// Adds an entry at the back. Owner only.
+    ///
+    /// # Errors
+    ///
+    /// Gives the entry back if the ring is full.
+    pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
+        let tail = self.tail.load(Relaxed);
+        // Acquire: pairs with the AcqRel of the thief that emptied the slot.
+        if tail.wrapping_sub(self.head.load(Acquire)) >= CAPACITY {
+            return Err(entry);
+        }
+        self.slot(tail).store(entry.as_ptr(), Relaxed);
+        // Release: pairs with the Acquire in `steal_into`, which reads the slot.
+        self.tail.store(tail.wrapping_add(1), Release);
+        Ok(())
+    }
+
+    /// Takes the oldest entry. Owner only.
+    pub(crate) fn pop(&self) -> Option<Entry> {
+        let tail = self.tail.load(Relaxed);
+        let mut head = self.head.load(Acquire);
+        while head != tail {
+            let entry = self.slot(head).load(Relaxed);
+            match self.head.compare_exchange_weak(head, head.wrapping_add(1), AcqRel, Acquire) {
+                Ok(_) => return NonNull::new(entry),
+                Err(now) => head = now,
+            }
+        }
+        None
+    }
+
+    /// Moves the older half of this ring's entries to the back of `thief`, whose owner calls; returns how many.
+    ///
+    /// Takes one entry of one. Gives up if another thief, or the owner, is faster.
+    pub(crate) fn steal_into(&self, thief: &Ring) -> u32 {
+        let head = self.head.load(Acquire);
+        let available = self.tail.load(Acquire).wrapping_sub(head);
+        let to = thief.tail.load(Relaxed);
+        let room = CAPACITY - to.wrapping_sub(thief.head.load(Acquire));
+        // A head read long before the tail can make the difference absurd; the exchange would fail.
+        let take = available.div_ceil(2).min(room);
+        if available > CAPACITY || take == 0 {
+            return 0;
+        }
+        for i in 0..take {
+            let entry = self.slot(head.wrapping_add(i)).load(Relaxed);
+            thief.slot(to.wrapping_add(i)).store(entry, Relaxed);
+        }
+        match self.head.compare_exchange(head, head.wrapping_add(take), AcqRel, Relaxed) {
+            Ok(_) => {
+                // Release: pairs with the Acquire of a thief's thief.
+                thief.tail.store(to.wrapping_add(take), Release);
+                take
+            }
+            Err(_) => 0,
+        }
+    }
+}
+
+/// The slot for the task that was woken last: it runs next, while what it was woken for is in the cache.
+#[derive(Debug)]
+pub(crate) struct LastIn(AtomicPtr<()>);
+
+impl LastIn {
+    pub(crate) fn new() -> Self {
+        Self(AtomicPtr::new(ptr::null_mut()))
+    }
+
+    /// Puts an entry in and returns the displaced one.
+    pub(crate) fn replace(&self, entry: Entry) -> Option<Entry> {
+        // AcqRel: hands the entry to whoever takes it.
+        NonNull::new(self.0.swap(entry.as_ptr(), AcqRel))
+    }
+
+    /// Takes the entry. Any thread.
+    pub(crate) fn take(&self) -> Option<Entry> {
+        if self.is_empty() {
+            return None;
+        }
+        NonNull::new(self.0.swap(ptr::null_mut(), AcqRel))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Relaxed).is_null()
+    }
+}
+
+#[cfg(test)]
+fn entry(number: usize) -> Entry {
+    NonNull::new(ptr::without_provenance_mut(number)).expect("numbers from 1")
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn drain(ring: &Ring) -> Vec<usize> {
+        std::iter::from_fn(|| ring.pop()).map(|entry| entry.addr().get()).collect()
+    }
+
+    #[test]
+    fn entries_come_out_in_order_and_a_full_ring_gives_back() {
+        let ring = Ring::new();
+        for round in 0..5 {
+            for i in 1..=CAPACITY as usize {
+                ring.push(entry(i)).unwrap();
+            }
+            assert_eq!(ring.len(), CAPACITY);
+            assert_eq!(ring.push(entry(999)), Err(entry(999)), "round {round}");
+            assert_eq!(drain(&ring), (1..=CAPACITY as usize).collect::<Vec<_>>());
+        }
+        assert_eq!(ring.pop(), None);
+    }
+
+    #[test]
+    fn a_thief_takes_the_older_half() {
+        let (ring, thief) = (Ring::new(), Ring::new());
+        for i in 1..=5 {
+            ring.push(entry(i)).unwrap();
+        }
+        assert_eq!(ring.steal_into(&thief), 3);
+        assert_eq!(drain(&thief), [1, 2, 3]);
+        assert_eq!(drain(&ring), [4, 5]);
+        assert_eq!(ring.steal_into(&thief), 0);
+    }
+
+    #[test]
+    fn a_thief_takes_no_more_than_it_has_room_for() {
+        let (ring, thief) = (Ring::new(), Ring::new());
+        for i in 1..=CAPACITY as usize {
+            ring.push(entry(i)).unwrap();
+        }
+        for i in 0..CAPACITY as usize - 2 {
+            thief.push(entry(1000 + i)).unwrap();
+        }
+        assert_eq!(ring.steal_into(&thief), 2);
+        assert_eq!(ring.len(), CAPACITY - 2);
+    }
+
+    #[test]
+    fn the_slot_keeps_the_last_entry() {
+        let slot = LastIn::new();
+        assert_eq!(slot.take(), None);
+        assert_eq!(slot.replace(entry(1)), None);
+        assert_eq!(slot.replace(entry(2)), Some(entry(1)));
+        assert_eq!(slot.take(), Some(entry(2)));
+        assert!(slot.is_empty());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::{sync::Arc, thread};
+
+    /// Every entry comes out exactly once, at the owner or at one of two thieves.
+    ///
+    /// Fails when `pop` stores the head instead of exchanging it, or when `tail` is stored before the slot.
+    #[test]
+    fn no_entry_is_lost_or_doubled() {
+        loom::model(|| {
+            let ring = Arc::new(Ring::new());
+            let thieves: Vec<_> = (0..2)
+                .map(|_| {
+                    let ring = ring.clone();
+                    thread::spawn(move || {
+                        let own = Ring::new();
+                        ring.steal_into(&own);
+                        drain(&own)
+                    })
+                })
+                .collect();
+            let mut seen = Vec::new();
+            for i in 1..=3 {
+                ring.push(entry(i)).unwrap();
+                if i == 2 {
+                    seen.extend(ring.pop());
+                }
+            }
+            seen.extend(drain(&ring));
+            for thief in thieves {
+                seen.extend(thief.join().unwrap());
+            }
+            seen.sort();
+            assert_eq!(seen, [entry(1), entry(2), entry(3)]);
+        });
+    }
+
+    /// The ring is reused while a thief copies: it must notice.
+    #[test]
+    fn a_slow_thief_is_not_fooled_by_reused_slots() {
+        loom::model(|| {
+            let ring = Arc::new(Ring::new());
+            for i in 1..=4 {
+                ring.push(entry(i)).unwrap();
+            }
+            let other = ring.clone();
+            let thief = thread::spawn(move || {
+                let own = Ring::new();
+                other.steal_into(&own);
+                drain(&own)
+            });
+            let mut seen = Vec::new();
+            for i in 5..=6 {
+                seen.extend(ring.pop());
+                ring.push(entry(i)).unwrap();
+            }
+            seen.extend(drain(&ring));
+            seen.extend(thief.join().unwrap());
+            seen.sort();
+            assert_eq!(seen, (1..=6).map(entry).collect::<Vec<_>>());
+        });
+    }
+
+    /// A woken task is taken from the slot by its owner or by the thief of a stalled worker.
+    #[test]
+    fn the_slot_hands_each_entry_to_one_side() {
+        loom::model(|| {
+            let slot = Arc::new(LastIn::new());
+            let other = slot.clone();
+            let thief = thread::spawn(move || other.take());
+            let mut seen: Vec<_> = slot.replace(entry(1)).into_iter().collect();
+            seen.extend(slot.replace(entry(2)));
+            seen.extend(slot.take());
+            seen.extend(thief.join().unwrap());
+            seen.sort();
+            assert_eq!(seen, [entry(1), entry(2)]);
+        });
+    }
+
+    fn drain(ring: &Ring) -> Vec<Entry> {
+        std::iter::from_fn(|| ring.pop()).collect()
+    }
+}

@@ -1,0 +1,92 @@
+//! The tasks that are alive on a core, so that a shutdown finds them.
+//!
+//! Called by spawning, by a task's completion and by the closing of a core. The owner of the core keeps one for its
+//! owned tasks; a second one, under a mutex, holds the shared tasks that were spawned there.
+
+use crate::task::{Queued, Task};
+
+/// Set in a slot number: the task's future is not `Send` and must end on the thread that spawned it.
+const PINNED: u32 = 1 << 31;
+
+/// A slab of tasks: inserting and removing are a few plain stores.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    slots: Vec<Option<Task>>,
+    free: Vec<u32>,
+    pinned: usize,
+    closed: bool,
+}
+
+impl Registry {
+    /// Takes the runtime's reference.
+    ///
+    /// # Errors
+    ///
+    /// Gives it back if the registry was closed.
+    pub(crate) fn insert(&mut self, task: Task, pinned: bool) -> Result<(), Task> {
+        if self.closed {
+            return Err(task);
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            u32::try_from(self.slots.len() - 1).expect("fewer than 2^31 tasks on one core")
+        });
+        assert!(slot < PINNED - 1, "fewer than 2^31 tasks on one core");
+        task.set_slot(if pinned { slot | PINNED } else { slot });
+        self.pinned += usize::from(pinned);
+        self.slots[slot as usize] = Some(task);
+        Ok(())
+    }
+
+    /// Gives the runtime's reference back when the task completes.
+    pub(crate) fn remove(&mut self, task: &Queued) -> Task {
+        let slot = task.slot();
+        self.pinned -= usize::from(slot & PINNED != 0);
+        let slot = slot & !PINNED;
+        self.free.push(slot);
+        self.slots[slot as usize].take().expect("a registered task is removed once")
+    }
+
+    /// Refuses new tasks from now on.
+    pub(crate) fn refuse(&mut self) {
+        self.closed = true;
+    }
+
+    /// Refuses new tasks from now on, and lists those that are alive.
+    pub(crate) fn close(&mut self) -> Vec<Task> {
+        self.refuse();
+        self.list()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(crate) fn list(&self) -> Vec<Task> {
+        self.slots.iter().flatten().cloned().collect()
+    }
+
+    /// The tasks that are alive.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether a task must end on the thread that spawned it.
+    pub(crate) fn is_pinned(task: &Queued) -> bool {
+        task.slot() & PINNED != 0
+    }
+
+    /// Removes the tasks that must end on the thread that spawned them.
+    pub(crate) fn take_pinned(&mut self) -> Vec<Task> {
+        self.pinned = 0;
+        let is_pinned = |task: &mut Task| task.slot().is_some_and(|slot| slot & PINNED != 0);
+        let taken = self.slots.iter_mut().filter_map(|slot| slot.take_if(is_pinned)).collect::<Vec<_>>();
+        self.free.extend(taken.iter().filter_map(Task::slot).map(|slot| slot & !PINNED));
+        taken
+    }
+
+    /// How many of them must end on the thread that spawned them.
+    pub(crate) fn pinned(&self) -> usize {
+        self.pinned
+    }
+}

@@ -1,0 +1,276 @@
+//! The runtime as a value: built, entered, driven, shut down.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use crate::builder::Builder;
+use crate::pool::{Leftovers, Pool};
+use crate::task::JoinHandle;
+use crate::{block_on, context};
+
+/// Runs tasks, timers and sockets. Dropping it drops all its tasks.
+///
+/// # Examples
+///
+/// ```
+/// let runtime = mini::runtime::Runtime::new()?;
+/// let answer = runtime.block_on(async {
+///     let task = mini::spawn(async { 6 * 7 });
+///     task.await.unwrap()
+/// });
+/// assert_eq!(answer, 42);
+/// # std::io::Result::Ok(())
+/// ```
+///
+/// # Shutdown
+///
+/// Dropping it cancels every task: each future is dropped on a worker, and those who wait for it get a
+/// [`JoinError`](crate::task::JoinError) that says so. Sockets and timers that outlive it return errors. It waits for
+/// workers in a long poll and for blocking jobs for at most the [grace](Builder::shutdown_grace), then leaves them
+/// behind and says so on stderr. Dropped inside one of its own tasks, it starts all this and waits for nothing.
+pub struct Runtime {
+    handle: Handle,
+}
+
+impl Runtime {
+    /// A multi-threaded runtime with the default configuration.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::build`].
+    pub fn new() -> io::Result<Self> {
+        Builder::new_multi_thread().build()
+    }
+
+    pub(crate) fn new_from(pool: Arc<Pool>) -> Self {
+        Self { handle: Handle { pool } }
+    }
+
+    /// Runs `future` to its end on the calling thread, and other tasks meanwhile.
+    ///
+    /// The thread works as one of the runtime's workers until then. Several threads may call this at once. Tasks go on
+    /// when it returns if the runtime is multi-threaded, and stand still until the next call if it is not. Tasks made by
+    /// [`spawn_local`](crate::spawn_local) on a thread in `block_on` of a multi-threaded runtime end with the call.
+    ///
+    /// # Panics
+    ///
+    /// Inside a task or another `block_on`; if `future` panics; on another thread than that of
+    /// [`spawn_local`](crate::spawn_local) tasks of a `current_thread` runtime.
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.handle.block_on(future)
+    }
+
+    /// Spawns a task; see [`mini::spawn`](crate::spawn).
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.handle.spawn(future)
+    }
+
+    /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
+    #[track_caller]
+    pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.handle.spawn_blocking(job)
+    }
+
+    /// A handle to spawn onto the runtime from anywhere. It does not keep the runtime running.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Enters the runtime: until the guard is dropped, `mini::spawn` and the like on this thread mean this runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let _guard = runtime.enter();
+    /// let task = mini::spawn(async { 1 });
+    /// assert_eq!(runtime.block_on(task).unwrap(), 1);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn enter(&self) -> EnterGuard<'_> {
+        self.handle.enter()
+    }
+
+    /// Shuts the runtime down as dropping it does, but waits for at most `grace`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let (quit, wait) = std::sync::mpsc::channel::<()>();
+    /// runtime.spawn_blocking(move || wait.recv());
+    /// runtime.shutdown_timeout(Duration::from_millis(10)); // does not wait for the job
+    /// drop(quit);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn shutdown_timeout(self, grace: Duration) {
+        report(&self.handle.pool.shutdown(grace));
+    }
+
+    /// Starts the shutdown and waits for nothing.
+    pub fn shutdown_background(self) {
+        self.handle.pool.shutdown(Duration::ZERO);
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        report(&self.handle.pool.shutdown(self.handle.pool.config.shutdown_grace));
+    }
+}
+
+/// Says on stderr what a shutdown left behind.
+fn report(left: &Leftovers) {
+    if left.workers > 0 {
+        eprintln!("mini: shutdown left {} worker(s) behind that are in a long poll", left.workers);
+    }
+    for location in &left.blocking {
+        eprintln!("mini: shutdown left a blocking job behind that was spawned at {location}");
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Runtime").field(&self.handle).finish()
+    }
+}
+
+/// Refers to a runtime: to spawn onto it, to enter it, to block on it. Cheap to clone.
+///
+/// A handle does not keep the runtime running. On one that was shut down, new tasks are cancelled at once.
+#[derive(Clone)]
+pub struct Handle {
+    pool: Arc<Pool>,
+}
+
+impl Handle {
+    /// The runtime this thread is inside of.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let handle = mini::runtime::Handle::current();
+    ///     let thread = std::thread::spawn(move || {
+    ///         drop(handle.spawn(async { println!("in the runtime again") }));
+    ///     });
+    ///     mini::spawn_blocking(|| thread.join().unwrap()).await.unwrap();
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    #[track_caller]
+    pub fn current() -> Self {
+        Self { pool: current_pool("Handle::current") }
+    }
+
+    /// The runtime this thread is inside of.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn try_current() -> Result<Self, TryCurrentError> {
+        context::with_pool(|pool| Self { pool: pool.clone() }).ok_or(TryCurrentError(()))
+    }
+
+    /// Spawns a task; see [`mini::spawn`](crate::spawn).
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.pool.spawn(future, Location::caller())
+    }
+
+    /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
+    #[track_caller]
+    pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.pool.spawn_blocking(job, Location::caller())
+    }
+
+    /// Runs `future` to its end on the calling thread; see [`Runtime::block_on`].
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        block_on::block_on(&self.pool, future)
+    }
+
+    /// Enters the runtime; see [`Runtime::enter`].
+    pub fn enter(&self) -> EnterGuard<'_> {
+        EnterGuard { _guard: self.pool.enter(), _handle: PhantomData }
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flavour = if self.pool.is_multi_thread() { "multi_thread" } else { "current_thread" };
+        f.debug_struct("Handle").field("flavor", &flavour).field("workers", &self.pool.cores.len()).finish()
+    }
+}
+
+/// The pool this thread is inside of.
+///
+/// # Panics
+///
+/// If there is none, at the line of the caller of `call`.
+#[track_caller]
+pub(crate) fn current_pool(call: &str) -> Arc<Pool> {
+    match context::with_pool(Arc::clone) {
+        Some(pool) => pool,
+        None => panic!(
+            "{call} needs a mini runtime, and this thread is not inside one: call it from a task, under \
+             #[mini::main], inside mini::block_on, or while the guard of Runtime::enter lives"
+        ),
+    }
+}
+
+/// This thread is inside of no runtime; see [`Handle::try_current`].
+#[derive(Debug)]
+pub struct TryCurrentError(());
+
+impl fmt::Display for TryCurrentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this thread is not inside a mini runtime")
+    }
+}
+
+impl std::error::Error for TryCurrentError {}
+
+/// While it lives, this thread is inside a runtime; see [`Runtime::enter`]. Guards are dropped in reverse order.
+#[must_use = "the runtime is left as soon as the guard is dropped"]
+pub struct EnterGuard<'a> {
+    _guard: context::Guard,
+    _handle: PhantomData<&'a Handle>,
+}
+
+impl fmt::Debug for EnterGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnterGuard").finish_non_exhaustive()
+    }
+}
+
+const fn assert_send_sync<T: Send + Sync>() {}
+const _: () = assert_send_sync::<Runtime>();
+const _: () = assert_send_sync::<Handle>();

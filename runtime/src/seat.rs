@@ -1,0 +1,112 @@
+//! Who holds a core: nobody, a thread in `block_on`, or the core's keeper, a background thread.
+//!
+//! Called when a thread enters or leaves a runtime. A core without a holder is served by nobody, so a multi-threaded
+//! runtime gives it a keeper as soon as something could happen there. A thread in `block_on` is worked for like a
+//! worker: it takes a free core, or asks the keeper of one for its place. If it gets none it polls its future by itself
+//! (as a *guest*) until one is free.
+//!
+//! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
+//! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::thread::Thread;
+
+use crate::sync::lock;
+
+#[derive(Debug, Default)]
+pub(crate) struct Seat {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// A guest would like to have the place of the keeper.
+    wanted: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: bool,
+    keeper: bool,
+    retired: bool,
+    guests: Vec<Thread>,
+}
+
+impl Seat {
+    /// Takes the core if nobody holds it.
+    pub(crate) fn try_take(&self) -> bool {
+        !std::mem::replace(&mut lock(&self.state).held, true)
+    }
+
+    /// Takes the core, or registers `guest` to be unparked when it is released; says whether it was taken.
+    ///
+    /// A registered guest comes back, to take the core or to [leave](Self::leave): until then the keeper stays away.
+    pub(crate) fn take_or_wait(&self, guest: &Thread) -> bool {
+        let mut state = lock(&self.state);
+        let taken = !std::mem::replace(&mut state.held, true);
+        state.guests.retain(|other| other.id() != guest.id());
+        if !taken {
+            state.guests.push(guest.clone());
+        }
+        self.wanted.store(!state.guests.is_empty(), Relaxed);
+        taken
+    }
+
+    /// A guest does not need the core any more.
+    pub(crate) fn leave(&self, guest: &Thread) {
+        let mut state = lock(&self.state);
+        state.guests.retain(|other| other.id() != guest.id());
+        self.wanted.store(!state.guests.is_empty(), Relaxed);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Whether a thread works on the core.
+    pub(crate) fn is_held(&self) -> bool {
+        lock(&self.state).held
+    }
+
+    /// Whether a guest waits; looked at by the keeper between polls, who then may release the core.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Relaxed)
+    }
+
+    /// Gives the core up and tells those who wait for it.
+    pub(crate) fn release(&self) {
+        let mut state = lock(&self.state);
+        state.held = false;
+        for guest in &state.guests {
+            guest.unpark();
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Whether the core needs a keeper thread to be started; if so the caller starts it.
+    pub(crate) fn wants_keeper(&self) -> bool {
+        let mut state = lock(&self.state);
+        !state.held && !state.retired && !std::mem::replace(&mut state.keeper, true)
+    }
+
+    /// The keeper thread could not be started.
+    pub(crate) fn keeper_failed(&self) {
+        lock(&self.state).keeper = false;
+    }
+
+    /// Waits until the core is free and no guest wants it, and takes it; `false` if the runtime has shut down.
+    pub(crate) fn take_as_keeper(&self) -> bool {
+        let mut state = lock(&self.state);
+        while !state.retired && (state.held || !state.guests.is_empty()) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.held {
+            return false;
+        }
+        state.held = true;
+        true
+    }
+
+    /// Lets the keeper go home if it does not hold the core, and starts none any more.
+    pub(crate) fn retire(&self) {
+        lock(&self.state).retired = true;
+        self.changed.notify_all();
+    }
+}

@@ -1,0 +1,496 @@
+//! Tasks: one allocation with header, future (later output) and join slot, and the wakers that point to it.
+//!
+//! Called by the spawning functions, by every waker, and by the worker that runs a queue entry ([`Queued::run`]).
+//!
+//! Three handles point to a task. A [`Task`] counts a reference. A [`Queued`] is a place in a queue: it exists while
+//! the state says QUEUED and needs no count, because the registry keeps a task until it is done (see `state.rs`). A
+//! [`JoinHandle`] is the user's.
+//!
+//! Field rights of the cell:
+//!
+//! | field | who |
+//! |---|---|
+//! | `stage` | whoever set RUNNING; once the handshake says DONE, the join handle, or the runner if that is gone |
+//! | `waiter` | see `handshake.rs` |
+//! | `slot` | the registry's owner or lock holder |
+//! | `polls`, `wait` | the runner writes, anybody may read |
+//!
+//! Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
+//! hangs); one reference count per queue entry (two locked instructions per wake).
+
+#![allow(unsafe_code)]
+
+mod cell;
+mod error;
+mod handshake;
+mod id;
+mod join;
+mod spawn;
+mod state;
+mod wait;
+
+use std::cell::{Cell, UnsafeCell};
+use std::fmt;
+use std::future::Future;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
+use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+
+pub use error::JoinError;
+pub use id::Id;
+pub use join::{AbortHandle, Cancel, JoinHandle};
+pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
+pub(crate) use wait::Reason;
+
+use crate::context;
+use crate::core::Home;
+use cell::Vtable;
+use handshake::{Handshake, OnComplete};
+use state::{OnPending, OnRemote, OnStart, OnWake, OwnedState, SharedState};
+use wait::WaitSlot;
+
+/// What all tasks have, whatever their future.
+struct Header {
+    vtable: &'static Vtable,
+    home: Home,
+    refs: AtomicU32,
+    state: State,
+    handshake: Handshake,
+    id: Id,
+    location: &'static Location<'static>,
+    waiter: UnsafeCell<Option<Waker>>,
+    wait: WaitSlot,
+    slot: Cell<u32>,
+    polls: AtomicU32,
+}
+
+#[cfg(not(loom))] // whose atomics are larger
+const _: () = assert!(size_of::<Header>() <= 80, "an idle task costs at most 80 bytes beside its future");
+
+/// Who may run a task.
+enum State {
+    /// Any worker.
+    Shared(SharedState),
+    /// The holder of its home core.
+    Owned(OwnedState),
+}
+
+/// Where a new task starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Runs on any worker; the caller queues it.
+    Shared,
+    /// Runs on its home core, which the caller holds; the caller queues it.
+    Owned,
+    /// Runs on its home core; the caller posts it to the inbox.
+    Posted,
+}
+
+/// The slot of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's reference.
+const UNREGISTERED: u32 = u32::MAX;
+
+/// A counted reference to a task.
+pub(crate) struct Task(NonNull<Header>);
+
+/// A task's place in a queue. Must be run, or put into another queue.
+#[must_use]
+pub(crate) struct Queued(NonNull<Header>);
+
+// SAFETY: a `Task` reaches the atomic words, the immutable fields, and the cells only under the rules of the rights
+// table; the future and the output themselves are touched by the thread that the state admits (owned tasks: the holder
+// of the core). Models: state.rs, handshake.rs; test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+unsafe impl Send for Task {}
+// SAFETY: as above; every method takes `&self` and follows the same rules.
+unsafe impl Sync for Task {}
+// SAFETY: a queue entry of a shared task may be run by any thread, since its future is `Send`. An entry of an owned
+// task is made and kept by the thread that holds the core, in that core's own queue.
+unsafe impl Send for Queued {}
+
+/// Creates a task with two references: one for the runtime, one in the join handle.
+///
+/// With [`Start::Shared`] and [`Start::Posted`] the future must be `Send`; the callers' bounds see to it.
+pub(crate) fn new<F>(future: F, home: Home, start: Start, location: &'static Location<'static>) -> (Task, JoinHandle<F::Output>)
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let state = match start {
+        Start::Shared => State::Shared(SharedState::queued()),
+        Start::Owned => State::Owned(OwnedState::queued()),
+        Start::Posted => State::Owned(OwnedState::posted()),
+    };
+    let header = Header {
+        vtable: cell::vtable::<F>(),
+        home,
+        refs: AtomicU32::new(2),
+        state,
+        handshake: Handshake::new(),
+        id: Id::next(),
+        location,
+        waiter: UnsafeCell::new(None),
+        wait: WaitSlot::new(),
+        slot: Cell::new(UNREGISTERED),
+        polls: AtomicU32::new(0),
+    };
+    let ptr = cell::allocate(header, future);
+    (Task(ptr), JoinHandle::new(Task(ptr)))
+}
+
+impl Task {
+    fn header(&self) -> &Header {
+        // SAFETY: a `Task` holds a reference count, so the header is alive.
+        // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Turns the runtime's reference into the queue entry of a task that is not registered.
+    pub(crate) fn into_queued(self) -> Queued {
+        debug_assert_eq!(self.header().slot.get(), UNREGISTERED);
+        Queued(ManuallyDrop::new(self).0)
+    }
+
+    /// The queue entry of a registered task: the registry keeps it alive until it has run to its end.
+    ///
+    /// The caller has been told to enqueue it.
+    pub(crate) fn queued(&self) -> Queued {
+        Queued(self.0)
+    }
+
+    /// Where the registry keeps this task, if it does.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        Some(self.header().slot.get()).filter(|&slot| slot != UNREGISTERED)
+    }
+
+    /// Whether the output has been handed over.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.header().handshake.is_done()
+    }
+
+    pub(crate) fn set_slot(&self, slot: u32) {
+        self.header().slot.set(slot);
+    }
+
+    pub(crate) fn id(&self) -> Id {
+        self.header().id
+    }
+
+    pub(crate) fn location(&self) -> &'static Location<'static> {
+        self.header().location
+    }
+
+    /// Takes over what other threads asked of an owned task that came through the inbox.
+    ///
+    /// Only for the holder of the home core, or after that core was closed.
+    pub(crate) fn take_remote(&self) -> Option<Queued> {
+        match &self.header().state {
+            State::Owned(state) => (state.take_remote() == OnWake::Enqueue).then(|| self.queued()),
+            State::Shared(_) => None,
+        }
+    }
+
+    /// Asks for cancellation, and hands out the queue entry if the task was idle.
+    ///
+    /// For an owned task only the holder of the home core may call this.
+    pub(crate) fn cancel_here(&self) -> Option<Queued> {
+        let next = match &self.header().state {
+            State::Owned(state) => state.cancel(),
+            State::Shared(state) => state.cancel(),
+        };
+        (next == OnWake::Enqueue).then(|| self.queued())
+    }
+
+    /// Asks for cancellation from any thread.
+    pub(crate) fn abort(&self) {
+        let header = self.header();
+        match &header.state {
+            State::Shared(state) => {
+                if state.cancel() == OnWake::Enqueue {
+                    header.home.schedule(self.queued());
+                }
+            }
+            State::Owned(state) if header.home.is_held() => {
+                if state.cancel() == OnWake::Enqueue {
+                    header.home.push_owned(self.queued());
+                }
+            }
+            State::Owned(state) => {
+                if state.remote_cancel() == OnRemote::Post {
+                    header.home.post(self.clone());
+                }
+            }
+        }
+    }
+
+    fn wake_by_ref(&self) {
+        let header = self.header();
+        match &header.state {
+            State::Owned(state) if header.home.is_held() => {
+                if state.wake() == OnWake::Enqueue {
+                    header.home.push_owned(self.queued());
+                }
+            }
+            State::Owned(state) => {
+                if state.remote_wake() == OnRemote::Post {
+                    header.home.post(self.clone());
+                }
+            }
+            State::Shared(state) => {
+                if state.wake() == OnWake::Enqueue {
+                    header.home.schedule(self.queued());
+                }
+            }
+        }
+    }
+}
+
+impl Clone for Task {
+    fn clone(&self) -> Self {
+        // Relaxed: who clones has a reference already. The bound keeps leaked wakers from wrapping the count.
+        let before = self.header().refs.fetch_add(1, Relaxed);
+        if before > u32::MAX / 2 {
+            std::process::abort();
+        }
+        Self(self.0)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        let refs = &self.header().refs;
+        // The only reference cannot be cloned by anybody else, so the count needs no locked instruction then.
+        if refs.load(Acquire) != 1 {
+            // Release: pairs with the Acquire fence of the last one.
+            if refs.fetch_sub(1, Release) != 1 {
+                return;
+            }
+            fence(Acquire);
+        }
+        let free = self.header().vtable.free;
+        // SAFETY: this was the last reference, and `free` belongs to this allocation.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { free(self.0) }
+    }
+}
+
+impl Queued {
+    /// For a queue that stores plain pointers.
+    pub(crate) fn into_raw(self) -> NonNull<()> {
+        self.0.cast()
+    }
+
+    /// Takes an entry back.
+    ///
+    /// # Safety
+    ///
+    /// `raw` came from [`into_raw`](Self::into_raw), and is not used again.
+    pub(crate) unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        Self(raw.cast())
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: an entry exists only while the runtime's reference does (`state.rs`: a queued task is not done).
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Polls the task once, or drops its future if it was cancelled.
+    ///
+    /// For an owned task the caller holds its home core.
+    pub(crate) fn run(self) {
+        let start = match &self.header().state {
+            State::Shared(state) => state.start(),
+            State::Owned(state) => state.start(),
+        };
+        match start {
+            OnStart::Poll => self.poll(),
+            OnStart::Drop => self.drop_future(),
+        }
+    }
+
+    /// Drops the future without polling it, and completes the task as cancelled.
+    pub(crate) fn discard(self) {
+        let _ = match &self.header().state {
+            State::Shared(state) => state.cancel(),
+            State::Owned(state) => state.cancel(),
+        };
+        self.run();
+    }
+
+    fn poll(self) {
+        let header = self.header();
+        header.polls.store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
+        // Borrowed from the runtime's reference: polling counts nothing.
+        // SAFETY: `waker_vtable` fits a pointer to a header, which lives as long as the poll.
+        // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
+        let inside = context::enter_task(&self);
+        // SAFETY: RUNNING was set by `start`, so the stage is ours (rights table, row 1).
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        let poll = unsafe { (header.vtable.poll)(self.0, &mut Context::from_waker(&waker)) };
+        drop(inside);
+        if poll.is_ready() {
+            return self.complete();
+        }
+        note_wait(&header.wait);
+        let next = match &header.state {
+            State::Shared(state) => state.finish_pending(),
+            State::Owned(state) => state.finish_pending(),
+        };
+        match next {
+            // The task may run elsewhere, and be freed, from here on.
+            OnPending::Idle => {}
+            OnPending::Requeue => match header.state {
+                State::Shared(_) => context::requeue_shared(self),
+                State::Owned(_) => header.home.push_owned(Queued(self.0)),
+            },
+            OnPending::Drop => self.drop_future(),
+        }
+    }
+
+    fn drop_future(self) {
+        let inside = context::enter_task(&self);
+        // SAFETY: RUNNING is set, so the stage is ours (rights table, row 1).
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { (self.header().vtable.cancel)(self.0) };
+        drop(inside);
+        self.complete();
+    }
+
+    /// The future is gone and the output in place: hand it over, and give up the runtime's reference.
+    fn complete(self) {
+        let header = self.header();
+        let runtimes = match header.slot.get() {
+            UNREGISTERED => Task(self.0),
+            _ => header.home.unregister(&self),
+        };
+        match &header.state {
+            State::Shared(state) => state.finish_done(),
+            State::Owned(state) => state.finish_done(),
+        }
+        match header.handshake.complete() {
+            OnComplete::Wake => wake_waiter(header),
+            OnComplete::Nothing => {}
+            OnComplete::DropOutput => runtimes.drop_output(),
+        }
+    }
+
+    pub(crate) fn slot(&self) -> u32 {
+        self.header().slot.get()
+    }
+
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.header().state, State::Shared(_))
+    }
+
+    pub(crate) fn id(&self) -> Id {
+        self.header().id
+    }
+
+    pub(crate) fn wait_slot(&self) -> &WaitSlot {
+        &self.header().wait
+    }
+}
+
+impl Task {
+    /// Drops an output nobody will ask for. A panic in it does not pass in silence.
+    fn drop_output(&self) {
+        let header = self.header();
+        // SAFETY: the handshake gave the output to the caller (rights table, row 1).
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        let error = unsafe { (header.vtable.drop_output)(self.0) };
+        if let Some(error) = error.filter(JoinError::is_panic) {
+            header.home.report_panic(&error);
+        }
+    }
+}
+
+/// Wakes the joiner; its panic must not take the worker along.
+fn wake_waiter(header: &Header) {
+    // SAFETY: DONE was set with WAITER, so nobody writes the waiter any more (handshake.rs).
+    // Test: handshake.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+    let waiter = unsafe { &*header.waiter.get() };
+    if let Some(waiter) = waiter {
+        let _ = catch_unwind(AssertUnwindSafe(|| waiter.wake_by_ref()));
+    }
+}
+
+/// Moves what the leaf futures noted on this thread into the task's wait slot.
+fn note_wait(slot: &WaitSlot) {
+    if let Some(note) = mini_net::take_note() {
+        slot.set(Reason::Io(note.kind, note.fd), note.location);
+    }
+    if let Some(note) = mini_time::take_note() {
+        slot.set(Reason::Timer(note.deadline_ns), note.location);
+    }
+}
+
+fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
+    RawWaker::new(ptr.as_ptr().cast_const().cast(), &WAKER)
+}
+
+/// One table for all tasks, so that `will_wake` is a comparison of two pointers.
+static WAKER: RawWakerVTable = RawWakerVTable::new(waker_clone, waker_wake, waker_wake_by_ref, waker_drop);
+
+/// The task behind a waker's data pointer, without taking its reference over.
+///
+/// # Safety
+///
+/// `data` is that of a live waker with the table `WAKER`.
+unsafe fn borrow_task(data: *const ()) -> ManuallyDrop<Task> {
+    // SAFETY: such a waker was made by `raw_waker` from a non-null pointer.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    ManuallyDrop::new(Task(unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }))
+}
+
+/// # Safety
+///
+/// Called through `WAKER`.
+unsafe fn waker_clone(data: *const ()) -> RawWaker {
+    // SAFETY: called through `WAKER` by a live waker.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    let task = unsafe { borrow_task(data) };
+    raw_waker(ManuallyDrop::new(Task::clone(&task)).0)
+}
+
+/// # Safety
+///
+/// Called through `WAKER`, once, by a waker that gives up its reference.
+unsafe fn waker_wake(data: *const ()) {
+    // SAFETY: called through `WAKER` by a live waker.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    let task = ManuallyDrop::into_inner(unsafe { borrow_task(data) });
+    task.wake_by_ref();
+}
+
+/// # Safety
+///
+/// Called through `WAKER`.
+unsafe fn waker_wake_by_ref(data: *const ()) {
+    // SAFETY: called through `WAKER` by a live waker.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    unsafe { borrow_task(data) }.wake_by_ref();
+}
+
+/// # Safety
+///
+/// Called through `WAKER`, once, by a waker that gives up its reference.
+unsafe fn waker_drop(data: *const ()) {
+    // SAFETY: called through `WAKER` by a live waker, whose reference this is.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    drop(ManuallyDrop::into_inner(unsafe { borrow_task(data) }));
+}
+
+impl fmt::Debug for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = self.header();
+        let mut out = f.debug_struct("Task");
+        out.field("id", &header.id.get()).field("spawned_at", &format_args!("{}", header.location));
+        out.field("polls", &header.polls.load(Relaxed)).field("finished", &header.handshake.is_done());
+        if let Some((reason, location)) = header.wait.get() {
+            out.field("last_wait", &format_args!("{reason} at {location}"));
+        }
+        out.finish()
+    }
+}

@@ -1,0 +1,130 @@
+//! Why a task has no output.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Mutex;
+
+use super::Id;
+use crate::sync::lock;
+
+/// Why a task ended without an output: it was cancelled, or it panicked.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::spawn(std::future::pending::<()>());
+///     task.abort();
+///     assert!(task.await.unwrap_err().is_cancelled());
+/// });
+/// ```
+pub struct JoinError(Box<Inner>); // boxed, so that a task's output slot grows by one pointer only
+
+struct Inner {
+    id: Id,
+    location: &'static Location<'static>,
+    cause: Cause,
+}
+
+enum Cause {
+    Cancelled,
+    // The mutex makes the payload `Sync`; it is locked to print the message, and never elsewhere.
+    Panicked(Mutex<Box<dyn Any + Send>>),
+}
+
+impl JoinError {
+    pub(crate) fn cancelled(id: Id, location: &'static Location<'static>) -> Self {
+        Self(Box::new(Inner { id, location, cause: Cause::Cancelled }))
+    }
+
+    pub(crate) fn panicked(id: Id, location: &'static Location<'static>, payload: Box<dyn Any + Send>) -> Self {
+        Self(Box::new(Inner { id, location, cause: Cause::Panicked(Mutex::new(payload)) }))
+    }
+
+    /// Whether the task was cancelled: aborted, or dropped with its runtime.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self.0.cause, Cause::Cancelled)
+    }
+
+    /// Whether the task panicked, in its future or in that future's destructor.
+    pub fn is_panic(&self) -> bool {
+        !self.is_cancelled()
+    }
+
+    /// The id of the task.
+    pub fn id(&self) -> Id {
+        self.0.id
+    }
+
+    /// Where the task was spawned.
+    pub fn location(&self) -> &'static Location<'static> {
+        self.0.location
+    }
+
+    /// The payload of the panic, to be looked into or resumed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let error = mini::spawn(async { panic!("no") }).await.unwrap_err();
+    ///     assert_eq!(*error.into_panic().downcast_ref::<&str>().unwrap(), "no");
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the task was cancelled; see [`try_into_panic`](Self::try_into_panic).
+    #[track_caller]
+    pub fn into_panic(self) -> Box<dyn Any + Send> {
+        match self.try_into_panic() {
+            Ok(payload) => payload,
+            Err(error) => panic!("into_panic: {error}"),
+        }
+    }
+
+    /// The payload of the panic.
+    ///
+    /// # Errors
+    ///
+    /// Gives the error back if the task was cancelled.
+    pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, Self> {
+        match self.0.cause {
+            Cause::Cancelled => Err(self),
+            Cause::Panicked(payload) => Ok(payload.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())),
+        }
+    }
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {} spawned at {} ", self.0.id, self.0.location)?;
+        match &self.0.cause {
+            Cause::Cancelled => write!(f, "was cancelled"),
+            Cause::Panicked(payload) => write!(f, "panicked: {}", message(&**lock(payload))),
+        }
+    }
+}
+
+/// What a panic said, as far as it said it in words.
+fn message(payload: &(dyn Any + Send)) -> &str {
+    match payload.downcast_ref::<&str>() {
+        Some(text) => text,
+        None => payload.downcast_ref::<String>().map_or("(a payload that is no text)", String::as_str),
+    }
+}
+
+impl fmt::Debug for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "JoinError({self})")
+    }
+}
+
+impl std::error::Error for JoinError {}
+
+impl From<JoinError> for std::io::Error {
+    fn from(error: JoinError) -> Self {
+        Self::other(error)
+    }
+}

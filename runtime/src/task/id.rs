@@ -1,0 +1,57 @@
+//! Task ids: unique in the process, in the order of spawning on each thread.
+
+use std::cell::Cell;
+use std::fmt;
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Names a task for as long as the process runs; ids are never used twice.
+///
+/// Ids grow in the order in which one thread spawns its tasks; between threads the order is loose, because each
+/// thread takes ids in blocks.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::spawn(async { mini::task::id() });
+///     let id = task.id();
+///     assert_eq!(task.await.unwrap(), id);
+/// });
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(NonZeroU64);
+
+/// How many ids a thread takes at once: spawning must not bounce one cache line between all threads.
+const BLOCK: u64 = 1024;
+
+impl Id {
+    pub(crate) fn next() -> Self {
+        static FREE: AtomicU64 = AtomicU64::new(1);
+        thread_local! { static BLOCK_LEFT: Cell<(u64, u64)> = const { Cell::new((0, 0)) } }
+
+        let (mut next, mut end) = BLOCK_LEFT.get();
+        if next == end {
+            next = FREE.fetch_add(BLOCK, Relaxed);
+            end = next + BLOCK;
+        }
+        BLOCK_LEFT.set((next + 1, end));
+        Self(NonZeroU64::new(next).expect("2^64 tasks take centuries to spawn"))
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Id({})", self.0)
+    }
+}

@@ -1,0 +1,263 @@
+//! The user's handles to a task: to await it, to abort it, to cancel it and wait until it is gone.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use super::handshake::OnJoin;
+use super::{Id, JoinError, Task};
+use crate::context;
+
+/// Awaits the output of a task. Dropping it detaches the task, which goes on running.
+///
+/// Made by [`spawn`](crate::spawn), [`spawn_local`](crate::spawn_local) and [`spawn_blocking`](crate::spawn_blocking).
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::spawn(async { 6 * 7 });
+///     assert_eq!(task.await.unwrap(), 42);
+/// });
+/// ```
+///
+/// # Errors
+///
+/// Its output is a [`JoinError`] if the task panicked or was cancelled.
+///
+/// # Panics
+///
+/// If a task awaits its own handle: it would wait for ever.
+///
+/// # Cancel safety
+///
+/// Goes on: dropping the handle, or a future that polled it by reference, does not touch the task.
+pub struct JoinHandle<T> {
+    task: Task,
+    output: PhantomData<T>,
+}
+
+impl<T> JoinHandle<T> {
+    pub(super) fn new(task: Task) -> Self {
+        Self { task, output: PhantomData }
+    }
+
+    /// Asks the task to stop. Its future is dropped where it runs, and the handle then says
+    /// [`is_cancelled`](JoinError::is_cancelled), unless it finished first.
+    ///
+    /// A task that is being polled is dropped at the end of that poll. A blocking job that has started runs on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(std::future::pending::<()>());
+    ///     task.abort();
+    ///     assert!(task.await.unwrap_err().is_cancelled());
+    /// });
+    /// ```
+    pub fn abort(&self) {
+        self.task.abort();
+    }
+
+    /// Aborts the task and waits until its future has been dropped.
+    ///
+    /// The request is made by this call; the returned future only waits. Its output is that of the task if it
+    /// finished first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let held = std::sync::Arc::new(());
+    ///     let inside = held.clone();
+    ///     let task = mini::spawn(async move {
+    ///         let _inside = inside;
+    ///         std::future::pending::<()>().await
+    ///     });
+    ///     assert!(task.cancel().await.unwrap_err().is_cancelled());
+    ///     assert_eq!(std::sync::Arc::strong_count(&held), 1); // it is really gone
+    /// });
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on: the task stays cancelled if the returned future is dropped.
+    pub fn cancel(self) -> Cancel<T> {
+        self.abort();
+        Cancel(self)
+    }
+
+    /// Whether the task has ended and its future has been dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(async {});
+    ///     assert!(!task.is_finished()); // it has not run yet
+    ///     mini::task::yield_now().await;
+    ///     assert!(task.is_finished());
+    /// });
+    /// ```
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// A handle that can abort the task but not await it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(std::future::pending::<()>());
+    ///     let abort = task.abort_handle();
+    ///     mini::spawn(async move { abort.abort() });
+    ///     assert!(task.await.is_err());
+    /// });
+    /// ```
+    pub fn abort_handle(&self) -> AbortHandle {
+        AbortHandle { task: self.task.clone() }
+    }
+
+    /// The id of the task.
+    pub fn id(&self) -> Id {
+        self.task.id()
+    }
+
+    /// Leaves `waker` with the runner, unless the task is done.
+    fn register(&mut self, waker: &Waker) -> OnJoin {
+        let header = self.task.header();
+        let handshake = &header.handshake;
+        if handshake.is_done() {
+            return OnJoin::Done;
+        }
+        if handshake.has_waiter() {
+            // SAFETY: while WAITER is set nobody writes the waiter: we alone do, and the runner only reads it.
+            // Test: handshake.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            let waiter = unsafe { &*header.waiter.get() };
+            if waiter.as_ref().is_some_and(|waiter| waiter.will_wake(waker)) {
+                return OnJoin::Pending;
+            }
+            if handshake.withdraw() == OnJoin::Done {
+                return OnJoin::Done;
+            }
+        }
+        let mine = Some(waker.clone());
+        // SAFETY: WAITER is not set and the task was not done, so the waiter is the handle's, of which there is one.
+        // Test: as above.
+        let waiter = unsafe { &mut *header.waiter.get() };
+        let displaced = std::mem::replace(waiter, mine);
+        let found = handshake.offer();
+        drop(displaced); // user code, after the hand-over
+        found
+    }
+}
+
+impl<T> Future for JoinHandle<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let found = self.register(cx.waker());
+        let task = &self.task;
+        if found == OnJoin::Pending {
+            let inside = context::current_task();
+            assert!(
+                inside != Some(task.id()),
+                "task {} spawned at {} waits for itself: it would never end",
+                task.id(),
+                task.location()
+            );
+            context::note_join(task.id(), task.location());
+            return Poll::Pending;
+        }
+        let mut output: Option<Result<T, JoinError>> = None;
+        // SAFETY: the handshake said DONE, so the output is the handle's; `T` is the task's output type since `new`.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
+        Poll::Ready(output.expect("a JoinHandle was polled after it was ready"))
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        let header = self.task.header();
+        let handshake = &header.handshake;
+        if handshake.has_waiter() && !handshake.is_done() && handshake.withdraw() == OnJoin::Pending {
+            // SAFETY: withdrawn, so the waiter is the handle's.
+            // Test: handshake.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            let waiter = unsafe { &mut *header.waiter.get() };
+            *waiter = None;
+        }
+        if handshake.leave() == OnJoin::Done {
+            self.task.drop_output();
+        }
+    }
+}
+
+impl<T> Unpin for JoinHandle<T> {}
+impl<T> UnwindSafe for JoinHandle<T> {}
+impl<T> RefUnwindSafe for JoinHandle<T> {}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("JoinHandle").field(&self.task).finish()
+    }
+}
+
+/// Waits until a cancelled task is gone; see [`JoinHandle::cancel`].
+#[must_use = "the task is cancelled already; this waits until its future has been dropped"]
+pub struct Cancel<T>(JoinHandle<T>);
+
+impl<T> Future for Cancel<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T> fmt::Debug for Cancel<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cancel").field(&self.0.task).finish()
+    }
+}
+
+/// Aborts a task from anywhere; made by [`JoinHandle::abort_handle`]. Dropping it does nothing.
+#[derive(Clone)]
+pub struct AbortHandle {
+    task: Task,
+}
+
+impl AbortHandle {
+    /// Asks the task to stop, as [`JoinHandle::abort`] does.
+    pub fn abort(&self) {
+        self.task.abort();
+    }
+
+    /// Whether the task has ended and its future has been dropped.
+    pub fn is_finished(&self) -> bool {
+        self.task.is_finished()
+    }
+
+    /// The id of the task.
+    pub fn id(&self) -> Id {
+        self.task.id()
+    }
+}
+
+impl fmt::Debug for AbortHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AbortHandle").field(&self.task).finish()
+    }
+}
+
+const fn assert_send_sync<T: Send + Sync>() {}
+const _: () = assert_send_sync::<JoinHandle<u8>>();
+const _: () = assert_send_sync::<AbortHandle>();
+const _: () = assert_send_sync::<JoinError>();

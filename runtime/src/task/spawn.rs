@@ -1,0 +1,170 @@
+//! The functions that start tasks, and those a task calls about itself.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::{Id, JoinHandle, Start};
+use crate::context;
+use crate::runtime::current_pool;
+
+/// Starts a task on the current runtime and returns a handle to its output.
+///
+/// The task begins to run soon, whether or not the handle is awaited; it does not run before this returns. Dropping
+/// the handle detaches it.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::spawn(async { "done" });
+///     assert_eq!(task.await.unwrap(), "done");
+/// });
+/// ```
+///
+/// # Panics
+///
+/// Outside of a runtime, at the caller's line.
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let location = Location::caller();
+    match context::with_pool(|pool| pool.spawn(future, location)) {
+        Some(handle) => handle,
+        None => missing("mini::spawn"),
+    }
+}
+
+/// Starts a task that never leaves this thread, so its future need not be `Send`.
+///
+/// On a `current_thread` runtime it lives as long as the runtime, which must then be driven (and dropped) on this
+/// thread while the task is alive. On a worker of a multi-threaded runtime it lives until that worker ends. On a
+/// thread in `block_on` of a multi-threaded runtime it ends with the call.
+///
+/// # Examples
+///
+/// ```
+/// use std::{cell::Cell, rc::Rc};
+/// mini::block_on(async {
+///     let count = Rc::new(Cell::new(0));
+///     let inside = count.clone();
+///     mini::spawn_local(async move { inside.set(1) }).await.unwrap();
+///     assert_eq!(count.get(), 1);
+/// });
+/// ```
+///
+/// # Panics
+///
+/// Outside of a task or `block_on`, at the caller's line.
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    let location = Location::caller();
+    let handle = context::with_held(|core| {
+        let (task, handle) = super::new(future, core.home(), Start::Owned, location);
+        core.spawn_owned(task, true);
+        handle
+    });
+    handle.unwrap_or_else(|| missing("mini::spawn_local"))
+}
+
+/// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.
+///
+/// For file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
+/// microseconds. Aborting takes effect only before the job has started.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let text = mini::spawn_blocking(|| std::fs::read_to_string("Cargo.toml")).await.unwrap();
+///     assert!(text.is_ok());
+/// });
+/// ```
+///
+/// # Panics
+///
+/// Outside of a runtime, at the caller's line.
+#[track_caller]
+pub fn spawn_blocking<F, T>(job: F) -> JoinHandle<T>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    current_pool("mini::spawn_blocking").spawn_blocking(job, Location::caller())
+}
+
+#[track_caller]
+fn missing<T>(call: &str) -> T {
+    let _ = current_pool(call);
+    panic!("{call} needs a worker: call it from a task or inside block_on, on the thread that runs it")
+}
+
+/// Lets everything else that is ready run before this task goes on.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::spawn(async {});
+///     mini::task::yield_now().await;
+///     assert!(task.is_finished());
+/// });
+/// ```
+///
+/// # Cancel safety
+///
+/// Safe: there is nothing to lose.
+pub fn yield_now() -> YieldNow {
+    YieldNow { yielded: false }
+}
+
+/// The future of [`yield_now`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct YieldNow {
+    yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.yielded, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// The id of the task that calls.
+///
+/// # Panics
+///
+/// Outside of a task, at the caller's line. The future given to `block_on` is not a task.
+#[track_caller]
+pub fn id() -> Id {
+    match try_id() {
+        Some(id) => id,
+        None => panic!("mini::task::id: this is not inside a task (the future given to block_on is none)"),
+    }
+}
+
+/// The id of the task that calls, if one does.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(mini::task::try_id(), None);
+/// ```
+pub fn try_id() -> Option<Id> {
+    context::current_task()
+}

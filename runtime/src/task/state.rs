@@ -1,0 +1,450 @@
+//! The scheduling state of a task: who may touch its future next, and who owes it a place in a queue.
+//!
+//! Called by the wakers, the abort handles and the worker that runs the task. Nothing else reads these words.
+//!
+//! ```text
+//!        1 wake            2 start
+//!   IDLE -------> QUEUED ----------> RUNNING --. 3 wake: QUEUED set as a mark
+//!    ^              ^                 | | | ^--'
+//!    |              '-- 4 with mark --' | '---- 6 finish_done --> DONE
+//!    '---------- 5 without mark --------'
+//!   4, 5 finish_pending    7 cancel = wake with one more bit: start or finish_pending then says Drop
+//! ```
+//!
+//! Two kinds of task share the diagram. A *shared* task may run on any worker, so its word is atomic. An *owned* task
+//! runs only on the thread that holds its core, so its word is a plain cell; other threads leave bits in a second,
+//! atomic word and post the task to the core's inbox, once until the owner has taken the bits:
+//!
+//! ```text
+//!            8 remote_wake (first one posts)
+//!   QUIET ------------------------------------> NOTIFIED
+//!     ^---------------- 9 take_remote ------------'   (the owner then does edge 1, 3 or 7 on the plain word)
+//! ```
+//!
+//! A finished owned task leaves NOTIFIED set for good, so that late wakes post nothing.
+//!
+//! A task is in a queue exactly while QUEUED is set and RUNNING is not; a finished task is in none. That is why queue
+//! entries need no reference count of their own: the registry's reference is dropped on edge 6 at the earliest.
+//!
+//! Rejected: one atomic word for both kinds (a wake, start and finish of an owned task would cost three locked
+//! instructions, measured as most of a yield). A "load first, return if queued" shortcut in `wake`: it skips the
+//! release, and the poll may miss what the waker wrote before waking; the model below finds it.
+
+use std::cell::Cell;
+
+use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+
+const QUEUED: u8 = 1;
+const RUNNING: u8 = 2;
+const DONE: u8 = 4;
+const CANCELLED: u8 = 8;
+
+/// Bits of an owned task's remote word; `REMOTE_CANCEL` is never set without `NOTIFIED`.
+const NOTIFIED: u8 = 1;
+const REMOTE_CANCEL: u8 = 2;
+
+/// What a wake or a cancellation leaves to its caller.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OnWake {
+    /// Put the task into a queue.
+    Enqueue,
+    /// Somebody else sees to it, or it has finished.
+    Nothing,
+}
+
+/// What the one who took a task from a queue does with it.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OnStart {
+    /// Poll the future.
+    Poll,
+    /// Drop the future: the task was cancelled.
+    Drop,
+}
+
+/// What the runner owes a task whose future is not ready.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OnPending {
+    /// It was woken meanwhile: put it at the back of a queue.
+    Requeue,
+    /// Nothing; touch it no more, it may already run elsewhere.
+    Idle,
+    /// It was cancelled meanwhile: drop the future (the runner keeps RUNNING).
+    Drop,
+}
+
+/// What a wake from another thread than the owner's leaves to its caller.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OnRemote {
+    /// Post the task to its core's inbox and ring.
+    Post,
+    /// It lies in the inbox already, or it has finished.
+    Nothing,
+}
+
+fn on_wake(before: u8) -> OnWake {
+    match before & (QUEUED | RUNNING | DONE) {
+        0 => OnWake::Enqueue,
+        _ => OnWake::Nothing,
+    }
+}
+
+fn on_start(before: u8) -> OnStart {
+    debug_assert!(before & (QUEUED | RUNNING) == QUEUED, "a task ran without a queue entry");
+    if before & CANCELLED != 0 { OnStart::Drop } else { OnStart::Poll }
+}
+
+/// The word of a task that any worker may run.
+#[derive(Debug)]
+pub(crate) struct SharedState(AtomicU8);
+
+impl SharedState {
+    /// A task that its creator is about to put into a queue.
+    pub(crate) fn queued() -> Self {
+        Self(AtomicU8::new(QUEUED))
+    }
+
+    /// Edges 1 and 3.
+    pub(crate) fn wake(&self) -> OnWake {
+        // AcqRel: releases what the waker wrote to the Acquire in `start` or `finish_pending`.
+        on_wake(self.0.fetch_or(QUEUED, AcqRel))
+    }
+
+    /// Edge 7.
+    pub(crate) fn cancel(&self) -> OnWake {
+        on_wake(self.0.fetch_or(QUEUED | CANCELLED, AcqRel))
+    }
+
+    /// Edge 2. The caller alone may now touch the future.
+    pub(crate) fn start(&self) -> OnStart {
+        on_start(self.0.fetch_xor(QUEUED | RUNNING, AcqRel))
+    }
+
+    /// Edges 4, 5 and 7.
+    pub(crate) fn finish_pending(&self) -> OnPending {
+        // CANCELLED must keep RUNNING, so this is the one transition that looks before it writes.
+        let mut now = self.0.load(Acquire);
+        loop {
+            if now & CANCELLED != 0 {
+                return OnPending::Drop;
+            }
+            match self.0.compare_exchange_weak(now, now & !RUNNING, AcqRel, Acquire) {
+                Ok(_) if now & QUEUED != 0 => return OnPending::Requeue,
+                Ok(_) => return OnPending::Idle,
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// Edge 6. Only the runner calls this.
+    pub(crate) fn finish_done(&self) {
+        // Release: pairs with the Acquire of a late `wake`. A plain store: bits set meanwhile mean nothing any more.
+        self.0.store(DONE, Release);
+    }
+}
+
+/// The words of a task that only the holder of its core runs.
+///
+/// `local` is touched by the thread that holds the core (or by the one thread that has the task before it is
+/// registered or after the core was closed); `remote` by everybody.
+#[derive(Debug)]
+pub(crate) struct OwnedState {
+    local: Cell<u8>,
+    remote: AtomicU8,
+}
+
+impl OwnedState {
+    /// A task spawned by the holder of the core, who is about to queue it.
+    pub(crate) fn queued() -> Self {
+        Self { local: Cell::new(QUEUED), remote: AtomicU8::new(0) }
+    }
+
+    /// A task spawned on another thread, which is about to post it to the inbox.
+    pub(crate) fn posted() -> Self {
+        Self { local: Cell::new(0), remote: AtomicU8::new(NOTIFIED) }
+    }
+
+    /// Edges 1 and 3.
+    pub(crate) fn wake(&self) -> OnWake {
+        on_wake(self.local.replace(self.local.get() | QUEUED))
+    }
+
+    /// Edge 7.
+    pub(crate) fn cancel(&self) -> OnWake {
+        on_wake(self.local.replace(self.local.get() | QUEUED | CANCELLED))
+    }
+
+    /// Edge 2.
+    pub(crate) fn start(&self) -> OnStart {
+        on_start(self.local.replace(self.local.get() ^ (QUEUED | RUNNING)))
+    }
+
+    /// Edges 4, 5 and 7.
+    pub(crate) fn finish_pending(&self) -> OnPending {
+        let now = self.local.get();
+        if now & CANCELLED != 0 {
+            return OnPending::Drop;
+        }
+        self.local.set(now & !RUNNING);
+        if now & QUEUED != 0 { OnPending::Requeue } else { OnPending::Idle }
+    }
+
+    /// Edge 6. Only the runner calls this.
+    pub(crate) fn finish_done(&self) {
+        self.local.set(DONE);
+        // A wake that read QUIET just before this still posts; whoever drains the inbox finds DONE and drops it.
+        self.remote.store(NOTIFIED, Release);
+    }
+
+    /// Edge 8.
+    pub(crate) fn remote_wake(&self) -> OnRemote {
+        self.notify(NOTIFIED)
+    }
+
+    /// Edge 8, leaving a cancellation for the owner.
+    pub(crate) fn remote_cancel(&self) -> OnRemote {
+        self.notify(NOTIFIED | REMOTE_CANCEL)
+    }
+
+    fn notify(&self, bits: u8) -> OnRemote {
+        // AcqRel: releases what the waker wrote to the Acquire in `take_remote`.
+        match self.remote.fetch_or(bits, AcqRel) & NOTIFIED {
+            0 => OnRemote::Post,
+            _ => OnRemote::Nothing,
+        }
+    }
+
+    /// Edge 9: the owner has the task from its inbox and takes over what was asked of it.
+    pub(crate) fn take_remote(&self) -> OnWake {
+        if self.local.get() & DONE != 0 {
+            return OnWake::Nothing; // keeps NOTIFIED
+        }
+        match self.remote.swap(0, AcqRel) & REMOTE_CANCEL {
+            0 => self.wake(),
+            _ => self.cancel(),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Runs one test body on both kinds, whose local transitions have the same names.
+    macro_rules! both {
+        ($name:ident, |$state:ident| $body:block) => {
+            #[test]
+            fn $name() {
+                {
+                    let $state = SharedState::queued();
+                    $body
+                }
+                {
+                    let $state = OwnedState::queued();
+                    $body
+                }
+            }
+        };
+    }
+
+    both!(edge_1_wake_while_idle_enqueues_once, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.finish_pending(), OnPending::Idle);
+        assert_eq!(state.wake(), OnWake::Enqueue);
+        assert_eq!(state.wake(), OnWake::Nothing);
+    });
+
+    both!(edge_2_start_polls, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+    });
+
+    both!(edge_3_and_4_wake_while_running_leaves_a_mark, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.wake(), OnWake::Nothing);
+        assert_eq!(state.wake(), OnWake::Nothing);
+        assert_eq!(state.finish_pending(), OnPending::Requeue);
+        assert_eq!(state.wake(), OnWake::Nothing, "it is queued");
+        assert_eq!(state.start(), OnStart::Poll);
+    });
+
+    both!(edge_5_pending_without_a_mark_is_idle, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.finish_pending(), OnPending::Idle);
+    });
+
+    both!(edge_6_a_finished_task_ignores_everything, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.wake(), OnWake::Nothing);
+        state.finish_done();
+        assert_eq!(state.wake(), OnWake::Nothing);
+        assert_eq!(state.cancel(), OnWake::Nothing);
+    });
+
+    both!(edge_7_cancel_while_queued_drops_at_start, |state| {
+        assert_eq!(state.cancel(), OnWake::Nothing);
+        assert_eq!(state.start(), OnStart::Drop);
+    });
+
+    both!(edge_7_cancel_while_idle_enqueues_to_be_dropped, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.finish_pending(), OnPending::Idle);
+        assert_eq!(state.cancel(), OnWake::Enqueue);
+        assert_eq!(state.start(), OnStart::Drop);
+    });
+
+    both!(edge_7_cancel_while_running_drops_after_the_poll, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.cancel(), OnWake::Nothing);
+        assert_eq!(state.finish_pending(), OnPending::Drop);
+        assert_eq!(state.wake(), OnWake::Nothing, "RUNNING is kept while the future is dropped");
+        state.finish_done();
+    });
+
+    #[test]
+    fn edge_8_only_the_first_remote_wake_posts() {
+        let state = OwnedState::queued();
+        assert_eq!(state.remote_wake(), OnRemote::Post);
+        assert_eq!(state.remote_wake(), OnRemote::Nothing);
+        assert_eq!(state.remote_cancel(), OnRemote::Nothing);
+    }
+
+    #[test]
+    fn edge_9_the_owner_takes_over_a_remote_wake() {
+        let state = OwnedState::posted();
+        assert_eq!(state.remote_wake(), OnRemote::Nothing);
+        assert_eq!(state.take_remote(), OnWake::Enqueue);
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.remote_wake(), OnRemote::Post);
+        assert_eq!(state.take_remote(), OnWake::Nothing, "a mark for the runner");
+        assert_eq!(state.finish_pending(), OnPending::Requeue);
+    }
+
+    #[test]
+    fn edge_9_a_remote_cancel_is_a_cancel() {
+        let state = OwnedState::posted();
+        assert_eq!(state.remote_cancel(), OnRemote::Nothing);
+        assert_eq!(state.take_remote(), OnWake::Enqueue);
+        assert_eq!(state.start(), OnStart::Drop);
+    }
+
+    #[test]
+    fn a_finished_owned_task_is_never_posted_again() {
+        let state = OwnedState::queued();
+        assert_eq!(state.start(), OnStart::Poll);
+        state.finish_done();
+        assert_eq!(state.remote_wake(), OnRemote::Nothing);
+        assert_eq!(state.take_remote(), OnWake::Nothing);
+        assert_eq!(state.remote_wake(), OnRemote::Nothing);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use loom::{sync::Arc, thread};
+
+    /// What the last poll saw, once the state has gone idle.
+    fn run((state, data): &(SharedState, AtomicU32)) -> u32 {
+        loop {
+            let _ = state.start();
+            let seen = data.load(Relaxed);
+            if let OnPending::Idle = state.finish_pending() {
+                return seen;
+            }
+        }
+    }
+
+    /// Fails when `wake` is Relaxed, or returns early for a task that is already queued.
+    #[test]
+    fn a_wake_is_never_lost_and_publishes_what_came_before_it() {
+        loom::model(|| {
+            let task = Arc::new((SharedState::queued(), AtomicU32::new(0)));
+            let other = task.clone();
+            let waker = thread::spawn(move || {
+                other.1.store(1, Relaxed);
+                other.0.wake()
+            });
+            let mut seen = run(&task);
+            if let OnWake::Enqueue = waker.join().unwrap() {
+                seen = run(&task);
+            }
+            assert_eq!(seen, 1);
+        });
+    }
+
+    /// Fails when `finish_pending` is a `fetch_and` that forgets to look at CANCELLED: nobody would drop the future.
+    #[test]
+    fn a_cancelled_task_is_dropped_by_exactly_one_side() {
+        loom::model(|| {
+            let state = Arc::new(SharedState::queued());
+            let other = state.clone();
+            let canceller = thread::spawn(move || other.cancel());
+            let mut drops = 0;
+            let run = |drops: &mut u32| match state.start() {
+                OnStart::Drop => {
+                    *drops += 1;
+                    state.finish_done();
+                }
+                OnStart::Poll => {
+                    if let OnPending::Drop = state.finish_pending() {
+                        *drops += 1;
+                        state.finish_done();
+                    }
+                }
+            };
+            run(&mut drops);
+            if let OnWake::Enqueue = canceller.join().unwrap() {
+                run(&mut drops);
+            }
+            assert_eq!(drops, 1);
+        });
+    }
+
+    /// Two foreign threads wake an owned task while its owner drains, runs and finishes a poll.
+    ///
+    /// Fails when `take_remote` is a load and a store instead of a swap, or `notify` is Relaxed.
+    #[test]
+    fn a_remote_wake_reaches_the_owner_exactly_once_or_more_but_never_zero_times() {
+        struct Owned(OwnedState);
+        // SAFETY: `local` is touched by the main thread of the model alone.
+        #[allow(unsafe_code)]
+        unsafe impl Sync for Owned {}
+        loom::model(|| {
+            let task = Arc::new((Owned(OwnedState::queued()), AtomicU32::new(0), AtomicU32::new(0)));
+            let wakers: Vec<_> = (0..2)
+                .map(|_| {
+                    let task = task.clone();
+                    thread::spawn(move || {
+                        task.1.fetch_add(1, Relaxed); // what the wake announces
+                        if let OnRemote::Post = task.0.0.remote_wake() {
+                            task.2.fetch_add(1, Release); // the inbox
+                        }
+                    })
+                })
+                .collect();
+            let state = &task.0.0;
+            let mut seen = 0;
+            let mut poll = || {
+                let _ = state.start();
+                seen = task.1.load(Relaxed);
+                let _ = state.finish_pending();
+            };
+            poll();
+            let drain = |poll: &mut dyn FnMut()| {
+                if task.2.swap(0, AcqRel) > 0 && state.take_remote() == OnWake::Enqueue {
+                    poll();
+                }
+            };
+            drain(&mut poll);
+            for waker in wakers {
+                waker.join().unwrap();
+            }
+            drain(&mut poll);
+            assert_eq!(seen, 2);
+        });
+    }
+}

@@ -1,0 +1,385 @@
+//! The loop that works on a core: pick a task, run it, now and then look at the driver, park when there is nothing.
+//!
+//! Run by `block_on` on the calling thread, and by the keepers of a multi-threaded runtime. [`Worker::next`] is the one
+//! function that chooses what runs.
+//!
+//! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
+//! the task that was woken last first (three in a row at most), then alternates between its owned queue and its ring,
+//! looks into the injector every 16th time, and into other workers' rings when it has nothing left. The driver is polled
+//! every 61 runs, and when nothing is left at all; a yielding task or `block_on` future costs no system call.
+//!
+//! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use std::task::Wake;
+use std::thread;
+use std::time::Duration;
+
+use mini_net::Events;
+use mini_time::Instant;
+
+use crate::context;
+use crate::core::{Core, Entry, Home};
+use crate::pool::Pool;
+use crate::task::Queued;
+
+/// Runs between two looks at the driver.
+const DRIVER_INTERVAL: u32 = 61;
+
+/// Runs between two looks into the injector.
+const INJECTOR_INTERVAL: u32 = 16;
+
+/// How many tasks may jump the queue in a row by having been woken last.
+const LAST_IN_LIMIT: u8 = 3;
+
+/// The work that is worth waking another worker for; a wake costs about 40 µs in all.
+const WORTH_A_WAKE: Duration = Duration::from_micros(100);
+
+/// Wakes the future given to `block_on`.
+pub(crate) struct Root {
+    home: Home,
+    /// Its entry is in the owner's queue.
+    queued: AtomicBool,
+    /// Another thread woke it.
+    woken: AtomicBool,
+}
+
+impl Root {
+    pub(crate) fn new(core: &Core) -> Arc<Self> {
+        Arc::new(Self { home: core.home(), queued: AtomicBool::new(false), woken: AtomicBool::new(false) })
+    }
+
+    /// Owner only.
+    fn enqueue(&self) {
+        if !self.queued.load(Relaxed) {
+            self.queued.store(true, Relaxed);
+            self.home.push_root();
+        }
+    }
+
+    /// Owner only: takes over a wake from another thread.
+    fn take_wake(&self) {
+        // Acquire: pairs with the Release in `wake_by_ref`.
+        if self.woken.load(Relaxed) && self.woken.swap(false, Acquire) {
+            self.enqueue();
+        }
+    }
+}
+
+impl Wake for Root {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.home.is_held() {
+            self.enqueue();
+        } else if !self.woken.swap(true, AcqRel) {
+            self.home.bell.ring();
+        }
+    }
+}
+
+/// Why [`Worker::drive`] returned.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The `block_on` future is ready.
+    Done,
+    /// The runtime shuts down.
+    Closing,
+    /// Somebody in `block_on` asks for this keeper's core.
+    Wanted,
+}
+
+/// A thread at work on a core. Dropping it releases the core.
+pub(crate) struct Worker<'a> {
+    pool: &'a Arc<Pool>,
+    core: &'a Core,
+    root: Option<Arc<Root>>,
+    events: Events,
+    tick: u32,
+    last_in_run: u8,
+    looked_at: Option<(u32, Instant)>,
+    slack: Option<u64>,
+    is_closed: bool,
+    context: Option<context::Guard>,
+}
+
+impl<'a> Worker<'a> {
+    /// Sits down at a core whose seat the caller has taken.
+    pub(crate) fn new(pool: &'a Arc<Pool>, core: &'a Core) -> Self {
+        let context = context::enter_held(pool, core);
+        pool.idle.rise();
+        if pool.cores.len() > 1 {
+            pool.watch.start(pool);
+            pool.watch.rouse();
+        }
+        let slack = pool.config.timer_slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
+        Self {
+            pool,
+            core,
+            root: None,
+            events: core.take_events(),
+            tick: 0,
+            last_in_run: 0,
+            looked_at: None,
+            slack,
+            is_closed: false,
+            context: Some(context),
+        }
+    }
+
+    /// Makes `root` the one whose wakes this worker looks for.
+    pub(crate) fn attach(&mut self, root: Arc<Root>) {
+        self.root = Some(root);
+    }
+
+    /// Works until `poll_root` says that the root is ready, or the core must be left.
+    pub(crate) fn drive(&mut self, poll_root: &mut dyn FnMut() -> bool) -> Stop {
+        loop {
+            match self.next() {
+                Some(Entry::Task(task)) => task.run(),
+                Some(Entry::Root) => {
+                    if let Some(root) = &self.root {
+                        root.queued.store(false, Relaxed);
+                        if poll_root() {
+                            return Stop::Done;
+                        }
+                    }
+                }
+                None => {
+                    if let Some(stop) = self.stop() {
+                        return stop;
+                    }
+                    self.park();
+                }
+            }
+            self.core.progress.store(self.tick, Relaxed);
+            self.tick = self.tick.wrapping_add(1);
+            if self.tick % DRIVER_INTERVAL == 0 {
+                if let Some(stop) = self.stop() {
+                    return stop;
+                }
+                self.core.driver().poll(&mut self.events);
+                self.share();
+            }
+        }
+    }
+
+    /// Whether the core must be left, or closed.
+    fn stop(&self) -> Option<Stop> {
+        if self.pool.is_closing() && !self.is_closed {
+            return Some(Stop::Closing);
+        }
+        // A keeper whose tasks cannot leave this thread stays.
+        let yields = self.root.is_none() && self.core.seat.is_wanted() && self.core.owned_alive() == 0;
+        yields.then_some(Stop::Wanted)
+    }
+
+    /// Chooses what runs next.
+    fn next(&mut self) -> Option<Entry> {
+        if let Some(root) = &self.root {
+            root.take_wake();
+        }
+        if self.core.has_mail() {
+            self.core.read_inbox();
+        }
+        if !self.pool.is_multi_thread() {
+            return self.core.pop_owned();
+        }
+        if let Some(task) = self.next_last_in() {
+            return Some(Entry::Task(task));
+        }
+        if self.tick % INJECTOR_INTERVAL == 0 {
+            if let Some(task) = self.pool.injector.pop() {
+                return Some(Entry::Task(task));
+            }
+        }
+        let core = self.core;
+        let shared = || core.pop_front().map(Entry::Task);
+        let next = match self.tick % 2 {
+            0 => core.pop_owned().or_else(shared),
+            _ => shared().or_else(|| core.pop_owned()),
+        };
+        next.or_else(|| self.find_work().map(Entry::Task))
+    }
+
+    /// The task that was woken last, unless that has gone on for too long.
+    fn next_last_in(&mut self) -> Option<Queued> {
+        let Some(task) = self.core.pop_next() else {
+            self.last_in_run = 0;
+            return None;
+        };
+        if self.last_in_run < LAST_IN_LIMIT {
+            self.last_in_run += 1;
+            return Some(task);
+        }
+        self.last_in_run = 0;
+        self.core.push_back(task);
+        None
+    }
+
+    /// This worker has nothing: take a share of the injector, or half of another worker's ring.
+    fn find_work(&mut self) -> Option<Queued> {
+        let injector = &self.pool.injector;
+        if let Some(task) = injector.pop() {
+            let share = (injector.len() / self.pool.cores.len()).min(64);
+            for task in (0..share).map_while(|_| injector.pop()) {
+                self.core.push_back(task);
+            }
+            return Some(task);
+        }
+        if !self.pool.cores.iter().any(|core| self.can_steal_from(core)) || !self.pool.idle.start_search() {
+            return None;
+        }
+        let found = self.pool.cores.iter().any(|core| self.can_steal_from(core) && core.steal_for(self.core));
+        self.pool.idle.finish_search();
+        self.core.pop_front().filter(|_| found)
+    }
+
+    fn can_steal_from(&self, core: &Core) -> bool {
+        core.index() != self.core.index() && core.is_worth_stealing()
+    }
+
+    /// Wakes a resting worker if the tasks that wait here take longer than the wake.
+    fn share(&mut self) {
+        let pool = self.pool;
+        if !pool.is_multi_thread() {
+            return;
+        }
+        let waiting = self.core.backlog() + pool.injector.len();
+        let may = waiting > 1 && pool.idle.is_someone_resting() && !pool.idle.is_someone_searching();
+        let last = self.looked_at.take();
+        if !may {
+            return;
+        }
+        let now = Instant::now();
+        self.looked_at = Some((self.tick, now));
+        // The pace since the last look, if that was the tick before this one.
+        if let Some((tick, then)) = last.filter(|(tick, _)| self.tick.wrapping_sub(*tick) == DRIVER_INTERVAL) {
+            let runs = self.tick.wrapping_sub(tick);
+            let work = now.duration_since(then) / runs * waiting.min(1 << 20) as u32;
+            if work > WORTH_A_WAKE {
+                pool.wake_one();
+            }
+        }
+    }
+
+    /// Waits until there is something to do.
+    fn park(&mut self) {
+        let (pool, core) = (self.pool, self.core);
+        core.bell.announce();
+        pool.idle.rest();
+        if !self.sees_work() {
+            let driver = core.driver();
+            if driver.timers().clock().is_paused() {
+                driver.park_paused(&mut self.events, || pool.blocking.in_flight() > 0);
+            } else {
+                driver.park(&mut self.events);
+            }
+        }
+        core.bell.retract();
+        pool.idle.rise();
+        if pool.cores.len() > 1 {
+            pool.watch.rouse();
+        }
+    }
+
+    /// The last look before the wait; see `bell.rs` and `idle.rs`.
+    fn sees_work(&self) -> bool {
+        self.core.has_mail()
+            || self.root.as_ref().is_some_and(|root| root.woken.load(Relaxed))
+            || !self.pool.injector.is_empty()
+            || self.stop().is_some()
+    }
+
+    /// Closes the core; see [`Core::close`].
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+        if self.core.close() {
+            self.pool.core_closed();
+        }
+    }
+
+    /// Ends the tasks that may not leave this thread, and leaves the others to the rest of the runtime.
+    fn leave(&mut self) {
+        if !self.pool.is_multi_thread() {
+            return;
+        }
+        self.core.drop_owned();
+        self.core.flush();
+    }
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        let (pool, core) = (self.pool, self.core);
+        if pool.is_closing() {
+            self.close();
+        }
+        self.leave();
+        let is_needed = pool.is_multi_thread() && !pool.is_closing() && pool.is_anything_left(core);
+        core.put_events(std::mem::take(&mut self.events));
+        if let Some(slack) = self.slack {
+            mini_net::set_timer_slack(slack);
+        }
+        pool.idle.rest();
+        self.context = None;
+        core.seat.release();
+        if is_needed && core.seat.wants_keeper() {
+            start_keeper(pool, core.index());
+        } else if !pool.injector.is_empty() && pool.idle.must_wake() {
+            pool.wake_one();
+        }
+        if pool.is_closing() && core.seat.try_take() {
+            // The end began after the look above: it found the seat taken and left the core to this thread.
+            close_core(pool, core);
+        }
+    }
+}
+
+/// Closes a core that nobody held, whose seat the caller has taken, and gives the seat back.
+pub(crate) fn close_core(pool: &Arc<Pool>, core: &Core) {
+    let context = context::enter_held(pool, core);
+    if let Some(thread) = core.pinned_elsewhere() {
+        core.forget_pinned(thread);
+    }
+    if core.close() {
+        pool.core_closed();
+    }
+    drop(context);
+    core.seat.release();
+}
+
+/// Starts the background thread that works on a core while nobody else does. The seat has noted the keeper.
+pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
+    pool.keeper_started();
+    let kept = pool.clone();
+    let config = &pool.config;
+    let mut builder = thread::Builder::new().name(format!("{}-{index}", config.thread_name));
+    if let Some(size) = config.stack_size {
+        builder = builder.stack_size(size);
+    }
+    if let Err(error) = builder.spawn(move || keep(&kept, index)) {
+        eprintln!("mini: could not start worker thread {index}: {error}");
+        pool.cores[index].seat.keeper_failed();
+        pool.keeper_ended();
+    }
+}
+
+/// The body of a keeper thread.
+fn keep(pool: &Arc<Pool>, index: usize) {
+    let core = &pool.cores[index];
+    while core.seat.take_as_keeper() {
+        let mut worker = Worker::new(pool, core);
+        if worker.drive(&mut || false) == Stop::Closing {
+            worker.close();
+        }
+        drop(worker);
+        if pool.is_closing() {
+            break;
+        }
+    }
+    pool.keeper_ended();
+}
