@@ -1,0 +1,113 @@
+//! What the example programs share: a latency histogram and a look at the process's own memory.
+
+use std::time::Duration;
+
+/// Sub-buckets per power of two: a latency is known to about 3 %.
+const FINE: usize = 32;
+
+/// A histogram of durations: a fixed amount of memory, however many are recorded.
+#[derive(Clone, Debug)]
+pub struct Latencies {
+    counts: Vec<u64>,
+    total: u64,
+}
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self { counts: vec![0; 64 * FINE], total: 0 }
+    }
+}
+
+impl Latencies {
+    /// Counts one duration.
+    pub fn record(&mut self, latency: Duration) {
+        self.counts[bucket(latency.as_nanos() as u64)] += 1;
+        self.total += 1;
+    }
+
+    /// Adds what another histogram has counted.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.total += other.total;
+    }
+
+    /// How many durations were recorded.
+    pub fn count(&self) -> u64 {
+        self.total
+    }
+
+    /// The duration that `share` (`0.0..=1.0`) of the recorded ones do not exceed; zero if there are none.
+    pub fn quantile(&self, share: f64) -> Duration {
+        let mut left = (self.total as f64 * share).ceil() as u64;
+        for (index, &count) in self.counts.iter().enumerate() {
+            if count > 0 && left <= count {
+                return Duration::from_nanos(upper_end(index));
+            }
+            left -= count.min(left);
+        }
+        Duration::ZERO
+    }
+}
+
+fn bucket(ns: u64) -> usize {
+    let power = ns.max(FINE as u64).ilog2() as usize;
+    let shift = power - FINE.ilog2() as usize;
+    if ns < FINE as u64 { ns as usize } else { shift * FINE + (ns >> shift) as usize }
+}
+
+fn upper_end(bucket: usize) -> u64 {
+    let shift = (bucket / FINE).saturating_sub(1);
+    ((bucket - shift * FINE) as u64) << shift
+}
+
+/// The memory this process has resident, in bytes, where the system tells (`/proc/self/statm`, proc(5)).
+pub fn resident_memory() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * 4096)
+}
+
+/// Takes `--name N` out of the arguments; the default if it is not there.
+///
+/// # Errors
+///
+/// A sentence that says which option is wrong.
+pub fn number_option(args: &mut Vec<String>, name: &str, default: u64) -> Result<u64, String> {
+    let Some(at) = args.iter().position(|arg| arg == name) else { return Ok(default) };
+    let value = args.get(at + 1).cloned().ok_or_else(|| format!("{name} needs a number"))?;
+    args.drain(at..=at + 1);
+    match value.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err(format!("{name} needs a number from 1 on, not {value:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_within_three_percent() {
+        let mut latencies = Latencies::default();
+        for us in 1..=1000 {
+            latencies.record(Duration::from_micros(us));
+        }
+        for (share, us) in [(0.5, 500.0), (0.99, 990.0), (1.0, 1000.0)] {
+            let found = latencies.quantile(share).as_nanos() as f64 / 1000.0;
+            assert!((found / us - 1.0).abs() < 0.04, "{share}: {found} µs");
+        }
+        assert_eq!(Latencies::default().quantile(0.5), Duration::ZERO);
+    }
+
+    #[test]
+    fn options_are_taken_out_or_refused() {
+        let mut args: Vec<String> = ["a", "--n", "7", "b"].map(String::from).to_vec();
+        assert_eq!(number_option(&mut args, "--n", 1), Ok(7));
+        assert_eq!(args, ["a", "b"]);
+        assert_eq!(number_option(&mut args, "--n", 1), Ok(1));
+        let mut args: Vec<String> = ["--n", "x"].map(String::from).to_vec();
+        assert!(number_option(&mut args, "--n", 1).unwrap_err().contains("--n"));
+    }
+}
