@@ -97,10 +97,9 @@ pub fn enter(reactor: &Reactor, blocking: &Blocking) -> EnterGuard {
         reactor: reactor.clone(),
         blocking: Arc::clone(blocking),
     };
-    EnterGuard {
-        previous: CURRENT.replace(Some(current)),
-        stays_here: PhantomData,
-    }
+    // On a thread that is ending, which has dropped its thread-locals, there is nothing to enter.
+    let previous = CURRENT.try_with(|now| now.replace(Some(current))).unwrap_or_default();
+    EnterGuard { previous, stays_here: PhantomData }
 }
 
 /// Takes the note that the task polled last on this thread has left, if it left one.

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub struct Reactor(Arc<Shared>);
 /// ```
 pub struct Events {
     events: sys::Events,
-    /// Empty between turns, unless a waker panicked: what it left is woken by the next turn.
+    /// Empty between turns.
     woken: VecDeque<Waker>,
 }
 
@@ -288,10 +289,13 @@ fn explain(error: io::Error) -> io::Error {
     error
 }
 
-/// First come, first woken. A panicking waker leaves the rest in the queue.
+/// First come, first woken. A waker that panics keeps nobody else asleep; its panic has been printed.
 fn wake_all(woken: &mut VecDeque<Waker>) {
     while let Some(waker) = woken.pop_front() {
-        waker.wake();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            // Its destructor may panic too.
+            std::mem::forget(payload);
+        }
     }
 }
 

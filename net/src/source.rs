@@ -281,6 +281,9 @@ impl Wait {
     }
 }
 
+/// A read of nothing from a stream: recv(2) would wait for data, where read(2) does not.
+const NOTHING_ASKED: (usize, Left) = (0, Left::Perhaps);
+
 /// The operations on sockets, with what each says about the readiness.
 impl Source {
     pub(crate) fn raw_fd(&self) -> RawFd {
@@ -288,6 +291,9 @@ impl Source {
     }
 
     pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        if buf.is_empty() && self.rule != Rule::Whole {
+            return Ok(NOTHING_ASKED);
+        }
         if self.rule == Rule::StreamWithAncillary {
             return self.recv_vectored(&mut [IoSliceMut::new(buf)]);
         }
@@ -297,6 +303,9 @@ impl Source {
 
     pub(crate) fn recv_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
         let asked = socket::total(bufs.iter().map(|b| &**b));
+        if asked == 0 && self.rule != Rule::Whole {
+            return Ok(NOTHING_ASKED);
+        }
         let (received, cut) = socket::recv_message(self.io.as_fd(), bufs, 0)?;
         let left = if cut { Left::Perhaps } else { self.left(received, asked) };
         Ok((received, left))

@@ -8,5 +8,5 @@ mod host;
 mod limits;
 mod listener;
 mod readiness;
-mod rig;
+pub(crate) mod rig;
 mod stream;

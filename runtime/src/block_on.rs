@@ -6,7 +6,7 @@
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire};
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
@@ -56,9 +56,6 @@ impl<F: Future> DropInside<'_, F> {
 #[track_caller]
 fn work<F: Future>(pool: &Arc<Pool>, core: &Core, future: Pin<&mut Option<F>>) -> F::Output {
     let mut worker = Worker::new(pool, core);
-    if let Some(thread) = core.pinned_elsewhere() {
-        panic!("this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there");
-    }
     let root = Root::new(core);
     let waker = Waker::from(root.clone());
     worker.attach(root);
@@ -108,15 +105,20 @@ fn be_guest<F: Future>(pool: &Arc<Pool>, mut future: Pin<&mut Option<F>>) -> F::
         let _inside = pool.enter();
         let waiting = Waiting { core, thread: &thread };
         let mut polled = DropInside(future.as_mut());
-        while !core.seat.take_or_wait(&thread) {
-            core.bell.ring(); // its keeper, if it has one, then sees that it is wanted
+        loop {
             if guest.woken.swap(false, Acquire) {
+                core.seat.leave(&thread); // the poll may be long: the keeper need not wait for it
                 if let Poll::Ready(output) = polled.poll(&mut Context::from_waker(&waker)) {
                     return output;
                 }
-                continue;
             }
-            thread::park();
+            if core.seat.take_or_wait(&thread) {
+                break;
+            }
+            core.bell.ring(); // its keeper, if it has one, then sees that it is wanted
+            if !guest.woken.load(Relaxed) {
+                thread::park();
+            }
         }
         std::mem::forget((polled, waiting)); // the future goes on, on the core
     }

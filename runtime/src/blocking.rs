@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -17,10 +17,10 @@ use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
 use crate::builder::Config;
-use crate::context;
 use crate::pool::Pool;
 use crate::sync::lock;
 use crate::task::Queued;
+use crate::unwind::contain;
 
 pub(crate) struct Blocking {
     state: Mutex<State>,
@@ -124,7 +124,7 @@ impl Blocking {
         }
         let blocking = self.clone();
         let Err(error) = builder.spawn(move || blocking.work()) else { return };
-        eprintln!("mini: could not start a blocking thread: {error}");
+        say!("could not start a blocking thread: {error}");
         let mut state = lock(&self.state);
         state.threads -= 1;
         // With no thread at all nobody would come back to these.
@@ -140,13 +140,13 @@ impl Blocking {
         while let Some(job) = self.next_job() {
             match job {
                 Job::Task(pool, task, location) => {
-                    let context = context::enter(&pool, pool.guest_core());
+                    let context = pool.enter();
                     task.run();
                     drop(context);
                     lock(&self.state).stopped_running(location);
                 }
                 // The caller sees its own panic as a closure that was dropped; the message has been printed.
-                Job::Call(call) => drop(catch_unwind(AssertUnwindSafe(call))),
+                Job::Call(call) => drop(contain(call)),
             }
             self.job_ended();
         }
@@ -197,7 +197,7 @@ impl Blocking {
     fn discard(&self, job: Job) {
         match job {
             Job::Task(_pool, task, _) => task.discard(),
-            Job::Call(call) => drop(call),
+            Job::Call(call) => drop(contain(|| drop(call))),
         }
         self.job_ended();
     }

@@ -6,10 +6,12 @@
 
 #![allow(unsafe_code)]
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use crate::core::Core;
 use crate::pool::Pool;
@@ -24,44 +26,108 @@ struct Tls {
 thread_local! {
     static TLS: Tls =
         const { Tls { pool: Cell::new(ptr::null()), held: Cell::new(ptr::null()), task: Cell::new(ptr::null()) } };
+    /// The runtimes this thread is inside of, the innermost last. `Tls::pool` is that of the last one.
+    static ENTERED: RefCell<List> = const { RefCell::new(List(Vec::new())) };
 }
 
-/// While it lives, this thread is inside a runtime (and, for a worker, holds a core).
+struct List(Vec<Entered>);
+
+impl Drop for List {
+    /// The thread ends, and a guard was leaked: its runtime may go now.
+    fn drop(&mut self) {
+        TLS.with(|tls| tls.pool.set(ptr::null()));
+    }
+}
+
+/// One runtime this thread is inside of.
+struct Entered {
+    number: u64,
+    pool: Arc<Pool>,
+    core: usize,
+    guards: Option<(mini_net::EnterGuard, mini_time::EnterGuard)>,
+}
+
+impl Entered {
+    /// Makes this the innermost one.
+    fn enter(&mut self) {
+        let driver = self.pool.cores[self.core].driver();
+        let net = mini_net::enter(driver.reactor(), self.pool.resolver());
+        self.guards = Some((net, mini_time::enter(driver.timers())));
+    }
+}
+
+/// While it lives, this thread is inside a runtime. Guards may be dropped in any order.
 pub(crate) struct Guard {
-    pool: *const Pool,
-    held: *const Core,
-    task: *const Queued,
-    _alive: Arc<Pool>,
-    _net: mini_net::EnterGuard,
-    _time: mini_time::EnterGuard,
+    number: u64,
+    pool: Arc<Pool>,
+    core: usize,
+    stays_here: PhantomData<*const ()>,
 }
 
 /// Enters a runtime without holding a core; I/O and timers go to `core`'s driver.
 pub(crate) fn enter(pool: &Arc<Pool>, core: &Core) -> Guard {
-    TLS.with(|tls| set(tls, pool, core, tls.held.get()))
-}
-
-/// Enters a runtime as the holder of `core`, which the caller has taken.
-pub(crate) fn enter_held(pool: &Arc<Pool>, core: &Core) -> Guard {
-    TLS.with(|tls| set(tls, pool, core, core))
-}
-
-fn set(tls: &Tls, pool: &Arc<Pool>, core: &Core, held: *const Core) -> Guard {
-    let driver = core.driver();
-    Guard {
-        pool: tls.pool.replace(Arc::as_ptr(pool)),
-        task: if held == tls.held.get() { tls.task.get() } else { tls.task.replace(ptr::null()) },
-        held: tls.held.replace(held),
-        _alive: pool.clone(),
-        _net: mini_net::enter(driver.reactor(), pool.resolver()),
-        _time: mini_time::enter(driver.timers()),
-    }
+    core.visitors.fetch_add(1, SeqCst);
+    let mut entered = Entered { number: 0, pool: pool.clone(), core: core.index(), guards: None };
+    entered.enter();
+    // On a thread that is ending there is no list any more, and nothing to come back to.
+    let number = ENTERED.try_with(|list| {
+        let list = &mut list.borrow_mut().0;
+        entered.number = list.last().map_or(0, |last| last.number + 1);
+        let number = entered.number;
+        list.push(entered);
+        number
+    });
+    TLS.with(|tls| tls.pool.set(Arc::as_ptr(pool)));
+    Guard { number: number.unwrap_or(0), pool: pool.clone(), core: core.index(), stays_here: PhantomData }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
+        let gone = ENTERED.try_with(|list| leave(&mut list.borrow_mut().0, self.number));
+        let innermost = gone.as_ref().map_or(ptr::null(), |(_, innermost)| *innermost);
+        TLS.with(|tls| tls.pool.set(innermost));
+        drop(gone); // may be the last of its runtime: not while the list is borrowed
+        self.pool.cores[self.core].visitors.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Takes one runtime out of the list, and makes the last one the innermost again.
+fn leave(list: &mut Vec<Entered>, number: u64) -> (Option<Entered>, *const Pool) {
+    let Some(at) = list.iter().position(|entered| entered.number == number) else {
+        return (None, list.last().map_or(ptr::null(), |last| Arc::as_ptr(&last.pool)));
+    };
+    let mut above = list.split_off(at + 1);
+    // The guards of `net` and `time` restore what was there before them, so they go and come in order.
+    for entered in above.iter_mut().rev() {
+        entered.guards = None;
+    }
+    let gone = list.pop().map(|mut gone| {
+        gone.guards = None;
+        gone
+    });
+    for mut entered in above {
+        entered.enter();
+        list.push(entered);
+    }
+    (gone, list.last().map_or(ptr::null(), |last| Arc::as_ptr(&last.pool)))
+}
+
+/// While it lives, this thread holds a core, and is inside its runtime.
+pub(crate) struct HeldGuard {
+    held: *const Core,
+    task: *const Queued,
+    _inside: Guard,
+}
+
+/// Enters a runtime as the holder of `core`, which the caller has taken. Such guards are strictly nested.
+pub(crate) fn enter_held(pool: &Arc<Pool>, core: &Core) -> HeldGuard {
+    let inside = enter(pool, core);
+    TLS.with(|tls| HeldGuard { held: tls.held.replace(core), task: tls.task.replace(ptr::null()), _inside: inside })
+}
+
+impl Drop for HeldGuard {
+    fn drop(&mut self) {
         TLS.with(|tls| {
-            tls.pool.set(self.pool);
             tls.held.set(self.held);
             tls.task.set(self.task);
         });
@@ -100,13 +166,18 @@ fn with_task<T>(f: impl FnOnce(&Queued) -> T) -> Option<T> {
     })
 }
 
+/// Whether this thread holds a core of `pool`, or runs one of its tasks or blocking jobs.
+pub(crate) fn is_working_for(pool: &Pool) -> bool {
+    with_held(|core| core.belongs_to(pool)) == Some(true) || with_task(|task| task.belongs_to(pool)) == Some(true)
+}
+
 /// Calls `f` with the runtime this thread is inside of.
 pub(crate) fn with_pool<T>(f: impl FnOnce(&Arc<Pool>) -> T) -> Option<T> {
     let pool = TLS.with(|tls| tls.pool.get());
     if pool.is_null() {
         return None;
     }
-    // SAFETY: the pointer came from `Arc::as_ptr`, and the guard that set it holds the `Arc`.
+    // SAFETY: the pointer came from `Arc::as_ptr`, and as long as it is set, the list or a guard holds the `Arc`.
     // The count is not touched: `ManuallyDrop` gives back what this borrows.
     // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     let pool = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(pool) });
@@ -120,7 +191,7 @@ pub(crate) fn held() -> *const Core {
 
 /// Calls `f` with the core this thread holds.
 pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
-    // SAFETY: null, or set by `enter_held` from a core whose pool the guard keeps alive.
+    // SAFETY: null, or set by `enter_held` from a core whose pool the guard keeps alive; such guards are nested.
     // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     unsafe { held().as_ref() }.map(f)
 }

@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
@@ -34,6 +34,9 @@ use crate::registry::Registry;
 use crate::seat::Seat;
 use crate::sync::lock;
 use crate::task::{Queued, Task};
+
+/// Tasks taken from the inbox between two runs.
+const MAIL_LIMIT: usize = 64;
 
 pub(crate) struct Core {
     pool: *const Pool,
@@ -52,6 +55,8 @@ pub(crate) struct Core {
     /// Set by the watch while one poll blocks this core: others may then take the task in `last_in` too.
     pub(crate) is_stalled: AtomicBool,
     closed: AtomicBool,
+    /// Threads inside the runtime that hold no core and use this driver.
+    pub(crate) visitors: AtomicUsize,
 }
 
 // SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core; `pool` is a plain address.
@@ -96,6 +101,7 @@ impl Core {
             progress: AtomicU32::new(0),
             is_stalled: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            visitors: AtomicUsize::new(0),
         })
     }
 
@@ -113,6 +119,11 @@ impl Core {
 
     pub(crate) fn belongs_to(&self, pool: &Pool) -> bool {
         ptr::eq(self.pool, pool)
+    }
+
+    /// Whether a thread that holds no core may register something here. The locks of the seat order this.
+    pub(crate) fn has_visitors(&self) -> bool {
+        self.visitors.load(SeqCst) > 0
     }
 
     /// The owner's part. `f` is short, and runs no user code, so that it cannot come back here.
@@ -260,9 +271,10 @@ impl Core {
         !self.inbox.is_empty()
     }
 
-    /// Queues what other threads have posted.
+    /// Queues what other threads have posted, a bounded number at a time: they may post faster than this runs.
     pub(crate) fn read_inbox(&self) {
-        while let Some(task) = self.inbox.pop() {
+        for _ in 0..MAIL_LIMIT {
+            let Some(task) = self.inbox.pop() else { break };
             if task.slot().is_some() {
                 self.local(|local| local.queue.extend(task.take_remote().map(Entry::Task)));
                 continue; // drops the inbox's reference
@@ -338,8 +350,8 @@ impl Core {
 
     /// Drops all owned tasks, and those their destructors spawn. Owner only.
     pub(crate) fn drop_owned(&self) {
-        self.read_inbox();
-        while self.owned_alive() > 0 {
+        while self.owned_alive() > 0 || self.has_mail() {
+            self.read_inbox();
             let tasks = self.local(|local| local.tasks.list());
             for task in tasks {
                 if let Some(entry) = task.cancel_here() {
@@ -350,17 +362,20 @@ impl Core {
         }
     }
 
-    /// Drops what is in the owner's queue.
+    /// Drops the tasks in the owner's queue. The root stays queued: it may be what waits for them.
     fn discard_queue(&self) {
+        let mut root = None;
         while let Some(entry) = self.pop_owned() {
-            if let Entry::Task(task) = entry {
-                task.discard();
+            match entry {
+                Entry::Task(task) => task.discard(),
+                Entry::Root => root = Some(Entry::Root),
             }
         }
+        self.local(|local| local.queue.extend(root));
     }
 
-    /// Cancels the shared tasks that belong here, drops those that nobody runs just now, and fails the driver's
-    /// waiters. No task runs or starts here afterwards. Owner only; `false` if that has been done before.
+    /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts here
+    /// afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
         // From here wakes go to the injector, and posts are buried by who posts.
@@ -380,11 +395,10 @@ impl Core {
         self.drop_owned();
         std::sync::atomic::fence(SeqCst); // pairs with the fence in `post`
         self.bury_inbox();
-        self.driver.shutdown();
         true
     }
 
-    /// Gives up the tasks that may not leave `thread`, which is not the calling one: they are leaked, and it is said.
+    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it is said.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         let forgotten = self.local(|local| {
             local.queue.retain(|entry| !matches!(entry, Entry::Task(task) if Registry::is_pinned(task)));
@@ -392,12 +406,12 @@ impl Core {
             local.tasks.take_pinned()
         });
         for task in forgotten {
-            eprintln!(
-                "mini: task {} spawned at {} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",
+            say!(
+                "task {} spawned at {} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",
                 task.id(),
                 task.location()
             );
-            std::mem::forget(task);
+            task.abandon();
         }
     }
 

@@ -11,6 +11,7 @@ use mini_net::{Events, Reactor};
 use mini_time::{Clock, Park, Timers};
 
 use crate::bell::Bell;
+use crate::unwind::contain;
 
 /// The reactor and the timers of one core.
 #[derive(Debug)]
@@ -40,12 +41,14 @@ impl Driver {
         self.reactor.registrations() > 0 || self.timers.len() > 0
     }
 
-    /// Delivers what has happened, without waiting.
-    pub(crate) fn poll(&self, events: &mut Events) {
-        if self.reactor.registrations() > 0 {
-            self.turn(events, Some(Duration::ZERO));
-        }
-        self.timers.turn();
+    /// Delivers what has happened, without waiting; returns the number of socket events.
+    pub(crate) fn poll(&self, events: &mut Events) -> usize {
+        let happened = match self.reactor.registrations() {
+            0 => 0,
+            _ => self.turn(events, Some(Duration::ZERO)),
+        };
+        self.fire();
+        happened
     }
 
     /// Waits for an event, a deadline or the bell, and delivers what has happened.
@@ -56,29 +59,45 @@ impl Driver {
             Park::Forever => None,
         };
         self.turn(events, timeout);
-        self.timers.turn();
+        self.timers.finish_park();
+        self.fire();
     }
 
-    /// [`park`](Self::park) under a paused clock: where nothing real is going on, time jumps to the next deadline.
-    pub(crate) fn park_paused(&self, events: &mut Events, is_waited_for: impl FnOnce() -> bool) {
-        let mut happened = self.turn(events, Some(Duration::ZERO));
-        if happened == 0 && (is_waited_for() || !self.timers.auto_advance()) {
-            happened = self.turn(events, None);
+    /// [`park`](Self::park) under a paused clock: if nothing real is waited for, time jumps to the next deadline instead.
+    pub(crate) fn park_paused(&self, events: &mut Events, is_waited_for: bool) {
+        // Announced first: a timer that another thread adds from here on rings.
+        let park = self.timers.prepare_park();
+        if park != Park::Ready && (is_waited_for || !self.timers.auto_advance()) {
+            self.turn(events, None);
         }
-        let _ = happened;
-        self.timers.turn();
+        self.timers.finish_park();
+        self.fire();
     }
 
+    /// One turn of the reactor. A waker that panics does not end the worker; the others are woken by the next turn.
     fn turn(&self, events: &mut Events, timeout: Option<Duration>) -> usize {
-        match self.reactor.turn(events, timeout) {
-            Ok(happened) => happened,
-            Err(error) => panic!("mini: waiting for events failed, the runtime cannot go on: {error}"),
+        match contain(|| self.reactor.turn(events, timeout)) {
+            Some(Ok(happened)) => happened,
+            Some(Err(error)) => {
+                // Without events a worker would spin or sleep for ever, and its tasks with it.
+                say!("waiting for events failed, the runtime cannot go on: {error}");
+                std::process::abort()
+            }
+            None => {
+                self.reactor.notify();
+                1
+            }
         }
+    }
+
+    /// Fires the timers that are due.
+    fn fire(&self) {
+        while contain(|| self.timers.turn()).is_none() {}
     }
 
     /// Fails what waits here, and all that comes later.
     pub(crate) fn shutdown(&self) {
-        self.reactor.shutdown();
-        self.timers.shutdown();
+        while contain(|| self.reactor.shutdown()).is_none() {}
+        while contain(|| self.timers.shutdown()).is_none() {}
     }
 }

@@ -39,6 +39,9 @@
 //! Dropping a [`JoinHandle`](task::JoinHandle) detaches its task. [`abort`](task::JoinHandle::abort) asks a task to stop;
 //! [`cancel`](task::JoinHandle::cancel) also waits until its future has been dropped.
 
+#[macro_use]
+mod say;
+
 mod bell;
 mod block_on;
 mod blocking;
@@ -54,6 +57,7 @@ pub mod runtime;
 mod seat;
 mod sync;
 pub mod task;
+mod unwind;
 mod watch;
 mod worker;
 

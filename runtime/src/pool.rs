@@ -4,7 +4,7 @@
 //! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Pool::shutdown`].
 
 use std::io;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
@@ -20,6 +20,7 @@ use crate::core::Core;
 use crate::idle::Idle;
 use crate::sync::lock;
 use crate::task::{self, JoinError, JoinHandle, Queued, Start};
+use crate::unwind::contain;
 use crate::watch::Watch;
 use crate::worker;
 
@@ -94,21 +95,19 @@ impl Pool {
         &self.resolver
     }
 
-    /// The core whose driver serves threads that are inside the runtime but hold no core.
-    ///
-    /// The last one: `block_on` takes the first.
-    pub(crate) fn guest_core(&self) -> &Core {
+    /// The core for what comes from threads that hold none: the last one, since `block_on` takes the first.
+    fn guest_core(&self) -> &Core {
         &self.cores[self.cores.len() - 1]
     }
 
-    /// Enters the runtime on this thread without holding a core.
+    /// Enters the runtime on this thread without holding a core. What the thread registers is served by the driver of
+    /// a core that some thread works on, now and until the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> context::Guard {
-        let core = self.guest_core();
-        if self.is_multi_thread() && !self.is_closing() && core.seat.wants_keeper() {
-            // What this thread registers must be served.
-            worker::start_keeper(self, core.index());
-        }
-        context::enter(self, core)
+        let core = self.cores.iter().find(|core| core.seat.is_held()).unwrap_or(self.guest_core());
+        let guard = context::enter(self, core);
+        // The owner may have left meanwhile; it looks for visitors after it has given up the seat.
+        self.keep_served(core);
+        guard
     }
 
     // Spawning.
@@ -185,21 +184,27 @@ impl Pool {
         }
         // The last core first: `block_on` takes the first.
         if let Some(core) = self.cores.iter().rev().find(|core| core.seat.wants_keeper()) {
-            worker::start_keeper(&self.cores[0].home().arc(), core.index());
+            worker::start_keeper(&core.home().arc(), core.index());
         }
     }
 
-    /// Whether something can happen that a thread on `core` must see. Asked by its owner, who leaves it.
-    pub(crate) fn is_anything_left(&self, core: &Core) -> bool {
-        core.driver().is_used() || self.cores.iter().any(|core| core.shared_alive() > 0)
+    /// Starts a keeper for a core that nobody works on, if something can happen there that must be seen.
+    pub(crate) fn keep_served(self: &Arc<Self>, core: &Core) {
+        let is_needed = || core.has_visitors() || core.driver().is_used() || self.is_any_task_alive();
+        if self.is_multi_thread() && !self.is_closing() && is_needed() && core.seat.wants_keeper() {
+            worker::start_keeper(self, core.index());
+        }
+    }
+
+    fn is_any_task_alive(&self) -> bool {
+        self.cores.iter().any(|core| core.shared_alive() > 0)
     }
 
     /// A panic that no join handle will see.
     pub(crate) fn report_panic(&self, error: &JoinError) {
         match &self.config.on_task_panic {
-            // A panic in the hook has nowhere to go either; the panic message has been printed.
-            Some(hook) => drop(catch_unwind(AssertUnwindSafe(|| hook(error)))),
-            None => eprintln!("mini: {error}, and nobody awaits it"),
+            Some(hook) => drop(contain(|| hook(error))),
+            None => say!("{error}, and nobody awaits it"),
         }
     }
 
@@ -222,10 +227,11 @@ impl Pool {
         }
         self.watch.stop();
         let running = self.blocking.close();
-        if context::with_held(|core| core.belongs_to(self)) == Some(true) {
-            return Leftovers::default();
+        if context::is_working_for(self) {
+            return Leftovers::default(); // it would wait for itself
         }
         let workers = self.wait_for_workers(deadline);
+        self.shut_drivers();
         let blocking = if running { self.blocking.wait(deadline) } else { Vec::new() };
         Leftovers { workers, blocking }
     }
@@ -261,14 +267,22 @@ impl Pool {
                 while let Some(task) = self.injector.pop() {
                     task.discard();
                 }
-                if self.cores.iter().all(|core| core.shared_alive() == 0) {
+                if !self.is_any_task_alive() {
                     break;
                 }
                 thread::yield_now();
             }
+            self.shut_drivers();
         }
         lock(&self.ending).open_cores -= 1;
         self.ended.notify_all();
+    }
+
+    /// Fails what waits for I/O or time. Not before the tasks are gone: they are to be cancelled, not to see this.
+    fn shut_drivers(&self) {
+        for core in &self.cores {
+            core.driver().shutdown();
+        }
     }
 }
 

@@ -138,10 +138,10 @@ impl Drop for Runtime {
 /// Says on stderr what a shutdown left behind.
 fn report(left: &Leftovers) {
     if left.workers > 0 {
-        eprintln!("mini: shutdown left {} worker(s) behind that are in a long poll", left.workers);
+        say!("shutdown left {} worker(s) behind that are in a long poll", left.workers);
     }
     for location in &left.blocking {
-        eprintln!("mini: shutdown left a blocking job behind that was spawned at {location}");
+        say!("shutdown left a blocking job behind that was spawned at {location}");
     }
 }
 

@@ -33,7 +33,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::fmt;
 use std::future::Future;
 use std::mem::ManuallyDrop;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 use std::task::{Context, RawWaker, RawWakerVTable, Waker};
@@ -46,6 +46,8 @@ pub(crate) use wait::Reason;
 
 use crate::context;
 use crate::core::Home;
+use crate::pool::Pool;
+use crate::unwind::contain;
 use cell::Vtable;
 use handshake::{Handshake, OnComplete};
 use state::{OnPending, OnRemote, OnStart, OnWake, OwnedState, SharedState};
@@ -210,7 +212,8 @@ impl Task {
                     header.home.schedule(self.queued());
                 }
             }
-            State::Owned(state) if header.home.is_held() => {
+            // Not one that still lies in the inbox: the owner queues it when it registers it.
+            State::Owned(state) if header.home.is_held() && self.slot().is_some() => {
                 if state.cancel() == OnWake::Enqueue {
                     header.home.push_owned(self.queued());
                 }
@@ -221,6 +224,20 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Gives up a task that may not be dropped on this thread: its future is leaked, its joiner told that it is gone.
+    ///
+    /// Only for the holder of the home core, with the task in no queue.
+    pub(crate) fn abandon(self) {
+        let header = self.header();
+        if let State::Owned(state) = &header.state {
+            state.finish_done();
+        }
+        if header.handshake.complete() == OnComplete::Wake {
+            wake_waiter(header);
+        }
+        std::mem::forget(self); // the runtime's reference: the allocation stays
     }
 
     fn wake_by_ref(&self) {
@@ -330,10 +347,10 @@ impl Queued {
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(self.0, &mut Context::from_waker(&waker)) };
         drop(inside);
+        note_wait(&header.wait); // of a ready task too: a note left behind would be taken for the next one's
         if poll.is_ready() {
             return self.complete();
         }
-        note_wait(&header.wait);
         let next = match &header.state {
             State::Shared(state) => state.finish_pending(),
             State::Owned(state) => state.finish_pending(),
@@ -388,6 +405,10 @@ impl Queued {
         self.header().id
     }
 
+    pub(crate) fn belongs_to(&self, pool: &Pool) -> bool {
+        self.header().home.belongs_to(pool)
+    }
+
     pub(crate) fn wait_slot(&self) -> &WaitSlot {
         &self.header().wait
     }
@@ -400,9 +421,12 @@ impl Task {
         // SAFETY: the handshake gave the output to the caller (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
-        if let Some(error) = error.filter(JoinError::is_panic) {
-            header.home.report_panic(&error);
+        if let Some(error) = &error
+            && error.is_panic()
+        {
+            header.home.report_panic(error);
         }
+        contain(|| drop(error));
     }
 }
 
@@ -412,7 +436,7 @@ fn wake_waiter(header: &Header) {
     // Test: handshake.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
     let waiter = unsafe { &*header.waiter.get() };
     if let Some(waiter) = waiter {
-        let _ = catch_unwind(AssertUnwindSafe(|| waiter.wake_by_ref()));
+        contain(|| waiter.wake_by_ref());
     }
 }
 

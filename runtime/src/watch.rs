@@ -19,7 +19,6 @@
 //! Rejected: a parked worker that ticks (it has work of its own now and then, and must wake another to take over the
 //! watch each time: 15 µs per event on a quiet server). Waking a sibling whenever a core has a backlog (see `idle.rs`).
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
@@ -28,6 +27,7 @@ use std::time::Duration;
 use mini_net::Events;
 
 use crate::pool::Pool;
+use crate::unwind::contain;
 
 /// How often the watch looks: the delay a stuck worker may impose on its neighbours.
 const TICK: Duration = Duration::from_millis(1);
@@ -51,14 +51,14 @@ impl Watch {
             let name = format!("{}-watch", pool.config.thread_name);
             pool.keeper_started();
             let body = move || {
-                run(&watched);
+                contain(|| run(&watched));
                 watched.keeper_ended();
             };
             match thread::Builder::new().name(name).stack_size(256 * 1024).spawn(body) {
                 Ok(handle) => Some(handle.thread().clone()),
                 Err(error) => {
                     pool.keeper_ended();
-                    eprintln!("mini: no thread to watch for stalled workers: {error}");
+                    say!("no thread to watch for stalled workers: {error}");
                     None
                 }
             }
@@ -103,8 +103,7 @@ fn run(pool: &Arc<Pool>) {
             }
         } else {
             quiet = 0;
-            // The driver may wake a waker of the user's own making; its panic has been printed.
-            let _ = catch_unwind(AssertUnwindSafe(|| look(pool, &mut seen, &mut events)));
+            look(pool, &mut seen, &mut events);
         }
         thread::park_timeout(TICK);
     }
@@ -135,9 +134,11 @@ fn look(pool: &Pool, seen: &mut [Option<u32>], events: &mut Events) {
         }
         if is_stalled {
             core.driver().poll(events);
+            // The turn may have heard the bell in the owner's place, who may have been about to wait for it.
+            core.driver().reactor().notify();
         }
         is_worth_a_wake |= core.is_worth_stealing() && is_long(core.backlog(), since.unwrap_or(0));
-        runs += since.unwrap_or(0);
+        runs = since.unwrap_or(0).saturating_add(runs);
     }
     is_worth_a_wake |= is_long(pool.injector.len(), runs);
     if is_worth_a_wake && pool.idle.is_someone_resting() && !pool.idle.is_someone_searching() {

@@ -99,17 +99,30 @@ pub(crate) struct Worker<'a> {
     root: Option<Arc<Root>>,
     events: Events,
     tick: u32,
+    since_injector: u32,
     last_in_run: u8,
+    owned_first: bool,
     looked_at: Option<(u32, Instant)>,
     slack: Option<u64>,
     is_closed: bool,
-    context: Option<context::Guard>,
+    context: Option<context::HeldGuard>,
 }
 
 impl<'a> Worker<'a> {
     /// Sits down at a core whose seat the caller has taken.
+    ///
+    /// # Panics
+    ///
+    /// If the core has tasks that may not leave another thread.
+    #[track_caller]
     pub(crate) fn new(pool: &'a Arc<Pool>, core: &'a Core) -> Self {
         let context = context::enter_held(pool, core);
+        if let Some(thread) = core.pinned_elsewhere() {
+            drop(context);
+            core.seat.release();
+            close_if_closing(pool, core);
+            panic!("this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there");
+        }
         pool.idle.rise();
         if pool.cores.len() > 1 {
             pool.watch.start(pool);
@@ -121,8 +134,10 @@ impl<'a> Worker<'a> {
             core,
             root: None,
             events: core.take_events(),
-            tick: 0,
+            tick: core.progress.load(Relaxed).wrapping_add(1), // the watch looks for a number that stands still
+            since_injector: 0,
             last_in_run: 0,
+            owned_first: false,
             looked_at: None,
             slack,
             is_closed: false,
@@ -188,19 +203,22 @@ impl<'a> Worker<'a> {
         if !self.pool.is_multi_thread() {
             return self.core.pop_owned();
         }
-        if let Some(task) = self.next_last_in() {
-            return Some(Entry::Task(task));
-        }
-        if self.tick % INJECTOR_INTERVAL == 0 {
+        self.since_injector += 1;
+        if self.since_injector >= INJECTOR_INTERVAL {
+            self.since_injector = 0;
             if let Some(task) = self.pool.injector.pop() {
                 return Some(Entry::Task(task));
             }
         }
+        if let Some(task) = self.next_last_in() {
+            return Some(Entry::Task(task));
+        }
         let core = self.core;
         let shared = || core.pop_front().map(Entry::Task);
-        let next = match self.tick % 2 {
-            0 => core.pop_owned().or_else(shared),
-            _ => shared().or_else(|| core.pop_owned()),
+        self.owned_first = !self.owned_first;
+        let next = match self.owned_first {
+            true => core.pop_owned().or_else(shared),
+            false => shared().or_else(|| core.pop_owned()),
         };
         next.or_else(|| self.find_work().map(Entry::Task))
     }
@@ -272,11 +290,10 @@ impl<'a> Worker<'a> {
         core.bell.announce();
         pool.idle.rest();
         if !self.sees_work() {
-            let driver = core.driver();
-            if driver.timers().clock().is_paused() {
-                driver.park_paused(&mut self.events, || pool.blocking.in_flight() > 0);
+            if core.driver().timers().clock().is_paused() {
+                self.park_paused();
             } else {
-                driver.park(&mut self.events);
+                core.driver().park(&mut self.events);
             }
         }
         core.bell.retract();
@@ -284,6 +301,18 @@ impl<'a> Worker<'a> {
         if pool.cores.len() > 1 {
             pool.watch.rouse();
         }
+    }
+
+    /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
+    fn park_paused(&mut self) {
+        let (core, driver) = (self.core, self.core.driver());
+        let happened = driver.poll(&mut self.events);
+        // In this order: a job wakes whom it has to wake before it counts as done.
+        let is_waited_for = self.pool.blocking.in_flight() > 0;
+        if happened > 0 || !core.bell.is_parked() {
+            return; // the poll may have heard the bell; whoever rang it has taken the flag
+        }
+        driver.park_paused(&mut self.events, is_waited_for);
     }
 
     /// The last look before the wait; see `bell.rs` and `idle.rs`.
@@ -319,7 +348,6 @@ impl Drop for Worker<'_> {
             self.close();
         }
         self.leave();
-        let is_needed = pool.is_multi_thread() && !pool.is_closing() && pool.is_anything_left(core);
         core.put_events(std::mem::take(&mut self.events));
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
@@ -327,15 +355,18 @@ impl Drop for Worker<'_> {
         pool.idle.rest();
         self.context = None;
         core.seat.release();
-        if is_needed && core.seat.wants_keeper() {
-            start_keeper(pool, core.index());
-        } else if !pool.injector.is_empty() && pool.idle.must_wake() {
+        pool.keep_served(core);
+        if !pool.injector.is_empty() && pool.idle.must_wake() {
             pool.wake_one();
         }
-        if pool.is_closing() && core.seat.try_take() {
-            // The end began after the look above: it found the seat taken and left the core to this thread.
-            close_core(pool, core);
-        }
+        close_if_closing(pool, core);
+    }
+}
+
+/// Called after the seat was released: an end that began meanwhile found it taken, and left the core to this thread.
+fn close_if_closing(pool: &Arc<Pool>, core: &Core) {
+    if pool.is_closing() && core.seat.try_take() {
+        close_core(pool, core);
     }
 }
 
@@ -362,7 +393,7 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
         builder = builder.stack_size(size);
     }
     if let Err(error) = builder.spawn(move || keep(&kept, index)) {
-        eprintln!("mini: could not start worker thread {index}: {error}");
+        say!("could not start worker thread {index}: {error}");
         pool.cores[index].seat.keeper_failed();
         pool.keeper_ended();
     }

@@ -96,6 +96,9 @@ pub fn enter(timers: &Timers) -> EnterGuard {
 
 /// Takes the note that the last future to return `Pending` on this thread has left.
 ///
+/// A future that has been dropped since may have left it: take it after each poll, so that none is left over for the
+/// next task.
+///
 /// # Examples
 ///
 /// ```

@@ -42,3 +42,13 @@ pub use pause::{Advance, advance, pause, resume};
 pub use sleep::{Sleep, sleep, sleep_until};
 pub use timeout::{Timeout, timeout, timeout_at};
 pub use timers::{Park, Timers};
+
+const _: () = {
+    const fn assert_anywhere<T: Send + Sync + Unpin>() {}
+    assert_anywhere::<Advance>();
+    assert_anywhere::<Clock>();
+    assert_anywhere::<Interval>();
+    assert_anywhere::<Tick<'_>>();
+    assert_anywhere::<Timeout<std::future::Ready<()>>>();
+    assert_anywhere::<Timers>();
+};

@@ -237,6 +237,17 @@ mod tests {
     }
 
     #[test]
+    fn a_driver_that_sleeps_on_another_thread_learns_of_an_advance() {
+        let (timers, bell) = paused_timers();
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(timers.prepare_park(), crate::Park::Forever));
+        });
+        let _entered = enter(&timers);
+        assert_eq!(Probe::default().poll(&mut advance(MS)), Poll::Pending);
+        assert_eq!(bell.wakes(), 1);
+    }
+
+    #[test]
     fn advance_takes_any_duration() {
         let (timers, _) = paused_timers();
         let _entered = enter(&timers);

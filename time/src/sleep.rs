@@ -4,13 +4,13 @@
 //! then on it belongs to those timers, wherever it is polled or dropped.
 //!
 //! ```text
-//!            poll, ahead             fired, or a poll finds it due
-//!   new ------------------> armed ----------------------------------> done
-//!    |  ^                    | ^ reset: moved, or new if it had fired  |
-//!    |  '-- timers shut down-' |                                       |
-//!    '---- poll, due ----------|---------------------------------------'
-//!                              '--- reset goes back to new
+//!        1              2
+//!   NEW ----> ARMED -------> DONE      1 `arm`: a poll finds the deadline ahead
+//!    ^          |              |       2 `poll_elapsed`: the timer fired, or a poll finds the deadline passed
+//!    '--- 4 ----'              |       3 `reset`, from anywhere; ARMED stays ARMED while the timer is pending
+//!    '----------- 3 -----------'       4 `rearm`: the timers were shut down; 1 follows, in those of the context
 //! ```
+//! A NEW one whose deadline has passed at its first poll is DONE without a timer.
 //!
 //! Rejected:
 //! - Keeping the entry inside the future: then it must not move, and `reset` and `select` need a pin.

@@ -254,6 +254,24 @@ mod tests {
     }
 
     #[test]
+    fn a_future_that_leaves_one_of_the_budget_is_stopped() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let probe = Probe::default();
+        let busy = future::poll_fn(|_| {
+            let next = || Probe::default().poll(&mut sleep(Duration::ZERO));
+            // From a yield, which fills the budget, to the last but one.
+            while next().is_ready() {}
+            assert!((0..127).all(|_| next().is_ready()));
+            Poll::<()>::Pending
+        });
+        let mut limited = timeout(MS, busy);
+        assert_eq!(probe.poll(&mut limited), Poll::Pending);
+        assert_eq!(pass(&timers, MS), 1);
+        assert_eq!(probe.poll(&mut limited), Poll::Ready(Err(Elapsed::new())));
+    }
+
+    #[test]
     fn it_notes_its_own_place_and_limit() {
         let (timers, _) = paused_timers();
         let _entered = enter(&timers);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{Blocking, EnterGuard, Events, Reactor, enter, swap_budget};
 
@@ -56,7 +56,9 @@ impl Rig {
             if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return output;
             }
+            let start = Instant::now();
             self.reactor.turn(&mut self.events, Some(HANG)).unwrap();
+            assert!(start.elapsed() < HANG, "it hangs");
         }
     }
 }

@@ -13,6 +13,7 @@ use std::ptr::{self, NonNull};
 use std::task::{Context, Poll};
 
 use super::{Header, JoinError};
+use crate::unwind::contain;
 
 /// Header first, so that a pointer to the cell is a pointer to its header.
 #[repr(C)]
@@ -112,11 +113,20 @@ unsafe fn poll<F: Future>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()
 unsafe fn cancel<F: Future>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
-    let header = unsafe { header(ptr) };
-    let error = JoinError::cancelled(header.id, header.location);
+    let error = unsafe { cancelled(ptr) };
     // SAFETY: the caller's promise.
     // Test: as above.
     unsafe { replace_future::<F>(ptr, Err(error)) };
+}
+
+/// # Safety
+///
+/// The task is alive.
+unsafe fn cancelled(ptr: NonNull<Header>) -> JoinError {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
+    let header = unsafe { header(ptr) };
+    JoinError::cancelled(header.id, header.location)
 }
 
 /// Drops the future in place and puts the output there; a panic of the destructor becomes the output.
@@ -137,7 +147,7 @@ unsafe fn replace_future<F: Future>(ptr: NonNull<Header>, output: Result<F::Outp
         Ok(()) => output,
         Err(payload) => {
             // A second panic, of the output's destructor, has nowhere left to go.
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(output)));
+            contain(|| drop(output));
             // SAFETY: the caller's promise: the task is alive.
             // Test: as above.
             Err(unsafe { panicked(ptr, payload) })
@@ -165,11 +175,20 @@ unsafe fn take_output<F: Future>(ptr: NonNull<Header>, out: *mut ()) {
     // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let stage = unsafe { stage::<F>(ptr) };
-    if let Stage::Output(output) = std::mem::replace(stage, Stage::Empty) {
-        // SAFETY: the caller's promise about `out`.
-        // Test: as above.
-        unsafe { *out.cast::<Option<Result<F::Output, JoinError>>>() = Some(output) };
-    }
+    let output = match stage {
+        Stage::Output(_) => match std::mem::replace(stage, Stage::Empty) {
+            Stage::Output(output) => output,
+            _ => unreachable!("it was an output just now"),
+        },
+        // An abandoned task: its future must stay where it is.
+        // SAFETY: the caller's promise: the task is alive.
+        // Test: tests/tests/local.rs `local_tasks_are_leaked_rather_than_dropped_elsewhere`.
+        Stage::Future(_) => Err(unsafe { cancelled(ptr) }),
+        Stage::Empty => return,
+    };
+    // SAFETY: the caller's promise about `out`.
+    // Test: as above.
+    unsafe { *out.cast::<Option<Result<F::Output, JoinError>>>() = Some(output) };
 }
 
 /// # Safety
@@ -179,6 +198,9 @@ unsafe fn drop_output<F: Future>(ptr: NonNull<Header>) -> Option<JoinError> {
     // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let stage = unsafe { stage::<F>(ptr) };
+    if let Stage::Future(_) = stage {
+        return None; // an abandoned task: its future must stay where it is
+    }
     match std::mem::replace(stage, Stage::Empty) {
         Stage::Output(Err(error)) => Some(error),
         other => {

@@ -72,7 +72,10 @@ where
         core.spawn_owned(task, true);
         handle
     });
-    handle.unwrap_or_else(|| missing("mini::spawn_local"))
+    match handle {
+        Some(handle) => handle,
+        None => missing("mini::spawn_local"),
+    }
 }
 
 /// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.

@@ -60,13 +60,15 @@ fn a_period_shorter_than_the_tolerance_can_be_missed_too() {
     let _entered = enter(&timers);
     let start = Instant::now();
     let mut beat = interval_at(start + MS, MS);
-    beat.set_missed_tick_behavior(Skip);
+    beat.set_missed_tick_behavior(Delay);
     timers.clock().advance(4 * MS + MS / 2).unwrap();
     let probe = Probe::default();
     assert_eq!(probe.poll(&mut beat.tick()), Poll::Ready(start + MS));
-    assert_eq!(probe.poll(&mut beat.tick()), Poll::Pending);
-    pass(&timers, MS / 2);
-    assert_eq!(probe.poll(&mut beat.tick()), Poll::Ready(start + 5 * MS));
+    assert_eq!(beat.next.deadline(), start + 5 * MS + MS / 2);
+    pass(&timers, 4 * MS);
+    beat.set_missed_tick_behavior(Skip);
+    assert_eq!(probe.poll(&mut beat.tick()), Poll::Ready(start + 5 * MS + MS / 2));
+    assert_eq!(beat.next.deadline(), start + 9 * MS + MS / 2);
 }
 
 #[test]

@@ -230,10 +230,30 @@ fn after_shutdown_it_goes_over_to_the_runtime_that_polls_it() {
     assert_eq!(probe.poll(&mut sleep), Poll::Pending);
     assert_eq!((old.len(), new.len()), (0, 1));
     assert_eq!(new.next_deadline(), Some(sleep.deadline()));
+    // The time of the old runtime has not come along.
+    let mut short = crate::sleep(MS);
+    assert_eq!(probe.poll(&mut short), Poll::Pending);
+    assert_eq!(pass(&new, MS), 1);
     assert_eq!(pass(&new, 3600 * 1000 * MS), 0);
     assert!(new.auto_advance());
     assert_eq!(new.turn(), 1);
     assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
+}
+
+#[test]
+fn after_shutdown_it_is_ready_if_the_clock_of_the_next_runtime_says_so() {
+    let (old, _) = paused_timers();
+    let (new, _) = paused_timers();
+    let probe = Probe::default();
+    let mut sleep = sleep_until(old.clock().now() + 1000 * MS);
+    {
+        let _entered = enter(&old);
+        assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+    }
+    old.shutdown();
+    new.clock().advance(2000 * MS).unwrap();
+    let _entered = enter(&new);
+    assert_eq!((probe.poll(&mut sleep), new.len()), (Poll::Ready(()), 0));
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Wakers that were taken out under a lock, to be woken when it is free.
 //!
-//! `Timers` alone calls it. Dropping it wakes those left, so that a waker that panics costs the others
-//! nothing.
+//! `Timers` alone calls it. A waker that panics costs the others nothing.
 
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 
 #[derive(Default)]
@@ -15,7 +16,10 @@ impl Wakes {
         // Each leaves the list before it is woken, so that none is woken twice.
         self.0.reverse();
         while let Some(waker) = self.0.pop() {
-            waker.wake();
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                // The panic has been printed; the destructor of its payload may panic too.
+                mem::forget(payload);
+            }
         }
         count
     }

@@ -1,7 +1,8 @@
 //! The entries of a wheel: one array, linked into lists by index, each named by a [`Key`] that goes stale.
 //!
 //! The wheel alone calls it. A list is the index of its first entry ([`NIL`] when empty), and is circular: the entry
-//! before the first is the last, so that appending needs no second word per slot.
+//! before the first is the last, so that appending needs no second word per slot. What was allocated for the most
+//! entries that were ever pending stays allocated.
 //!
 //! Rejected:
 //! - A box per entry with pointers: an allocation per timer, and `unsafe` to unlink.

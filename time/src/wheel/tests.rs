@@ -167,6 +167,15 @@ fn an_empty_wheel_catches_up_with_the_time() {
 }
 
 #[test]
+fn a_wheel_that_waits_for_something_far_keeps_up_with_the_time() {
+    let mut wheel = Wheel::new();
+    wheel.insert(100 * FAR, waker());
+    assert_eq!(fire(&mut wheel, 10 * FAR), 0);
+    let key = wheel.insert(10 * FAR + 5 * TICK, waker());
+    assert!(matches!(place_of(&wheel, key), Place::Near(_)));
+}
+
+#[test]
 fn drain_hands_out_every_waker_once_and_the_wheel_goes_on() {
     let probe = Probe::default();
     let mut wheel = Wheel::new();

@@ -1,0 +1,439 @@
+//! When a socket registers, when it waits, and what its readiness is after each operation.
+
+use std::io::{self, IoSlice};
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use super::rig::{Rig, Task, both, is_shut_down};
+use crate::{
+    BUDGET, Interest, Kind, Ready, TcpListener, TcpStream, UnixDatagram, UnixStream, take_note,
+};
+
+/// A connection over TCP, and a Unix one: the rules have to hold for both.
+async fn tcp_pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let (server, _) = listener.accept().await.unwrap();
+    (client, server)
+}
+
+fn ready_of<K>(socket: &crate::Socket<K>) -> Ready {
+    socket.source().slot().expect("registered").seen().ready()
+}
+
+fn waiting_on<K>(socket: &crate::Socket<K>) -> usize {
+    socket.source().slot().expect("registered").waiting()
+}
+
+#[test]
+fn an_operation_that_need_not_wait_registers_nothing() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    rig.block_on(async {
+        a.write_all(b"ping").await.unwrap();
+        b.read_exact(&mut [0; 4]).await.unwrap();
+    });
+    assert_eq!(rig.reactor.registrations(), 0);
+}
+
+#[test]
+fn a_lazily_registered_read_is_woken_by_data() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let (task, mut buf) = (Task::new(), [0; 8]);
+    let mut read = pin!(b.read(&mut buf));
+    assert!(task.poll(read.as_mut()).is_pending());
+    assert_eq!(rig.reactor.registrations(), 1);
+    rig.settle();
+    assert_eq!(task.wakes(), 0, "that it can be written to does not concern the reader");
+    a.try_write(b"ping").unwrap();
+    rig.turn();
+    assert_eq!(task.wakes(), 1);
+    assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
+}
+
+#[test]
+fn edge_between_wouldblock_and_wait_is_not_lost() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    rig.settle();
+    a.try_write(b"x").unwrap();
+    rig.settle();
+    b.try_read(&mut [0; 1]).unwrap();
+
+    let (mut calls, task) = (0, Task::new());
+    let mut io = pin!(b.async_io(Interest::READABLE, || {
+        calls += 1;
+        if calls > 1 {
+            return b.try_read(&mut [0; 8]);
+        }
+        // The edge fires exactly here, and the driver tells of it before the operation is over.
+        a.try_write(b"ping").unwrap();
+        rig.settle();
+        Err(io::ErrorKind::WouldBlock.into())
+    }));
+    assert!(matches!(task.poll(io.as_mut()), Poll::Ready(Ok(4))));
+}
+
+#[test]
+fn edge_before_the_registration_is_not_lost() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let (mut calls, task) = (0, Task::new());
+    let mut io = pin!(b.async_io(Interest::READABLE, || {
+        calls += 1;
+        if calls > 1 {
+            return b.source().recv(&mut [0; 8]).map(|(received, _)| received);
+        }
+        a.try_write(b"ping").unwrap();
+        Err(io::ErrorKind::WouldBlock.into())
+    }));
+    assert!(task.poll(io.as_mut()).is_pending());
+    rig.turn();
+    assert_eq!(task.wakes(), 1);
+    assert!(matches!(task.poll(io.as_mut()), Poll::Ready(Ok(4))));
+}
+
+#[test]
+fn a_short_read_waits_without_asking_again_and_more_data_wakes_it() {
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    let (task, mut buf) = (Task::new(), [0; 8]);
+    {
+        let mut read = pin!(b.read(&mut buf));
+        assert!(task.poll(read.as_mut()).is_pending());
+        rig.settle();
+        a.try_write(b"ping").unwrap();
+        rig.turn();
+        assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
+    }
+    assert!(!ready_of(&b).is_readable(), "a short read has emptied the socket");
+    let mut read = pin!(b.read(&mut buf));
+    assert!(task.poll(read.as_mut()).is_pending());
+    a.try_write(b"pong!").unwrap();
+    rig.turn();
+    assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(5))));
+}
+
+#[test]
+fn a_full_read_stays_ready_for_the_rest() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    a.try_write(b"pingpong").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 4]);
+    for _ in 0..2 {
+        assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+        assert!(ready_of(&b).is_readable());
+    }
+    assert!(task.poll(pin!(b.read(&mut buf))).is_pending());
+}
+
+#[test]
+fn an_end_that_comes_with_the_data_is_not_missed() {
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    let (task, mut buf) = (Task::new(), [0; 8]);
+    assert!(task.poll(pin!(b.read(&mut buf))).is_pending());
+    rig.settle();
+    a.try_write(b"ping").unwrap();
+    a.shutdown(Shutdown::Write).unwrap();
+    rig.turn();
+    // Both are there; there will be no other edge.
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(0))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(0))));
+}
+
+#[test]
+fn a_read_cut_short_by_a_passed_fd_leaves_the_rest_readable() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    send_with_fd(&a, b"ping");
+    a.try_write(b"pong").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+}
+
+/// Sends `buf` with a file descriptor beside it (SCM_RIGHTS in unix(7)): the header of cmsg(3), and the fd.
+fn send_with_fd(stream: &UnixStream, buf: &[u8]) {
+    let fd = stream.as_raw_fd().to_ne_bytes();
+    let header_len = size_of::<libc::cmsghdr>();
+    let mut control = vec![0; header_len + size_of::<usize>()];
+    control[..size_of::<usize>()].copy_from_slice(&(header_len + 4).to_ne_bytes());
+    control[header_len - 8..header_len - 4].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
+    control[header_len - 4..header_len].copy_from_slice(&libc::SCM_RIGHTS.to_ne_bytes());
+    control[header_len..header_len + 4].copy_from_slice(&fd);
+    let bufs = [IoSlice::new(buf)];
+    let message = socket2::MsgHdr::new().with_buffers(&bufs).with_control(&control);
+    assert_eq!(stream.sock().sendmsg(&message, 0).unwrap(), buf.len());
+}
+
+#[test]
+fn a_short_datagram_says_nothing_about_the_next() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixDatagram::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    for message in [&b"one"[..], b"", b"three"] {
+        a.try_send(message).unwrap();
+    }
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    for len in [3, 0, 5] {
+        assert!(matches!(task.poll(pin!(b.recv(&mut buf))), Poll::Ready(Ok(n)) if n == len));
+    }
+    assert!(task.poll(pin!(b.recv(&mut buf))).is_pending());
+}
+
+#[test]
+fn peeking_leaves_the_socket_readable() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    a.try_write(b"ping").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    assert!(matches!(task.poll(pin!(b.peek(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+}
+
+#[test]
+fn a_cancelled_waiter_is_removed_and_loses_no_data() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let (cancelled, other) = (Task::new(), Task::new());
+    let (mut buf, mut other_buf) = ([0; 8], [0; 8]);
+    let mut other_read = pin!(b.read(&mut other_buf));
+    {
+        let mut read = Box::pin(b.read(&mut buf));
+        assert!(cancelled.poll(read.as_mut()).is_pending());
+        assert!(other.poll(other_read.as_mut()).is_pending());
+        assert_eq!(waiting_on(&b), 2);
+        drop(read);
+        assert_eq!(waiting_on(&b), 1);
+    }
+    let mut read = Box::pin(b.read(&mut buf));
+    assert!(cancelled.poll(read.as_mut()).is_pending());
+    a.try_write(b"ping").unwrap();
+    rig.turn();
+    // Woken, and dropped before it could run: the other one was woken too.
+    assert_eq!((cancelled.wakes(), other.wakes()), (1, 1));
+    drop(read);
+    assert!(matches!(other.poll(other_read.as_mut()), Poll::Ready(Ok(4))));
+}
+
+#[test]
+fn two_tasks_on_one_socket_register_it_once_and_both_go_on() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let (one, two) = (Task::new(), Task::new());
+    let (mut one_buf, mut two_buf) = ([0; 4], [0; 4]);
+    let mut one_read = pin!(b.read(&mut one_buf));
+    let mut two_read = pin!(b.read(&mut two_buf));
+    assert!(one.poll(one_read.as_mut()).is_pending());
+    assert!(two.poll(two_read.as_mut()).is_pending());
+    assert_eq!(rig.reactor.registrations(), 1);
+    a.try_write(b"pingpong").unwrap();
+    rig.turn();
+    assert!(matches!(one.poll(one_read.as_mut()), Poll::Ready(Ok(4))));
+    assert!(matches!(two.poll(two_read.as_mut()), Poll::Ready(Ok(4))));
+}
+
+#[test]
+fn threads_that_register_one_socket_at_the_same_time_do_it_once() {
+    for _ in 0..50 {
+        let rig = Rig::new();
+        let (_a, b) = UnixStream::pair().unwrap();
+        let (start, pool) = (std::sync::Barrier::new(4), crate::context::blocking().unwrap());
+        std::thread::scope(|threads| {
+            for _ in 0..4 {
+                threads.spawn(|| {
+                    let _entered = crate::enter(&rig.reactor, &pool);
+                    start.wait();
+                    assert!(Task::new().poll(pin!(b.read(&mut [0; 1]))).is_pending());
+                });
+            }
+        });
+        assert_eq!(rig.reactor.registrations(), 1);
+    }
+}
+
+#[test]
+fn readable_on_a_new_socket_waits_for_data() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let task = Task::new();
+    let mut readable = pin!(b.readable());
+    assert!(task.poll(readable.as_mut()).is_pending());
+    rig.settle();
+    assert!(task.poll(readable.as_mut()).is_pending());
+    a.try_write(b"x").unwrap();
+    rig.turn();
+    assert!(task.poll(readable.as_mut()).is_ready());
+    b.try_read(&mut [0; 8]).unwrap();
+    assert!(task.poll(pin!(b.readable())).is_pending(), "a short try_read counts too");
+    assert_eq!(b.try_read(&mut [0; 8]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let ready = rig.block_on(b.ready(Interest::READABLE | Interest::WRITABLE)).unwrap();
+    assert_eq!(ready, Ready::WRITABLE);
+}
+
+#[test]
+fn both_directions_under_back_pressure_finish() {
+    const LEN: usize = 4 << 20;
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    let data: Vec<u8> = (0..LEN).map(|i| (i % 251) as u8).collect();
+    let exchange = async |stream: &TcpStream| {
+        let mut received = vec![0; LEN];
+        let (read, written) = both(stream.read_exact(&mut received), stream.write_all(&data)).await;
+        read.unwrap();
+        written.unwrap();
+        assert!(received == data);
+    };
+    rig.block_on(both(exchange(&a), exchange(&b)));
+}
+
+#[test]
+fn shutdown_wakes_all_waiters_with_an_error() {
+    let rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let (reader, other) = (Task::new(), Task::new());
+    let mut buf = [0; 8];
+    let mut read = pin!(b.read(&mut buf));
+    let mut readable = pin!(b.readable());
+    assert!(reader.poll(read.as_mut()).is_pending());
+    assert!(other.poll(readable.as_mut()).is_pending());
+    rig.reactor.shutdown();
+    assert_eq!((reader.wakes(), other.wakes()), (1, 1));
+    assert!(is_shut_down(&reader.poll(read.as_mut())));
+    assert!(is_shut_down(&other.poll(readable.as_mut())));
+    // Who comes later does not hang either, whether the socket was registered or not.
+    assert!(is_shut_down(&reader.poll(pin!(b.read(&mut [0; 8])))));
+    assert!(is_shut_down(&reader.poll(pin!(a.read(&mut [0; 8])))));
+    assert!(is_shut_down(&reader.poll(pin!(a.readable()))));
+    // What need not wait still works.
+    assert!(matches!(reader.poll(pin!(a.write(b"ping"))), Poll::Ready(Ok(4))));
+    assert!(matches!(reader.poll(pin!(b.read(&mut [0; 8]))), Poll::Ready(Ok(4))));
+    assert!(is_shut_down(&reader.poll(pin!(b.read(&mut [0; 8])))));
+}
+
+#[test]
+fn a_pending_leaf_says_where_it_waits() {
+    let _rig = Rig::new();
+    let (_a, b) = UnixStream::pair().unwrap();
+    let mut buf = [0; 8];
+    let (line, read) = (line!(), b.read(&mut buf));
+    assert_eq!(take_note(), None, "only waiting leaves a note");
+    assert!(Task::new().poll(pin!(read)).is_pending());
+    let note = take_note().unwrap();
+    assert_eq!((note.kind, note.fd), (Kind::Read, b.as_raw_fd()));
+    assert_eq!((note.location.file(), note.location.line()), (file!(), line));
+}
+
+#[test]
+fn waiting_without_a_runtime_panics_with_the_call_and_the_place() {
+    let (_a, b) = UnixStream::pair().unwrap();
+    let mut buf = [0; 8];
+    let (line, mut read) = (line!(), pin!(b.read(&mut buf)));
+    let poll = std::panic::AssertUnwindSafe(|| {
+        read.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    });
+    let panic = std::panic::catch_unwind(poll).unwrap_err();
+    let text = panic.downcast_ref::<String>().unwrap();
+    let place = format!("{}:{line}", file!());
+    for part in ["`UnixStream::read`", place.as_str(), "#[mini::main]", "Runtime::enter"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn an_always_ready_socket_yields_when_the_budget_is_spent() {
+    let rig = Rig::new();
+    let (a, _b) = UnixStream::pair().unwrap();
+    let task = Task::new();
+    for _ in 0..2 {
+        for _ in 0..BUDGET {
+            assert!(task.poll(pin!(a.peek_nothing())).is_ready());
+        }
+        let woken = task.wakes();
+        assert!(task.poll(pin!(a.peek_nothing())).is_pending());
+        assert_eq!(task.wakes(), woken + 1, "it wakes itself");
+    }
+    drop(rig);
+}
+
+impl UnixStream {
+    /// An operation that is always ready.
+    fn peek_nothing(&self) -> impl Future<Output = io::Result<usize>> {
+        self.async_io(Interest::READABLE, || Ok(0))
+    }
+}
+
+#[test]
+fn a_dead_udp_peer_is_one_error_and_then_a_wait() {
+    let mut rig = Rig::new();
+    rig.block_on(async {
+        let socket = crate::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let gone = crate::UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        socket.connect(gone).await.unwrap();
+        let mut buf = [0; 8];
+        let (task, mut recv) = (Task::new(), Box::pin(socket.recv(&mut buf)));
+        assert!(task.poll(recv.as_mut()).is_pending());
+        drop(recv);
+        socket.send(b"ping").await.unwrap();
+        let error = socket.recv(&mut buf).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        // The hang-up that epoll has seen was none.
+        assert!(task.poll(pin!(socket.recv(&mut buf))).is_pending());
+        assert!(!ready_of(&socket).is_read_closed());
+    });
+}
+
+#[test]
+fn a_socket_may_outlive_its_runtime() {
+    let rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.read(&mut [0; 1]))).is_pending());
+    drop(rig);
+    a.try_write(b"ping").unwrap();
+    assert_eq!(b.try_read(&mut [0; 8]).unwrap(), 4);
+    drop(b.into_std().unwrap());
+}
+
+#[test]
+fn conversions_set_the_mode_both_ways() {
+    let blocks = |fd: std::os::fd::BorrowedFd<'_>| !socket2::SockRef::from(&fd).nonblocking().unwrap();
+    let (std, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+    assert!(blocks(std.as_fd()));
+    let stream = UnixStream::from_std(std).unwrap();
+    assert!(!blocks(stream.as_fd()));
+    assert!(blocks(stream.into_std().unwrap().as_fd()));
+    assert!(!blocks(UnixStream::pair().unwrap().0.as_fd()));
+}
+
+#[test]
+fn no_operation_is_tried_while_the_kernel_has_nothing_to_tell() {
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    let (task, calls) = (Task::new(), std::cell::Cell::new(0));
+    let mut read = pin!(b.async_io(Interest::READABLE, || {
+        calls.set(calls.get() + 1);
+        b.source().recv(&mut [0; 8]).map(|(received, _)| received)
+    }));
+    for _ in 0..4 {
+        assert!(task.poll(read.as_mut()).is_pending());
+        rig.settle();
+    }
+    assert_eq!(calls.get(), 1);
+    a.try_write(b"ping").unwrap();
+    rig.turn();
+    assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
+    assert_eq!(calls.get(), 2);
+}
