@@ -17,7 +17,8 @@ use mini::runtime::Builder;
 use mini_examples::{Latencies, number_option, resident_memory};
 
 const CONNECTIONS: u64 = 400;
-const USAGE: &str = "usage: echo [serve ADDRESS [--workers N] | load ADDRESS [--connections N] [--seconds N] [--size BYTES]]";
+const USAGE: &str =
+    "usage: echo [serve ADDRESS [--workers N] | load ADDRESS [--connections N] [--seconds N] [--size BYTES]]";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1).collect()) {
@@ -165,7 +166,11 @@ impl Load {
     fn print(&self, all: &Latencies, time: Duration) {
         let us = |share| all.quantile(share).as_nanos() as f64 / 1000.0;
         println!("connections            {:>9}", self.connections);
-        println!("messages per second    {:>9.0}   ({} B each, one at a time per connection)", all.count() as f64 / time.as_secs_f64(), self.size);
+        println!(
+            "messages per second    {:>9.0}   ({} B each, one at a time per connection)",
+            all.count() as f64 / time.as_secs_f64(),
+            self.size
+        );
         println!("latency p50            {:>9.1} µs", us(0.50));
         println!("latency p99            {:>9.1} µs", us(0.99));
     }

@@ -14,8 +14,8 @@ use crate::source::Site;
 
 mod resolve;
 
-pub(crate) use resolve::{Resolve, no_address};
 pub use resolve::{LookupHost, TryEach};
+pub(crate) use resolve::{Resolve, no_address};
 
 use sealed::{Target, ToTarget};
 
@@ -139,9 +139,7 @@ impl ToTarget for str {
         let parts = self.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         match parts.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
             Some((host, port)) => Target::Name { host: host.to_owned(), port },
-            None => Target::Wrong(invalid(format!(
-                "invalid socket address `{self}`: expected `host:port`"
-            ))),
+            None => Target::Wrong(invalid(format!("invalid socket address `{self}`: expected `host:port`"))),
         }
     }
 }

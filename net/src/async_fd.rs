@@ -254,10 +254,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// As [`readable`](AsyncFd::readable).
     #[track_caller]
-    pub fn poll_read_ready<'a>(
-        &'a self,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
+    pub fn poll_read_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
         self.poll_ready(cx, &Wait::here(site!(poll_read_ready)), Interest::READABLE)
     }
 
@@ -275,10 +272,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// As [`readable`](AsyncFd::readable).
     #[track_caller]
-    pub fn poll_write_ready<'a>(
-        &'a self,
-        cx: &mut Context<'_>,
-    ) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
+    pub fn poll_write_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
         self.poll_ready(cx, &Wait::here(site!(poll_write_ready)), Interest::WRITABLE)
     }
 
@@ -329,11 +323,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Errors
     ///
     /// Those of `f`; that `interest` is not what the `AsyncFd` was made for.
-    pub fn try_io<R>(
-        &self,
-        interest: Interest,
-        f: impl FnOnce(&T) -> io::Result<R>,
-    ) -> io::Result<R> {
+    pub fn try_io<R>(&self, interest: Interest, f: impl FnOnce(&T) -> io::Result<R>) -> io::Result<R> {
         check_interest(self.interest, interest)?;
         self.source.try_op(interest, |source| Ok((f(source.io())?, Left::Perhaps)))
     }

@@ -174,8 +174,5 @@ impl<T: AsFd, F: FnMut(&T) -> io::Result<R>, R> Call<T> for CustomOn<F> {
 
 /// Whether a connection was gone before it could be accepted: the next one is not affected (accept(2)).
 fn is_about_one_connection(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::ECONNABORTED | libc::EPROTO | libc::EINTR)
-    )
+    matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EPROTO | libc::EINTR))
 }

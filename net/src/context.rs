@@ -93,10 +93,7 @@ thread_local! {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn enter(reactor: &Reactor, blocking: &Blocking) -> EnterGuard {
-    let current = Current {
-        reactor: reactor.clone(),
-        blocking: Arc::clone(blocking),
-    };
+    let current = Current { reactor: reactor.clone(), blocking: Arc::clone(blocking) };
     // On a thread that is ending, which has dropped its thread-locals, there is nothing to enter.
     let previous = CURRENT.try_with(|now| now.replace(Some(current))).unwrap_or_default();
     EnterGuard { previous, stays_here: PhantomData }
@@ -204,10 +201,7 @@ pub(crate) fn blocking() -> Option<Blocking> {
 
 /// A thread whose locals are already gone has no runtime either.
 fn current<R>(get: impl FnOnce(&Current) -> R) -> Option<R> {
-    CURRENT
-        .try_with(|current| current.borrow().as_ref().map(get))
-        .ok()
-        .flatten()
+    CURRENT.try_with(|current| current.borrow().as_ref().map(get)).ok().flatten()
 }
 
 impl Drop for EnterGuard {

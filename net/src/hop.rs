@@ -21,10 +21,7 @@ enum State<T> {
 }
 
 impl<T: Send + 'static> Hop<T> {
-    pub(crate) fn start(
-        blocking: &Blocking,
-        work: impl FnOnce(&Job<T>) -> io::Result<T> + Send + 'static,
-    ) -> Hop<T> {
+    pub(crate) fn start(blocking: &Blocking, work: impl FnOnce(&Job<T>) -> io::Result<T> + Send + 'static) -> Hop<T> {
         let state = Arc::new(Mutex::new(State::Working(None)));
         let job = Job(Arc::clone(&state));
         blocking(Box::new(move || {

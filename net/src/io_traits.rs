@@ -16,11 +16,7 @@ use crate::source::Wait;
 
 impl<K: StreamKind> AsyncRead for &Socket<K> {
     #[track_caller]
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_read, Read));
         self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.recv(buf))
     }
@@ -39,11 +35,7 @@ impl<K: StreamKind> AsyncRead for &Socket<K> {
 
 impl<K: StreamKind> AsyncWrite for &Socket<K> {
     #[track_caller]
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_write, Write));
         self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send(buf))
     }

@@ -98,8 +98,7 @@ impl ListenerKind for UnixListener {
 }
 
 fn ip(raw: SockAddr) -> io::Result<SocketAddr> {
-    raw.as_socket()
-        .ok_or_else(|| io::Error::other("the kernel gave an address that is neither IPv4 nor IPv6"))
+    raw.as_socket().ok_or_else(|| io::Error::other("the kernel gave an address that is neither IPv4 nor IPv6"))
 }
 
 fn unix(raw: SockAddr) -> io::Result<net::SocketAddr> {

@@ -129,23 +129,14 @@ impl<'a> WriteAll<'a> {
 
 impl<'a> SendTo<'a> {
     #[track_caller]
-    pub(crate) fn new(
-        source: &'a Source,
-        site: &'static Site,
-        buf: &'a [u8],
-        to: Receiver,
-    ) -> SendTo<'a> {
+    pub(crate) fn new(source: &'a Source, site: &'static Site, buf: &'a [u8], to: Receiver) -> SendTo<'a> {
         SendTo { waiting: Waiting::new(source, site), buf, to }
     }
 }
 
 impl<'a, O, T: AsFd> Readiness<'a, O, T> {
     #[track_caller]
-    pub(crate) fn new(
-        source: &'a Source<T>,
-        site: &'static Site,
-        interest: Interest,
-    ) -> Readiness<'a, O, T> {
+    pub(crate) fn new(source: &'a Source<T>, site: &'static Site, interest: Interest) -> Readiness<'a, O, T> {
         Readiness { waiting: Waiting::new(source, site), interest, output: PhantomData }
     }
 

@@ -34,9 +34,7 @@ pub mod kind;
 pub mod future {
     pub use crate::addr::{LookupHost, TryEach};
     pub use crate::async_fd::FdReady;
-    pub use crate::call::{
-        Accept, Custom, CustomOn, Peek, Recv, RecvFrom, RecvVectored, Send, SendVectored,
-    };
+    pub use crate::call::{Accept, Custom, CustomOn, Peek, Recv, RecvFrom, RecvVectored, Send, SendVectored};
     pub use crate::leaf::{Op, ReadExact, Readiness, SendTo, WriteAll};
     pub use crate::tcp::Connect;
     pub use crate::unix::ConnectUnix;
@@ -44,9 +42,7 @@ pub mod future {
 
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
-pub use context::{
-    BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, swap_budget, take_note,
-};
+pub use context::{BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, swap_budget, take_note};
 pub use reactor::{Events, Reactor, set_timer_slack};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;

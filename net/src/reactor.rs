@@ -91,10 +91,7 @@ impl Reactor {
     ///
     /// Those of epoll_create1(2) and eventfd(2), or of kqueue(2): too many open files.
     pub fn new() -> io::Result<Reactor> {
-        Ok(Reactor(Arc::new(Shared {
-            poller: Poller::new()?,
-            table: Mutex::default(),
-        })))
+        Ok(Reactor(Arc::new(Shared { poller: Poller::new()?, table: Mutex::default() })))
     }
 
     /// Waits for events and wakes who waited for them; returns how many there were.
@@ -184,12 +181,7 @@ impl Reactor {
             self.vacate(token);
             return Err(explain(e));
         }
-        Ok(Registration {
-            reactor: self.clone(),
-            slot,
-            token,
-            fd: fd.as_raw_fd(),
-        })
+        Ok(Registration { reactor: self.clone(), slot, token, fd: fd.as_raw_fd() })
     }
 
     /// Steps 2 and 3 of a turn; returns how many events found their slot.
@@ -244,10 +236,7 @@ impl Events {
     /// # drop(events);
     /// ```
     pub fn with_capacity(capacity: usize) -> Events {
-        Events {
-            events: sys::Events::with_capacity(capacity),
-            woken: VecDeque::new(),
-        }
+        Events { events: sys::Events::with_capacity(capacity), woken: VecDeque::new() }
     }
 }
 
@@ -321,9 +310,7 @@ impl Default for Events {
 
 impl fmt::Debug for Reactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reactor")
-            .field("registrations", &self.registrations())
-            .finish_non_exhaustive()
+        f.debug_struct("Reactor").field("registrations", &self.registrations()).finish_non_exhaustive()
     }
 }
 

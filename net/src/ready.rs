@@ -162,9 +162,9 @@ impl Interest {
         Ready(mask)
     }
 
-    /// The flags that come and go with the direction, and those that say that it is closed.
-    pub(crate) fn flags(self) -> (Ready, Ready) {
-        (self.0, self.mask().without(self.0))
+    /// The same without that it is closed: what a short read or a user may take back.
+    pub(crate) const fn open(self) -> Ready {
+        self.0
     }
 
     pub(crate) const fn covers(self, other: Interest) -> bool {
@@ -213,15 +213,8 @@ impl BitOrAssign for Interest {
 
 impl fmt::Debug for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; 7] = [
-            "READABLE",
-            "WRITABLE",
-            "READ_CLOSED",
-            "WRITE_CLOSED",
-            "PRIORITY",
-            "ERROR",
-            "SHUTDOWN",
-        ];
+        const NAMES: [&str; 7] =
+            ["READABLE", "WRITABLE", "READ_CLOSED", "WRITE_CLOSED", "PRIORITY", "ERROR", "SHUTDOWN"];
         if self.is_empty() {
             return f.write_str("EMPTY");
         }

@@ -43,10 +43,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) fn new(ready: Ready) -> Slot {
-        Slot {
-            word: Word::new(ready),
-            waiters: Mutex::default(),
-        }
+        Slot { word: Word::new(ready), waiters: Mutex::default() }
     }
 
     /// What an op has seen of an fd that has no slot yet.
@@ -73,12 +70,7 @@ impl Slot {
     /// Ready once the wait for `interest` is over, at once if it is already.
     ///
     /// With `None` for a key the waiter can't be taken out again: for the `poll_` methods.
-    pub(crate) fn poll_ready(
-        &self,
-        cx: &mut Context<'_>,
-        interest: Interest,
-        key: Option<&mut Key>,
-    ) -> Poll<Seen> {
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>, interest: Interest, key: Option<&mut Key>) -> Poll<Seen> {
         let seen = self.word.seen();
         if seen.ends(interest) {
             return Poll::Ready(seen);

@@ -33,13 +33,7 @@ pub struct Socket<K> {
 /// The `Site` of a method: `site!(read, Read)` is `TcpStream::read`, which waits to read, in every kind's own name.
 macro_rules! site {
     ($method:ident, $kind:ident) => {
-        const {
-            &crate::source::Site {
-                owner: K::NAME,
-                method: stringify!($method),
-                kind: crate::context::Kind::$kind,
-            }
-        }
+        const { &crate::source::Site { owner: K::NAME, method: stringify!($method), kind: crate::context::Kind::$kind } }
     };
 }
 pub(crate) use site;

@@ -10,9 +10,9 @@
 //!
 //! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on a
 //!   UDP socket looks like a hang-up to epoll, and is over once it has been read.)
-//! - A short read or write of a stream clears the direction, unless the closed flag is up: the end of the stream may have
-//!   come with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing, and
-//!   not where ancillary data cut a read short.
+//! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have come
+//!   with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing, and not
+//!   where ancillary data cut a read short.
 //! - Neither clears anything if the kernel has spoken since the operation began (see `slot`).
 //!
 //! # Rejected
@@ -21,8 +21,8 @@
 //! - Registering when the socket is made: two system calls for a socket that never waits, and no choice of the runtime.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::panic::Location;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -222,18 +222,10 @@ impl<T: AsFd> Source<T> {
     }
 
     /// What a finished operation says about the readiness.
-    fn conclude<R>(
-        &self,
-        seen: Seen,
-        interest: Interest,
-        result: io::Result<(R, Left)>,
-    ) -> io::Result<R> {
+    fn conclude<R>(&self, seen: Seen, interest: Interest, result: io::Result<(R, Left)>) -> io::Result<R> {
         let (value, left) = result?;
         if left == Left::Nothing {
-            let (open, closed) = interest.flags();
-            if !seen.ready().intersects(closed) {
-                self.clear(seen, open);
-            }
+            self.clear(seen, interest.open());
         }
         Ok(value)
     }
@@ -244,8 +236,7 @@ impl<T: AsFd> Source<T> {
             return Err(shut_down_error());
         }
         // The other direction has not been tried: that it would work is the better guess, and costs one try at most.
-        let (open, _) = interest.flags();
-        let guess = (Ready::READABLE | Ready::WRITABLE).without(open);
+        let guess = Ready::READABLE | Ready::WRITABLE;
         self.register(wait, guess)?.slot().clear(seen, interest.mask());
         Ok(())
     }

@@ -86,20 +86,14 @@ pub(crate) struct Token {
 
 impl Token {
     /// The bell's token; the table never grows to this index.
-    const BELL: Token = Token {
-        index: u32::MAX,
-        generation: u32::MAX,
-    };
+    const BELL: Token = Token { index: u32::MAX, generation: u32::MAX };
 
     fn to_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)
     }
 
     fn from_u64(word: u64) -> Token {
-        Token {
-            index: word as u32,
-            generation: (word >> 32) as u32,
-        }
+        Token { index: word as u32, generation: (word >> 32) as u32 }
     }
 }
 

@@ -167,12 +167,7 @@ impl UdpSocket {
     ///
     /// As [`send_to`](UdpSocket::send_to).
     #[track_caller]
-    pub fn poll_send_to(
-        &self,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-        to: SocketAddr,
-    ) -> Poll<io::Result<usize>> {
+    pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], to: SocketAddr) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
         let to = to.into();
         self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send_to(buf, &to))

@@ -187,10 +187,10 @@ impl Blocking {
     }
 
     fn job_ended(&self) {
-        if self.in_flight.fetch_sub(1, SeqCst) == 1 {
-            if let Some(bell) = &self.bell {
-                bell.ring();
-            }
+        if self.in_flight.fetch_sub(1, SeqCst) == 1
+            && let Some(bell) = &self.bell
+        {
+            bell.ring();
         }
     }
 
@@ -255,6 +255,9 @@ impl State {
 
 impl fmt::Debug for Blocking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Blocking").field("in_flight", &self.in_flight.load(Relaxed)).field("limits", &self.limits).finish()
+        f.debug_struct("Blocking")
+            .field("in_flight", &self.in_flight.load(Relaxed))
+            .field("limits", &self.limits)
+            .finish()
     }
 }

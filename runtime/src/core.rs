@@ -86,7 +86,8 @@ impl Core {
     /// A core of `pool`, whose address is known before it is filled.
     pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock) -> io::Result<Self> {
         let (driver, bell) = Driver::new(clock)?;
-        let local = Local { queue: VecDeque::new(), tasks: Registry::default(), events: Events::new(), pinned_to: None };
+        let local =
+            Local { queue: VecDeque::new(), tasks: Registry::default(), events: Events::new(), pinned_to: None };
         Ok(Self {
             pool,
             index,
@@ -247,11 +248,11 @@ impl Core {
     /// Takes work from this core for `thief`, whose owner calls; says whether there was any.
     pub(crate) fn steal_for(&self, thief: &Core) -> bool {
         let mut found = self.ring.steal_into(&thief.ring) > 0;
-        if self.is_stalled.load(Relaxed) {
-            if let Some(task) = self.pop_next() {
-                thief.push_back(task);
-                found = true;
-            }
+        if self.is_stalled.load(Relaxed)
+            && let Some(task) = self.pop_next()
+        {
+            thief.push_back(task);
+            found = true;
         }
         found
     }

@@ -38,7 +38,7 @@ impl Driver {
 
     /// Whether an event or a deadline can come from here.
     pub(crate) fn is_used(&self) -> bool {
-        self.reactor.registrations() > 0 || self.timers.len() > 0
+        self.reactor.registrations() > 0 || !self.timers.is_empty()
     }
 
     /// Delivers what has happened, without waiting; returns the number of socket events.

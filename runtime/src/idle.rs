@@ -27,7 +27,9 @@
 //! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of
 //! sleepers under a mutex (every park takes it); the bells' own flags say who sleeps.
 
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence};
+use crate::sync::atomic::{
+    AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
+};
 
 /// The counters shared by the workers of one runtime.
 #[derive(Debug)]

@@ -50,6 +50,7 @@ mod context;
 mod core;
 mod driver;
 mod idle;
+mod pace;
 mod pool;
 mod queue;
 mod registry;
@@ -68,16 +69,17 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 pub mod net {
     pub use mini_net::future;
     pub use mini_net::{
-        TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixStream, lookup_host,
+        TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixStream,
+        lookup_host,
     };
 }
 
 /// What other file descriptors need to wait, and the traits the streams implement.
 pub mod io {
-    pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
     pub use futures_io::{AsyncRead, AsyncWrite};
+    pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
 }
 
 /// Sleeps, timeouts, intervals, and a clock that can be paused.

@@ -16,7 +16,9 @@
 
 use std::ptr::{self, NonNull};
 
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::sync::atomic::{
+    AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 #[cfg(not(loom))]
 const CAPACITY: u32 = 256;

@@ -113,7 +113,12 @@ unsafe impl Send for Queued {}
 /// Creates a task with two references: one for the runtime, one in the join handle.
 ///
 /// With [`Start::Shared`] and [`Start::Posted`] the future must be `Send`; the callers' bounds see to it.
-pub(crate) fn new<F>(future: F, home: Home, start: Start, location: &'static Location<'static>) -> (Task, JoinHandle<F::Output>)
+pub(crate) fn new<F>(
+    future: F,
+    home: Home,
+    start: Start,
+    location: &'static Location<'static>,
+) -> (Task, JoinHandle<F::Output>)
 where
     F: Future + 'static,
     F::Output: 'static,

@@ -21,6 +21,7 @@ use mini_time::Instant;
 
 use crate::context;
 use crate::core::{Core, Entry, Home};
+use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::task::Queued;
 
@@ -32,6 +33,9 @@ const INJECTOR_INTERVAL: u32 = 16;
 
 /// How many tasks may jump the queue in a row by having been woken last.
 const LAST_IN_LIMIT: u8 = 3;
+
+/// Fewer waiting tasks than this are left to their worker.
+const WORTH_MEASURING: usize = 8;
 
 /// The work that is worth waking another worker for; a wake costs about 40 µs in all.
 const WORTH_A_WAKE: Duration = Duration::from_micros(100);
@@ -102,7 +106,7 @@ pub(crate) struct Worker<'a> {
     since_injector: u32,
     last_in_run: u8,
     owned_first: bool,
-    looked_at: Option<(u32, Instant)>,
+    pace: Pace,
     slack: Option<u64>,
     is_closed: bool,
     context: Option<context::HeldGuard>,
@@ -121,7 +125,9 @@ impl<'a> Worker<'a> {
             drop(context);
             core.seat.release();
             close_if_closing(pool, core);
-            panic!("this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there");
+            panic!(
+                "this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there"
+            );
         }
         pool.idle.rise();
         if pool.cores.len() > 1 {
@@ -138,7 +144,7 @@ impl<'a> Worker<'a> {
             since_injector: 0,
             last_in_run: 0,
             owned_first: false,
-            looked_at: None,
+            pace: Pace::default(),
             slack,
             is_closed: false,
             context: Some(context),
@@ -172,7 +178,7 @@ impl<'a> Worker<'a> {
             }
             self.core.progress.store(self.tick, Relaxed);
             self.tick = self.tick.wrapping_add(1);
-            if self.tick % DRIVER_INTERVAL == 0 {
+            if self.tick.is_multiple_of(DRIVER_INTERVAL) {
                 if let Some(stop) = self.stop() {
                     return stop;
                 }
@@ -266,26 +272,26 @@ impl<'a> Worker<'a> {
         if !pool.is_multi_thread() {
             return;
         }
+        self.stop_measuring();
         let waiting = self.core.backlog() + pool.injector.len();
-        let may = waiting > 1 && pool.idle.is_someone_resting() && !pool.idle.is_someone_searching();
-        let last = self.looked_at.take();
-        if !may {
+        if waiting < WORTH_MEASURING || !pool.idle.is_someone_resting() || pool.idle.is_someone_searching() {
             return;
         }
-        let now = Instant::now();
-        self.looked_at = Some((self.tick, now));
-        // The pace since the last look, if that was the tick before this one.
-        if let Some((tick, then)) = last.filter(|(tick, _)| self.tick.wrapping_sub(*tick) == DRIVER_INTERVAL) {
-            let runs = self.tick.wrapping_sub(tick);
-            let work = now.duration_since(then) / runs * waiting.min(1 << 20) as u32;
-            if work > WORTH_A_WAKE {
-                pool.wake_one();
-            }
+        self.pace.start(self.tick, Instant::now());
+        if self.pace.estimate(waiting) > WORTH_A_WAKE {
+            pool.wake_one();
+        }
+    }
+
+    fn stop_measuring(&mut self) {
+        if self.pace.is_measuring() {
+            self.pace.stop(self.tick, Instant::now());
         }
     }
 
     /// Waits until there is something to do.
     fn park(&mut self) {
+        self.stop_measuring();
         let (pool, core) = (self.pool, self.core);
         core.bell.announce();
         pool.idle.rest();
@@ -300,6 +306,7 @@ impl<'a> Worker<'a> {
         pool.idle.rise();
         if pool.cores.len() > 1 {
             pool.watch.rouse();
+            self.share();
         }
     }
 

@@ -21,10 +21,10 @@ use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::context;
 use crate::instant::Instant;
 use crate::wheel::{Key, NEVER, Wheel};
 
@@ -107,7 +107,8 @@ struct Inner {
 struct Parked {
     /// The bell is not needed for deadlines at or after this.
     until: u64,
-    by: ThreadId,
+    /// The thread that sleeps.
+    by: u64,
 }
 
 impl Timers {
@@ -209,7 +210,9 @@ impl Timers {
         };
         inner.parked = match park {
             Park::Ready => None,
-            Park::Until(_) | Park::Forever => Some(Parked { until: next.unwrap_or(NEVER), by: thread::current().id() }),
+            Park::Until(_) | Park::Forever => {
+                Some(Parked { until: next.unwrap_or(NEVER), by: context::thread_number() })
+            }
         };
         self.note_idle(&inner);
         park
@@ -422,7 +425,7 @@ impl Inner {
     /// An announcement of another thread stays: that thread may still sleep, and needs the bell.
     fn finish_park(&mut self) {
         if self.parked.is_some() {
-            let me = thread::current().id();
+            let me = context::thread_number();
             self.parked.take_if(|parked| parked.by == me);
         }
     }

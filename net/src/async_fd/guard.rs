@@ -41,11 +41,7 @@ pub struct FdReady<'a, T: AsFd> {
 pub struct TryIoError(());
 
 impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
-    pub(super) fn new(
-        fd: &'a AsyncFd<T>,
-        seen: Seen,
-        interest: Interest,
-    ) -> AsyncFdReadyGuard<'a, T> {
+    pub(super) fn new(fd: &'a AsyncFd<T>, seen: Seen, interest: Interest) -> AsyncFdReadyGuard<'a, T> {
         AsyncFdReadyGuard { fd, seen, interest }
     }
 
@@ -67,10 +63,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     /// # Errors
     ///
     /// [`TryIoError`] in place of `WouldBlock`. Other errors of `f` are in the inner result.
-    pub fn try_io<R>(
-        &mut self,
-        f: impl FnOnce(&'a AsyncFd<T>) -> io::Result<R>,
-    ) -> Result<io::Result<R>, TryIoError> {
+    pub fn try_io<R>(&mut self, f: impl FnOnce(&'a AsyncFd<T>) -> io::Result<R>) -> Result<io::Result<R>, TryIoError> {
         match f(self.fd) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 self.fd.source.clear(self.seen, self.interest.mask());
@@ -122,8 +115,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     pub fn clear_ready_matching(&mut self, ready: Ready) {
-        let (open, _) = self.interest.flags();
-        self.fd.source.clear(self.seen, open & ready);
+        self.fd.source.clear(self.seen, self.interest.open() & ready);
     }
 
     /// Does nothing: the next wait ends at once. Says so in the code.
@@ -161,11 +153,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 
 impl<'a, T: AsFd> FdReady<'a, T> {
     #[track_caller]
-    pub(super) fn new(
-        fd: &'a AsyncFd<T>,
-        site: &'static Site,
-        interest: Interest,
-    ) -> FdReady<'a, T> {
+    pub(super) fn new(fd: &'a AsyncFd<T>, site: &'static Site, interest: Interest) -> FdReady<'a, T> {
         FdReady { fd, readiness: Readiness::new(&fd.source, site, interest), interest }
     }
 }
@@ -191,10 +179,7 @@ impl fmt::Display for TryIoError {
 
 impl<T: AsFd + fmt::Debug> fmt::Debug for AsyncFdReadyGuard<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncFdReadyGuard")
-            .field("fd", self.fd)
-            .field("ready", &self.ready())
-            .finish()
+        f.debug_struct("AsyncFdReadyGuard").field("fd", self.fd).field("ready", &self.ready()).finish()
     }
 }
 

@@ -146,7 +146,7 @@ fn dropping_or_converting_a_socket_removes_it() {
 }
 
 #[test]
-fn a_waker_that_panics_loses_no_other() {
+fn a_waker_that_panics_keeps_nobody_else_asleep() {
     struct Bomb;
     impl std::task::Wake for Bomb {
         fn wake(self: Arc<Self>) {
@@ -154,21 +154,13 @@ fn a_waker_that_panics_loses_no_other() {
         }
     }
     let mut rig = Rig::new();
-    let pairs = pairs(2);
+    let (a, b) = UnixStream::pair().unwrap();
     let task = Task::new();
-    let mut events = Events::new();
-    let bomb = Waker::from(Arc::new(Bomb));
-    let mut cx = std::task::Context::from_waker(&bomb);
-    assert!(pairs[0].1.poll_read_ready(&mut cx).is_pending());
-    rig.settle();
-    let waker = task.waker();
-    let mut cx = std::task::Context::from_waker(&waker);
-    assert!(pairs[0].1.poll_read_ready(&mut cx).is_pending());
-    pairs[0].0.try_write(b"x").unwrap();
-    let turn = std::panic::AssertUnwindSafe(|| rig.reactor.turn(&mut events, None));
-    assert!(std::panic::catch_unwind(turn).is_err());
-    assert_eq!(task.wakes(), 0);
-    rig.reactor.turn(&mut events, Some(Duration::ZERO)).unwrap();
+    for waker in [Waker::from(Arc::new(Bomb)), task.waker()] {
+        assert!(b.poll_read_ready(&mut std::task::Context::from_waker(&waker)).is_pending());
+    }
+    a.try_write(b"x").unwrap();
+    assert_eq!(rig.turn(), 1);
     assert_eq!(task.wakes(), 1);
 }
 

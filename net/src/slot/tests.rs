@@ -75,6 +75,24 @@ fn a_wait_beside_an_event_ends_or_is_woken_in_every_order() {
 }
 
 #[test]
+fn an_event_between_the_look_and_the_waker_is_seen_by_the_second_look() {
+    let (slot, task) = (Slot::new(Ready::EMPTY), Task::new());
+    std::thread::scope(|threads| {
+        let mut waiters = slot.lock();
+        let waiter = threads.spawn(|| task.poll(&slot, Interest::READABLE, Some(&mut Key::default())));
+        // Once the waker has been cloned the first look is over, and the waiter wants the lock.
+        while Arc::strong_count(&task.count) < 3 {
+            std::thread::yield_now();
+        }
+        let mut woken = VecDeque::new();
+        slot.word.set(Ready::READABLE);
+        waiters.take(Word::new(Ready::READABLE).seen(), &mut woken);
+        drop(waiters);
+        assert!(waiter.join().unwrap().is_ready() && woken.is_empty());
+    });
+}
+
+#[test]
 fn data_beside_an_op_is_found_or_reported_in_every_order() {
     // The slot says readable, wrongly, when the op begins; data arrives at any moment.
     for order in orders(2, 3) {

@@ -49,9 +49,7 @@ impl Waiters {
 
     /// Whether this waiter is in the list with a waker that wakes the same task.
     pub(super) fn holds(&self, key: Option<NonZeroU64>, interest: Interest, waker: &Waker) -> bool {
-        self.list
-            .iter()
-            .any(|w| w.key == key && w.interest == interest && w.waker.will_wake(waker))
+        self.list.iter().any(|w| w.key == key && w.interest == interest && w.waker.will_wake(waker))
     }
 
     pub(super) fn put(&mut self, waiter: Waiter) -> Displaced {

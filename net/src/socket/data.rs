@@ -259,11 +259,7 @@ impl<K: DataKind> Socket<K> {
     /// # Errors
     ///
     /// Those of `f`.
-    pub fn try_io<R>(
-        &self,
-        interest: Interest,
-        f: impl FnOnce() -> io::Result<R>,
-    ) -> io::Result<R> {
+    pub fn try_io<R>(&self, interest: Interest, f: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
         self.source().try_op(interest, |_| Ok((f()?, Left::Perhaps)))
     }
 

@@ -270,11 +270,7 @@ impl<K: DatagramKind> Socket<K> {
     ///
     /// As [`send`](Socket::send).
     #[track_caller]
-    pub fn poll_recv_from(
-        &self,
-        cx: &mut Context<'_>,
-        buf: &mut [u8],
-    ) -> Poll<io::Result<(usize, K::Addr)>> {
+    pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, K::Addr)>> {
         let wait = Wait::here(site!(poll_recv_from, Read));
         let mut call = RecvFrom::<K>::new(buf, 0);
         self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))

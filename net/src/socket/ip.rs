@@ -35,11 +35,7 @@ impl<K: IpKind> Socket<K> {
     ///
     /// Those of setsockopt(2).
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        if self.is_ipv6()? {
-            self.sock().set_unicast_hops_v6(ttl)
-        } else {
-            self.sock().set_ttl_v4(ttl)
-        }
+        if self.is_ipv6()? { self.sock().set_unicast_hops_v6(ttl) } else { self.sock().set_ttl_v4(ttl) }
     }
 
     fn is_ipv6(&self) -> io::Result<bool> {

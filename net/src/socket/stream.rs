@@ -75,10 +75,7 @@ impl<K: StreamKind> Socket<K> {
     ///
     /// Safe: a future dropped before it is ready has taken no byte.
     #[track_caller]
-    pub fn read_vectored<'a, 'b>(
-        &'a self,
-        bufs: &'a mut [IoSliceMut<'b>],
-    ) -> Op<'a, RecvVectored<'a, 'b>> {
+    pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> Op<'a, RecvVectored<'a, 'b>> {
         Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs))
     }
 
@@ -169,10 +166,7 @@ impl<K: StreamKind> Socket<K> {
     ///
     /// Safe: a future dropped before it is ready has written no byte.
     #[track_caller]
-    pub fn write_vectored<'a, 'b>(
-        &'a self,
-        bufs: &'a [IoSlice<'b>],
-    ) -> Op<'a, SendVectored<'a, 'b>> {
+    pub fn write_vectored<'a, 'b>(&'a self, bufs: &'a [IoSlice<'b>]) -> Op<'a, SendVectored<'a, 'b>> {
         Op::new(self.source(), site!(write_vectored, Write), SendVectored(bufs))
     }
 

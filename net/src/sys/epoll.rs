@@ -21,8 +21,7 @@ use super::{Event, FINE_WAITS, Token};
 use crate::ready::Ready;
 
 /// What every fd is added for.
-const ALL: c_int =
-    libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET;
+const ALL: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET;
 
 /// Set once the kernel (older than 5.11) or a sandbox has refused epoll_pwait2(2).
 static COARSE: AtomicBool = AtomicBool::new(!FINE_WAITS);
@@ -38,10 +37,7 @@ impl Poller {
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: takes no pointer; `a_bell_rung_before_the_wait_is_heard` runs it.
         let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let poller = Poller {
-            epoll,
-            bell: File::from(bell),
-        };
+        let poller = Poller { epoll, bell: File::from(bell) };
         poller.control(poller.bell.as_fd(), libc::EPOLLIN | libc::EPOLLET, Token::BELL)?;
         Ok(poller)
     }
@@ -88,10 +84,7 @@ impl Poller {
     }
 
     fn control(&self, fd: BorrowedFd<'_>, interest: c_int, token: Token) -> io::Result<()> {
-        let mut event = libc::epoll_event {
-            events: interest as u32,
-            u64: token.to_u64(),
-        };
+        let mut event = libc::epoll_event { events: interest as u32, u64: token.to_u64() };
         let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
         // SAFETY: both fds are open, as `self` and the borrow prove, and `event` outlives the call, which copies it;
         // `a_lazily_registered_read_is_woken_by_data` runs it.
@@ -115,15 +108,7 @@ impl Poller {
         // SAFETY: `list` as in `wait_millis`; `limit` has the kernel's layout and outlives the call, which only reads it;
         // a null mask is "leave the signal mask alone", its size then unread. `a_turn_waits_at_least_its_timeout` runs it.
         let filled = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait2,
-                self.epoll.as_raw_fd(),
-                list,
-                room,
-                &raw const limit,
-                no_mask,
-                0usize,
-            )
+            libc::syscall(libc::SYS_epoll_pwait2, self.epoll.as_raw_fd(), list, room, &raw const limit, no_mask, 0usize)
         };
         Ok(check(filled as c_int)? as usize)
     }
@@ -140,10 +125,7 @@ impl KernelTime {
     /// A wait that ends a year early is one turn without events: nobody notices, and nothing overflows.
     fn at_most_a_year(limit: Duration) -> KernelTime {
         let limit = limit.min(Duration::from_secs(365 * 24 * 3600));
-        KernelTime {
-            seconds: limit.as_secs() as i64,
-            nanos: i64::from(limit.subsec_nanos()),
-        }
+        KernelTime { seconds: limit.as_secs() as i64, nanos: i64::from(limit.subsec_nanos()) }
     }
 }
 
@@ -157,10 +139,7 @@ impl Events {
     pub(crate) fn with_capacity(capacity: usize) -> Events {
         let empty = libc::epoll_event { events: 0, u64: 0 };
         let capacity = capacity.clamp(1, 1 << 20);
-        Events {
-            list: vec![empty; capacity].into_boxed_slice(),
-            filled: 0,
-        }
+        Events { list: vec![empty; capacity].into_boxed_slice(), filled: 0 }
     }
 
     /// How many answers there are, the bell's included.
@@ -172,10 +151,7 @@ impl Events {
     pub(crate) fn get(&self, at: usize) -> Option<Event> {
         let libc::epoll_event { events, u64 } = self.list[..self.filled][at];
         let token = Token::from_u64(u64);
-        (token != Token::BELL).then(|| Event {
-            token,
-            ready: translate(events as c_int),
-        })
+        (token != Token::BELL).then(|| Event { token, ready: translate(events as c_int) })
     }
 
     fn room(&self) -> c_int {

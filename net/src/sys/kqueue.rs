@@ -76,9 +76,7 @@ impl Poller {
         let (list, room) = (events.list.as_mut_ptr(), events.list.len());
         // SAFETY: `list` points to `room` initialised entries that `events` owns and lends to this call alone; `limit` is
         // null or points to a local that outlives the call; `more_events_than_room_arrive_in_several_turns` runs it.
-        let filled = unsafe {
-            libc::kevent(self.queue.as_raw_fd(), ptr::null(), 0, list, room as _, limit)
-        };
+        let filled = unsafe { libc::kevent(self.queue.as_raw_fd(), ptr::null(), 0, list, room as _, limit) };
         if filled < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -101,9 +99,7 @@ impl Poller {
         let change = [change];
         // SAFETY: `change` is one initialised entry that outlives the call, which only reads it, and there is no room for
         // answers, so nothing is written; `a_lazily_registered_read_is_woken_by_data` runs it.
-        let done = unsafe {
-            libc::kevent(self.queue.as_raw_fd(), change.as_ptr(), 1, ptr::null_mut(), 0, ptr::null())
-        };
+        let done = unsafe { libc::kevent(self.queue.as_raw_fd(), change.as_ptr(), 1, ptr::null_mut(), 0, ptr::null()) };
         if done < 0 {
             return Err(io::Error::last_os_error());
         }
@@ -178,13 +174,7 @@ fn bell(flags: Flags, fflags: u32) -> libc::kevent {
 }
 
 fn change(fd: RawFd, filter: Filter, flags: Flags, token: Token) -> libc::kevent {
-    libc::kevent {
-        ident: fd as usize,
-        filter,
-        flags,
-        udata: token.to_u64() as usize as *mut libc::c_void,
-        ..empty()
-    }
+    libc::kevent { ident: fd as usize, filter, flags, udata: token.to_u64() as usize as *mut libc::c_void, ..empty() }
 }
 
 fn empty() -> libc::kevent {
@@ -196,8 +186,5 @@ fn empty() -> libc::kevent {
 /// A wait that ends a day early is one turn without events: nobody notices, and no system refuses it.
 fn at_most_a_day(limit: Duration) -> libc::timespec {
     let limit = limit.min(Duration::from_secs(24 * 3600));
-    libc::timespec {
-        tv_sec: limit.as_secs() as libc::time_t,
-        tv_nsec: limit.subsec_nanos() as libc::c_long,
-    }
+    libc::timespec { tv_sec: limit.as_secs() as libc::time_t, tv_nsec: limit.subsec_nanos() as libc::c_long }
 }

@@ -53,9 +53,7 @@ pub(crate) fn connected(fd: BorrowedFd<'_>) -> io::Result<()> {
             Err(error.unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
         }
         // macOS says this of a connection that was made and is gone again: reads will tell.
-        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
-            socket.take_error()?.map_or(Ok(()), Err)
-        }
+        Err(e) if e.raw_os_error() == Some(libc::EINVAL) => socket.take_error()?.map_or(Ok(()), Err),
         result => result.map(drop),
     }
 }
@@ -64,20 +62,12 @@ pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io::Resu
     SockRef::from(&fd).recv_with_flags(for_kernel(buf), flags)
 }
 
-pub(crate) fn recv_from(
-    fd: BorrowedFd<'_>,
-    buf: &mut [u8],
-    flags: c_int,
-) -> io::Result<(usize, SockAddr)> {
+pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io::Result<(usize, SockAddr)> {
     SockRef::from(&fd).recv_from_with_flags(for_kernel(buf), flags)
 }
 
 /// Reads into several buffers; also says whether ancillary data came along, for which there is no room here.
-pub(crate) fn recv_message(
-    fd: BorrowedFd<'_>,
-    bufs: &mut [IoSliceMut<'_>],
-    flags: c_int,
-) -> io::Result<(usize, bool)> {
+pub(crate) fn recv_message(fd: BorrowedFd<'_>, bufs: &mut [IoSliceMut<'_>], flags: c_int) -> io::Result<(usize, bool)> {
     // SAFETY: all zeros is a valid msghdr, that of no address, no buffers and no control data;
     // `vectored_calls_move_all_slices` runs it.
     let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };

@@ -7,9 +7,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::rig::{Rig, Task, both, is_shut_down};
-use crate::{
-    BUDGET, Interest, Kind, Ready, TcpListener, TcpStream, UnixDatagram, UnixStream, take_note,
-};
+use crate::{BUDGET, Interest, Kind, Ready, TcpListener, TcpStream, UnixDatagram, UnixStream, take_note};
 
 /// A connection over TCP, and a Unix one: the rules have to hold for both.
 async fn tcp_pair() -> (TcpStream, TcpStream) {
@@ -248,7 +246,7 @@ fn two_tasks_on_one_socket_register_it_once_and_both_go_on() {
 
 #[test]
 fn threads_that_register_one_socket_at_the_same_time_do_it_once() {
-    for _ in 0..50 {
+    for _ in 0..500 {
         let rig = Rig::new();
         let (_a, b) = UnixStream::pair().unwrap();
         let (start, pool) = (std::sync::Barrier::new(4), crate::context::blocking().unwrap());
@@ -342,9 +340,7 @@ fn waiting_without_a_runtime_panics_with_the_call_and_the_place() {
     let (_a, b) = UnixStream::pair().unwrap();
     let mut buf = [0; 8];
     let (line, mut read) = (line!(), pin!(b.read(&mut buf)));
-    let poll = std::panic::AssertUnwindSafe(|| {
-        read.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-    });
+    let poll = std::panic::AssertUnwindSafe(|| read.as_mut().poll(&mut Context::from_waker(Waker::noop())));
     let panic = std::panic::catch_unwind(poll).unwrap_err();
     let text = panic.downcast_ref::<String>().unwrap();
     let place = format!("{}:{line}", file!());

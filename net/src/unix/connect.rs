@@ -86,11 +86,7 @@ impl Future for ConnectUnix {
     }
 }
 
-fn connect_in_turns(
-    job: &Job<RawSocket>,
-    socket: RawSocket,
-    addr: &SockAddr,
-) -> io::Result<RawSocket> {
+fn connect_in_turns(job: &Job<RawSocket>, socket: RawSocket, addr: &SockAddr) -> io::Result<RawSocket> {
     socket.set_nonblocking(false)?;
     socket.set_write_timeout(Some(TURN))?;
     while let Err(e) = socket.connect(addr) {

@@ -1,6 +1,6 @@
 //! The contract with the driver: who is woken, when the bell rings, and that no lock is held meanwhile.
 
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
@@ -91,8 +91,7 @@ fn a_waker_that_panics_costs_the_others_nothing() {
     add(&timers, MS, probe.waker());
     add(&timers, 2 * MS, Arc::new(Bomb).into());
     add(&timers, 3 * MS, probe.waker());
-    let result = panic::catch_unwind(AssertUnwindSafe(|| pass(&timers, 3 * MS)));
-    assert!(result.is_err());
+    assert_eq!(pass(&timers, 3 * MS), 3);
     assert_eq!((probe.wakes(), timers.len()), (2, 0));
     add(&timers, MS, probe.waker());
     assert_eq!(pass(&timers, MS), 1);

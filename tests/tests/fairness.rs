@@ -1,0 +1,372 @@
+//! What runs when: nobody starves, and a worker that is stuck in a long poll delays nobody else.
+//!
+//! Asserts order and completion, never durations.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
+use std::thread;
+
+use mini::runtime::Builder;
+use mini::task::yield_now;
+use mini::time::{Duration, sleep};
+use mini_tests::{
+    Counts, LIMIT, OnDrop, counted, multi_thread, on_each_flavour, on_single_workers, oneshot, until, within,
+};
+
+/// Yields until the returned guard is dropped.
+fn busy() -> (impl Future<Output = ()> + Send + 'static, OnDrop<impl FnMut()>) {
+    let over = Arc::new(AtomicBool::new(false));
+    let set = over.clone();
+    (until(move || over.load(SeqCst)), OnDrop(move || set.store(true, SeqCst)))
+}
+
+/// What a user must not do, and what the stall rule is for: waits without awaiting.
+fn spin_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn yielding_tasks_take_turns() {
+    on_single_workers(|builder| {
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let seen = order.clone();
+        builder.build().unwrap().block_on(async move {
+            let tasks: Vec<_> = (0..3)
+                .map(|i| {
+                    let order = order.clone();
+                    mini::spawn(async move {
+                        for _ in 0..200 {
+                            order.lock().unwrap().push(i);
+                            yield_now().await;
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        let seen = seen.lock().unwrap();
+        assert_eq!(seen.len(), 600);
+        assert!(seen.chunks(3).all(|turn| turn == [0, 1, 2]), "{seen:?}");
+    });
+}
+
+#[test]
+fn the_block_on_future_and_yielding_tasks_share_the_thread() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (forever, stop) = busy();
+        let task = runtime.spawn(forever);
+        runtime.block_on(async {
+            for _ in 0..1000 {
+                yield_now().await;
+            }
+        });
+        drop(stop);
+        runtime.block_on(task).unwrap();
+        // The other way round: the future in block_on is always ready.
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = count.clone();
+        drop(runtime.spawn(async move {
+            for _ in 0..1000 {
+                counter.fetch_add(1, SeqCst);
+                yield_now().await;
+            }
+        }));
+        runtime.block_on(until(|| count.load(SeqCst) == 1000));
+    });
+}
+
+#[test]
+fn yielding_tasks_starve_no_timer_and_no_foreign_wake_and_no_foreign_spawn() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let mut guards = Vec::new();
+        for _ in 0..8 {
+            let (forever, stop) = busy();
+            drop(runtime.spawn(forever));
+            guards.push(stop);
+        }
+        let (send, receive) = oneshot();
+        let handle = runtime.handle().clone();
+        let thread = thread::spawn(move || {
+            let task = handle.spawn(async move { send.send(1) });
+            mini_tests::block_on_elsewhere(task).unwrap();
+        });
+        runtime.block_on(async {
+            sleep(Duration::from_micros(300)).await;
+            assert_eq!(receive.await, Some(1));
+            mini::spawn(sleep(Duration::from_micros(300))).await.unwrap();
+            mini::spawn_blocking(|| {}).await.unwrap();
+            mini::spawn_local(async {}).await.unwrap();
+        });
+        thread.join().unwrap();
+        drop(guards);
+    });
+}
+
+#[test]
+fn local_and_shared_tasks_do_not_starve_each_other() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        runtime.block_on(async {
+            let (forever, stop) = busy();
+            let local = mini::spawn_local(forever);
+            let shared = mini::spawn(async {
+                for _ in 0..300 {
+                    yield_now().await;
+                }
+            });
+            shared.await.unwrap();
+            drop(stop);
+            local.await.unwrap();
+
+            let (forever, stop) = busy();
+            let shared = mini::spawn(forever);
+            let count = Rc::new(Cell::new(0));
+            let local = mini::spawn_local({
+                let count = count.clone();
+                async move { until(|| count.replace(count.get() + 1) == 300).await }
+            });
+            local.await.unwrap();
+            drop(stop);
+            shared.await.unwrap();
+        });
+    });
+}
+
+/// However fast tasks come in, the worker goes on to run some.
+#[test]
+fn a_flood_from_other_threads_does_not_stop_the_worker() {
+    const MOST: usize = 300_000;
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (over, spawned) = (AtomicBool::new(false), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            let flood = || {
+                let spawn = |_| {
+                    drop(runtime.spawn(async {}));
+                    spawned.fetch_add(1, SeqCst);
+                };
+                (0..MOST).take_while(|_| !over.load(SeqCst)).map(spawn).count()
+            };
+            let floods = [(); 3].map(|()| scope.spawn(flood));
+            spin_until(|| spawned.load(SeqCst) > 1000);
+            runtime.block_on(async {});
+            runtime.block_on(async {});
+            over.store(true, SeqCst);
+            for flood in floods {
+                assert!(flood.join().unwrap() < MOST, "block_on came to its end only after the flood");
+            }
+        });
+    });
+}
+
+/// Two tasks that wake each other jump the queue each time.
+#[test]
+fn a_pair_that_wakes_each_other_starves_nobody() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let wakers = Arc::new(Mutex::new([const { None::<Waker> }; 2]));
+        let pair = [0, 1].map(|me| {
+            let (over, wakers) = (over.clone(), wakers.clone());
+            runtime.spawn(counted(&Counts::new(), move |cx| {
+                wakers.lock().unwrap()[me] = Some(cx.waker().clone());
+                let is_over = over.load(SeqCst);
+                // In this order, whoever sees the end also sees a partner who did not.
+                let other = wakers.lock().unwrap()[1 - me].clone();
+                if is_over {
+                    other.into_iter().for_each(Waker::wake);
+                    return Poll::Ready(());
+                }
+                // Alone it keeps itself awake, until the other one is there.
+                other.unwrap_or_else(|| cx.waker().clone()).wake();
+                Poll::Pending
+            }))
+        });
+        runtime.block_on(async {
+            for _ in 0..100 {
+                mini::spawn(yield_now()).await.unwrap();
+            }
+            over.store(true, SeqCst);
+            for task in pair {
+                task.await.unwrap();
+            }
+        });
+    });
+}
+
+#[test]
+fn ten_thousand_tasks_at_once() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let sum = runtime.block_on(async {
+            let (open, is_open) = (Arc::new(AtomicBool::new(false)), Counts::new());
+            let tasks: Vec<_> = (0..10_000_u64)
+                .map(|i| {
+                    let (open, is_open) = (open.clone(), is_open.clone());
+                    mini::spawn(async move {
+                        let first = counted(&is_open, |_| Poll::Ready(()));
+                        first.await;
+                        until(|| open.load(SeqCst)).await;
+                        i
+                    })
+                })
+                .collect();
+            until(|| is_open.polls() == 10_000).await;
+            open.store(true, SeqCst);
+            let mut sum = 0;
+            for task in tasks {
+                sum += task.await.unwrap();
+            }
+            sum
+        });
+        assert_eq!(sum, 49_995_000);
+    });
+}
+
+#[test]
+fn a_hundred_thousand_spawns_and_joins() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let sum = runtime.block_on(async {
+            let mut sum = 0;
+            for i in 0..100_000_u64 {
+                sum += mini::spawn(async move { i }).await.unwrap();
+            }
+            sum
+        });
+        assert_eq!(sum, 4_999_950_000);
+    });
+}
+
+#[test]
+fn tasks_that_spawn_tasks() {
+    fn tree(depth: u32) -> std::pin::Pin<Box<dyn Future<Output = u32> + Send>> {
+        Box::pin(async move {
+            if depth == 0 {
+                return 1;
+            }
+            let (left, right) = (mini::spawn(tree(depth - 1)), mini::spawn(tree(depth - 1)));
+            left.await.unwrap() + right.await.unwrap()
+        })
+    }
+    on_each_flavour(|builder| assert_eq!(builder.build().unwrap().block_on(tree(12)), 4096));
+}
+
+/// The flavours with a second worker.
+fn on_several_workers(body: impl Fn(Builder) + Send + Sync + Clone + 'static) {
+    for workers in [2, 4] {
+        let body = body.clone();
+        within(LIMIT, move || body(multi_thread(workers)));
+    }
+}
+
+#[test]
+fn a_stuck_block_on_future_delays_no_task_in_its_queue() {
+    on_several_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let ran = Counts::new();
+            for _ in 0..3 {
+                drop(mini::spawn(counted(&ran, |_| Poll::Ready(()))));
+            }
+            spin_until(|| ran.polls() == 3);
+        });
+    });
+}
+
+#[test]
+fn a_stuck_task_delays_no_task_in_its_queue() {
+    on_several_workers(|builder| {
+        let runtime = builder.build().unwrap();
+        for tasks in [1, 2, 300] {
+            let stuck = runtime.spawn(async move {
+                let ran = Counts::new();
+                for _ in 0..tasks {
+                    drop(mini::spawn(counted(&ran, |_| Poll::Ready(()))));
+                }
+                spin_until(|| ran.polls() == tasks);
+            });
+            runtime.block_on(stuck).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_stuck_task_delays_not_the_task_it_has_just_woken() {
+    on_several_workers(|builder| {
+        let runtime = builder.build().unwrap();
+        for _ in 0..10 {
+            let (send, receive) = oneshot::<()>();
+            let ran = Arc::new(AtomicBool::new(false));
+            let set = ran.clone();
+            drop(runtime.spawn(async move {
+                receive.await;
+                set.store(true, SeqCst);
+            }));
+            let stuck = runtime.spawn(async move {
+                yield_now().await;
+                send.send(());
+                spin_until(|| ran.load(SeqCst));
+            });
+            runtime.block_on(stuck).unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_stuck_task_delays_not_the_timers_of_its_worker() {
+    on_several_workers(|builder| {
+        let runtime = builder.build().unwrap();
+        let stuck = runtime.spawn(async move {
+            let ran = Counts::new();
+            let polled = Counts::new();
+            for i in 1..=5 {
+                let (ran, mut nap) = (ran.clone(), Box::pin(sleep(Duration::from_micros(100 * i))));
+                drop(mini::spawn(counted(&polled, move |cx| {
+                    let poll = nap.as_mut().poll(cx);
+                    if poll.is_ready() {
+                        drop(mini_tests::Token::new(&ran));
+                    }
+                    poll
+                })));
+            }
+            // They are registered here, or wherever they were stolen to.
+            until(|| polled.polls() >= 5).await;
+            spin_until(|| ran.drops() == 5);
+        });
+        runtime.block_on(stuck).unwrap();
+    });
+}
+
+#[test]
+fn a_stuck_task_delays_not_what_other_threads_spawn_and_wake() {
+    on_several_workers(|builder| {
+        let runtime = builder.build().unwrap();
+        let (inside, is_inside) = mpsc::channel();
+        let over = Arc::new(AtomicBool::new(false));
+        let (send, receive) = oneshot();
+        let waiting = runtime.spawn(receive);
+        let is_over = over.clone();
+        let stuck = runtime.spawn(async move {
+            inside.send(()).unwrap();
+            spin_until(|| is_over.load(SeqCst));
+        });
+        is_inside.recv().unwrap();
+        send.send(8);
+        assert_eq!(mini_tests::block_on_elsewhere(waiting).unwrap(), Some(8));
+        let tasks: Vec<_> = (0..50).map(|i| runtime.spawn(async move { i })).collect();
+        for (i, task) in tasks.into_iter().enumerate() {
+            assert_eq!(mini_tests::block_on_elsewhere(task).unwrap(), i);
+        }
+        over.store(true, SeqCst);
+        runtime.block_on(stuck).unwrap();
+    });
+}

@@ -1,0 +1,353 @@
+//! How a runtime ends: from outside, from its own tasks, with work left, under fire; and that nothing of it is left.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::Poll;
+use std::thread;
+
+use mini::runtime::{Builder, Runtime};
+use mini::task::{JoinHandle, yield_now};
+use mini::time::Duration;
+use mini_tests::{
+    Counts, LIMIT, OnDrop, Token, counted, in_child, line_of, multi_thread, never, on_each_flavour, on_single_workers,
+    oneshot, until, within,
+};
+
+#[test]
+fn a_runtime_dropped_inside_its_own_task() {
+    on_each_flavour(|builder| {
+        for _ in 0..50 {
+            let runtime = builder.clone().build().unwrap();
+            let handle = runtime.handle().clone();
+            let counts = Counts::new();
+            let (neighbour, last) = handle.block_on(async {
+                let neighbour = mini::spawn(never(&counts));
+                let last = mini::spawn(async move {
+                    drop(runtime);
+                    7
+                });
+                (neighbour, last.await)
+            });
+            assert_eq!(last.unwrap(), 7, "the task that did it goes on to its end");
+            assert!(mini::block_on(neighbour).unwrap_err().is_cancelled());
+            assert_eq!(counts.drops(), 1);
+        }
+    });
+}
+
+#[test]
+fn a_runtime_dropped_by_the_future_in_block_on() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        let (send, receive) = oneshot();
+        let thread = thread::spawn(move || send.send(4));
+        let output = handle.block_on(async move {
+            let task = mini::spawn(std::future::pending::<()>());
+            drop(runtime);
+            assert!(task.await.unwrap_err().is_cancelled());
+            receive.await
+        });
+        assert_eq!(output, Some(4));
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_runtime_dropped_inside_another_ones_task() {
+    on_each_flavour(|builder| {
+        let (mine, other) = (builder.clone().build().unwrap(), builder.build().unwrap());
+        let counts = Counts::new();
+        let task = other.spawn(never(&counts));
+        mine.block_on(async {
+            mini::spawn(async move { drop(other) }).await.unwrap();
+            assert_eq!(counts.drops(), 1, "it is gone when the drop returns");
+            assert!(task.await.unwrap_err().is_cancelled());
+            mini::spawn(async {}).await.unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_runtime_dropped_inside_its_own_blocking_job() {
+    on_each_flavour(|builder| {
+        // The grace is ten minutes: who waits for itself does not end within the limit.
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        let (done, is_done) = mpsc::channel();
+        let job = handle.spawn_blocking(move || {
+            drop(runtime);
+            done.send(()).unwrap();
+            3
+        });
+        is_done.recv().unwrap();
+        assert_eq!(mini_tests::block_on_elsewhere(job).unwrap(), 3);
+        let late = handle.spawn(std::future::pending::<()>());
+        assert!(mini_tests::block_on_elsewhere(late).unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
+fn a_runtime_dropped_by_the_destructor_of_its_last_task() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        let mut kept = Some(runtime);
+        let guard = OnDrop(move || drop(kept.take()));
+        handle.block_on(async {
+            let task = mini::spawn(async move {
+                let _guard = guard;
+                std::future::pending::<()>().await
+            });
+            yield_now().await;
+            assert!(task.cancel().await.unwrap_err().is_cancelled());
+        });
+        let late = handle.spawn(std::future::pending::<()>());
+        assert!(mini_tests::block_on_elsewhere(late).unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
+fn destructors_may_spawn_at_shutdown() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (first, late) = (Counts::new(), Counts::new());
+        let (seen, handles) = (late.clone(), Arc::new(Mutex::new(Vec::<JoinHandle<()>>::new())));
+        let (kept, inside) = (handles.clone(), runtime.handle().clone());
+        let guard = OnDrop(move || {
+            let mut handles = kept.lock().unwrap();
+            handles.push(mini::spawn(never(&seen)));
+            handles.push(inside.spawn(never(&seen)));
+            handles.push(mini::spawn_local(never(&seen)));
+        });
+        drop(runtime.spawn(counted::<(), _>(&first, move |_| {
+            let _part_of_it = &guard;
+            Poll::Pending
+        })));
+        runtime.block_on(until(|| first.polls() == 1));
+        drop(runtime);
+        assert_eq!((first.drops(), late.drops(), late.polls()), (1, 3, 0));
+        for task in handles.lock().unwrap().drain(..) {
+            assert!(mini::block_on(task).unwrap_err().is_cancelled());
+        }
+    });
+}
+
+#[test]
+fn who_waits_for_a_task_of_a_dropped_runtime_is_told() {
+    on_each_flavour(|builder| {
+        let runtime = builder.clone().build().unwrap();
+        let task = runtime.spawn(std::future::pending::<()>());
+        let joined = Arc::new(AtomicBool::new(false));
+        let seen = joined.clone();
+        thread::scope(|scope| {
+            let (polling, is_polling) = mpsc::channel();
+            scope.spawn(move || {
+                mini::block_on(async {
+                    let mut task = Box::pin(task);
+                    let error = std::future::poll_fn(move |cx| {
+                        let poll = task.as_mut().poll(cx);
+                        let _ = polling.send(());
+                        poll
+                    })
+                    .await
+                    .unwrap_err();
+                    seen.store(error.is_cancelled(), SeqCst);
+                });
+            });
+            is_polling.recv().unwrap();
+            drop(runtime);
+        });
+        assert!(joined.load(SeqCst));
+    });
+}
+
+#[test]
+fn shutdown_under_fire_drops_each_future_once() {
+    on_each_flavour(|builder| {
+        for _ in 0..40 {
+            let runtime = builder.clone().build().unwrap();
+            let (counts, spawned) = (Counts::new(), AtomicUsize::new(0));
+            let over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                for i in 0..3 {
+                    let handle = runtime.handle().clone();
+                    let (counts, spawned, over) = (&counts, &spawned, &over);
+                    scope.spawn(move || {
+                        let mut tasks = Vec::new();
+                        while !over.load(SeqCst) && tasks.len() < 50_000 {
+                            let (send, receive) = oneshot::<()>();
+                            let mut receive = Box::pin(receive);
+                            tasks.push(handle.spawn(counted(counts, move |cx| receive.as_mut().poll(cx))));
+                            spawned.fetch_add(1, SeqCst);
+                            if i == 0 {
+                                drop(send);
+                            } else {
+                                tasks.last().unwrap().abort();
+                            }
+                        }
+                        for task in tasks {
+                            let _ = mini_tests::block_on_elsewhere(task); // each has an answer
+                        }
+                    });
+                }
+                runtime.block_on(until(|| spawned.load(SeqCst) > 20));
+                drop(runtime);
+                over.store(true, SeqCst);
+            });
+            assert_eq!(counts.drops(), spawned.into_inner());
+        }
+    });
+}
+
+#[test]
+fn block_on_goes_on_while_another_thread_drops_the_runtime() {
+    on_each_flavour(|builder| {
+        for _ in 0..30 {
+            let runtime = builder.clone().build().unwrap();
+            let handle = runtime.handle().clone();
+            let (entered, is_entered) = mpsc::channel();
+            thread::scope(|scope| {
+                scope.spawn(move || {
+                    handle.block_on(async {
+                        let task = mini::spawn(std::future::pending::<()>());
+                        entered.send(()).unwrap();
+                        assert!(task.await.unwrap_err().is_cancelled());
+                    })
+                });
+                is_entered.recv().unwrap();
+                drop(runtime);
+            });
+        }
+    });
+}
+
+#[test]
+fn tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said() {
+    let line = line_of(include_str!("shutdown.rs"), "// pinned");
+    let Some(stderr) = in_child("tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said", || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let (pinned, free) = (Counts::new(), Counts::new());
+        let spawn = || mini::spawn_local(never(&pinned)); // pinned
+        let (others, task) = (runtime.spawn(never(&free)), runtime.block_on(async { spawn() }));
+        runtime.block_on(until(|| pinned.polls() + free.polls() == 2));
+        thread::spawn(move || drop(runtime)).join().unwrap();
+        assert_eq!((pinned.drops(), free.drops()), (0, 1));
+        assert!(mini::block_on(others).unwrap_err().is_cancelled());
+        drop(task);
+    }) else {
+        return;
+    };
+    assert!(stderr.contains(&format!("spawned at {}:{line}:", file!())) && stderr.contains("is leaked"), "{stderr}");
+}
+
+#[test]
+fn a_worker_in_a_long_poll_is_left_behind_and_it_is_said() {
+    let Some(stderr) = in_child("a_worker_in_a_long_poll_is_left_behind_and_it_is_said", || {
+        let (inside, is_inside) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let runtime = multi_thread(2).shutdown_grace(Duration::from_millis(1)).build().unwrap();
+        let counts = Counts::new();
+        let task = runtime.spawn(counted::<(), _>(&counts, move |_| {
+            inside.send(()).unwrap();
+            let _ = may_go.recv();
+            Poll::Pending
+        }));
+        is_inside.recv().unwrap();
+        drop(runtime);
+        assert_eq!(counts.drops(), 0);
+        drop(go);
+        assert!(mini::block_on(task).unwrap_err().is_cancelled());
+        assert_eq!((counts.polls(), counts.drops()), (1, 1));
+    }) else {
+        return;
+    };
+    assert!(stderr.contains("left 1 worker(s) behind that are in a long poll"), "{stderr}");
+}
+
+/// Descriptors and threads of this process.
+fn used() -> (usize, usize) {
+    let count = |path| fs::read_dir(path).unwrap().count();
+    (count("/proc/self/fd"), count("/proc/self/task"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn two_hundred_runtimes_leave_no_descriptor_and_no_thread() {
+    let _ = in_child("two_hundred_runtimes_leave_no_descriptor_and_no_thread", || {
+        let round = |i: usize| {
+            let (_, builder) = mini_tests::flavours().swap_remove(i % 4);
+            let runtime = builder.build().unwrap();
+            let task = runtime.spawn(mini::time::sleep(LIMIT * 100));
+            drop(runtime.spawn(async { mini::spawn(async {}).await }));
+            runtime.block_on(async {
+                mini::time::sleep(Duration::from_micros(10)).await;
+                mini::spawn_blocking(|| {}).await.unwrap();
+            });
+            drop(runtime);
+            assert!(mini::block_on(task).unwrap_err().is_cancelled());
+        };
+        let before = used();
+        (0..200).for_each(round);
+        // Threads that a shutdown has seen to their end may need a moment to be gone, with what they hold.
+        for _ in 0..100_000 {
+            if used() == before {
+                break;
+            }
+            thread::yield_now();
+        }
+        assert_eq!(used(), before);
+    });
+}
+
+#[test]
+fn a_handle_kept_for_long_holds_no_task() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (handle, counts) = (runtime.handle().clone(), Counts::new());
+        let token = Token::new(&counts);
+        let abort = runtime.spawn(async move {
+            let _token = token;
+            std::future::pending::<()>().await
+        });
+        let abort = abort.abort_handle();
+        drop(runtime);
+        assert_eq!(counts.drops(), 1);
+        assert!(abort.is_finished());
+        abort.abort();
+        drop(handle);
+    });
+}
+
+#[test]
+fn runtimes_dropped_in_any_order() {
+    within(LIMIT, || {
+        let build = |i: usize| -> Runtime { mini_tests::flavours().swap_remove(i % 4).1.build().unwrap() };
+        let mut runtimes: Vec<Option<Runtime>> = (0..8).map(|i| Some(build(i))).collect();
+        // Each has a task that waits for one of the next, or is cancelled before that has ended.
+        let mut next = runtimes[7].as_ref().unwrap().spawn(std::future::pending::<()>());
+        for runtime in runtimes[..7].iter().rev().flatten() {
+            next = runtime.spawn(async { drop(next.await) });
+        }
+        for i in [3, 0, 7, 1, 4, 6, 2, 5] {
+            drop(runtimes[i].take());
+        }
+        let _ = mini::block_on(next); // whichever it is, there is an answer
+    });
+}
+
+#[test]
+fn a_current_thread_runtime_keeps_its_tasks_between_calls() {
+    on_single_workers(|builder| {
+        let runtime = builder.build().unwrap();
+        let (send, receive) = oneshot();
+        let task = runtime.spawn(async move {
+            yield_now().await;
+            receive.await
+        });
+        runtime.block_on(yield_now());
+        send.send(1);
+        assert_eq!(runtime.block_on(task).unwrap(), Some(1));
+    });
+}

@@ -1,0 +1,4 @@
+#[mini::main]
+async fn main<T: Default, F: Fn() -> T>() -> T {
+    T::default()
+}

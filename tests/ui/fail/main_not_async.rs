@@ -1,0 +1,6 @@
+#[mini::main]
+fn main() {
+    work().await;
+}
+
+async fn work() {}

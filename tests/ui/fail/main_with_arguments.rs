@@ -1,0 +1,4 @@
+#[mini::main]
+async fn main(args: Vec<String>, name: &str) {
+    assert_eq!(args, [name]);
+}

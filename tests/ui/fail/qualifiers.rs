@@ -1,0 +1,5 @@
+#[mini::main]
+async unsafe fn run() {}
+
+#[mini::main]
+pub async extern "C" fn main() {}

@@ -1,0 +1,4 @@
+#[mini::main]
+async fn main() {
+    "1".parse::<u8>()?;
+}

@@ -1,0 +1,2 @@
+#[mini::main(flavour = "multi_thread", worker_threads = 0)]
+fn main(_: u8) {}

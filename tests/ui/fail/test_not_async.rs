@@ -1,0 +1,4 @@
+#[mini::test]
+fn sync() {}
+
+fn main() {}

@@ -1,0 +1,2 @@
+#[mini::main(threads = 4)]
+async fn main() {}

@@ -1,0 +1,11 @@
+#[mini::main]
+async fn run() -> u8
+where
+    u8: Copy,
+{
+    0
+}
+
+fn main() {
+    run();
+}

@@ -1,0 +1,26 @@
+mod rt {
+    pub mod runtime {
+        pub struct Builder;
+
+        impl Builder {
+            pub fn new_multi_thread() -> Self {
+                Builder
+            }
+
+            pub fn worker_threads(self, _: usize) -> Self {
+                self
+            }
+
+            pub fn build(self) -> std::io::Result<Self> {
+                Ok(self)
+            }
+
+            pub fn block_on<F>(self, _: F) {}
+        }
+    }
+}
+
+const THREADS: &str = "4";
+
+#[mini::main(worker_threads = THREADS, crate = rt)]
+async fn main() {}

@@ -1,0 +1,2 @@
+#[mini::main]
+async fn main() {}
