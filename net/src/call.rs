@@ -166,8 +166,11 @@ impl<T: AsFd, F: FnMut(&T) -> io::Result<R>, R> Call<T> for CustomOn<F> {
         self.interest
     }
 
+    fn check(&self) -> io::Result<()> {
+        check_interest(self.allowed, self.interest)
+    }
+
     fn call(&mut self, source: &Source<T>) -> io::Result<(R, Left)> {
-        check_interest(self.allowed, self.interest)?;
         Ok(((self.f)(source.io())?, Left::Perhaps))
     }
 }

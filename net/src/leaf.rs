@@ -74,6 +74,11 @@ pub trait Call<T: AsFd> {
 
     fn interest(&self) -> Interest;
 
+    /// What makes waiting for it pointless, before it begins.
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     fn call(&mut self, source: &Source<T>) -> io::Result<(Self::Output, Left)>;
 }
 
@@ -151,6 +156,7 @@ impl<C: Call<T>, T: AsFd> Future for Op<'_, C, T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Op { waiting, call } = self.get_mut();
+        call.check()?;
         waiting.poll_io(cx, call.interest(), |source| call.call(source))
     }
 }
@@ -228,6 +234,15 @@ impl<T: AsFd> Future for Readiness<'_, Ready, T> {
 
 /// Nothing in here is ever pinned: the call is used by reference only.
 impl<C, T: AsFd> Unpin for Op<'_, C, T> {}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<Op<'_, crate::call::Recv<'_>>>();
+    assert::<Op<'_, crate::call::Accept<crate::kind::TcpListener>>>();
+    assert::<(ReadExact<'_>, WriteAll<'_>, SendTo<'_>, Readiness<'_, Ready>)>();
+    assert::<(crate::tcp::Connect, crate::unix::ConnectUnix, crate::addr::LookupHost)>();
+    assert::<crate::addr::TryEach<'static, (), crate::TcpListener>>();
+};
 
 impl<T: AsFd> fmt::Debug for Waiting<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,7 +12,7 @@
 //!   UDP socket looks like a hang-up to epoll, and is over once it has been read.)
 //! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have come
 //!   with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing, and not
-//!   where ancillary data cut a read short.
+//!   where something else may have cut the read short: ancillary data, or out-of-band data (tcp(7), "urgent").
 //! - Neither clears anything if the kernel has spoken since the operation began (see `slot`).
 //!
 //! # Rejected
@@ -224,7 +224,7 @@ impl<T: AsFd> Source<T> {
     /// What a finished operation says about the readiness.
     fn conclude<R>(&self, seen: Seen, interest: Interest, result: io::Result<(R, Left)>) -> io::Result<R> {
         let (value, left) = result?;
-        if left == Left::Nothing {
+        if left == Left::Nothing && !seen.ready().is_priority() {
             self.clear(seen, interest.open());
         }
         Ok(value)

@@ -1,21 +1,18 @@
 //! One core of a runtime: the queues, registries and driver that one thread at a time works on.
 //!
 //! A `current_thread` runtime has one core, a `multi_thread` runtime has one per worker. The thread that holds a core
-//! (see `seat.rs`) is its *owner*. Called by wakers and spawns ([`Home`], [`push_owned`](Core::push_owned),
-//! [`post`](Core::post), [`schedule`](Home::schedule)) and by the worker's loop.
+//! (see `seat.rs`) is its *owner*. Called by wakers and spawns, through a task's `Home`, and by the worker's loop.
 //!
 //! What only the owner touches sits in `Local`. Owned tasks are queued there with plain stores. Other threads
 //! post to the inbox and ring the bell.
 //!
-//! Rejected: an `Arc<Core>` per task beside an `Arc<Pool>` in the core (a cycle, or a second count per spawn). A
-//! [`Home`] points to a core and counts the pool that contains it.
+//! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never contended).
 
 #![allow(unsafe_code)]
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::io;
-use std::ops::Deref;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -28,6 +25,7 @@ use mini_time::Clock;
 use crate::bell::Bell;
 use crate::context;
 use crate::driver::Driver;
+use crate::home::Home;
 use crate::pool::Pool;
 use crate::queue::{LastIn, Ring};
 use crate::registry::Registry;
@@ -118,6 +116,16 @@ impl Core {
         ptr::eq(context::held(), self)
     }
 
+    /// Whether it was closed, so that wakes must go elsewhere.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Relaxed)
+    }
+
+    /// The address of its pool, for [`Home`].
+    pub(crate) fn pool_address(&self) -> *const Pool {
+        self.pool
+    }
+
     pub(crate) fn belongs_to(&self, pool: &Pool) -> bool {
         ptr::eq(self.pool, pool)
     }
@@ -139,10 +147,7 @@ impl Core {
 
     /// A reference to this core for a new task.
     pub(crate) fn home(&self) -> Home {
-        // SAFETY: `pool` came from `Arc::new_cyclic`, and `self` is a part of that pool, so it is alive.
-        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
-        unsafe { Arc::increment_strong_count(self.pool) };
-        Home(NonNull::from(self))
+        Home::new(self)
     }
 
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
@@ -312,7 +317,7 @@ impl Core {
     // Ends.
 
     /// Gives back the runtime's reference of a task that completes.
-    fn unregister(&self, task: &Queued) -> Task {
+    pub(crate) fn unregister(&self, task: &Queued) -> Task {
         if task.is_shared() {
             return lock(&self.shared).remove(task);
         }
@@ -424,7 +429,7 @@ impl Core {
         }
     }
 
-    fn pool(&self) -> &Pool {
+    pub(crate) fn pool(&self) -> &Pool {
         // SAFETY: a core is a part of its pool, so as long as it can be called the pool is alive.
         // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
         unsafe { &*self.pool }
@@ -436,65 +441,4 @@ fn from_raw(raw: NonNull<()>) -> Queued {
     // SAFETY: `push_back` and `push_next` put only `Queued::into_raw` there, and each entry comes out once (queue.rs).
     // Test: queue.rs, model `no_entry_is_lost_or_doubled`.
     unsafe { Queued::from_raw(raw) }
-}
-
-/// A task's reference to its core: keeps the pool, and so the core, alive.
-pub(crate) struct Home(NonNull<Core>);
-
-// SAFETY: it is an `Arc<Pool>` that points inside, and `Core` and `Pool` are `Send + Sync`.
-unsafe impl Send for Home {}
-// SAFETY: as above.
-unsafe impl Sync for Home {}
-
-impl Home {
-    /// Queues a shared task: with the worker that calls, if it is one of this runtime's, else for anybody.
-    pub(crate) fn schedule(&self, task: Queued) {
-        let mut task = Some(task);
-        context::with_held(|held| {
-            if held.belongs_to(self.pool()) && !held.closed.load(Relaxed) {
-                let task = task.take().expect("called once");
-                if context::is_in_task() { held.push_next(task) } else { held.push_back(task) }
-            }
-        });
-        if let Some(task) = task {
-            self.pool().inject(task);
-        }
-    }
-
-    /// The pool itself.
-    pub(crate) fn arc(&self) -> Arc<Pool> {
-        let home = std::mem::ManuallyDrop::new(self.home());
-        // SAFETY: takes over the count that `home` has just added; `pool` came from `Arc::new_cyclic`.
-        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
-        unsafe { Arc::from_raw(home.pool) }
-    }
-
-    /// Gives back the runtime's reference of a task that completes.
-    pub(crate) fn unregister(&self, task: &Queued) -> Task {
-        Core::unregister(self, task)
-    }
-
-    /// Reports a panic that no join handle will see.
-    pub(crate) fn report_panic(&self, error: &crate::task::JoinError) {
-        self.pool().report_panic(error);
-    }
-}
-
-impl Deref for Home {
-    type Target = Core;
-
-    fn deref(&self) -> &Core {
-        // SAFETY: the strong count taken in `Core::home` keeps the pool, and the core in it, alive.
-        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for Home {
-    fn drop(&mut self) {
-        let pool = self.pool;
-        // SAFETY: gives back the count taken in `Core::home`; `self` is not used afterwards.
-        // Test: as above.
-        unsafe { Arc::decrement_strong_count(pool) };
-    }
 }

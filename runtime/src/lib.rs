@@ -49,6 +49,7 @@ mod builder;
 mod context;
 mod core;
 mod driver;
+mod home;
 mod idle;
 mod pace;
 mod pool;

@@ -28,6 +28,7 @@ mod join;
 mod spawn;
 mod state;
 mod wait;
+mod waker;
 
 use std::cell::{Cell, UnsafeCell};
 use std::fmt;
@@ -36,7 +37,7 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
-use std::task::{Context, RawWaker, RawWakerVTable, Waker};
+use std::task::{Context, Waker};
 
 pub use error::JoinError;
 pub use id::Id;
@@ -45,13 +46,14 @@ pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_
 pub(crate) use wait::Reason;
 
 use crate::context;
-use crate::core::Home;
+use crate::home::Home;
 use crate::pool::Pool;
 use crate::unwind::contain;
 use cell::Vtable;
 use handshake::{Handshake, OnComplete};
 use state::{OnPending, OnRemote, OnStart, OnWake, OwnedState, SharedState};
 use wait::WaitSlot;
+use waker::raw_waker;
 
 /// What all tasks have, whatever their future.
 struct Header {
@@ -453,62 +455,6 @@ fn note_wait(slot: &WaitSlot) {
     if let Some(note) = mini_time::take_note() {
         slot.set(Reason::Timer(note.deadline_ns), note.location);
     }
-}
-
-fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
-    RawWaker::new(ptr.as_ptr().cast_const().cast(), &WAKER)
-}
-
-/// One table for all tasks, so that `will_wake` is a comparison of two pointers.
-static WAKER: RawWakerVTable = RawWakerVTable::new(waker_clone, waker_wake, waker_wake_by_ref, waker_drop);
-
-/// The task behind a waker's data pointer, without taking its reference over.
-///
-/// # Safety
-///
-/// `data` is that of a live waker with the table `WAKER`.
-unsafe fn borrow_task(data: *const ()) -> ManuallyDrop<Task> {
-    // SAFETY: such a waker was made by `raw_waker` from a non-null pointer.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
-    ManuallyDrop::new(Task(unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }))
-}
-
-/// # Safety
-///
-/// Called through `WAKER`.
-unsafe fn waker_clone(data: *const ()) -> RawWaker {
-    // SAFETY: called through `WAKER` by a live waker.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
-    let task = unsafe { borrow_task(data) };
-    raw_waker(ManuallyDrop::new(Task::clone(&task)).0)
-}
-
-/// # Safety
-///
-/// Called through `WAKER`, once, by a waker that gives up its reference.
-unsafe fn waker_wake(data: *const ()) {
-    // SAFETY: called through `WAKER` by a live waker.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
-    let task = ManuallyDrop::into_inner(unsafe { borrow_task(data) });
-    task.wake_by_ref();
-}
-
-/// # Safety
-///
-/// Called through `WAKER`.
-unsafe fn waker_wake_by_ref(data: *const ()) {
-    // SAFETY: called through `WAKER` by a live waker.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
-    unsafe { borrow_task(data) }.wake_by_ref();
-}
-
-/// # Safety
-///
-/// Called through `WAKER`, once, by a waker that gives up its reference.
-unsafe fn waker_drop(data: *const ()) {
-    // SAFETY: called through `WAKER` by a live waker, whose reference this is.
-    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
-    drop(ManuallyDrop::into_inner(unsafe { borrow_task(data) }));
 }
 
 impl fmt::Debug for Task {

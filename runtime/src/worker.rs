@@ -20,7 +20,8 @@ use mini_net::Events;
 use mini_time::Instant;
 
 use crate::context;
-use crate::core::{Core, Entry, Home};
+use crate::core::{Core, Entry};
+use crate::home::Home;
 use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::task::Queued;

@@ -75,7 +75,9 @@ fn jobs_run_beside_each_other_up_to_the_bound() {
     });
 }
 
-thread_local! { static AT_EXIT: RefCell<Option<OnDrop<Box<dyn FnMut()>>>> = const { RefCell::new(None) } }
+type AtExit = OnDrop<Box<dyn FnMut()>>;
+
+thread_local! { static AT_EXIT: RefCell<Option<AtExit>> = const { RefCell::new(None) } }
 
 #[test]
 fn an_idle_thread_ends_and_another_takes_its_place() {

@@ -7,8 +7,7 @@ use std::thread;
 
 use mini::task::yield_now;
 use mini_tests::{
-    Counts, LIMIT, Sender, block_on_elsewhere, counted, flavours, multi_thread, on_each_flavour, oneshot, poll_with,
-    until, within,
+    Counts, LIMIT, Sender, block_on_elsewhere, counted, flavours, multi_thread, on_each_flavour, oneshot, until, within,
 };
 
 #[test]
@@ -126,57 +125,6 @@ fn every_wake_publishes_what_came_before_it() {
             runtime.block_on(task).unwrap();
             reader.join().unwrap();
         }
-    });
-}
-
-#[test]
-fn wakers_are_equal_for_one_task_and_differ_between_two() {
-    on_each_flavour(|builder| {
-        let runtime = builder.build().unwrap();
-        let (give, take) = mpsc::channel::<(usize, Waker)>();
-        for name in 0..2 {
-            let give = give.clone();
-            let mut polls = 0;
-            drop(runtime.spawn(counted(&Counts::new(), move |cx| {
-                polls += 1;
-                give.send((name, cx.waker().clone())).unwrap();
-                cx.waker().wake_by_ref();
-                if polls == 3 { Poll::Ready(()) } else { Poll::Pending }
-            })));
-        }
-        drop(give);
-        let mut wakers = Vec::new();
-        runtime.block_on(until(|| {
-            wakers.extend(take.try_iter());
-            wakers.len() == 6
-        }));
-        for (a, first) in &wakers {
-            for (b, second) in &wakers {
-                assert_eq!(first.will_wake(second), a == b);
-            }
-            assert!(first.clone().will_wake(first));
-        }
-    });
-}
-
-#[test]
-fn the_last_waker_may_be_dropped_anywhere() {
-    on_each_flavour(|builder| {
-        let output = Counts::new();
-        let (give, take) = mpsc::channel::<Waker>();
-        let runtime = builder.build().unwrap();
-        let made = output.clone();
-        let mut task = runtime.spawn(counted(&Counts::new(), move |cx| {
-            give.send(cx.waker().clone()).unwrap();
-            Poll::Ready(mini_tests::Token::new(&made))
-        }));
-        runtime.block_on(until(|| task.is_finished()));
-        drop(runtime);
-        let waker = take.recv().unwrap();
-        assert!(poll_with(&mut task, &Counts::new()).is_ready());
-        assert_eq!(output.drops(), 1);
-        drop(task);
-        thread::spawn(move || drop(waker)).join().unwrap();
     });
 }
 

@@ -1,7 +1,7 @@
 //! Sockets and runtimes that do not live equally long: moved between tasks and runtimes, left behind by one that ended,
 //! waited for on foreign threads, served while their worker is busy.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener as StdListener, TcpStream as StdStream};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::thread;
 
 use mini::io::AsyncFd;
 use mini::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
-use mini_tests::net_support::{ANY_PORT, in_each_runtime, now, tcp_pair, udp_pair, watched};
+use mini_tests::net_support::{ANY_PORT, in_each_runtime, kind_of, now, tcp_pair, udp_pair, watched};
 use mini_tests::{
     Counts, LIMIT, block_on_elsewhere, caught, multi_thread, on_each_flavour, oneshot, poll_with, within,
 };
@@ -29,7 +29,7 @@ fn is_shut_down<T>(result: io::Result<T>) -> bool {
 
 /// Makes `stream`, on which nothing has arrived, wait once, so that it joins the runtime.
 fn join(stream: &TcpStream) {
-    assert!(poll_with(&mut stream.readable(), &Counts::new()).is_pending());
+    assert!(poll_with(&mut stream.read(&mut [0; 4]), &Counts::new()).is_pending());
 }
 
 #[test]
@@ -105,8 +105,9 @@ fn a_stream_works_in_another_runtime_until_its_own_ends() {
         other.block_on(async {
             let (result, stream) = waiting.await.unwrap();
             assert!(is_shut_down(result));
-            assert!(is_shut_down(stream.readable().await));
             assert!(is_shut_down(stream.read_exact(&mut buf).await));
+            assert_eq!(kind_of(stream.try_read(&mut buf)), ErrorKind::WouldBlock);
+            assert!(is_shut_down(stream.readable().await));
 
             stream.write_all(b"pong").await.expect("what need not wait still works");
             let mut answer = [0; 4];

@@ -23,7 +23,7 @@ fn a_literal_address_needs_no_lookup_and_no_runtime() {
     assert_eq!((one(("127.0.0.1", 80)), one(("::1", 80))), (v4, v6));
     assert_eq!((one(String::from("127.0.0.1:80")), one((String::from("::1"), 80))), (v4, v6));
     assert_eq!((one((IpAddr::from(Ipv4Addr::LOCALHOST), 80)), one((Ipv6Addr::LOCALHOST, 80))), (v4, v6));
-    assert_eq!((one(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80)), one(&&[v6][..])), (v4, v6));
+    assert_eq!((one(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 80)), one(&[v6][..])), (v4, v6));
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! Runtimes as values: several at once, entered, blocked on from several threads, used where there is none or none any
 //! more. `shutdown.rs` has how they end, `fairness.rs` what runs when.
 
-use std::cell::{Cell, RefCell};
 use std::io;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Poll, Waker};
@@ -164,7 +162,8 @@ fn a_waker_may_outlive_its_runtime() {
         for waker in &wakers {
             waker.wake_by_ref();
             thread::scope(|scope| {
-                scope.spawn(|| waker.clone().wake());
+                let foreign = waker.clone();
+                scope.spawn(|| foreign.wake());
             });
             assert!(waker.will_wake(&waker.clone()));
         }
@@ -239,74 +238,6 @@ fn a_runtime_inside_spawn_blocking() {
             job.await.unwrap()
         });
         assert_eq!(output, ("inner".to_owned(), "mini".to_owned()));
-    });
-}
-
-#[test]
-fn spawn_local_takes_what_is_not_send() {
-    on_each_flavour(|builder| {
-        let runtime = builder.build().unwrap();
-        let seen = Rc::new(RefCell::new(Vec::new()));
-        runtime.block_on(async {
-            let here = thread::current().id();
-            let tasks: Vec<_> = (0..50)
-                .map(|i| {
-                    let seen = seen.clone();
-                    mini::spawn_local(async move {
-                        yield_now().await;
-                        mini::time::sleep(Duration::from_micros(10)).await;
-                        assert_eq!(thread::current().id(), here);
-                        seen.borrow_mut().push(i);
-                    })
-                })
-                .collect();
-            for task in tasks {
-                task.await.unwrap();
-            }
-            // Also on a worker, wherever that is.
-            let on_worker = mini::spawn(async {
-                let home = thread::current().id();
-                let local = mini::spawn_local(async move {
-                    let count = Rc::new(Cell::new(0));
-                    while count.get() < 20 {
-                        yield_now().await;
-                        assert_eq!(thread::current().id(), home);
-                        count.set(count.get() + 1);
-                    }
-                    count.get()
-                });
-                local.await.unwrap()
-            });
-            assert_eq!(on_worker.await.unwrap(), 20);
-        });
-        assert_eq!(seen.borrow().len(), 50);
-        assert_eq!(Rc::strong_count(&seen), 1);
-    });
-}
-
-#[test]
-fn local_tasks_end_with_block_on_or_stay_with_their_thread() {
-    on_each_flavour(|builder| {
-        let runtime = builder.build().unwrap();
-        let counts = Counts::new();
-        let task = runtime.block_on(async {
-            let task = mini::spawn_local(never(&counts));
-            until(|| counts.polls() == 1).await;
-            task
-        });
-        if format!("{runtime:?}").contains("multi_thread") {
-            assert_eq!(counts.drops(), 1);
-            assert!(mini::block_on(task).unwrap_err().is_cancelled());
-            return;
-        }
-        assert_eq!(counts.drops(), 0);
-        let seen = thread::scope(|scope| scope.spawn(|| caught(|| runtime.block_on(async {}))).join().unwrap());
-        assert!(seen.message.contains("spawn_local"), "{}", seen.message);
-        assert!(seen.message.contains("call block_on there"), "{}", seen.message);
-        assert_eq!(runtime.block_on(async { 4 }), 4, "here it still runs");
-        task.abort();
-        assert!(runtime.block_on(task).unwrap_err().is_cancelled());
-        thread::scope(|scope| scope.spawn(|| runtime.block_on(async {})).join().unwrap());
     });
 }
 

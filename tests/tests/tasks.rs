@@ -1,5 +1,7 @@
-//! The life of a task, cell by cell: what wakes, dropped handles and a dropped runtime do to it while it is idle, queued,
-//! running or done. `cancel.rs` and `panics.rs` have the other rows.
+//! The life of a task, cell by cell: what dropped handles and a dropped runtime do to it while it is idle, queued,
+//! running or done. `wakes.rs`, `cancel.rs` and `panics.rs` have the other rows.
+
+#![allow(clippy::waker_clone_wake, reason = "a clone that is woken and gone is what is tested")]
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
@@ -181,102 +183,6 @@ fn debug_shows_where_a_task_waits() {
             assert!(joiner.await.unwrap().unwrap_err().is_cancelled());
             assert!(format!("{abort:?}").contains("finished: true"));
         });
-    });
-}
-
-#[test]
-fn a_wake_of_an_idle_task_polls_it_once_more() {
-    on_each_flavour(|builder| {
-        let runtime = builder.build().unwrap();
-        let counts = Counts::new();
-        let (give, take) = mpsc::channel();
-        let task = runtime.spawn(counted::<(), _>(&counts, move |cx| {
-            let _ = give.send(cx.waker().clone());
-            Poll::Pending
-        }));
-        for polls in 1..10 {
-            runtime.block_on(until(|| counts.polls() == polls));
-            take.recv().unwrap().wake();
-        }
-        runtime.block_on(until(|| counts.polls() == 10));
-        drop(runtime);
-        assert_eq!((counts.polls(), counts.drops()), (10, 1));
-        assert!(mini::block_on(task).unwrap_err().is_cancelled());
-    });
-}
-
-#[test]
-fn a_wake_of_a_queued_task_does_nothing() {
-    on_single_workers(|builder| {
-        let runtime = builder.build().unwrap();
-        let counts = Counts::new();
-        let waker = Arc::new(Mutex::new(None));
-        let kept = waker.clone();
-        let task = counted::<(), _>(&counts, move |cx| {
-            *kept.lock().unwrap() = Some(cx.waker().clone());
-            Poll::Pending
-        });
-        runtime.block_on(async {
-            drop(mini::spawn(task));
-            until(|| counts.polls() == 1).await;
-            let waker: Waker = waker.lock().unwrap().take().unwrap();
-            for _ in 0..5 {
-                waker.wake_by_ref();
-            }
-            thread::spawn(move || waker.wake()).join().unwrap();
-            assert_eq!(counts.polls(), 1, "this worker is busy here");
-            until(|| counts.polls() == 2).await;
-            for _ in 0..100 {
-                yield_now().await;
-            }
-            // One more if the other thread's wake was a message of its own (current_thread), never more.
-            assert!(counts.polls() <= 3, "{} polls", counts.polls());
-        });
-    });
-}
-
-#[test]
-fn wakes_of_a_running_task_make_one_more_poll() {
-    on_each_flavour(|builder| {
-        let runtime = builder.build().unwrap();
-        let counts = Counts::new();
-        let mut polls = 0;
-        let task = runtime.spawn(counted(&counts, move |cx| {
-            polls += 1;
-            if polls == 3 {
-                return Poll::Ready(());
-            }
-            cx.waker().wake_by_ref();
-            cx.waker().clone().wake();
-            Poll::Pending
-        }));
-        runtime.block_on(task).unwrap();
-        drop(runtime);
-        assert_eq!((counts.polls(), counts.drops()), (3, 1));
-    });
-}
-
-#[test]
-fn wakes_of_a_finished_task_do_nothing() {
-    on_each_flavour(|builder| {
-        let runtime = builder.build().unwrap();
-        let counts = Counts::new();
-        let (give, take) = mpsc::channel();
-        let task = runtime.spawn(counted(&counts, move |cx| {
-            give.send(cx.waker().clone()).unwrap();
-            Poll::Ready(5)
-        }));
-        assert_eq!(runtime.block_on(task).unwrap(), 5);
-        let waker: Waker = take.recv().unwrap();
-        waker.wake_by_ref();
-        runtime.block_on(async {
-            waker.wake_by_ref();
-            let other = waker.clone();
-            mini::spawn(async move { other.wake() }).await.unwrap();
-        });
-        drop(runtime);
-        waker.wake();
-        assert_eq!((counts.polls(), counts.drops()), (1, 1));
     });
 }
 

@@ -1,7 +1,6 @@
 //! `AsyncFd`: guards, refusals, and fds that are no sockets.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::pin::pin;
 use std::task::Poll;
@@ -29,6 +28,8 @@ fn an_fd_that_cannot_be_polled_is_refused() {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[test]
 fn an_fd_that_is_registered_already_is_refused() {
+    use std::os::fd::AsFd;
+
     let rig = Rig::new();
     let (a, _b) = pair();
     let first = AsyncFd::new(a.as_fd()).unwrap();

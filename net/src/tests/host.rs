@@ -20,7 +20,7 @@ fn literal_addresses_never_hop() {
     rig.block_on(async {
         assert_eq!(first(lookup_host("127.0.0.1:80").await).await, expected);
         assert_eq!(first(lookup_host(expected).await).await, expected);
-        assert_eq!(first(lookup_host(&expected).await).await, expected);
+        assert_eq!(first(lookup_host(expected).await).await, expected);
         assert_eq!(first(lookup_host(("127.0.0.1", 80)).await).await, expected);
         assert_eq!(first(lookup_host((String::from("127.0.0.1"), 80)).await).await, expected);
         assert_eq!(first(lookup_host((expected.ip(), 80)).await).await, expected);

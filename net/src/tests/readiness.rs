@@ -160,6 +160,21 @@ fn a_read_cut_short_by_a_passed_fd_leaves_the_rest_readable() {
     assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
 }
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
+fn a_read_cut_short_by_urgent_data_leaves_the_rest_readable() {
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    a.try_write(b"ping").unwrap();
+    a.sock().send_out_of_band(b"!").unwrap();
+    a.try_write(b"pong").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+}
+
 /// Sends `buf` with a file descriptor beside it (SCM_RIGHTS in unix(7)): the header of cmsg(3), and the fd.
 fn send_with_fd(stream: &UnixStream, buf: &[u8]) {
     let fd = stream.as_raw_fd().to_ne_bytes();

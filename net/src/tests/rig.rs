@@ -100,15 +100,15 @@ pub(crate) async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Out
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut a_done, mut b_done) = (None, None);
     std::future::poll_fn(move |cx| {
-        if a_done.is_none() {
-            if let Poll::Ready(output) = a.as_mut().poll(cx) {
-                a_done = Some(output);
-            }
+        if a_done.is_none()
+            && let Poll::Ready(output) = a.as_mut().poll(cx)
+        {
+            a_done = Some(output);
         }
-        if b_done.is_none() {
-            if let Poll::Ready(output) = b.as_mut().poll(cx) {
-                b_done = Some(output);
-            }
+        if b_done.is_none()
+            && let Poll::Ready(output) = b.as_mut().poll(cx)
+        {
+            b_done = Some(output);
         }
         if a_done.is_some() && b_done.is_some() {
             return Poll::Ready((a_done.take().unwrap(), b_done.take().unwrap()));

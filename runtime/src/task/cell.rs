@@ -182,7 +182,7 @@ unsafe fn take_output<F: Future>(ptr: NonNull<Header>, out: *mut ()) {
         },
         // An abandoned task: its future must stay where it is.
         // SAFETY: the caller's promise: the task is alive.
-        // Test: tests/tests/local.rs `local_tasks_are_leaked_rather_than_dropped_elsewhere`.
+        // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
         Stage::Future(_) => Err(unsafe { cancelled(ptr) }),
         Stage::Empty => return,
     };

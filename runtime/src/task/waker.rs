@@ -1,0 +1,68 @@
+//! The waker of a task: a counted reference, with the task's header as its data.
+//!
+//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more.
+
+#![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::task::{RawWaker, RawWakerVTable};
+
+use super::{Header, Task};
+
+/// The parts of a waker, for a pointer to a live task.
+pub(super) fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
+    RawWaker::new(ptr.as_ptr().cast_const().cast(), &WAKER)
+}
+
+/// One table for all tasks, so that `will_wake` is a comparison of two pointers.
+static WAKER: RawWakerVTable = RawWakerVTable::new(waker_clone, waker_wake, waker_wake_by_ref, waker_drop);
+
+/// The task behind a waker's data pointer, without taking its reference over.
+///
+/// # Safety
+///
+/// `data` is that of a live waker with the table `WAKER`.
+unsafe fn borrow_task(data: *const ()) -> ManuallyDrop<Task> {
+    // SAFETY: such a waker was made by `raw_waker` from a non-null pointer.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    ManuallyDrop::new(Task(unsafe { NonNull::new_unchecked(data.cast_mut().cast()) }))
+}
+
+/// # Safety
+///
+/// Called through `WAKER`.
+unsafe fn waker_clone(data: *const ()) -> RawWaker {
+    // SAFETY: called through `WAKER` by a live waker.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    let task = unsafe { borrow_task(data) };
+    raw_waker(ManuallyDrop::new(Task::clone(&task)).0)
+}
+
+/// # Safety
+///
+/// Called through `WAKER`, once, by a waker that gives up its reference.
+unsafe fn waker_wake(data: *const ()) {
+    // SAFETY: called through `WAKER` by a live waker.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    let task = ManuallyDrop::into_inner(unsafe { borrow_task(data) });
+    task.wake_by_ref();
+}
+
+/// # Safety
+///
+/// Called through `WAKER`.
+unsafe fn waker_wake_by_ref(data: *const ()) {
+    // SAFETY: called through `WAKER` by a live waker.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    unsafe { borrow_task(data) }.wake_by_ref();
+}
+
+/// # Safety
+///
+/// Called through `WAKER`, once, by a waker that gives up its reference.
+unsafe fn waker_drop(data: *const ()) {
+    // SAFETY: called through `WAKER` by a live waker, whose reference this is.
+    // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+    drop(ManuallyDrop::into_inner(unsafe { borrow_task(data) }));
+}

@@ -1,0 +1,299 @@
+//! Time under a paused clock: exact, in order, and moving only when nothing else can.
+
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use mini::runtime::Builder;
+use mini::task::yield_now;
+use mini::time::{
+    Duration, Instant, MissedTickBehavior, advance, interval, interval_at, pause, resume, sleep, sleep_until, timeout,
+    timeout_at,
+};
+use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, multi_thread, oneshot, poll_with, within};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MS: Duration = Duration::from_millis(1);
+
+/// Runs what `make` makes under a paused clock.
+fn paused<F: Future<Output = ()>>(make: impl FnOnce() -> F + Send + 'static) {
+    within(LIMIT, || Builder::new_current_thread().start_paused(true).build().unwrap().block_on(make()));
+}
+
+#[test]
+fn a_paused_clock_moves_by_what_is_slept() {
+    paused(|| async {
+        let mut expected = Instant::now();
+        let odd =
+            [Duration::from_micros(1300), 17 * MS, 67 * MS, HOUR, 24 * 400 * HOUR, Duration::from_nanos(1_234_567), MS];
+        for time in odd {
+            sleep(time).await;
+            expected += time;
+            assert_eq!(Instant::now(), expected, "after {time:?}");
+        }
+        mini::spawn(sleep(HOUR)).await.unwrap();
+        assert_eq!(Instant::now(), expected + HOUR);
+    });
+}
+
+#[test]
+fn time_stands_still_while_anything_can_run() {
+    paused(|| async {
+        let start = Instant::now();
+        let sleeper = mini::spawn(sleep(MS));
+        for _ in 0..500 {
+            yield_now().await;
+            mini::spawn(yield_now()).await.unwrap();
+        }
+        assert_eq!((Instant::now(), sleeper.is_finished()), (start, false));
+        sleeper.await.unwrap();
+        assert_eq!(start.elapsed(), MS);
+    });
+}
+
+#[test]
+fn sleepers_wake_in_the_order_of_their_deadlines() {
+    paused(|| async {
+        let start = Instant::now();
+        let order = Arc::new(Mutex::new(Vec::new()));
+        // Every distance that the wheel knows: the factor is a generator of the numbers below a prime.
+        let times: Vec<Duration> = (1..500_u64).map(|i| Duration::from_micros((i * 263 % 503).pow(3) * 5)).collect();
+        let tasks: Vec<_> = times
+            .iter()
+            .map(|&time| {
+                let order = order.clone();
+                mini::spawn(async move {
+                    sleep(time).await;
+                    assert!(start.elapsed() >= time);
+                    order.lock().unwrap().push(time);
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let order = order.lock().unwrap();
+        assert_eq!(order.len(), times.len());
+        assert!(order.is_sorted(), "{order:?}");
+        assert_eq!(start.elapsed(), *order.last().unwrap());
+    });
+}
+
+#[test]
+fn auto_advance_waits_for_blocking_jobs() {
+    paused(|| async {
+        let start = Instant::now();
+        let sleeper = mini::spawn(async { sleep(HOUR).await });
+        let (send, receive) = oneshot();
+        let job = mini::spawn_blocking(move || {
+            for _ in 0..2000 {
+                thread::yield_now(); // long enough for a runtime that does not wait to move its clock
+            }
+            let now = Instant::now();
+            send.send(());
+            now
+        });
+        receive.await;
+        assert_eq!(job.await.unwrap(), start);
+        sleeper.await.unwrap();
+        assert_eq!(start.elapsed(), HOUR);
+    });
+}
+
+#[test]
+fn advance_fires_what_it_passes_and_nothing_else() {
+    paused(|| async {
+        let start = Instant::now();
+        let (near, far) = (mini::spawn(sleep(5 * MS)), mini::spawn(sleep(20 * MS)));
+        yield_now().await;
+        advance(10 * MS).await;
+        assert_eq!(start.elapsed(), 10 * MS);
+        yield_now().await;
+        assert!(near.is_finished() && !far.is_finished());
+        advance(Duration::ZERO).await;
+        assert_eq!(start.elapsed(), 10 * MS);
+        far.await.unwrap();
+        assert_eq!(start.elapsed(), 20 * MS);
+    });
+}
+
+#[test]
+fn a_timeout_fires_or_does_not() {
+    paused(|| async {
+        let start = Instant::now();
+        assert!(timeout(MS, std::future::pending::<()>()).await.is_err());
+        assert_eq!(start.elapsed(), MS);
+        assert_eq!(timeout(HOUR, async { 4 }).await, Ok(4));
+        assert_eq!(start.elapsed(), MS);
+        assert!(timeout(2 * MS, sleep(MS)).await.is_ok());
+        assert!(timeout(MS, sleep(2 * MS)).await.is_err());
+        assert_eq!(start.elapsed(), 3 * MS);
+        assert!(timeout(MS, sleep(MS)).await.is_ok(), "if both are due the output wins");
+        assert!(timeout_at(start, std::future::pending::<()>()).await.is_err());
+        assert_eq!(timeout(Duration::ZERO, async { 5 }).await, Ok(5));
+        assert!(timeout(Duration::ZERO, std::future::pending::<()>()).await.is_err());
+        assert_eq!(start.elapsed(), 4 * MS);
+        let counts = Counts::new();
+        assert!(timeout(MS, mini_tests::never(&counts)).await.is_err());
+        assert_eq!((counts.polls(), counts.drops()), (2, 1));
+    });
+}
+
+#[test]
+fn the_shortest_and_the_longest_durations() {
+    paused(|| async {
+        let start = Instant::now();
+        sleep(Duration::ZERO).await;
+        sleep_until(start).await;
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        assert!(timeout(HOUR, sleep(Duration::MAX)).await.is_err());
+        assert!(timeout(Duration::MAX, sleep(HOUR)).await.is_ok());
+        let never = mini::spawn(timeout(Duration::MAX, std::future::pending::<()>()));
+        sleep(HOUR).await;
+        assert!(!never.is_finished());
+        assert_eq!(start.elapsed(), 3 * HOUR);
+    });
+}
+
+#[test]
+fn a_sleep_can_be_moved() {
+    paused(|| async {
+        let start = Instant::now();
+        let polled = Counts::new();
+        for (first, second) in [(HOUR, MS), (MS, HOUR), (MS, MS)] {
+            let mut nap = sleep(first);
+            let (to, begun) = (Instant::now() + second, Instant::now());
+            assert!(poll_with(&mut nap, &polled).is_pending());
+            Pin::new(&mut nap).reset(to);
+            nap.await;
+            assert_eq!(begun.elapsed(), second);
+        }
+        let mut again = pin!(sleep(MS));
+        again.as_mut().await;
+        again.as_mut().reset(start + 5 * HOUR);
+        assert!(!again.is_elapsed());
+        again.await;
+        assert_eq!(start.elapsed(), 5 * HOUR);
+    });
+}
+
+#[test]
+fn intervals_catch_up_delay_or_skip() {
+    paused(|| async {
+        let plans = [
+            (MissedTickBehavior::Burst, [170, 170, 170, 200, 250]),
+            (MissedTickBehavior::Delay, [170, 220, 270, 320, 370]),
+            (MissedTickBehavior::Skip, [170, 200, 250, 300, 350]),
+        ];
+        for (behavior, plan) in plans {
+            let start = Instant::now();
+            let mut beat = interval(50 * MS);
+            beat.set_missed_tick_behavior(behavior);
+            beat.tick().await;
+            sleep(170 * MS).await;
+            for at in plan {
+                beat.tick().await;
+                assert_eq!(start.elapsed(), at * MS, "{behavior:?}");
+            }
+        }
+        let start = Instant::now();
+        let mut beat = interval_at(start + HOUR, MS);
+        assert_eq!(beat.tick().await, start + HOUR);
+        for _ in 0..3 {
+            assert!(timeout(Duration::from_micros(200), beat.tick()).await.is_err(), "a tick given up is not lost");
+        }
+        assert_eq!(beat.tick().await, start + HOUR + MS);
+    });
+}
+
+#[test]
+fn pause_and_resume() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            sleep(MS).await;
+            pause();
+            let start = Instant::now();
+            sleep(HOUR).await;
+            assert_eq!(start.elapsed(), HOUR);
+            resume();
+            let (real, mine) = (std::time::Instant::now(), Instant::now());
+            sleep(MS).await;
+            assert!(real.elapsed() >= MS && mine.elapsed() >= MS);
+        });
+    });
+}
+
+#[test]
+fn another_thread_registers_a_timer_under_a_paused_clock() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();
+        let (stop, stopped) = oneshot::<()>();
+        let (entered, is_entered) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                runtime.block_on(async {
+                    entered.send(()).unwrap();
+                    stopped.await
+                })
+            });
+            is_entered.recv().unwrap();
+            for _ in 0..100 {
+                let _inside = runtime.enter();
+                let start = Instant::now();
+                block_on_elsewhere(sleep(HOUR));
+                assert_eq!(start.elapsed(), HOUR);
+            }
+            drop(stop);
+        });
+    });
+}
+
+#[test]
+fn another_thread_lets_a_paused_clock_run() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();
+        let (send, receive) = oneshot();
+        let (entered, is_entered) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                runtime.block_on(async {
+                    // The job keeps the clock from moving by itself.
+                    let (release, released) = mpsc::channel::<()>();
+                    let job = mini::spawn_blocking(move || released.recv().is_err());
+                    let nap = mini::spawn(sleep(MS));
+                    mini::spawn(async move {
+                        entered.send(()).unwrap();
+                        receive.await
+                    })
+                    .await
+                    .unwrap();
+                    nap.await.unwrap();
+                    drop(release);
+                    job.await.unwrap();
+                })
+            });
+            is_entered.recv().unwrap();
+            let _inside = runtime.enter();
+            resume();
+            send.send(());
+        });
+    });
+}
+
+#[test]
+fn a_shared_clock_cannot_be_paused() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).build().unwrap();
+        runtime.block_on(async {
+            for call in [pause, resume, || drop(advance(MS))] {
+                let seen = caught(call);
+                assert!(seen.message.starts_with("`mini::time::"), "{}", seen.message);
+            }
+        });
+        let line = line!() + 1;
+        let seen = caught(|| pause());
+        assert_eq!((seen.file.as_str(), seen.line), (file!(), line), "{}", seen.message);
+        assert!(seen.message.contains("no mini runtime"), "{}", seen.message);
+    });
+}
