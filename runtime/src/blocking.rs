@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
 use crate::builder::Config;
+use crate::context;
 use crate::pool::Pool;
 use crate::sync::lock;
 use crate::task::Queued;
@@ -140,9 +141,7 @@ impl Blocking {
         while let Some(job) = self.next_job() {
             match job {
                 Job::Task(pool, task, location) => {
-                    let context = pool.enter();
-                    task.run();
-                    drop(context);
+                    context::serve(&pool, || task.run());
                     lock(&self.state).stopped_running(location);
                 }
                 // The caller sees its own panic as a closure that was dropped; the message has been printed.

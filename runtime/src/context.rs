@@ -21,11 +21,19 @@ struct Tls {
     pool: Cell<*const Pool>,
     held: Cell<*const Core>,
     task: Cell<*const Queued>,
+    /// The runtime one of whose blocking jobs this thread runs.
+    serves: Cell<*const Pool>,
 }
 
 thread_local! {
-    static TLS: Tls =
-        const { Tls { pool: Cell::new(ptr::null()), held: Cell::new(ptr::null()), task: Cell::new(ptr::null()) } };
+    static TLS: Tls = const {
+        Tls {
+            pool: Cell::new(ptr::null()),
+            held: Cell::new(ptr::null()),
+            task: Cell::new(ptr::null()),
+            serves: Cell::new(ptr::null()),
+        }
+    };
     /// The runtimes this thread is inside of, the innermost last. `Tls::pool` is that of the last one.
     static ENTERED: RefCell<List> = const { RefCell::new(List(Vec::new())) };
 }
@@ -166,9 +174,18 @@ fn with_task<T>(f: impl FnOnce(&Queued) -> T) -> Option<T> {
     })
 }
 
-/// Whether this thread holds a core of `pool`, or runs one of its tasks or blocking jobs.
+/// Marks this blocking thread as one of the runtime's, while it runs `job`, which contains its panics.
+pub(crate) fn serve(pool: &Arc<Pool>, job: impl FnOnce()) {
+    let inside = pool.enter();
+    TLS.with(|tls| tls.serves.set(Arc::as_ptr(pool)));
+    job();
+    TLS.with(|tls| tls.serves.set(ptr::null()));
+    drop(inside);
+}
+
+/// Whether this thread holds a core of `pool`, or runs one of its blocking jobs.
 pub(crate) fn is_working_for(pool: &Pool) -> bool {
-    with_held(|core| core.belongs_to(pool)) == Some(true) || with_task(|task| task.belongs_to(pool)) == Some(true)
+    with_held(|core| core.belongs_to(pool)) == Some(true) || TLS.with(|tls| ptr::eq(tls.serves.get(), pool))
 }
 
 /// Calls `f` with the runtime this thread is inside of.

@@ -205,6 +205,11 @@ impl Core {
         self.local(|local| local.queue.pop_front())
     }
 
+    /// Whether the owner's queue holds anything. Owner only.
+    pub(crate) fn has_owned_work(&self) -> bool {
+        self.local(|local| !local.queue.is_empty())
+    }
+
     /// Queues a shared task at the back of the owner's ring.
     pub(crate) fn push_back(&self, task: Queued) {
         if let Err(raw) = self.ring.push(task.into_raw()) {

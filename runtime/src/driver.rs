@@ -41,14 +41,12 @@ impl Driver {
         self.reactor.registrations() > 0 || !self.timers.is_empty()
     }
 
-    /// Delivers what has happened, without waiting; returns the number of socket events.
-    pub(crate) fn poll(&self, events: &mut Events) -> usize {
-        let happened = match self.reactor.registrations() {
-            0 => 0,
-            _ => self.turn(events, Some(Duration::ZERO)),
-        };
+    /// Delivers what has happened, without waiting.
+    pub(crate) fn poll(&self, events: &mut Events) {
+        if self.reactor.registrations() > 0 {
+            self.turn(events, Some(Duration::ZERO));
+        }
         self.fire();
-        happened
     }
 
     /// Waits for an event, a deadline or the bell, and delivers what has happened.
@@ -66,27 +64,28 @@ impl Driver {
     /// [`park`](Self::park) under a paused clock: if nothing real is waited for, time jumps to the next deadline instead.
     pub(crate) fn park_paused(&self, events: &mut Events, is_waited_for: bool) {
         // Announced first: a timer that another thread adds from here on rings.
-        let park = self.timers.prepare_park();
-        if park != Park::Ready && (is_waited_for || !self.timers.auto_advance()) {
-            self.turn(events, None);
+        match self.timers.prepare_park() {
+            Park::Ready => {}
+            _ if !is_waited_for && self.timers.auto_advance() => {}
+            Park::Forever => self.turn(events, None),
+            // Another thread has let the clock run.
+            Park::Until(wait) => self.turn(events, Some(wait)),
         }
         self.timers.finish_park();
         self.fire();
     }
 
-    /// One turn of the reactor. A waker that panics does not end the worker; the others are woken by the next turn.
-    fn turn(&self, events: &mut Events, timeout: Option<Duration>) -> usize {
+    /// One turn of the reactor.
+    fn turn(&self, events: &mut Events, timeout: Option<Duration>) {
         match contain(|| self.reactor.turn(events, timeout)) {
-            Some(Ok(happened)) => happened,
+            Some(Ok(_)) => {}
             Some(Err(error)) => {
                 // Without events a worker would spin or sleep for ever, and its tasks with it.
                 say!("waiting for events failed, the runtime cannot go on: {error}");
                 std::process::abort()
             }
-            None => {
-                self.reactor.notify();
-                1
-            }
+            // A turn contains the panics of wakers itself; after any other the next one comes at once.
+            None => self.reactor.notify(),
         }
     }
 

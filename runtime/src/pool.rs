@@ -236,7 +236,7 @@ impl Pool {
         Leftovers { workers, blocking }
     }
 
-    /// Waits until all cores are closed and all keepers gone; returns how many threads were not.
+    /// Waits until all cores are closed and all threads gone; returns how many cores were not closed.
     fn wait_for_workers(&self, deadline: Option<Instant>) -> usize {
         let mut ending = lock(&self.ending);
         while ending.open_cores > 0 || ending.keepers > 0 {
@@ -246,7 +246,7 @@ impl Pool {
                 None => self.ended.wait(ending).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        ending.open_cores.max(ending.keepers)
+        ending.open_cores
     }
 
     pub(crate) fn keeper_started(&self) {

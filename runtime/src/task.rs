@@ -1,22 +1,24 @@
-//! Tasks: one allocation with header, future (later output) and join slot, and the wakers that point to it.
-//!
-//! Called by the spawning functions, by every waker, and by the worker that runs a queue entry ([`Queued::run`]).
-//!
-//! Three handles point to a task. A [`Task`] counts a reference. A [`Queued`] is a place in a queue: it exists while
-//! the state says QUEUED and needs no count, because the registry keeps a task until it is done (see `state.rs`). A
-//! [`JoinHandle`] is the user's.
-//!
-//! Field rights of the cell:
-//!
-//! | field | who |
-//! |---|---|
-//! | `stage` | whoever set RUNNING; once the handshake says DONE, the join handle, or the runner if that is gone |
-//! | `waiter` | see `handshake.rs` |
-//! | `slot` | the registry's owner or lock holder |
-//! | `polls`, `wait` | the runner writes, anybody may read |
-//!
-//! Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
-//! hangs); one reference count per queue entry (two locked instructions per wake).
+//! Tasks: futures that the runtime polls, the handles to them, and what a task may ask about itself.
+
+// One allocation holds header, future (later output) and join slot.
+//
+// Called by the spawning functions, by every waker, and by the worker that runs a queue entry (`Queued::run`).
+//
+// Three handles point to a task. A `Task` counts a reference. A `Queued` is a place in a queue: it exists while
+// the state says QUEUED and needs no count, because the registry keeps a task until it is done (see `state.rs`). A
+// `JoinHandle` is the user's.
+//
+// Field rights of the cell:
+//
+// | field | who |
+// |---|---|
+// | `stage` | whoever set RUNNING; once the handshake says DONE, the join handle, or the runner if that is gone |
+// | `waiter` | see `handshake.rs` |
+// | `slot` | the registry's owner or lock holder |
+// | `polls`, `wait` | the runner writes, anybody may read |
+//
+// Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
+// hangs); one reference count per queue entry (two locked instructions per wake).
 
 #![allow(unsafe_code)]
 
@@ -47,7 +49,6 @@ pub(crate) use wait::Reason;
 
 use crate::context;
 use crate::home::Home;
-use crate::pool::Pool;
 use crate::unwind::contain;
 use cell::Vtable;
 use handshake::{Handshake, OnComplete};
@@ -234,6 +235,7 @@ impl Task {
     }
 
     /// Gives up a task that may not be dropped on this thread: its future is leaked, its joiner told that it is gone.
+    /// The last reference frees what else the task has (`free` in `cell.rs`).
     ///
     /// Only for the holder of the home core, with the task in no queue.
     pub(crate) fn abandon(self) {
@@ -244,7 +246,6 @@ impl Task {
         if header.handshake.complete() == OnComplete::Wake {
             wake_waiter(header);
         }
-        std::mem::forget(self); // the runtime's reference: the allocation stays
     }
 
     fn wake_by_ref(&self) {
@@ -410,10 +411,6 @@ impl Queued {
 
     pub(crate) fn id(&self) -> Id {
         self.header().id
-    }
-
-    pub(crate) fn belongs_to(&self, pool: &Pool) -> bool {
-        self.header().home.belongs_to(pool)
     }
 
     pub(crate) fn wait_slot(&self) -> &WaitSlot {

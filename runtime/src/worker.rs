@@ -207,7 +207,8 @@ impl<'a> Worker<'a> {
         if self.core.has_mail() {
             self.core.read_inbox();
         }
-        if !self.pool.is_multi_thread() {
+        // On a closed core no shared task must come to lie in the ring.
+        if !self.pool.is_multi_thread() || self.is_closed {
             return self.core.pop_owned();
         }
         self.since_injector += 1;
@@ -314,11 +315,11 @@ impl<'a> Worker<'a> {
     /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
     fn park_paused(&mut self) {
         let (core, driver) = (self.core, self.core.driver());
-        let happened = driver.poll(&mut self.events);
+        driver.poll(&mut self.events);
         // In this order: a job wakes whom it has to wake before it counts as done.
         let is_waited_for = self.pool.blocking.in_flight() > 0;
-        if happened > 0 || !core.bell.is_parked() {
-            return; // the poll may have heard the bell; whoever rang it has taken the flag
+        if core.has_owned_work() || !core.bell.is_parked() {
+            return; // the poll has woken a task, or heard the bell, whose flag is taken by who rings
         }
         driver.park_paused(&mut self.events, is_waited_for);
     }

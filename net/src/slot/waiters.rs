@@ -11,8 +11,13 @@ use std::task::Waker;
 use crate::ready::Interest;
 use crate::slot::word::Seen;
 
-/// More keyless waiters than this for one interest, and the oldest has to go.
-const KEYLESS_LIMIT: usize = 8;
+/// With this many keyless waiters for one interest, the oldest has to go when one more comes.
+///
+/// Each eviction doubles the limit, so that a steady set of tasks comes to rest instead of evicting one another.
+const FIRST_KEYLESS_LIMIT: usize = 8;
+
+/// The limit grows no further than this.
+const LAST_KEYLESS_LIMIT: usize = 1024;
 
 /// A leaf future's own place in the list. Starts empty; never reused within one slot.
 #[derive(Debug, Default)]
@@ -38,6 +43,8 @@ pub(super) enum Displaced {
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     last_key: u64,
+    /// How often the limit for keyless waiters has been doubled.
+    doublings: u8,
     list: Vec<Waiter>,
 }
 
@@ -59,6 +66,7 @@ impl Waiters {
                 return Displaced::Replaced(std::mem::replace(old, waiter).waker);
             }
         } else if let Some(oldest) = self.keyless_to_evict(waiter.interest) {
+            self.doublings = self.doublings.saturating_add(1);
             displaced = Displaced::Evicted(self.list.remove(oldest).waker);
         }
         if self.list.capacity() == 0 {
@@ -85,7 +93,8 @@ impl Waiters {
 
     fn keyless_to_evict(&self, interest: Interest) -> Option<usize> {
         let alike = |w: &Waiter| w.key.is_none() && w.interest == interest;
-        let full = self.list.iter().filter(|w| alike(w)).count() >= KEYLESS_LIMIT;
+        let limit = FIRST_KEYLESS_LIMIT.checked_shl(self.doublings.into()).unwrap_or(LAST_KEYLESS_LIMIT);
+        let full = self.list.iter().filter(|w| alike(w)).count() >= limit.min(LAST_KEYLESS_LIMIT);
         full.then(|| self.list.iter().position(alike)).flatten()
     }
 }

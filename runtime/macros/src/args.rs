@@ -51,38 +51,18 @@ impl Args {
         for piece in split_at_commas(tokens) {
             match Argument::parse(piece) {
                 Ok(argument) if arguments.iter().any(|earlier| earlier.key == argument.key) => {
-                    errors.push(Error::at(
-                        argument.name.span(),
-                        format!("`{}` is given twice", argument.name),
-                    ));
+                    errors.push(Error::at(argument.name.span(), format!("`{}` is given twice", argument.name)));
                 }
                 Ok(argument) => arguments.push(argument),
                 Err(error) => errors.push(error),
             }
         }
-        let mut args = Args {
-            flavor: entry.default_flavor(),
-            worker_threads: None,
-            start_paused: None,
-            path: None,
-        };
-        errors.extend(
-            arguments
-                .iter()
-                .filter_map(|argument| args.set(argument).err()),
-        );
+        let mut args = Args { flavor: entry.default_flavor(), worker_threads: None, start_paused: None, path: None };
+        errors.extend(arguments.iter().filter_map(|argument| args.set(argument).err()));
         if errors.is_empty() {
-            errors.extend(
-                arguments
-                    .iter()
-                    .filter_map(|argument| argument.misfit(args.flavor)),
-            );
+            errors.extend(arguments.iter().filter_map(|argument| argument.misfit(args.flavor)));
         }
-        if errors.is_empty() {
-            Ok(args)
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(args) } else { Err(errors) }
     }
 
     fn set(&mut self, argument: &Argument) -> Result<(), Error> {
@@ -125,10 +105,7 @@ struct Argument {
 impl Argument {
     fn parse(piece: Vec<TokenTree>) -> Result<Argument, Error> {
         let Some(TokenTree::Ident(name)) = piece.first() else {
-            return Err(Error::over(
-                &piece,
-                format!("expected `name = value`; the names are {KNOWN}"),
-            ));
+            return Err(Error::over(&piece, format!("expected `name = value`; the names are {KNOWN}")));
         };
         let key = match name.to_string().as_str() {
             "flavor" => Key::Flavor,
@@ -136,47 +113,26 @@ impl Argument {
             "start_paused" => Key::StartPaused,
             "crate" => Key::Crate,
             other => {
-                return Err(Error::at(
-                    name.span(),
-                    format!("unknown argument `{other}`; known are {KNOWN}"),
-                ));
+                return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {KNOWN}")));
             }
         };
         match &piece[1..] {
             [equals, value @ ..] if is_punct(equals, '=') && !value.is_empty() => {
                 if let Some(next) = next_name(value) {
-                    return Err(Error::at(
-                        next.span(),
-                        format!("expected `,` before `{next}`"),
-                    ));
+                    return Err(Error::at(next.span(), format!("expected `,` before `{next}`")));
                 }
-                Ok(Argument {
-                    key,
-                    name: name.clone(),
-                    value: value.to_vec(),
-                })
+                Ok(Argument { key, name: name.clone(), value: value.to_vec() })
             }
-            _ => Err(Error::over(
-                &piece,
-                format!("`{name}` needs a value: `{name} = ...`"),
-            )),
+            _ => Err(Error::over(&piece, format!("`{name}` needs a value: `{name} = ...`"))),
         }
     }
 
     fn flavor(&self) -> Result<Flavor, Error> {
-        match self
-            .literal()
-            .and_then(|literal| string_content(&literal.to_string()))
-            .as_deref()
-        {
+        match self.literal().and_then(|literal| string_content(&literal.to_string())).as_deref() {
             Some("current_thread") => Ok(Flavor::CurrentThread),
             Some("multi_thread") => Ok(Flavor::MultiThread),
-            Some(other) => {
-                Err(self.wrong(format!("unknown flavor \"{other}\"; known are {FLAVORS}")))
-            }
-            None => Err(self.wrong(format!(
-                "`flavor` takes a string; the flavors are {FLAVORS}"
-            ))),
+            Some(other) => Err(self.wrong(format!("unknown flavor \"{other}\"; known are {FLAVORS}"))),
+            None => Err(self.wrong(format!("`flavor` takes a string; the flavors are {FLAVORS}"))),
         }
     }
 
@@ -210,12 +166,9 @@ impl Argument {
     fn path(&self) -> Result<Vec<TokenTree>, Error> {
         let path = match self.literal() {
             Some(literal) => {
-                let content =
-                    string_content(&literal.to_string()).and_then(|text| text.parse().ok());
+                let content = string_content(&literal.to_string()).and_then(|text| text.parse().ok());
                 let mut tokens = content.map(flatten).unwrap_or_default();
-                tokens
-                    .iter_mut()
-                    .for_each(|token| token.set_span(literal.span()));
+                tokens.iter_mut().for_each(|token| token.set_span(literal.span()));
                 tokens
             }
             None => flatten(self.value.iter().cloned().collect()),
@@ -223,9 +176,7 @@ impl Argument {
         if is_path(&path) {
             Ok(path)
         } else {
-            Err(self.wrong(
-                "`crate` takes a path, such as `my_crate::mini` or \"my_crate::mini\"".to_owned(),
-            ))
+            Err(self.wrong("`crate` takes a path, such as `my_crate::mini` or \"my_crate::mini\"".to_owned()))
         }
     }
 
@@ -236,10 +187,7 @@ impl Argument {
             (Key::StartPaused, Flavor::MultiThread) => "current_thread",
             _ => return None,
         };
-        Some(Error::at(
-            self.name.span(),
-            format!("`{}` goes with `flavor = \"{wanted}\"` only", self.name),
-        ))
+        Some(Error::at(self.name.span(), format!("`{}` goes with `flavor = \"{wanted}\"` only", self.name)))
     }
 
     /// The value if it is one token.
@@ -265,10 +213,7 @@ impl Argument {
 /// The pieces between commas. The last comma may be followed by nothing.
 fn split_at_commas(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
     let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let mut pieces: Vec<_> = tokens
-        .split_inclusive(|token| is_punct(token, ','))
-        .map(<[_]>::to_vec)
-        .collect();
+    let mut pieces: Vec<_> = tokens.split_inclusive(|token| is_punct(token, ',')).map(<[_]>::to_vec).collect();
     for piece in &mut pieces {
         // A comma with nothing before it stays, for the error to point at.
         if piece.len() > 1 && piece.last().is_some_and(|token| is_punct(token, ',')) {
@@ -281,9 +226,7 @@ fn split_at_commas(tokens: TokenStream) -> Vec<Vec<TokenTree>> {
 /// The name in `1 name = 2`, where a comma is missing; an expression has no `=` of its own but `==`.
 fn next_name(value: &[TokenTree]) -> Option<&TokenTree> {
     let assigns = |tokens: &&[TokenTree]| {
-        matches!(tokens[0], TokenTree::Ident(_))
-            && is_punct(&tokens[1], '=')
-            && !is_punct(&tokens[2], '=')
+        matches!(tokens[0], TokenTree::Ident(_)) && is_punct(&tokens[1], '=') && !is_punct(&tokens[2], '=')
     };
     value[1..].windows(3).find(assigns).map(|tokens| &tokens[0])
 }
@@ -306,10 +249,7 @@ fn enclose(expression: &[TokenTree]) -> Vec<TokenTree> {
         return expression.to_vec();
     }
     let has_operator = |tokens: &TokenStream| {
-        tokens
-            .clone()
-            .into_iter()
-            .any(|token| matches!(token, TokenTree::Punct(_)) && !is_punct(&token, ':'))
+        tokens.clone().into_iter().any(|token| matches!(token, TokenTree::Punct(_)) && !is_punct(&token, ':'))
     };
     let enclosed = expression.iter().map(|token| match transparent(token) {
         Some(inner) if has_operator(&inner) => Group::new(Delimiter::Parenthesis, inner).into(),
@@ -330,9 +270,7 @@ fn is_path(tokens: &[TokenTree]) -> bool {
         _ => tokens,
     };
     names.len() % 3 == 1
-        && names
-            .chunks(3)
-            .all(|chunk| matches!(chunk[0], TokenTree::Ident(_)) && is_separator(&chunk[1..]))
+        && names.chunks(3).all(|chunk| matches!(chunk[0], TokenTree::Ident(_)) && is_separator(&chunk[1..]))
 }
 
 impl fmt::Display for Entry {

@@ -14,22 +14,13 @@ pub(crate) struct Error {
 impl Error {
     /// Underlines one token.
     pub(crate) fn at(span: Span, message: impl Into<String>) -> Error {
-        Error {
-            first: span,
-            last: span,
-            message: message.into(),
-        }
+        Error { first: span, last: span, message: message.into() }
     }
 
     /// Underlines all of `tokens`, or the whole attribute if there are none.
     pub(crate) fn over(tokens: &[TokenTree], message: impl Into<String>) -> Error {
-        let span_of =
-            |token: Option<&TokenTree>| token.map_or_else(Span::call_site, TokenTree::span);
-        Error {
-            first: span_of(tokens.first()),
-            last: span_of(tokens.last()),
-            message: message.into(),
-        }
+        let span_of = |token: Option<&TokenTree>| token.map_or_else(Span::call_site, TokenTree::span);
+        Error { first: span_of(tokens.first()), last: span_of(tokens.last()), message: message.into() }
     }
 
     /// The error as an item: `::core::compile_error! { "message" }`.

@@ -52,24 +52,11 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
 
 /// `function` as a sync function that ends with `call`.
 fn wrap(entry: Entry, function: Function, call: TokenStream) -> TokenStream {
-    let Function {
-        attributes,
-        visibility,
-        asyncness,
-        fn_token,
-        name,
-        params,
-        output,
-        body,
-        ..
-    } = function;
+    let Function { attributes, visibility, asyncness, fn_token, name, params, output, body, .. } = function;
     let mut asyncness = asyncness.unwrap_or_else(|| Ident::new("async", fn_token.span()));
     // Where the user wrote it, but the macro's own: lints that ask what a function is async for leave it alone.
     asyncness.set_span(asyncness.span().resolved_at(Span::call_site()));
-    let signature: Vec<TokenTree> = [fn_token.into(), name.into(), params.into()]
-        .into_iter()
-        .chain(output)
-        .collect();
+    let signature: Vec<TokenTree> = [fn_token.into(), name.into(), params.into()].into_iter().chain(output).collect();
 
     let mut inner = TokenStream::from(TokenTree::from(asyncness));
     inner.extend(signature.clone());
@@ -93,25 +80,18 @@ fn wrap(entry: Entry, function: Function, call: TokenStream) -> TokenStream {
 
 /// Builds the runtime and blocks on `name()`.
 fn block_on(entry: Entry, args: Args, name: &Ident) -> TokenStream {
-    let mut call = args
-        .path
-        .map_or_else(|| source("::mini"), TokenStream::from_iter);
+    let mut call = args.path.map_or_else(|| source("::mini"), TokenStream::from_iter);
     call.extend(source(match args.flavor {
         Flavor::CurrentThread => "::runtime::Builder::new_current_thread()",
         Flavor::MultiThread => "::runtime::Builder::new_multi_thread()",
     }));
-    for (method, value) in [
-        (".worker_threads", args.worker_threads),
-        (".start_paused", args.start_paused),
-    ] {
+    for (method, value) in [(".worker_threads", args.worker_threads), (".start_paused", args.start_paused)] {
         if let Some(value) = value {
             call.extend(source(method));
             call.extend(parenthesized(value.into_iter().collect()));
         }
     }
-    call.extend(source(&format!(
-        ".build().expect(\"{entry} could not start the runtime\").block_on"
-    )));
+    call.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\").block_on")));
     call.extend(parenthesized(future_of(name)));
     call
 }
@@ -168,6 +148,5 @@ fn parenthesized(tokens: TokenStream) -> [TokenTree; 1] {
 
 /// Tokens of the macro's own, at the attribute.
 fn source(code: &str) -> TokenStream {
-    code.parse()
-        .expect("the macro's own code is made of whole tokens")
+    code.parse().expect("the macro's own code is made of whole tokens")
 }

@@ -44,11 +44,7 @@ impl Function {
         let (asyncness, qualifiers) = tokens.take_qualifiers();
         let Some(fn_token) = tokens.take_ident("fn") else {
             // `const` and `unsafe` open other items as well.
-            let first = qualifiers
-                .into_iter()
-                .chain(tokens.take())
-                .chain(last)
-                .next();
+            let first = qualifiers.into_iter().chain(tokens.take()).chain(last).next();
             let at = first.map_or_else(Span::call_site, |token| token.span());
             return Err(error(at, "goes on an `async fn`, and this is no function"));
         };
@@ -57,10 +53,7 @@ impl Function {
         };
         let generics = tokens.take_generics();
         let Some(TokenTree::Group(params)) = tokens.take() else {
-            return Err(error(
-                name.span(),
-                "finds no parameter list behind this name",
-            ));
+            return Err(error(name.span(), "finds no parameter list behind this name"));
         };
         let (output, where_clause) = tokens.split_at_where();
         let body = match last {
@@ -90,10 +83,7 @@ impl Function {
             faults.push(Error::at(self.fn_token.span(), message));
         }
         if let Some(first) = self.qualifiers.first() {
-            faults.push(Error::over(
-                &self.qualifiers,
-                format!("a function under {entry} can't be `{first}`"),
-            ));
+            faults.push(Error::over(&self.qualifiers, format!("a function under {entry} can't be `{first}`")));
         }
         if !self.generics.is_empty() {
             let message = format!("a function under {entry} can't have generic parameters");
@@ -127,14 +117,8 @@ impl Function {
 
     /// Whether the first parameter is some form of `self`.
     pub(crate) fn is_method(&self) -> bool {
-        let before_type = self
-            .params
-            .stream()
-            .into_iter()
-            .take_while(|token| !is_punct(token, ':'));
-        before_type
-            .take_while(|token| !is_punct(token, ','))
-            .any(|token| is_ident(&token, "self"))
+        let before_type = self.params.stream().into_iter().take_while(|token| !is_punct(token, ':'));
+        before_type.take_while(|token| !is_punct(token, ',')).any(|token| is_ident(&token, "self"))
     }
 
     /// Where in `attributes` the `#` and `[...]` stand that would register the function as a test a second time.
@@ -218,9 +202,7 @@ impl Tokens {
         let mut asyncness = None;
         let mut others = Vec::new();
         while let Some(token) = self.peek() {
-            let is_other = ["const", "unsafe", "safe", "extern"]
-                .iter()
-                .any(|text| is_ident(token, text));
+            let is_other = ["const", "unsafe", "safe", "extern"].iter().any(|text| is_ident(token, text));
             if is_other || (!others.is_empty() && matches!(token, TokenTree::Literal(_))) {
                 others.extend(self.take());
             } else if let Some(ident) = self.take_ident("async") {
@@ -257,10 +239,7 @@ impl Tokens {
     /// The rest, before and from `where`; groups without delimiters stay as they are.
     fn split_at_where(self) -> (Vec<TokenTree>, Vec<TokenTree>) {
         let mut output = Vec::from(self.0);
-        let at = output
-            .iter()
-            .position(|token| is_ident(token, "where"))
-            .unwrap_or(output.len());
+        let at = output.iter().position(|token| is_ident(token, "where")).unwrap_or(output.len());
         let where_clause = output.split_off(at);
         (output, where_clause)
     }
@@ -287,11 +266,7 @@ pub(crate) fn transparent(token: &TokenTree) -> Option<TokenStream> {
 /// Whether an attribute's text names the standard test attribute or this package's. Those of other crates may well
 /// go together with this one.
 fn is_test_path(attribute: &str) -> bool {
-    let path: String = attribute
-        .chars()
-        .take_while(|char| *char != '(')
-        .filter(|char| !char.is_whitespace())
-        .collect();
+    let path: String = attribute.chars().take_while(|char| *char != '(').filter(|char| !char.is_whitespace()).collect();
     let path = path.trim_start_matches("::");
     let is_standard = path.starts_with("core::prelude::") || path.starts_with("std::prelude::");
     path == "test" || path == "mini::test" || (is_standard && path.ends_with("::test"))
@@ -303,12 +278,9 @@ mod tests {
 
     #[test]
     fn the_standard_test_attribute_is_known_by_every_path() {
-        for path in [
-            "test",
-            "core::prelude::v1::test",
-            ":: core :: prelude :: v1 :: test",
-            "::std::prelude::rust_2024::test",
-        ] {
+        for path in
+            ["test", "core::prelude::v1::test", ":: core :: prelude :: v1 :: test", "::std::prelude::rust_2024::test"]
+        {
             assert!(is_test_path(path), "{path}");
         }
         assert!(is_test_path("mini :: test"));
@@ -317,14 +289,9 @@ mod tests {
 
     #[test]
     fn other_attributes_are_no_tests() {
-        for path in [
-            "cfg(test)",
-            "other::test",
-            "should_panic",
-            "doc = \"test\"",
-            "test_case(1)",
-            "core::prelude::v1::bench",
-        ] {
+        for path in
+            ["cfg(test)", "other::test", "should_panic", "doc = \"test\"", "test_case(1)", "core::prelude::v1::bench"]
+        {
             assert!(!is_test_path(path), "{path}");
         }
     }

@@ -39,11 +39,7 @@ mod recorder {
             }
 
             pub(crate) fn build(&mut self) -> io::Result<Runtime> {
-                if crate::REFUSE.get() {
-                    Err(io::Error::other("no more threads"))
-                } else {
-                    Ok(Runtime)
-                }
+                if crate::REFUSE.get() { Err(io::Error::other("no more threads")) } else { Ok(Runtime) }
             }
         }
 
@@ -107,11 +103,7 @@ fn worker_threads_takes_any_expression() {
 
 #[test]
 fn the_crate_can_be_a_string() {
-    #[mini_macros::main(
-        flavor = r"current_thread",
-        start_paused = false,
-        crate = "crate::recorder"
-    )]
+    #[mini_macros::main(flavor = r"current_thread", start_paused = false, crate = "crate::recorder")]
     async fn run() {}
     run();
     assert_eq!(calls(), ["current_thread", "start_paused false"]);

@@ -216,7 +216,31 @@ unsafe fn drop_output<F: Future>(ptr: NonNull<Header>) -> Option<JoinError> {
 ///
 /// As [`stage`], and nobody refers to the task any more.
 unsafe fn free<F: Future>(ptr: NonNull<Header>) {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+    if let Stage::Future(_) = unsafe { stage::<F>(ptr) } {
+        // SAFETY: as above.
+        // Test: as above.
+        return unsafe { free_around_future(ptr) };
+    }
     // SAFETY: `allocate` leaked this box.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     drop(unsafe { Box::from_raw(ptr.cast::<Cell<F>>().as_ptr()) });
+}
+
+/// Gives up what an abandoned task has beside its future, which must stay where it is: the runtime, and the waiter.
+///
+/// # Safety
+///
+/// As [`free`].
+unsafe fn free_around_future(ptr: NonNull<Header>) {
+    // SAFETY: nobody else refers to the task any more.
+    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+    let header = unsafe { &mut *ptr.as_ptr() };
+    // SAFETY: the field is not used again, since the allocation is leaked.
+    // Test: as above.
+    unsafe { ptr::drop_in_place(&mut header.waiter) };
+    // SAFETY: as above.
+    // Test: as above.
+    unsafe { ptr::drop_in_place(&mut header.home) };
 }

@@ -204,3 +204,16 @@ fn slots_are_reused_for_ever() {
 fn place_of(wheel: &Wheel, key: super::Key) -> Place {
     wheel.slab.place(wheel.slab.find(key).unwrap())
 }
+
+#[test]
+fn a_timer_behind_the_cursor_is_due() {
+    let mut wheel = Wheel::new();
+    wheel.catch_up(10_000_000_000);
+    wheel.insert(3_000_000_000, Waker::noop().clone());
+    assert_eq!(wheel.next_deadline(), Some(3_000_000_000));
+    let mut woken = Vec::new();
+    assert!(!wheel.expire(2_999_999_999, 8, &mut woken));
+    assert_eq!(woken.len(), 0);
+    assert!(!wheel.expire(3_000_000_000, 8, &mut woken));
+    assert_eq!((woken.len(), wheel.len()), (1, 0));
+}
