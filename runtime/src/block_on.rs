@@ -9,11 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use crate::context;
 use crate::core::Core;
 use crate::pool::Pool;
 use crate::worker::{Root, Stop, Worker};
+
+/// How long a thread waits for a keeper to leave before it begins to poll its future as a guest.
+const PATIENCE: Duration = Duration::from_millis(2);
 
 /// Runs `future` on `pool` and returns its output.
 #[track_caller]
@@ -105,24 +109,38 @@ fn be_guest<F: Future>(pool: &Arc<Pool>, mut future: Pin<&mut Option<F>>) -> F::
         let _inside = pool.enter();
         let waiting = Waiting { core, thread: &thread };
         let mut polled = DropInside(future.as_mut());
-        loop {
+        let mut taken = take_from_keeper(core, &thread);
+        while !taken {
             if guest.woken.swap(false, Acquire) {
                 core.seat.leave(&thread); // the poll may be long: the keeper need not wait for it
                 if let Poll::Ready(output) = polled.poll(&mut Context::from_waker(&waker)) {
                     return output;
                 }
             }
-            if core.seat.take_or_wait(&thread) {
-                break;
-            }
-            core.bell.ring(); // its keeper, if it has one, then sees that it is wanted
-            if !guest.woken.load(Relaxed) {
-                thread::park();
+            taken = core.seat.take_or_wait(&thread);
+            if !taken {
+                core.bell.ring(); // its keeper, if it has one, then sees that it is wanted
+                if !guest.woken.load(Relaxed) {
+                    thread::park();
+                }
             }
         }
         std::mem::forget((polled, waiting)); // the future goes on, on the core
     }
     work(pool, core, future)
+}
+
+/// Asks the keeper of `core`, if one works there, for its place, and gives it a moment to leave.
+fn take_from_keeper(core: &Core, thread: &Thread) -> bool {
+    if core.seat.take_or_wait(thread) {
+        return true;
+    }
+    if !core.seat.is_kept() {
+        return false;
+    }
+    core.bell.ring();
+    thread::park_timeout(PATIENCE); // no longer: it may be in a long poll
+    core.seat.take_or_wait(thread)
 }
 
 /// Tells the seat that a guest does not wait any more.

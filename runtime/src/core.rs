@@ -36,6 +36,9 @@ use crate::task::{Queued, Task};
 /// Tasks taken from the inbox between two runs.
 const MAIL_LIMIT: usize = 64;
 
+/// How often the destructors of dropped tasks may have spawned new ones before the last ones are leaked.
+const MAX_GENERATIONS: usize = 1000;
+
 pub(crate) struct Core {
     pool: *const Pool,
     index: usize,
@@ -361,7 +364,12 @@ impl Core {
 
     /// Drops all owned tasks, and those their destructors spawn. Owner only.
     pub(crate) fn drop_owned(&self) {
+        let mut rounds = 0;
         while self.owned_alive() > 0 || self.has_mail() {
+            rounds += 1;
+            if rounds > MAX_GENERATIONS {
+                return self.give_up_owned();
+            }
             self.read_inbox();
             let tasks = self.local(|local| local.tasks.list());
             for task in tasks {
@@ -373,16 +381,29 @@ impl Core {
         }
     }
 
+    /// Leaks owned tasks whose destructors go on spawning their like.
+    #[cold]
+    fn give_up_owned(&self) {
+        let tasks = self.local(|local| {
+            local.queue.retain(|entry| matches!(entry, Entry::Root));
+            local.pinned_to = None;
+            local.tasks.take_all()
+        });
+        for task in tasks {
+            say!("task {} spawned at {} is leaked: dropping it spawns another, for ever", task.id(), task.location());
+            task.abandon();
+        }
+    }
+
     /// Drops the tasks in the owner's queue. The root stays queued: it may be what waits for them.
     fn discard_queue(&self) {
-        let mut root = None;
-        while let Some(entry) = self.pop_owned() {
+        let queue = self.local(|local| std::mem::take(&mut local.queue));
+        for entry in queue {
             match entry {
                 Entry::Task(task) => task.discard(),
-                Entry::Root => root = Some(Entry::Root),
+                Entry::Root => self.push_root(),
             }
         }
-        self.local(|local| local.queue.extend(root));
     }
 
     /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts here

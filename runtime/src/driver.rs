@@ -54,6 +54,8 @@ impl Driver {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
             Park::Until(wait) => Some(wait),
+            // Another thread has paused it since the caller looked: no deadline comes by itself now.
+            Park::Forever if self.timers.clock().is_paused() => Some(Duration::ZERO),
             Park::Forever => None,
         };
         self.turn(events, timeout);

@@ -78,10 +78,19 @@ impl Registry {
 
     /// Removes the tasks that must end on the thread that spawned them.
     pub(crate) fn take_pinned(&mut self) -> Vec<Task> {
-        self.pinned = 0;
-        let is_pinned = |task: &mut Task| task.slot().is_some_and(|slot| slot & PINNED != 0);
-        let taken = self.slots.iter_mut().filter_map(|slot| slot.take_if(is_pinned)).collect::<Vec<_>>();
+        self.take_if(|task| task.slot().is_some_and(|slot| slot & PINNED != 0))
+    }
+
+    /// Removes all tasks.
+    pub(crate) fn take_all(&mut self) -> Vec<Task> {
+        self.take_if(|_| true)
+    }
+
+    fn take_if(&mut self, is_meant: impl Fn(&Task) -> bool) -> Vec<Task> {
+        let taken: Vec<Task> = self.slots.iter_mut().filter_map(|slot| slot.take_if(|task| is_meant(task))).collect();
         self.free.extend(taken.iter().filter_map(Task::slot).map(|slot| slot & !PINNED));
+        self.pinned =
+            self.slots.iter().flatten().filter(|task| task.slot().is_some_and(|slot| slot & PINNED != 0)).count();
         taken
     }
 

@@ -25,6 +25,9 @@ pub(crate) struct Seat {
 #[derive(Debug, Default)]
 struct State {
     held: bool,
+    /// The holder is the keeper, who gives the core up when it is asked to.
+    kept: bool,
+    /// The keeper thread has been started.
     keeper: bool,
     retired: bool,
     guests: Vec<Thread>,
@@ -64,6 +67,11 @@ impl Seat {
         lock(&self.state).held
     }
 
+    /// Whether the keeper works on the core.
+    pub(crate) fn is_kept(&self) -> bool {
+        lock(&self.state).kept
+    }
+
     /// Whether a guest waits; looked at by the keeper between polls, who then may release the core.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Relaxed)
@@ -73,6 +81,7 @@ impl Seat {
     pub(crate) fn release(&self) {
         let mut state = lock(&self.state);
         state.held = false;
+        state.kept = false;
         for guest in &state.guests {
             guest.unpark();
         }
@@ -101,6 +110,7 @@ impl Seat {
             return false;
         }
         state.held = true;
+        state.kept = true;
         true
     }
 

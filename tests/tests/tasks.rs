@@ -112,7 +112,7 @@ fn foreign_threads_wake_and_drop_wakers() {
                 wakers.join().unwrap()
             });
             assert_eq!(counts.drops(), 1);
-            assert!((2..=6).contains(&counts.polls()), "5 wakes, {} polls", counts.polls());
+            assert!((1..=6).contains(&counts.polls()), "5 wakes, {} polls", counts.polls());
             for waker in take {
                 waker.wake(); // of a task that is done: nothing happens
             }

@@ -59,7 +59,8 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a task or `block_on`, at the caller's line.
+/// Outside of a task or `block_on`, at the caller's line; also in a `block_on` that has found the places of all workers
+/// taken by other threads in `block_on`, or by workers that are busy.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
