@@ -328,7 +328,7 @@ impl<'a> Worker<'a> {
     fn sees_work(&self) -> bool {
         self.core.has_mail()
             || self.root.as_ref().is_some_and(|root| root.woken.load(Relaxed))
-            || !self.pool.injector.is_empty()
+            || (!self.pool.injector.is_empty() && !self.is_closed)
             || self.stop().is_some()
     }
 
@@ -357,7 +357,7 @@ impl Drop for Worker<'_> {
             self.close();
         }
         self.leave();
-        core.put_events(std::mem::take(&mut self.events));
+        core.put_events(std::mem::replace(&mut self.events, Events::with_capacity(1)));
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
         }
