@@ -68,7 +68,7 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 
 /// TCP, UDP and Unix sockets, and name resolution.
 pub mod net {
-    pub use mini_net::future;
+    pub use mini_net::{Socket, future, kind};
     pub use mini_net::{
         TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixStream,
         lookup_host,
