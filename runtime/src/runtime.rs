@@ -91,7 +91,10 @@ impl Runtime {
         &self.handle
     }
 
-    /// Enters the runtime: until the guard is dropped, `mini::spawn` and the like on this thread mean this runtime.
+    /// Enters the runtime: until the guard is dropped, `mini::spawn` and the like on this thread mean this runtime, and
+    /// sockets and timers that are awaited here (with any executor) are served by it.
+    ///
+    /// A `current_thread` runtime serves them only while some thread is in [`block_on`](Self::block_on).
     ///
     /// # Examples
     ///
