@@ -40,7 +40,8 @@ fn a_timer_that_is_due_when_the_clock_is_paused_fires_at_once() {
             wait_for(due);
             time::pause();
             let paused_at = Instant::now();
-            assert_eq!(task.await.unwrap(), paused_at, "time did not jump over a task that could run");
+            // Not later: time must not jump over a task that can run. (Earlier, if it was due before it was first polled.)
+            assert!(task.await.unwrap() <= paused_at);
         });
     });
 }
