@@ -1,23 +1,25 @@
 //! Driving a future to its end on the calling thread.
 //!
-//! The thread takes a core and works as its worker, so that the future pays no hop to another thread per message. If
-//! all cores are taken it is a guest (see `seat.rs`): it polls the future itself, parks in between, and takes a core as
-//! soon as one is free.
+//! The thread takes a core and works as its worker, so that the future pays no hop to another thread per message; a
+//! keeper leaves its core to it. If no core can be had it is a guest (see `seat.rs`): it polls the future itself, parks in
+//! between, and takes a core as soon as one is free.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::context;
 use crate::core::Core;
 use crate::pool::Pool;
 use crate::worker::{Root, Stop, Worker};
 
-/// How long a thread waits for a keeper to leave before it begins to poll its future as a guest.
-const PATIENCE: Duration = Duration::from_millis(2);
+/// How long a thread waits for the place of the first keeper, and then for that of any.
+///
+/// One that rests leaves within microseconds. No longer than this: all of them may be in long polls.
+const PATIENCE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
 
 /// Runs `future` on `pool` and returns its output.
 #[track_caller]
@@ -25,7 +27,8 @@ pub(crate) fn block_on<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
     refuse_inside_worker();
     let mut future = pin!(Some(future));
     let free = pool.cores.iter().find(|core| core.seat.try_take());
-    match free {
+    let free = free.or_else(|| take_from_keeper(&pool.cores[..1], PATIENCE[0]));
+    match free.or_else(|| take_from_keeper(&pool.cores, PATIENCE[1])) {
         Some(core) => work(pool, core, future.as_mut()),
         None => be_guest(pool, future.as_mut()),
     }
@@ -109,7 +112,7 @@ fn be_guest<F: Future>(pool: &Arc<Pool>, mut future: Pin<&mut Option<F>>) -> F::
         let _inside = pool.enter();
         let waiting = Waiting { core, thread: &thread };
         let mut polled = DropInside(future.as_mut());
-        let mut taken = take_from_keeper(core, &thread);
+        let mut taken = false;
         while !taken {
             if guest.woken.swap(false, Acquire) {
                 core.seat.leave(&thread); // the poll may be long: the keeper need not wait for it
@@ -130,17 +133,25 @@ fn be_guest<F: Future>(pool: &Arc<Pool>, mut future: Pin<&mut Option<F>>) -> F::
     work(pool, core, future)
 }
 
-/// Asks the keeper of `core`, if one works there, for its place, and gives it a moment to leave.
-fn take_from_keeper(core: &Core, thread: &Thread) -> bool {
-    if core.seat.take_or_wait(thread) {
-        return true;
+/// Asks the keepers of `cores` for the place of one, and gives them a moment to leave.
+fn take_from_keeper(cores: &[Core], patience: Duration) -> Option<&Core> {
+    let thread = thread::current();
+    let _asking: Vec<Waiting<'_>> = cores.iter().map(|core| Waiting { core, thread: &thread }).collect();
+    let begin = Instant::now();
+    loop {
+        if let Some(core) = cores.iter().find(|core| core.seat.take_or_wait(&thread)) {
+            return Some(core);
+        }
+        let left = patience.saturating_sub(begin.elapsed());
+        let kept: Vec<&Core> = cores.iter().filter(|core| core.seat.is_kept()).collect();
+        if left.is_zero() || kept.is_empty() {
+            return None;
+        }
+        for core in kept {
+            core.bell.ring();
+        }
+        thread::park_timeout(left);
     }
-    if !core.seat.is_kept() {
-        return false;
-    }
-    core.bell.ring();
-    thread::park_timeout(PATIENCE); // no longer: it may be in a long poll
-    core.seat.take_or_wait(thread)
 }
 
 /// Tells the seat that a guest does not wait any more.

@@ -2,7 +2,7 @@
 //!
 //! Called when a thread enters or leaves a runtime. A core without a holder is served by nobody, so a multi-threaded
 //! runtime gives it a keeper as soon as something could happen there. A thread in `block_on` is worked for like a
-//! worker: it takes a free core, or asks the keeper of one for its place. If it gets none it polls its future by itself
+//! worker: it takes a free core, or asks the keepers for the place of one. If it gets none it polls its future by itself
 //! (as a *guest*) until one is free.
 //!
 //! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
@@ -20,6 +20,8 @@ pub(crate) struct Seat {
     changed: Condvar,
     /// A guest would like to have the place of the keeper.
     wanted: AtomicBool,
+    /// The keeper has been asked, and cannot leave: it has tasks that must stay on its thread.
+    declined: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -67,9 +69,21 @@ impl Seat {
         lock(&self.state).held
     }
 
-    /// Whether the keeper works on the core.
+    /// Whether the keeper works on the core, and has not said that it stays.
     pub(crate) fn is_kept(&self) -> bool {
-        lock(&self.state).kept
+        lock(&self.state).kept && !self.declined.load(Relaxed)
+    }
+
+    /// The keeper cannot leave.
+    pub(crate) fn decline(&self) {
+        if self.declined.load(Relaxed) {
+            return;
+        }
+        let state = lock(&self.state);
+        self.declined.store(true, Relaxed);
+        for guest in &state.guests {
+            guest.unpark();
+        }
     }
 
     /// Whether a guest waits; looked at by the keeper between polls, who then may release the core.
@@ -82,6 +96,7 @@ impl Seat {
         let mut state = lock(&self.state);
         state.held = false;
         state.kept = false;
+        self.declined.store(false, Relaxed);
         for guest in &state.guests {
             guest.unpark();
         }

@@ -194,9 +194,14 @@ impl<'a> Worker<'a> {
         if self.pool.is_closing() && !self.is_closed {
             return Some(Stop::Closing);
         }
-        // A keeper whose tasks cannot leave this thread stays.
-        let yields = self.root.is_none() && self.core.seat.is_wanted() && self.core.owned_alive() == 0;
-        yields.then_some(Stop::Wanted)
+        if self.root.is_some() || !self.core.seat.is_wanted() {
+            return None;
+        }
+        if self.core.owned_alive() > 0 {
+            self.core.seat.decline();
+            return None;
+        }
+        Some(Stop::Wanted)
     }
 
     /// Chooses what runs next.

@@ -152,20 +152,37 @@ fn local_tasks_whose_destructors_spawn_their_like_end_with_block_on() {
     });
 }
 
-/// A thread in `block_on` asks a parked keeper for its place, and is a worker then. On a busy machine the keeper may take
-/// longer to leave than the thread waits.
+/// A thread in `block_on` asks the keepers for a place, and is a worker then.
 #[test]
 fn block_on_takes_the_place_of_a_parked_keeper() {
     within(LIMIT, || {
-        let runtime = multi_thread(1).build().unwrap();
-        let is_worker = || {
+        for workers in [1, 3] {
+            let runtime = multi_thread(workers).build().unwrap();
             let (ran, has_run) = mpsc::channel();
-            drop(runtime.spawn(async move { ran.send(()).unwrap() }));
-            has_run.recv().unwrap();
-            let local = || runtime.block_on(async { mini::spawn_local(async {}).await.unwrap() });
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(local)).is_ok()
-        };
-        assert!((0..100).any(|_| is_worker()));
+            for _ in 0..10 {
+                let ran = ran.clone();
+                drop(runtime.spawn(async move { ran.send(()).unwrap() }));
+                has_run.recv().unwrap();
+                runtime.block_on(async { mini::spawn_local(async {}).await.unwrap() });
+            }
+        }
+    });
+}
+
+/// A keeper with local tasks cannot leave, and says so: the thread in `block_on` does not wait for it.
+#[test]
+fn block_on_goes_on_beside_a_keeper_that_cannot_leave() {
+    within(LIMIT, || {
+        let runtime = multi_thread(1).build().unwrap();
+        let (ran, has_run) = mpsc::channel();
+        drop(runtime.spawn(async move {
+            mini::spawn_local(std::future::pending::<()>());
+            ran.send(()).unwrap();
+        }));
+        has_run.recv().unwrap();
+        for _ in 0..10 {
+            assert_eq!(runtime.block_on(async { mini::spawn(async { 7 }).await.unwrap() }), 7);
+        }
     });
 }
 

@@ -59,8 +59,8 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a task or `block_on`, at the caller's line; also in a `block_on` that has found the places of all workers
-/// taken by other threads in `block_on`, or by workers that are busy.
+/// Outside of a task or `block_on`, at the caller's line; also in a `block_on` that got no worker's place, because all are
+/// taken by other threads in `block_on`, by workers with local tasks, or by polls of more than 200 ms.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
