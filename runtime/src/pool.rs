@@ -118,39 +118,24 @@ impl Pool {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let mut future = Some(future);
-        let mut future = || future.take().expect("called once");
-        let here = context::with_held(|core| {
-            core.belongs_to(self).then(|| match self.is_multi_thread() {
-                true => {
-                    let (task, handle) = task::new(future(), core.home(), Start::Shared, location);
-                    if let Some(entry) = core.register_shared(task) {
-                        core.push_back(entry);
-                    }
-                    handle
-                }
-                false => {
-                    let (task, handle) = task::new(future(), core.home(), Start::Owned, location);
-                    core.spawn_owned(task, false);
-                    handle
-                }
-            })
-        });
-        if let Some(Some(handle)) = here {
-            return handle;
+        let held = context::with_held(|core| core.belongs_to(self).then(|| core.index())).flatten();
+        let core = held.map_or(self.guest_core(), |index| &self.cores[index]);
+        let start = match (self.is_multi_thread(), held) {
+            (true, _) => Start::Shared,
+            (false, Some(_)) => Start::Owned,
+            (false, None) => Start::Posted,
+        };
+        let (task, handle) = task::new(future, core.home(), start, location);
+        match start {
+            Start::Owned => core.spawn_owned(task, false),
+            Start::Posted => core.spawn_posted(task),
+            Start::Shared => match core.register_shared(task) {
+                Some(entry) if held.is_some() => core.push_back(entry),
+                Some(entry) => self.inject(entry),
+                None => {}
+            },
         }
-        let core = self.guest_core();
-        if self.is_multi_thread() {
-            let (task, handle) = task::new(future(), core.home(), Start::Shared, location);
-            if let Some(entry) = core.register_shared(task) {
-                self.inject(entry);
-            }
-            handle
-        } else {
-            let (task, handle) = task::new(future(), core.home(), Start::Posted, location);
-            core.spawn_posted(task);
-            handle
-        }
+        handle
     }
 
     /// Runs `job` on a blocking thread.
@@ -170,7 +155,7 @@ impl Pool {
     // Waking workers.
 
     /// Leaves a task for any worker, and brings one up if all rest.
-    pub(crate) fn inject(self: &Pool, task: Queued) {
+    pub(crate) fn inject(&self, task: Queued) {
         self.injector.push(task);
         if self.idle.must_wake() {
             self.wake_one();
