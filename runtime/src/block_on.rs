@@ -62,7 +62,16 @@ impl<F: Future> DropInside<'_, F> {
 /// Works on `core`, whose seat has been taken, until the future is ready.
 #[track_caller]
 fn work<F: Future>(pool: &Arc<Pool>, core: &Core, future: Pin<&mut Option<F>>) -> F::Output {
-    let mut worker = Worker::new(pool, core);
+    let mut worker = match Worker::new(pool, core) {
+        Ok(worker) => worker,
+        Err(thread) => {
+            let _inside = pool.enter();
+            drop(DropInside(future));
+            panic!(
+                "this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there"
+            );
+        }
+    };
     let root = Root::new(core);
     let waker = Waker::from(root.clone());
     worker.attach(root);

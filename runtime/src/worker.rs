@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::Wake;
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use mini_net::Events;
@@ -116,19 +116,16 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Sits down at a core whose seat the caller has taken.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the core has tasks that may not leave another thread.
-    #[track_caller]
-    pub(crate) fn new(pool: &'a Arc<Pool>, core: &'a Core) -> Self {
+    /// If the core has tasks that may not leave another thread, which is named; the core is released again.
+    pub(crate) fn new(pool: &'a Arc<Pool>, core: &'a Core) -> Result<Self, ThreadId> {
         let context = context::enter_held(pool, core);
         if let Some(thread) = core.pinned_elsewhere() {
             drop(context);
             core.seat.release();
             close_if_closing(pool, core);
-            panic!(
-                "this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there"
-            );
+            return Err(thread);
         }
         pool.idle.rise();
         if pool.cores.len() > 1 {
@@ -136,7 +133,7 @@ impl<'a> Worker<'a> {
             pool.watch.rouse();
         }
         let slack = pool.config.timer_slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
-        Self {
+        Ok(Self {
             pool,
             core,
             root: None,
@@ -149,7 +146,7 @@ impl<'a> Worker<'a> {
             slack,
             is_closed: false,
             context: Some(context),
-        }
+        })
     }
 
     /// Makes `root` the one whose wakes this worker looks for.
@@ -417,7 +414,8 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
 fn keep(pool: &Arc<Pool>, index: usize) {
     let core = &pool.cores[index];
     while core.seat.take_as_keeper() {
-        let mut worker = Worker::new(pool, core);
+        let worker = Worker::new(pool, core);
+        let mut worker = worker.expect("a worker of several takes its local tasks along when it leaves");
         if worker.drive(&mut || false) == Stop::Closing {
             worker.close();
         }

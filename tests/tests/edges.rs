@@ -152,6 +152,28 @@ fn local_tasks_whose_destructors_spawn_their_like_end_with_block_on() {
     });
 }
 
+#[test]
+fn a_future_that_is_refused_is_dropped_inside_the_runtime() {
+    struct Looks(mpsc::Sender<bool>);
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            self.0.send(mini::runtime::Handle::try_current().is_ok()).unwrap();
+        }
+    }
+    within(LIMIT, || {
+        let runtime = current_thread();
+        runtime.block_on(async { drop(mini::spawn_local(std::future::pending::<()>())) });
+        let (tell, told) = mpsc::channel();
+        let looks = Looks(tell);
+        thread::scope(|scope| {
+            let runtime = &runtime;
+            let refused = scope.spawn(move || runtime.block_on(async move { drop(looks) }));
+            assert!(refused.join().is_err());
+        });
+        assert!(told.recv().unwrap());
+    });
+}
+
 /// A thread in `block_on` asks the keepers for a place, and is a worker then.
 #[test]
 fn block_on_takes_the_place_of_a_parked_keeper() {
