@@ -6,17 +6,25 @@
 //!
 //! Rejected:
 //! - Passing the timers in the waker: works with one executor's wakers alone, and no combinator keeps it.
+//! - A reference-counted cell with a destructor: the compiler asks at each use whether it has run, and the cell whether it
+//!   is borrowed; 3 ns of each read of the clock.
 //! - A budget that the runtime refills: a future polled by a foreign executor would starve once it is spent, so it
 //!   refills itself when it has made the future yield.
 
-use std::cell::{Cell, RefCell};
+#![allow(unsafe_code)]
+
+use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Context;
 
-use crate::timers::Timers;
+use crate::clock;
+use crate::instant::Instant;
+use crate::timers::{Lease, Shared, Timers};
 
 /// How often futures may complete without a break.
 const BUDGET: u8 = 128;
@@ -64,17 +72,28 @@ pub struct EnterGuard {
 }
 
 struct Local {
+    /// The timers of the context, or null. The count that this stands for belongs to the cell.
+    current: Cell<*const Shared>,
     note: Cell<Option<Note>>,
     budget: Cell<u8>,
     /// Zero until it is asked for.
     thread_number: Cell<u64>,
 }
 
+/// Leaves all contexts when the thread ends: a guard may have been leaked.
+struct Leave;
+
 thread_local! {
-    static CURRENT: RefCell<Option<Timers>> = const { RefCell::new(None) };
-    // Apart from CURRENT, as nothing in it has to be dropped: the compiler makes this a plain address.
-    static LOCAL: Local =
-        const { Local { note: Cell::new(None), budget: Cell::new(BUDGET), thread_number: Cell::new(0) } };
+    // Nothing in it has to be dropped: the compiler makes this a plain address.
+    static LOCAL: Local = const {
+        Local {
+            current: Cell::new(ptr::null()),
+            note: Cell::new(None),
+            budget: Cell::new(BUDGET),
+            thread_number: Cell::new(0),
+        }
+    };
+    static LEAVE: Leave = const { Leave };
 }
 
 /// Makes `timers` those of the current thread until the guard is dropped, which brings back those before.
@@ -93,9 +112,21 @@ thread_local! {
 /// drop(guard);
 /// ```
 pub fn enter(timers: &Timers) -> EnterGuard {
-    let inner = Some(timers.clone());
-    let outer = CURRENT.try_with(|current| current.replace(inner)).unwrap_or_default();
+    let is_ending = LEAVE.try_with(|_| ()).is_err();
+    let outer = if is_ending { None } else { replace(Some(timers.clone())) };
     EnterGuard { outer, stays: PhantomData }
+}
+
+/// Makes `timers` the current ones and returns those before.
+fn replace(timers: Option<Timers>) -> Option<Timers> {
+    let new = timers.map_or(ptr::null(), |timers| Arc::into_raw(timers.0));
+    let old = LOCAL.with(|local| local.current.replace(new));
+    if old.is_null() {
+        return None;
+    }
+    // SAFETY: all that is not null in the cell comes from `into_raw` above, and it has just been taken out, so its
+    // count is claimed here and nowhere else. Test: `contexts_nest_and_each_guard_brings_back_the_one_before`.
+    Some(Timers(unsafe { Arc::from_raw(old) }))
 }
 
 /// Takes the note that the last future to return `Pending` on this thread has left.
@@ -133,20 +164,38 @@ pub(crate) fn thread_number() -> u64 {
 
 /// The timers of this thread's context.
 pub(crate) fn current() -> Option<Timers> {
-    with_current(|timers| timers.cloned())
+    // Out and in again: a count can be added only to an `Arc`.
+    let current = replace(None);
+    replace(current.clone());
+    current
 }
 
-/// Looks at the timers of this thread's context; `look` must not run user code, which could enter another.
+/// The lease of the timers of this thread's context.
 #[inline]
-pub(crate) fn with_current<T>(look: impl FnOnce(Option<&Timers>) -> T) -> T {
-    let mut look = Some(look);
-    let result = CURRENT.try_with(|current| look.take().map(|look| look(current.borrow().as_ref())));
-    match (result, look) {
-        (Ok(Some(result)), _) => result,
-        // The thread is ending: there is no context any more.
-        (_, Some(look)) => look(None),
-        _ => unreachable!("`look` is taken only to give a result"),
-    }
+pub(crate) fn lease() -> Option<Lease> {
+    with_current(|timers| timers.map(|timers| timers.lease))
+}
+
+/// The time of this thread's context.
+#[inline]
+pub(crate) fn now() -> Instant {
+    with_current(|timers| timers.map(|timers| timers.clock.now())).unwrap_or_else(clock::system_now)
+}
+
+/// The time of this thread's context, if it is that of `lease`.
+#[inline]
+pub(crate) fn now_of(lease: Lease) -> Option<Instant> {
+    with_current(|timers| timers.filter(|timers| timers.lease.is(lease)).map(|timers| timers.clock.now()))
+}
+
+/// Looks at the timers of this thread's context; `look` must not run user code, which could leave it.
+#[inline]
+fn with_current<T>(look: impl FnOnce(Option<&Shared>) -> T) -> T {
+    LOCAL.with(|local| {
+        // SAFETY: null, or from `into_raw` in `replace`, with a count that belongs to the cell. Only `replace` on this
+        // thread takes it out, and the three callers above do not call that while they look.
+        look(unsafe { local.current.get().as_ref() })
+    })
 }
 
 /// Spends one completion. If that was the last, the task is woken and must return `Pending` once.
@@ -166,10 +215,17 @@ pub(crate) fn spend(cx: &mut Context<'_>) -> bool {
 
 impl Drop for EnterGuard {
     fn drop(&mut self) {
-        let outer = self.outer.take();
-        // The inner timers may be the last handle: they are dropped after the cell is free again. No context is left
-        // to restore on a thread that is ending.
-        let _inner = CURRENT.try_with(|current| current.replace(outer));
+        // On a thread that is ending there is no context left to restore.
+        let is_ending = LEAVE.try_with(|_| ()).is_err();
+        if !is_ending {
+            drop(replace(self.outer.take()));
+        }
+    }
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        drop(replace(None));
     }
 }
 
@@ -179,8 +235,9 @@ impl fmt::Debug for EnterGuard {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
+    use std::cell::RefCell;
     use std::thread;
     use std::time::Duration;
 
@@ -223,5 +280,31 @@ mod tests {
             drop(enter(&timers));
         });
         ended.join().unwrap();
+    }
+
+    #[test]
+    fn a_guard_that_is_leaked_lets_go_when_the_thread_ends() {
+        let (timers, bell) = paused_timers();
+        let ended = thread::spawn(move || {
+            std::mem::forget(enter(&timers));
+            assert_eq!(Instant::now(), timers.clock().now());
+        });
+        ended.join().unwrap();
+        assert_eq!(bell.wakers(), 0, "the timers are gone");
+    }
+
+    #[test]
+    fn guards_dropped_in_the_wrong_order_leave_timers_that_live() {
+        let (first, _) = paused_timers();
+        let (second, _) = paused_timers();
+        let (outer, inner) = (enter(&first), enter(&second));
+        drop((first, second));
+        drop(outer);
+        assert!(current().is_none());
+        drop(inner);
+        let left = current().unwrap();
+        assert!(left.is_empty() && Instant::now() == left.clock().now());
+        drop(enter(&left));
+        replace(None);
     }
 }

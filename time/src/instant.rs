@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::{Add, AddAssign, Sub, SubAssign};
 use std::time::{Duration, Instant as SystemInstant};
 
-use crate::{clock, context};
+use crate::context;
 
 /// What stands in for a time that cannot be represented. Timers count 64 bits of nanoseconds, 584 years, so one that
 /// far away never fires.
@@ -41,7 +41,7 @@ impl Instant {
     /// ```
     #[inline]
     pub fn now() -> Instant {
-        context::with_current(|timers| timers.map(|timers| timers.clock().now())).unwrap_or_else(clock::system_now)
+        context::now()
     }
 
     /// The same point as one of `std`'s instants.

@@ -1,7 +1,10 @@
 //! The future that waits for a point in time, and that the others of this crate are made of.
 //!
 //! It registers late: only a poll that finds its deadline ahead adds it to the timers of the thread's context. From
-//! then on it belongs to those timers, wherever it is polled or dropped.
+//! then on it belongs to those timers, wherever it is polled or dropped, without keeping them alive.
+//!
+//! The time is read when a duration is made a deadline, and not again at the first poll: that deadline was ahead, and if
+//! it has come meanwhile, the next turn of the driver says so.
 //!
 //! ```text
 //!        1              2
@@ -10,7 +13,8 @@
 //!    '--- 4 ----'              |       3 `reset`, from anywhere; ARMED stays ARMED while the timer is pending
 //!    '----------- 3 -----------'       4 `rearm`: the timers were shut down; 1 follows, in those of the context
 //! ```
-//! A NEW one whose deadline has passed at its first poll is DONE without a timer.
+//! A NEW one that was made with a deadline instead of a duration, and whose deadline has passed at its first poll, is
+//! DONE without a timer.
 //!
 //! Rejected:
 //! - Keeping the entry inside the future: then it must not move, and `reset` and `select` need a pin.
@@ -23,7 +27,7 @@ use std::time::Duration;
 
 use crate::context::{self, Note};
 use crate::instant::Instant;
-use crate::timers::{Dead, State, Timers};
+use crate::timers::{Dead, Lease, State, Store};
 use crate::wheel::Key;
 
 #[cfg(test)]
@@ -53,10 +57,15 @@ mod tests;
 #[must_use = "futures do nothing unless awaited"]
 pub struct Sleep {
     deadline: Instant,
-    armed: Option<Armed>,
     location: &'static Location<'static>,
+    /// Where its timer is, if it is ARMED; with `number` it is the lease, in two fields that leave no gap.
+    store: Option<&'static Store>,
+    number: u32,
+    key: Key,
     origin: Origin,
     is_done: bool,
+    /// NEW, and the deadline was ahead when it was made.
+    is_ahead: bool,
 }
 
 /// The function that made a [`Sleep`], for messages.
@@ -71,13 +80,9 @@ pub(crate) enum Origin {
     Tick,
 }
 
-struct Armed {
-    timers: Timers,
-    key: Key,
-}
-
 const _: () = {
-    assert!(size_of::<Sleep>() <= 56);
+    #[cfg(target_pointer_width = "64")]
+    assert!(size_of::<Sleep>() == 48);
     const fn assert_anywhere<T: Send + Sync + Unpin>() {}
     assert_anywhere::<Sleep>();
 };
@@ -85,7 +90,8 @@ const _: () = {
 /// Waits for `duration`, counted from this call.
 ///
 /// It never ends early. A duration of zero is ready at the first poll; one too long to be represented, such as
-/// [`Duration::MAX`], never ends.
+/// [`Duration::MAX`], never ends. One that is polled for the first time when its time is over is ready at the next look
+/// of the runtime at its timers, not at that poll.
 ///
 /// # Examples
 ///
@@ -110,7 +116,7 @@ const _: () = {
 /// Safe: dropping it removes the timer.
 #[track_caller]
 pub fn sleep(duration: Duration) -> Sleep {
-    Sleep::new(Instant::now().saturating_add(duration), Origin::Sleep)
+    Sleep::after(duration, Origin::Sleep)
 }
 
 /// Waits until `deadline`; one in the past is ready at the first poll.
@@ -142,8 +148,26 @@ pub fn sleep_until(deadline: Instant) -> Sleep {
 
 impl Sleep {
     #[track_caller]
+    #[inline]
     pub(crate) fn new(deadline: Instant, origin: Origin) -> Sleep {
-        Sleep { deadline, armed: None, location: Location::caller(), origin, is_done: false }
+        Sleep {
+            deadline,
+            location: Location::caller(),
+            store: None,
+            number: 0,
+            key: Key::NONE,
+            origin,
+            is_done: false,
+            is_ahead: false,
+        }
+    }
+
+    #[track_caller]
+    #[inline]
+    pub(crate) fn after(duration: Duration, origin: Origin) -> Sleep {
+        let mut sleep = Sleep::new(Instant::now().saturating_add(duration), origin);
+        sleep.is_ahead = !duration.is_zero();
+        sleep
     }
 
     /// When it ends.
@@ -197,11 +221,11 @@ impl Sleep {
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.get_mut();
         this.deadline = deadline;
-        this.is_done = false;
-        if let Some(armed) = &this.armed
-            && !armed.timers.reset(armed.key, deadline)
+        (this.is_done, this.is_ahead) = (false, false);
+        if let Some(lease) = this.lease()
+            && !lease.reset(this.key, deadline)
         {
-            this.armed = None;
+            this.store = None;
         }
     }
 
@@ -211,80 +235,94 @@ impl Sleep {
     }
 
     /// As `poll`, but never yields for the budget.
+    #[inline]
     pub(crate) fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_done {
-            let now = self.now();
-            if now < self.deadline {
-                ready!(self.wait(now, cx));
-            }
+            ready!(self.wait(cx));
             self.is_done = true;
             self.disarm();
         }
         Poll::Ready(())
     }
 
-    /// Sees to it that the task is woken at the deadline, which is ahead of `now`. Ready if the timer fired meanwhile.
-    fn wait(&mut self, now: Instant, cx: &mut Context<'_>) -> Poll<()> {
-        let state = match &self.armed {
-            Some(armed) => armed.timers.watch(armed.key, cx.waker()),
-            None => self.arm(now, cx),
+    /// Sees to it that the task is woken at the deadline; ready if that has come.
+    #[inline]
+    fn wait(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_ahead {
+            self.is_ahead = false;
+            return self.arm(cx);
+        }
+        let Some(lease) = self.lease() else {
+            return if self.now() >= self.deadline { Poll::Ready(()) } else { self.arm(cx) };
         };
-        let state = match state {
-            State::Dead => self.rearm(cx),
-            state => state,
-        };
-        match state {
-            State::Pending => {
-                self.note();
-                Poll::Pending
+        // The wheel is asked before the clock: where it has fired the timer, it has read that already.
+        match lease.watch(self.key, cx.waker()) {
+            State::Fired => {
+                self.store = None;
+                Poll::Ready(())
             }
-            State::Fired => Poll::Ready(()),
-            State::Dead => self.panic_dead(),
+            State::Dead => self.rearm(cx),
+            State::Pending(_) if self.now() >= self.deadline => Poll::Ready(()),
+            State::Pending(deadline_ns) => self.pend(deadline_ns),
         }
     }
 
     /// Adds it to the timers of the thread's context.
-    fn arm(&mut self, now: Instant, cx: &mut Context<'_>) -> State {
-        let Some(timers) = context::current() else { self.panic_no_runtime() };
-        match timers.add(self.deadline, now, cx.waker().clone()) {
-            Ok(key) => {
-                self.armed = Some(Armed { timers, key });
-                State::Pending
+    #[inline]
+    fn arm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(lease) = context::lease() else { return self.ready_or(Sleep::panic_no_runtime) };
+        match lease.add(self.deadline, cx.waker().clone()) {
+            Ok((key, deadline_ns)) => {
+                (self.store, self.number, self.key) = (Some(lease.store), lease.number, key);
+                self.pend(deadline_ns)
             }
-            Err(Dead) => State::Dead,
+            Err(Dead) => self.ready_or(Sleep::panic_dead),
         }
     }
 
     /// Leaves timers that were shut down for those of the context, if that is another runtime's.
     #[cold]
-    fn rearm(&mut self, cx: &mut Context<'_>) -> State {
-        self.armed = None;
-        if context::current().is_none() {
-            return State::Dead;
+    fn rearm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let is_over = self.now() >= self.deadline;
+        self.store = None;
+        if is_over {
+            return Poll::Ready(());
         }
-        let now = Instant::now();
-        if now >= self.deadline { State::Fired } else { self.arm(now, cx) }
+        if context::lease().is_none() {
+            self.panic_dead();
+        }
+        if self.now() >= self.deadline { Poll::Ready(()) } else { self.arm(cx) }
     }
 
+    /// Ready if the deadline has come; else there is nothing to wait on, and `refuse` says so.
+    #[cold]
+    fn ready_or(&self, refuse: fn(&Sleep) -> !) -> Poll<()> {
+        if self.now() >= self.deadline { Poll::Ready(()) } else { refuse(self) }
+    }
+
+    /// Leaves a note of the wait.
+    #[inline]
+    fn pend(&self, deadline_ns: u64) -> Poll<()> {
+        context::put_note(Note { deadline_ns, location: self.location });
+        Poll::Pending
+    }
+
+    #[inline]
     fn disarm(&mut self) {
-        if let Some(armed) = self.armed.take() {
-            armed.timers.remove(armed.key);
+        if let Some(lease) = self.lease() {
+            self.store = None;
+            lease.remove(self.key);
         }
+    }
+
+    #[inline]
+    fn lease(&self) -> Option<Lease> {
+        self.store.map(|store| Lease { store, number: self.number })
     }
 
     /// The time of the clock it goes by.
     fn now(&self) -> Instant {
-        match &self.armed {
-            Some(armed) => armed.timers.clock().now(),
-            None => Instant::now(),
-        }
-    }
-
-    fn note(&self) {
-        if let Some(armed) = &self.armed {
-            let deadline_ns = armed.timers.clock().nanos(self.deadline);
-            context::put_note(Note { deadline_ns, location: self.location });
-        }
+        self.lease().and_then(Lease::now).unwrap_or_else(Instant::now)
     }
 
     #[cold]

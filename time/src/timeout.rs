@@ -71,7 +71,7 @@ pin_project! {
 /// That of `future`, which is dropped with it.
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
-    let limit = Sleep::new(Instant::now().saturating_add(duration), Origin::Timeout);
+    let limit = Sleep::after(duration, Origin::Timeout);
     Timeout { future: future.into_future(), limit }
 }
 

@@ -1,5 +1,6 @@
 //! What a sleep does in each of its states, polled by hand.
 
+use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 use std::pin::Pin;
 use std::task::Poll;
@@ -286,4 +287,80 @@ fn the_budget_makes_one_poll_in_128_yield() {
     }
     // Each of the four yields was followed by a poll that counts as well.
     assert_eq!((pending, probe.wakes()), (4, 4));
+}
+
+#[test]
+fn made_with_a_duration_it_registers_unread_and_the_next_turn_fires_it() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let mut late = sleep(MS);
+    timers.clock().advance(2 * MS).unwrap();
+    assert!(late.is_elapsed());
+    assert_eq!((probe.poll(&mut late), timers.len()), (Poll::Pending, 1));
+    assert_eq!((timers.turn(), probe.wakes()), (1, 1));
+    assert_eq!(probe.poll(&mut late), Poll::Ready(()));
+}
+
+#[test]
+fn without_a_runtime_it_is_ready_once_its_duration_is_over() {
+    let mut short = sleep(Duration::from_nanos(1));
+    while !short.is_elapsed() {}
+    assert_eq!(Probe::default().poll(&mut short), Poll::Ready(()));
+}
+
+#[test]
+fn timers_that_are_dropped_wake_who_waits_and_know_him_no_more() {
+    let probe = Probe::default();
+    let (mut polled, dropped, mut moved) = {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let armed = || {
+            let mut armed = sleep(3600 * 1000 * MS);
+            assert_eq!(probe.poll(&mut armed), Poll::Pending);
+            armed
+        };
+        (armed(), armed(), armed())
+    };
+    assert_eq!((probe.wakes(), probe.wakers()), (3, 0));
+    // The next ones to come are given the same memory: nothing here may touch their timers.
+    let next: Vec<_> = (0..64).map(|_| paused_timers().0).collect();
+    let other = Probe::default();
+    let mut sleeps = Vec::new();
+    for timers in &next {
+        let _entered = enter(timers);
+        sleeps.extend([(); 3].map(|()| sleep(MS)));
+        assert!(sleeps.iter_mut().rev().take(3).all(|sleep| other.poll(sleep).is_pending()));
+    }
+    assert!(panic_of(&mut polled).contains("was shut down"));
+    drop(dropped);
+    reset(&mut moved, Instant::now() + 3600 * 1000 * MS);
+    for timers in &next {
+        assert_eq!((timers.len(), pass(timers, MS)), (3, 3));
+    }
+    assert_eq!((other.wakes(), probe.wakes()), (3 * 64, 3));
+    let _entered = enter(&next[0]);
+    assert_eq!((probe.poll(&mut moved), next[0].len()), (Poll::Pending, 1));
+}
+
+#[test]
+fn it_is_dropped_on_a_thread_that_is_ending() {
+    thread_local!(static LATE: RefCell<Option<Sleep>> = const { RefCell::new(None) });
+    let (timers, _) = paused_timers();
+    let probe = Probe::default();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Registered before the context, so dropped after it.
+            LATE.with(|late| {
+                let _entered = enter(&timers);
+                let mut sleep = sleep(MS);
+                assert_eq!(probe.poll(&mut sleep), Poll::Pending);
+                *late.borrow_mut() = Some(sleep);
+            });
+        });
+    });
+    while probe.wakers() > 0 {
+        thread::yield_now(); // a scope ends before the thread's locals are dropped
+    }
+    assert!(timers.is_empty());
 }

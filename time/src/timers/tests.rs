@@ -16,7 +16,7 @@ const MS: Duration = Duration::from_millis(1);
 /// Adds a timer `after` from now.
 fn add(timers: &Timers, after: Duration, waker: Waker) -> crate::wheel::Key {
     let now = timers.clock().now();
-    timers.add(now + after, now, waker).unwrap()
+    timers.0.lease.add(now + after, waker).unwrap().0
 }
 
 #[test]
@@ -68,14 +68,14 @@ fn wakers_are_woken_cloned_and_dropped_with_the_lock_free() {
     let (timers, _) = paused_timers();
     let nosy = || Waker::from(Arc::new(Nosy(timers.clone())));
     let removed = add(&timers, MS, nosy());
-    timers.remove(removed);
+    timers.0.lease.remove(removed);
     let watched = add(&timers, MS, nosy());
-    assert_eq!(timers.watch(watched, &nosy()), State::Pending);
+    assert_eq!(timers.0.lease.watch(watched, &nosy()), State::Pending(1_000_000));
     assert_eq!(pass(&timers, MS), 1);
     add(&timers, MS, nosy());
     timers.shutdown();
     let now = timers.clock().now();
-    assert_eq!(timers.add(now + MS, now, nosy()), Err(Dead));
+    assert_eq!(timers.0.lease.add(now + MS, nosy()), Err(Dead));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn park_says_how_long() {
     assert_eq!(timers.turn(), 1);
     timers.clock().pause().unwrap();
     assert_eq!(timers.prepare_park(), Park::Forever);
-    timers.remove(hour);
+    timers.0.lease.remove(hour);
     add(&timers, Duration::from_nanos(1), Waker::noop().clone());
     assert_eq!(timers.prepare_park(), Park::Forever);
     timers.clock().advance(Duration::from_nanos(1)).unwrap();
@@ -131,9 +131,9 @@ fn the_bell_rings_once_a_park_and_only_for_an_earlier_deadline() {
     assert_eq!(bell.wakes(), 1, "it has been rung");
     let _ = timers.prepare_park();
     let moved = add(&timers, 20 * MS, waker());
-    assert!(timers.reset(moved, timers.clock().now() + 30 * MS));
+    assert!(timers.0.lease.reset(moved, timers.clock().now() + 30 * MS));
     assert_eq!(bell.wakes(), 1);
-    assert!(timers.reset(moved, timers.clock().now() + MS));
+    assert!(timers.0.lease.reset(moved, timers.clock().now() + MS));
     assert_eq!(bell.wakes(), 2, "moved before the announced time");
 }
 
@@ -185,8 +185,8 @@ fn auto_advance_goes_exactly_to_the_first_deadline() {
     let removed = add(&timers, 100 * MS, probe.waker());
     let moved = add(&timers, 100_000 * MS, probe.waker());
     add(&timers, 300_000 * MS, probe.waker());
-    timers.remove(removed);
-    assert!(timers.reset(moved, start + 200_000 * MS));
+    timers.0.lease.remove(removed);
+    assert!(timers.0.lease.reset(moved, start + 200_000 * MS));
     for second in [200, 300] {
         assert!(timers.auto_advance());
         assert_eq!(timers.clock().now() - start, second * 1000 * MS);
@@ -204,7 +204,7 @@ fn auto_advance_leaves_a_running_clock_and_a_timer_for_never_alone() {
     assert!(!running.auto_advance());
     let (timers, _) = paused_timers();
     let now = timers.clock().now();
-    timers.add(now.saturating_add(Duration::MAX), now, Waker::noop().clone()).unwrap();
+    timers.0.lease.add(now.saturating_add(Duration::MAX), Waker::noop().clone()).unwrap();
     assert!(!timers.auto_advance());
     assert_eq!((timers.clock().now(), timers.next_deadline()), (now, None));
 }
@@ -226,9 +226,9 @@ fn shutdown_wakes_all_and_refuses_the_rest() {
     timers.shutdown();
     assert_eq!((probe.wakes(), probe.wakers(), timers.len()), (2, 0, 0));
     let now = timers.clock().now();
-    assert_eq!(timers.add(now + MS, now, probe.waker()), Err(Dead));
-    assert_eq!(timers.watch(key, &probe.waker()), State::Dead);
-    assert!(!timers.reset(key, now));
+    assert_eq!(timers.0.lease.add(now + MS, probe.waker()), Err(Dead));
+    assert_eq!(timers.0.lease.watch(key, &probe.waker()), State::Dead);
+    assert!(!timers.0.lease.reset(key, now));
     assert_eq!((pass(&timers, MS), timers.prepare_park()), (0, Park::Forever));
 }
 
@@ -238,13 +238,13 @@ fn watch_replaces_the_waker_and_says_when_it_is_too_late() {
     let (first, second) = (Probe::default(), Probe::default());
     let key = add(&timers, MS, first.waker());
     let waker = second.waker();
-    assert_eq!(timers.watch(key, &waker), State::Pending);
+    assert_eq!(timers.0.lease.watch(key, &waker), State::Pending(1_000_000));
     assert_eq!(first.wakers(), 0);
-    assert_eq!(timers.watch(key, &waker), State::Pending);
+    assert_eq!(timers.0.lease.watch(key, &waker), State::Pending(1_000_000));
     assert_eq!(second.wakers(), 2, "the same waker is not cloned again");
     assert_eq!(pass(&timers, MS), 1);
     assert_eq!((first.wakes(), second.wakes()), (0, 1));
-    assert_eq!(timers.watch(key, &waker), State::Fired);
+    assert_eq!(timers.0.lease.watch(key, &waker), State::Fired);
 }
 
 /// Wakes a thread.
@@ -343,7 +343,7 @@ fn every_timer_is_fired_or_removed_and_never_both() {
                     let after = Duration::from_micros((thread * 7 + nth * 13) % 40);
                     let key = add(timers, after, probe.waker());
                     turned.fetch_add(timers.turn(), Ordering::SeqCst);
-                    timers.remove(key);
+                    timers.0.lease.remove(key);
                     // Removed before it fired: no waker is left. Fired: another thread may be about to wake it.
                     while probe.wakers() > 0 {
                         thread::yield_now();
@@ -361,4 +361,29 @@ fn every_timer_is_fired_or_removed_and_never_both() {
     assert_eq!((fired + removed) as u64, threads * count);
     assert_eq!(turned.into_inner(), fired);
     assert!(timers.is_empty());
+}
+
+#[test]
+fn a_park_that_goes_on_from_the_one_before_hears_of_timers_from_elsewhere() {
+    let (timers, bell) = paused_timers();
+    for rings in 1..=3 {
+        for _ in 0..2 {
+            assert_eq!(timers.prepare_park(), Park::Forever);
+            timers.finish_park();
+        }
+        assert_eq!(timers.prepare_park(), Park::Forever);
+        let key = thread::scope(|scope| scope.spawn(|| add(&timers, MS, Waker::noop().clone())).join().unwrap());
+        assert_eq!(bell.wakes(), rings);
+        timers.finish_park();
+        timers.0.lease.remove(key);
+    }
+}
+
+#[test]
+fn a_park_after_a_timer_of_its_own_thread_knows_of_it() {
+    let timers = Timers::new(Clock::real(), Waker::noop().clone());
+    assert_eq!(timers.prepare_park(), Park::Forever);
+    timers.finish_park();
+    add(&timers, 3600 * 1000 * MS, Waker::noop().clone());
+    assert!(matches!(timers.prepare_park(), Park::Until(_)));
 }

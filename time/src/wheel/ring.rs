@@ -1,6 +1,6 @@
 //! One ring of 1024 slots: a list per slot, and a bitmap that finds the next occupied slot in a few instructions.
 //!
-//! The wheel alone calls it, and keeps list and bit together through [`Ring::list`] and [`Ring::settle`].
+//! The wheel alone calls it, and keeps list and bit together.
 //!
 //! Rejected:
 //! - Looking at slot after slot: a clock that jumps by hours would visit them all, and an idle ring costs as much as a
@@ -31,23 +31,32 @@ impl Ring {
         self.summary == 0
     }
 
-    /// The list of a slot, to be changed; [`Ring::settle`] has to follow.
+    /// The list of a slot.
+    pub(crate) fn first(&self, slot: u16) -> u32 {
+        self.lists[usize::from(slot)]
+    }
+
+    /// The list of a slot, to be changed; [`Ring::occupy`] or [`Ring::vacate`] has to follow.
+    #[inline]
     pub(crate) fn list(&mut self, slot: u16) -> &mut u32 {
         &mut self.lists[usize::from(slot)]
     }
 
-    /// Brings the bitmap in line with the list of `slot`.
-    pub(crate) fn settle(&mut self, slot: u16) {
-        let (word, bit) = (usize::from(slot) / 64, 1 << (slot % 64));
-        if self.lists[usize::from(slot)] == NIL {
-            self.occupied[word] &= !bit;
-        } else {
-            self.occupied[word] |= bit;
-        }
+    /// The list of `slot` has an entry.
+    #[inline]
+    pub(crate) fn occupy(&mut self, slot: u16) {
+        let word = usize::from(slot) / 64;
+        self.occupied[word] |= 1 << (slot % 64);
+        self.summary |= 1 << word;
+    }
+
+    /// The list of `slot` is empty.
+    #[inline]
+    pub(crate) fn vacate(&mut self, slot: u16) {
+        let word = usize::from(slot) / 64;
+        self.occupied[word] &= !(1 << (slot % 64));
         if self.occupied[word] == 0 {
             self.summary &= !(1 << word);
-        } else {
-            self.summary |= 1 << word;
         }
     }
 
@@ -86,7 +95,7 @@ mod tests {
 
     fn occupy(ring: &mut Ring, slot: u16) {
         *ring.list(slot) = 0;
-        ring.settle(slot);
+        ring.occupy(slot);
     }
 
     #[test]
@@ -118,7 +127,7 @@ mod tests {
         let mut ring = Ring::new();
         occupy(&mut ring, 640);
         *ring.list(640) = NIL;
-        ring.settle(640);
+        ring.vacate(640);
         assert!(ring.is_empty());
         assert_eq!(ring.distance_from(640), None);
     }

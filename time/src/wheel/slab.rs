@@ -8,6 +8,7 @@
 //! - A box per entry with pointers: an allocation per timer, and `unsafe` to unlink.
 //! - A `Vec` per slot: removal has to search or to leave holes, and 2048 buffers never shrink.
 
+use std::iter;
 use std::mem;
 use std::task::Waker;
 
@@ -22,6 +23,11 @@ pub(crate) const NIL: u32 = u32::MAX;
 pub(crate) struct Key {
     index: u32,
     generation: u32,
+}
+
+impl Key {
+    /// Names no entry.
+    pub(crate) const NONE: Key = Key { index: NIL, generation: 0 };
 }
 
 /// The list that holds an entry.
@@ -75,6 +81,7 @@ impl Slab {
     /// # Panics
     ///
     /// If 2^32 - 1 entries are in use.
+    #[inline]
     pub(crate) fn add(&mut self, deadline: u64, waker: Waker) -> u32 {
         let index = match self.free {
             NIL => self.grow(),
@@ -89,6 +96,7 @@ impl Slab {
     }
 
     /// Frees an entry that is on no list; its key is stale from here on.
+    #[inline]
     pub(crate) fn free(&mut self, index: u32) -> Option<Waker> {
         let free = mem::replace(&mut self.free, index);
         self.used -= 1;
@@ -108,11 +116,13 @@ impl Slab {
         }
     }
 
+    #[inline]
     pub(crate) fn key(&self, index: u32) -> Key {
         Key { index, generation: self.entries[index as usize].generation }
     }
 
     /// The entry a key names, or `None` if the key is stale.
+    #[inline]
     pub(crate) fn find(&self, key: Key) -> Option<u32> {
         let entry = self.entries.get(key.index as usize)?;
         let is_live = entry.generation == key.generation && entry.place != Place::Free;
@@ -143,7 +153,14 @@ impl Slab {
         self.entries[index as usize].previous
     }
 
+    /// The entries of `list`, in order.
+    pub(crate) fn iter(&self, list: u32) -> impl Iterator<Item = u32> {
+        let first = (list != NIL).then_some(list);
+        iter::successors(first, move |&index| Some(self.next(index)).filter(|&next| next != list))
+    }
+
     /// Appends an entry that is on no list to `list`, which is `place`.
+    #[inline]
     pub(crate) fn push_back(&mut self, list: &mut u32, index: u32, place: Place) {
         let (first, last) = match *list {
             NIL => {
@@ -167,21 +184,25 @@ impl Slab {
         *list = index;
     }
 
-    /// Takes an entry off `list`, which must be the one it is on.
-    pub(crate) fn unlink(&mut self, list: &mut u32, index: u32) {
-        let (next, previous) = (self.next(index), self.previous(index));
+    /// Takes an entry off `list`, which must be the one it is on; says whether that leaves it empty.
+    #[inline]
+    pub(crate) fn unlink(&mut self, list: &mut u32, index: u32) -> bool {
+        let entry = &self.entries[index as usize];
+        let (next, previous) = (entry.next, entry.previous);
         if next == index {
             *list = NIL;
-            return;
+            return true;
         }
         self.entries[previous as usize].next = next;
         self.entries[next as usize].previous = previous;
         if *list == index {
             *list = next;
         }
+        false
     }
 
     /// Adds one entry to the array, free and linked in front of an empty free list.
+    #[cold]
     fn grow(&mut self) -> u32 {
         let index = u32::try_from(self.entries.len()).ok().filter(|&index| index != NIL);
         let index = index.expect("a wheel holds fewer than 2^32 - 1 timers");

@@ -4,6 +4,7 @@ mod oracle;
 
 use std::task::Waker;
 
+use super::next::CROWD;
 use super::{NEVER, Place, Wheel};
 use crate::probe::Probe;
 
@@ -84,7 +85,7 @@ fn a_stale_key_is_refused_even_if_its_entry_is_used_again() {
     for stale in [removed, fired] {
         assert!(wheel.remove(stale).is_none());
         assert!(!wheel.reset(stale, 1));
-        assert!(wheel.waker_mut(stale).is_none());
+        assert!(wheel.pending_mut(stale).is_none());
     }
     assert_eq!(wheel.next_deadline(), Some(50));
     assert!(wheel.remove(live).is_some());
@@ -216,4 +217,41 @@ fn a_timer_behind_the_cursor_is_due() {
     assert_eq!(woken.len(), 0);
     assert!(!wheel.expire(3_000_000_000, 8, &mut woken));
     assert_eq!((woken.len(), wheel.len()), (1, 0));
+}
+
+#[test]
+fn a_few_timers_and_equal_ones_are_waited_for_exactly() {
+    let mut wheel = Wheel::new();
+    wheel.insert(NEVER, waker());
+    for _ in 0..100 {
+        wheel.insert(5 * TICK + 7, waker());
+    }
+    wheel.insert(5 * TICK + 8, waker());
+    for tick in 6..30 {
+        wheel.insert(tick * TICK, waker());
+    }
+    assert_eq!(wheel.next_deadline(), Some(5 * TICK + 7));
+    assert_eq!(wheel.wait_until(5 * TICK + 7), 5 * TICK + 7);
+}
+
+#[test]
+fn a_crowd_is_waited_for_as_a_whole_for_as_long_as_it_lasts() {
+    for (ticks, expected) in [(1, 6), (2, 7), (8, 13), (20, 13)] {
+        let mut wheel = Wheel::new();
+        for nth in 0..ticks * CROWD as u64 {
+            wheel.insert(5 * TICK + 10 + nth / CROWD as u64 * TICK + nth, waker());
+        }
+        wheel.insert(5 * TICK + 9, waker());
+        let first = wheel.next_deadline().unwrap();
+        assert_eq!((first, wheel.wait_until(first)), (5 * TICK + 9, expected * TICK), "{ticks} ticks");
+    }
+}
+
+#[test]
+fn a_crowd_in_the_far_ring_does_not_delay_its_first() {
+    let mut wheel = Wheel::new();
+    for nth in 0..100 {
+        wheel.insert(3 * NEAR + nth, waker());
+    }
+    assert_eq!(wheel.wait_until(3 * NEAR), 3 * NEAR);
 }

@@ -15,6 +15,16 @@ impl Tick {
         Tick(nanos >> 16)
     }
 
+    /// Its first nanosecond.
+    pub(crate) fn start(self) -> u64 {
+        self.0 << 16
+    }
+
+    /// The first nanosecond after it, or the last there is.
+    pub(crate) fn end(self) -> u64 {
+        self.start().saturating_add(1 << 16)
+    }
+
     /// The far slots since the base.
     pub(crate) fn span(self) -> u64 {
         self.0 / SLOTS as u64

@@ -149,7 +149,7 @@ impl Model {
         (timer.deadline, timer.was_moved) = (deadline, true);
         self.is_exact = false;
         assert!(self.wheel.reset(timer.key, deadline));
-        assert!(self.wheel.waker_mut(timer.key).is_some());
+        assert!(self.wheel.pending_mut(timer.key).is_some());
     }
 
     fn use_stale(&mut self) {
@@ -160,7 +160,7 @@ impl Model {
         let deadline = self.deadline();
         assert!(self.wheel.remove(key).is_none());
         assert!(!self.wheel.reset(key, deadline));
-        assert!(self.wheel.waker_mut(key).is_none());
+        assert!(self.wheel.pending_mut(key).is_none());
     }
 
     fn drain(&mut self) {

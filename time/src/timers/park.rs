@@ -1,0 +1,159 @@
+//! The announcement of a driver that sleeps, or is about to.
+//!
+//! The driver [stands](Announcement::stand) one up under the lock of its wheel. Who adds an earlier deadline
+//! [takes](Announcement::take) it under the same lock, and rings the bell. So either the driver has seen that deadline
+//! when it read the first one under the lock, or the announcement is seen and the bell rung, once a park.
+//!
+//! It outlives the park. A driver that has no timers, and finds that the announcement of its last park still stands,
+//! knows with a few loads that nothing was added since, and sleeps on without the lock ([`Announcement::renew`]):
+//!
+//! ```text
+//! driver                                another thread
+//! A1 tell the bell of the wait          B1 add the timer, take the announcement (under the lock)
+//! A2 SeqCst fence (the bell's)          B2 SeqCst fence (the bell's)
+//! A3 `renew`: does it still stand?      B3 ring, if the bell was told of a wait
+//! ```
+//!
+//! If A2 comes first, B3 rings. If B2 comes first, A3 sees the announcement gone and takes the lock. A bell that is
+//! rung always, and heard by a wait that begins later, needs neither A1 nor the fences.
+//!
+//! The price is a ring in vain: a timer that another thread adds after the park finds the announcement standing, once.
+//! The thread that made it knows better ([`Announcement::end`]).
+//!
+//! Rejected:
+//! - Standing it up and taking it down under the lock at each park: two locks a park for a server that has no timers.
+
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::wheel::NEVER;
+
+/// No announcement stands.
+const NONE: u64 = 0;
+
+/// All of it is written under the lock of the wheel, but for `is_over`, which only the thread `by` reads and writes.
+/// All accesses are Relaxed: the lock orders them, or the fences above do.
+pub(crate) struct Announcement {
+    /// The bell is not needed for deadlines at or after this.
+    until: AtomicU64,
+    /// The number of the thread that sleeps.
+    by: AtomicU64,
+    /// The thread is back from the wait.
+    is_over: AtomicBool,
+}
+
+impl Announcement {
+    pub(crate) fn new() -> Announcement {
+        Announcement { until: AtomicU64::new(NONE), by: AtomicU64::new(0), is_over: AtomicBool::new(false) }
+    }
+
+    /// Thread `me` is going to sleep until the first deadline. Under the lock.
+    pub(crate) fn stand(&self, until: u64, me: u64) {
+        self.until.store(until, Relaxed);
+        self.by.store(me, Relaxed);
+        self.is_over.store(false, Relaxed);
+    }
+
+    /// Thread `me` does not sleep after all. Under the lock.
+    pub(crate) fn withdraw(&self) {
+        self.until.store(NONE, Relaxed);
+    }
+
+    /// Whether the announcement of thread `me` that there is no deadline still stands, which then holds for another
+    /// park: no timer was added since.
+    pub(crate) fn renew(&self, me: u64) -> bool {
+        let stands = self.until.load(Relaxed) == NEVER && self.by.load(Relaxed) == me;
+        if stands {
+            self.is_over.store(false, Relaxed);
+        }
+        stands
+    }
+
+    /// Thread `me` is back from the wait, if it was the one that slept.
+    pub(crate) fn end(&self, me: u64) {
+        if self.by.load(Relaxed) == me {
+            self.is_over.store(true, Relaxed);
+        }
+    }
+
+    /// Takes it, if it promises to sleep past `deadline`; says whether thread `me`, who calls, must ring the bell. Under
+    /// the lock.
+    #[inline]
+    #[must_use = "the driver may sleep past the deadline"]
+    pub(crate) fn take(&self, deadline: u64, me: impl FnOnce() -> u64) -> bool {
+        if deadline >= self.until.load(Relaxed) {
+            return false;
+        }
+        self.until.store(NONE, Relaxed);
+        self.by.load(Relaxed) != me() || !self.is_over.load(Relaxed)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::atomic::{Ordering::SeqCst, fence};
+    use loom::{
+        sync::{Arc, Mutex},
+        thread,
+    };
+
+    /// A wheel of one deadline, its announcement, and a bell that keeps still while nobody waits.
+    struct Driver {
+        first: Mutex<u64>,
+        announcement: Announcement,
+        waits: AtomicBool,
+        rung: AtomicBool,
+    }
+
+    impl Driver {
+        /// The deadline the driver sleeps until.
+        fn park(&self) -> u64 {
+            self.waits.store(true, Relaxed);
+            fence(SeqCst);
+            if self.announcement.renew(1) {
+                return NEVER;
+            }
+            let first = self.first.lock().unwrap();
+            self.announcement.stand(*first, 1);
+            *first
+        }
+
+        fn unpark(&self) {
+            self.waits.store(false, Relaxed);
+            self.announcement.end(1);
+        }
+
+        fn add(&self, deadline: u64) {
+            let mut first = self.first.lock().unwrap();
+            *first = deadline.min(*first);
+            let must_ring = self.announcement.take(deadline, || 2);
+            drop(first);
+            fence(SeqCst);
+            if must_ring && self.waits.load(Relaxed) {
+                self.rung.store(true, Relaxed);
+            }
+        }
+    }
+
+    /// Two parks in a row while another thread adds a timer: the driver knows of it in the second, or is rung for.
+    ///
+    /// Fails when either fence is left out, when `take` leaves the announcement standing, and when it keeps silent
+    /// because the park before is over.
+    #[test]
+    fn a_park_without_the_lock_misses_no_timer() {
+        loom::model(|| {
+            let driver = Arc::new(Driver {
+                first: Mutex::new(NEVER),
+                announcement: Announcement::new(),
+                waits: AtomicBool::new(false),
+                rung: AtomicBool::new(false),
+            });
+            assert_eq!(driver.park(), NEVER);
+            driver.unpark();
+            let other = driver.clone();
+            let adder = thread::spawn(move || other.add(5));
+            let until = driver.park();
+            adder.join().unwrap();
+            assert!(until == 5 || driver.rung.load(Relaxed), "sleeps until {until}, and nobody rang");
+        });
+    }
+}

@@ -1,0 +1,254 @@
+//! Where a wheel lives: a place in memory that is never freed, lent to one `Timers` after the other.
+//!
+//! So a sleep refers to its wheel without counting, from any thread and for as long as it likes. A [`Lease`] names the
+//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so ([`Dead`]).
+//! Stores that were given back are lent again, so there are never more than `Timers` were alive at one time; an empty
+//! one is less than a kilobyte.
+//!
+//! Rejected:
+//! - An `Arc` in each sleep: two locked instructions, 10 ns of a timer that is armed and cancelled.
+//! - Finding the wheel by the thread's context, and by a table of all wheels elsewhere: a lookup under one lock for all
+//!   runtimes whenever a task has moved to another worker.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
+use std::{mem, ptr};
+
+use super::park::Announcement;
+use crate::clock::Clock;
+use crate::context;
+use crate::instant::Instant;
+use crate::lock::{Guard, Lock};
+use crate::wheel::{Key, NEVER, Wheel};
+
+/// The timers are gone or were shut down.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Dead;
+
+/// What has become of a timer.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a timer that is not pending wakes nobody"]
+pub(crate) enum State {
+    /// It fires at this time of the clock.
+    Pending(u64),
+    Fired,
+    Dead,
+}
+
+/// A place for a wheel.
+pub(crate) struct Store {
+    /// No timer is due before. Written under the lock; who reads it without may miss a timer that another thread is
+    /// just adding.
+    pub(super) bound: AtomicU64,
+    /// A time the clock has shown. Goes back at times, when threads race; it is a lower bound, and a hint.
+    pub(super) seen: AtomicU64,
+    pub(super) announcement: Announcement,
+    inner: Lock<Inner>,
+}
+
+const _: () = assert!(size_of::<Store>() < 1024);
+
+struct Inner {
+    /// Of the loan that runs, or of the next.
+    number: u32,
+    loan: Option<Loan>,
+}
+
+/// What a [`Timers`](super::Timers) keeps in its store.
+pub(super) struct Loan {
+    pub(super) wheel: Wheel,
+    pub(super) is_dead: bool,
+    /// Lent to `turn`, to keep what is allocated. Empty.
+    pub(super) batch: Vec<Waker>,
+    clock: Clock,
+    bell: Arc<Waker>,
+}
+
+/// Refers to one loan of a store, without keeping it alive.
+#[derive(Clone, Copy)]
+pub(crate) struct Lease {
+    pub(crate) store: &'static Store,
+    pub(crate) number: u32,
+}
+
+/// The stores that are not lent.
+static FREE: Mutex<Vec<&'static Store>> = Mutex::new(Vec::new());
+
+/// Lends a store to new timers, until [`give_back`].
+pub(super) fn lend(clock: Clock, bell: Waker) -> Lease {
+    let free = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let store = free.unwrap_or_else(|| Box::leak(Box::new(Store::new())));
+    let mut inner = store.inner.lock();
+    inner.loan = Some(Loan { wheel: Wheel::new(), is_dead: false, batch: Vec::new(), clock, bell: Arc::new(bell) });
+    Lease { store, number: inner.number }
+}
+
+/// Takes a store back; what was in it is the caller's to drop.
+pub(super) fn give_back(lease: Lease) -> Option<Loan> {
+    let mut inner = lease.store.inner.lock();
+    let loan = inner.loan.take();
+    inner.number = inner.number.wrapping_add(1);
+    lease.store.reset();
+    drop(inner);
+    FREE.lock().unwrap_or_else(PoisonError::into_inner).push(lease.store);
+    loan
+}
+
+impl Store {
+    fn new() -> Store {
+        Store {
+            bound: AtomicU64::new(NEVER),
+            seen: AtomicU64::new(0),
+            announcement: Announcement::new(),
+            inner: Lock::new(Inner { number: 0, loan: None }),
+        }
+    }
+
+    fn reset(&self) {
+        self.bound.store(NEVER, Relaxed);
+        self.seen.store(0, Relaxed);
+        self.announcement.withdraw();
+    }
+
+    /// A timer with this deadline was added or moved. Under the lock.
+    #[inline]
+    fn note(&self, deadline: u64) {
+        if deadline < self.bound.load(Relaxed) {
+            self.bound.store(deadline, Relaxed);
+        }
+    }
+}
+
+impl Lease {
+    /// What is in the store, for as long as the guard lives; [`Held::loan`] says whether it is still ours.
+    #[inline]
+    pub(super) fn lock(self) -> Held {
+        Held { guard: self.store.inner.lock(), number: self.number }
+    }
+
+    pub(crate) fn is(self, other: Lease) -> bool {
+        ptr::eq(self.store, other.store) && self.number == other.number
+    }
+
+    /// Adds a timer. Returns its key, and the deadline as the clock counts.
+    #[inline]
+    pub(crate) fn add(self, deadline: Instant, waker: Waker) -> Result<(Key, u64), Dead> {
+        let mut held = self.lock();
+        let Some(loan) = held.alive() else {
+            drop(held);
+            drop(waker); // user code: after the lock
+            return Err(Dead);
+        };
+        let deadline = loan.clock.nanos(deadline);
+        if loan.wheel.is_empty() {
+            loan.wheel.catch_up(self.store.seen.load(Relaxed));
+        }
+        let key = loan.wheel.insert(deadline, waker);
+        self.finish_change(held, deadline);
+        Ok((key, deadline))
+    }
+
+    /// Makes a pending timer wake `waker`.
+    pub(crate) fn watch(self, key: Key, waker: &Waker) -> State {
+        match self.lock().pending(key) {
+            Ok((current, deadline)) if current.will_wake(waker) => return State::Pending(deadline),
+            Ok(_) => {}
+            Err(state) => return state,
+        }
+        // User code runs with the lock free: the clone before, the drop of the displaced one after.
+        let mut mine = waker.clone();
+        let mut held = self.lock();
+        let state = match held.pending(key) {
+            Ok((current, deadline)) => {
+                mem::swap(current, &mut mine);
+                State::Pending(deadline)
+            }
+            Err(state) => state,
+        };
+        drop(held);
+        state
+    }
+
+    /// Moves a pending timer; `false` if it is no longer pending.
+    pub(crate) fn reset(self, key: Key, deadline: Instant) -> bool {
+        let mut held = self.lock();
+        let Some(loan) = held.alive() else { return false };
+        let deadline = loan.clock.nanos(deadline);
+        let is_pending = loan.wheel.reset(key, deadline);
+        if is_pending {
+            self.finish_change(held, deadline);
+        }
+        is_pending
+    }
+
+    /// Removes a timer, pending or not.
+    #[inline]
+    pub(crate) fn remove(self, key: Key) {
+        let mut held = self.lock();
+        let Some(loan) = held.loan() else { return };
+        let waker = loan.wheel.remove(key);
+        if loan.wheel.is_empty() {
+            self.store.bound.store(NEVER, Relaxed);
+        }
+        drop(held);
+        drop(waker);
+    }
+
+    /// The time of the clock these timers go by, `None` if they are gone.
+    pub(crate) fn now(self) -> Option<Instant> {
+        if let Some(now) = context::now_of(self) {
+            return Some(now);
+        }
+        let clock = self.lock().loan()?.clock.clone();
+        Some(clock.now())
+    }
+
+    /// Rings the bell if the driver would sleep past `deadline`.
+    pub(super) fn ring_for(self, deadline: u64) {
+        self.finish(self.lock(), deadline);
+    }
+
+    /// Ends a change that brought `deadline` in.
+    #[inline]
+    fn finish_change(self, held: Held, deadline: u64) {
+        self.store.note(deadline);
+        self.finish(held, deadline);
+    }
+
+    #[inline]
+    fn finish(self, mut held: Held, deadline: u64) {
+        if self.store.announcement.take(deadline, context::thread_number) {
+            let bell = held.loan().map(|loan| Arc::clone(&loan.bell));
+            drop(held);
+            if let Some(bell) = bell {
+                bell.wake_by_ref();
+            }
+        }
+    }
+}
+
+/// A store under lock, seen with a lease.
+pub(super) struct Held {
+    guard: Guard<'static, Inner>,
+    number: u32,
+}
+
+impl Held {
+    /// What is in the store, if the lease is not stale.
+    #[inline]
+    pub(super) fn loan(&mut self) -> Option<&mut Loan> {
+        if self.guard.number == self.number { self.guard.loan.as_mut() } else { None }
+    }
+
+    /// As `loan`, if it was not shut down.
+    #[inline]
+    fn alive(&mut self) -> Option<&mut Loan> {
+        self.loan().filter(|loan| !loan.is_dead)
+    }
+
+    /// The waker and the deadline of a pending timer, or what has become of the timer.
+    fn pending(&mut self, key: Key) -> Result<(&mut Waker, u64), State> {
+        self.alive().ok_or(State::Dead)?.wheel.pending_mut(key).ok_or(State::Fired)
+    }
+}

@@ -1,0 +1,88 @@
+//! What the wheel knows of the next deadline, and until when a driver waits for it.
+//!
+//! `Timers` asks after each turn and before each park.
+
+use super::slab::NIL;
+use super::tick::Tick;
+use super::{NEVER, Wheel};
+
+/// From so many deadlines a tick on, one wait serves those of several ticks, see [`Wheel::wait_until`].
+pub(super) const CROWD: usize = 2;
+
+/// How many ticks the first of them waits at most: 0.5 ms.
+const PATIENCE: u64 = 8;
+
+impl Wheel {
+    /// A time before which nothing fires; `None` if nothing ever will.
+    ///
+    /// It is the first deadline exactly if that is in the near ring and nothing of the far ring may come before it.
+    /// For the far ring and the overflow it may lie before the first deadline, if timers were removed or moved: an
+    /// `expire` at that time then fires nothing, and the next answer is later.
+    pub(crate) fn next_deadline(&mut self) -> Option<u64> {
+        if self.due != NIL {
+            return Some(self.slab.deadline(self.due));
+        }
+        let next = self.near_deadline().min(self.far_bound());
+        (next != NEVER).then_some(next)
+    }
+
+    /// A time at which nothing is due yet, unless it has come; `NEVER` if nothing ever will. It costs less than
+    /// [`next_deadline`](Wheel::next_deadline), and may lie a tick before that.
+    pub(crate) fn bound(&mut self) -> u64 {
+        match self.next_near() {
+            // A timer that was late when it was added lies behind its slot.
+            Some(tick) if self.due == NIL && self.near_first_count == 0 && tick > self.cursor => {
+                self.far_bound().min(tick.start())
+            }
+            _ => self.next_deadline().unwrap_or(NEVER),
+        }
+    }
+
+    /// Until when to wait if the next deadline is `first`: not before, and at most [`PATIENCE`] ticks after it.
+    ///
+    /// Where deadlines lie so close that there are more than [`CROWD`] a tick, one wait to the end of a few ticks serves
+    /// them all. Equal deadlines are no crowd: one wait serves them as it is.
+    pub(crate) fn wait_until(&self, first: u64) -> u64 {
+        let begin = Tick::of(first);
+        if self.next_near() != Some(begin) {
+            return first;
+        }
+        let (mut until, mut count) = (first, 0);
+        for ahead in 0..PATIENCE {
+            let tick = Tick(begin.0 + ahead);
+            count += self.count_later(tick, first);
+            if count < CROWD * (ahead as usize + 1) {
+                break;
+            }
+            until = tick.end();
+        }
+        until
+    }
+
+    /// How many of the timers in the near slot of `tick` have a deadline in that tick and after `first`; those beyond
+    /// the first few are not looked at.
+    fn count_later(&self, tick: Tick, first: u64) -> usize {
+        let is_later = |&index: &u32| {
+            let deadline = self.slab.deadline(index);
+            deadline > first && Tick::of(deadline) == tick
+        };
+        self.slab.iter(self.near.first(tick.near_slot())).take(2 * CROWD).filter(is_later).count()
+    }
+
+    /// The first deadline of the near ring, `NEVER` if that is empty.
+    fn near_deadline(&mut self) -> u64 {
+        while self.near_first_count == 0 {
+            let Some(at) = self.next_near() else {
+                return NEVER;
+            };
+            self.sift(at, None);
+        }
+        self.near_first
+    }
+
+    /// As `next_deadline`, for what is beyond the near ring.
+    fn far_bound(&self) -> u64 {
+        let far = self.next_far().map_or(NEVER, |tick| self.far_bounds[usize::from(tick.far_slot())]);
+        far.min(self.overflow_bound)
+    }
+}
