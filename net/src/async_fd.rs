@@ -55,7 +55,8 @@ macro_rules! site {
 impl<T: AsFd> AsyncFd<T> {
     /// Takes `io`, to wait for reads and writes.
     ///
-    /// Within a runtime it is registered at once; elsewhere when it first has to wait.
+    /// Within a runtime it is registered at once; elsewhere when it first has to wait. It stays with the
+    /// worker that registered it, and goes to another runtime only when its own has shut down.
     ///
     /// # Examples
     ///
@@ -64,7 +65,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Errors
     ///
     /// Those of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a file's. `AlreadyExists`
-    /// if the same fd is registered already.
+    /// if the same worker has registered the same fd already.
     pub fn new(io: T) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(io, Interest::READABLE | Interest::WRITABLE)
     }
@@ -87,7 +88,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// As [`new`](AsyncFd::new).
     pub fn with_interest(io: T, interest: Interest) -> io::Result<AsyncFd<T>> {
-        let source = Source::new(io, Rule::Whole);
+        let source = Source::new(io, Rule::Foreign);
         source.register_early()?;
         Ok(AsyncFd { source, interest })
     }

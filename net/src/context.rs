@@ -12,7 +12,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use crate::reactor::Reactor;
+use crate::reactor::{Reactor, ReactorId};
 
 /// How many operations a task may complete before it has to let others run.
 pub const BUDGET: u8 = 128;
@@ -70,10 +70,14 @@ struct Current {
 struct Local {
     budget: Cell<u8>,
     note: Cell<Option<Note>>,
+    /// Of the reactor in `CURRENT`, for a look that costs one load.
+    reactor: Cell<ReactorId>,
 }
 
 thread_local! {
-    static LOCAL: Local = const { Local { budget: Cell::new(BUDGET), note: Cell::new(None) } };
+    static LOCAL: Local = const {
+        Local { budget: Cell::new(BUDGET), note: Cell::new(None), reactor: Cell::new(ReactorId::NONE) }
+    };
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
@@ -94,8 +98,7 @@ thread_local! {
 /// ```
 pub fn enter(reactor: &Reactor, blocking: &Blocking) -> EnterGuard {
     let current = Current { reactor: reactor.clone(), blocking: Arc::clone(blocking) };
-    // On a thread that is ending, which has dropped its thread-locals, there is nothing to enter.
-    let previous = CURRENT.try_with(|now| now.replace(Some(current))).unwrap_or_default();
+    let previous = replace(Some(current));
     EnterGuard { previous, stays_here: PhantomData }
 }
 
@@ -168,13 +171,17 @@ pub fn swap_budget(left: u8) -> u8 {
 
 /// `Pending`, with the task woken and the budget full again, if nothing is left of it.
 pub(crate) fn check_budget(cx: &mut TaskContext<'_>) -> Poll<()> {
-    let exhausted = LOCAL.with(|local| local.budget.get() == 0);
-    if exhausted {
-        swap_budget(BUDGET);
-        cx.waker().wake_by_ref();
-        return Poll::Pending;
+    if LOCAL.with(|local| local.budget.get()) == 0 {
+        return yield_now(cx);
     }
     Poll::Ready(())
+}
+
+#[cold]
+fn yield_now(cx: &mut TaskContext<'_>) -> Poll<()> {
+    swap_budget(BUDGET);
+    cx.waker().wake_by_ref();
+    Poll::Pending
 }
 
 /// Counts one completed operation.
@@ -187,6 +194,11 @@ pub(crate) fn spend_budget() {
 
 pub(crate) fn leave_note(note: Note) {
     LOCAL.with(|local| local.note.set(Some(note)));
+}
+
+/// Which reactor [`reactor`] would return.
+pub(crate) fn reactor_id() -> ReactorId {
+    LOCAL.with(|local| local.reactor.get())
 }
 
 /// The reactor of the runtime this thread works for, if any.
@@ -204,10 +216,19 @@ fn current<R>(get: impl FnOnce(&Current) -> R) -> Option<R> {
     CURRENT.try_with(|current| current.borrow().as_ref().map(get)).ok().flatten()
 }
 
+/// Sets what this thread works for, and returns what that was.
+///
+/// On a thread that is ending, which has dropped its thread-locals, there is nothing to enter.
+fn replace(current: Option<Current>) -> Option<Current> {
+    let id = current.as_ref().map_or(ReactorId::NONE, |current| current.reactor.id());
+    let previous = CURRENT.try_with(|now| now.replace(current));
+    LOCAL.with(|local| local.reactor.set(if previous.is_ok() { id } else { ReactorId::NONE }));
+    previous.unwrap_or_default()
+}
+
 impl Drop for EnterGuard {
     fn drop(&mut self) {
-        let previous = self.previous.take();
-        let left = CURRENT.try_with(|current| current.replace(previous));
+        let left = replace(self.previous.take());
         // May be the reactor's last handle: dropped here, when nothing is borrowed.
         drop(left);
     }
@@ -229,15 +250,16 @@ mod tests {
 
     #[test]
     fn contexts_nest_and_are_restored() {
-        assert!(reactor().is_none());
+        assert!(reactor().is_none() && reactor_id() == ReactorId::NONE);
         let (outer, inner) = (Reactor::new().unwrap(), Reactor::new().unwrap());
         let first = enter(&outer, &blocking_none());
         let second = enter(&inner, &blocking_none());
-        assert!(reactor().unwrap().is_same(&inner));
+        assert_eq!((reactor().unwrap().id(), reactor_id()), (inner.id(), inner.id()));
         drop(second);
-        assert!(reactor().unwrap().is_same(&outer));
+        assert_eq!((reactor().unwrap().id(), reactor_id()), (outer.id(), outer.id()));
         drop(first);
         assert!(reactor().is_none() && blocking().is_none());
+        assert_eq!(reactor_id(), ReactorId::NONE);
     }
 
     #[test]

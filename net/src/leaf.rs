@@ -107,7 +107,10 @@ impl<'a, T: AsFd> Waiting<'a, T> {
 
 impl<T: AsFd> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
-        self.source.forget(&mut self.key);
+        // Seldom: a wait that is over has given its key up.
+        if !self.key.is_empty() {
+            self.source.forget(&mut self.key);
+        }
     }
 }
 

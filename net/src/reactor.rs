@@ -1,6 +1,7 @@
 //! `Reactor`: turns what the kernel says into readiness and wake-ups, and runs nothing itself.
 //!
-//! Called by the driver of a runtime (`turn`, `notify`, `shutdown`) and by `source` (`register`). One turn is one wait:
+//! Called by the driver of a runtime (`turn`, `notify`, `shutdown`), by `source` (`register`), and by `registration`, which
+//! is an fd's entry and may move from one reactor to another. One turn is one wait:
 //!
 //! 1. `Poller::wait` blocks, with no lock held.
 //! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock.
@@ -12,12 +13,12 @@
 //! - A pointer to the slot in the kernel's event: a late event for a freed slot would be a use after free; a token is
 //!   looked up in the table and found stale.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -25,7 +26,11 @@ use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sys::{self, Poller, Token};
 
+mod registration;
+mod stay;
 mod table;
+
+pub(crate) use registration::Registration;
 
 use table::Table;
 
@@ -60,20 +65,25 @@ pub struct Reactor(Arc<Shared>);
 pub struct Events {
     events: sys::Events,
     /// Empty between turns.
-    woken: VecDeque<Waker>,
+    woken: Vec<Waker>,
 }
 
 struct Shared {
     poller: Poller,
     table: Mutex<Table>,
+    on_use: OnceLock<Waker>,
+    /// 0 for none.
+    group: AtomicUsize,
+    /// The length of the table, written under its lock: drivers ask for it before every turn.
+    registered: AtomicUsize,
 }
 
-/// One fd's entry in a reactor; dropping it removes the entry.
-pub(crate) struct Registration {
-    reactor: Reactor,
-    slot: Arc<Slot>,
-    token: Token,
-    fd: RawFd,
+/// Which reactor it is: an address, to compare with. It is another one's only when this one is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReactorId(usize);
+
+impl ReactorId {
+    pub(crate) const NONE: ReactorId = ReactorId(0);
 }
 
 impl Reactor {
@@ -91,7 +101,9 @@ impl Reactor {
     ///
     /// Those of epoll_create1(2) and eventfd(2), or of kqueue(2): too many open files.
     pub fn new() -> io::Result<Reactor> {
-        Ok(Reactor(Arc::new(Shared { poller: Poller::new()?, table: Mutex::default() })))
+        let (poller, table) = (Poller::new()?, Mutex::default());
+        let (on_use, group, registered) = (OnceLock::new(), AtomicUsize::new(0), AtomicUsize::new(0));
+        Ok(Reactor(Arc::new(Shared { poller, table, on_use, group, registered })))
     }
 
     /// Waits for events and wakes who waited for them; returns how many there were.
@@ -144,6 +156,45 @@ impl Reactor {
         self.0.poller.notify();
     }
 
+    /// Makes this reactor one of those with the same number, which is not 0: between them sockets follow their tasks. Each
+    /// of a group must be turned for as long as there are sockets in it, whoever has put them there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let reactors = [mini_net::Reactor::new()?, mini_net::Reactor::new()?];
+    /// for reactor in &reactors {
+    ///     reactor.join_group(1);
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn join_group(&self, group: usize) {
+        self.0.group.store(group, Release);
+    }
+
+    /// Whether the two are of one group.
+    pub(crate) fn is_beside(&self, other: &Reactor) -> bool {
+        let group = self.0.group.load(Acquire);
+        group != 0 && group == other.0.group.load(Acquire)
+    }
+
+    /// From now on `waker` is woken whenever a socket is registered while there was none: a driver that waits elsewhere
+    /// as long as there is none learns that it has to wait here. What is set first stays.
+    ///
+    /// The socket counts in [`registrations`](Reactor::registrations) before the waker is woken. The waker must not use
+    /// sockets.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let reactor = mini_net::Reactor::new()?;
+    /// reactor.call_when_used(std::task::Waker::noop().clone());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn call_when_used(&self, waker: Waker) {
+        let _ = self.0.on_use.set(waker);
+    }
+
     /// How many sockets are registered.
     ///
     /// # Examples
@@ -153,10 +204,13 @@ impl Reactor {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn registrations(&self) -> usize {
-        self.table().len()
+        // Acquire: pairs with the Release in `note_len`.
+        self.0.registered.load(Acquire)
     }
 
     /// Ends every wait on this reactor: waiters are woken and get an error, and so does who waits later.
+    ///
+    /// Except on a thread that has entered another reactor, still up: sockets that are waited for there go there.
     ///
     /// Operations that need not wait still work. `turn` and `notify` do too.
     ///
@@ -168,20 +222,45 @@ impl Reactor {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn shutdown(&self) {
-        let mut woken = VecDeque::new();
+        let mut woken = Vec::new();
         self.table().shut(&mut woken);
         wake_all(&mut woken);
+    }
+
+    pub(crate) fn id(&self) -> ReactorId {
+        ReactorId(Arc::as_ptr(&self.0).addr())
     }
 
     /// Adds `fd`, which starts out as `ready` until the kernel says more.
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: Ready) -> io::Result<Registration> {
         let slot = Arc::new(Slot::new(ready));
-        let token = self.table().insert(Arc::clone(&slot))?;
+        let token = self.add(fd, &slot)?;
+        Ok(Registration::new(self.clone(), slot, token, fd.as_raw_fd()))
+    }
+
+    /// From here on the kernel's reports on `fd` reach the slot, beginning with what it is ready for now.
+    fn add(&self, fd: BorrowedFd<'_>, slot: &Arc<Slot>) -> io::Result<Token> {
+        let token = self.insert(slot)?;
         if let Err(e) = self.0.poller.add(fd, token) {
             self.vacate(token);
             return Err(explain(e));
         }
-        Ok(Registration { reactor: self.clone(), slot, token, fd: fd.as_raw_fd() })
+        Ok(token)
+    }
+
+    fn remove(&self, fd: RawFd, token: Token) {
+        self.0.poller.remove(fd);
+        self.vacate(token);
+    }
+
+    /// Takes the mark of another reactor's shutdown from a slot that is here now.
+    fn revive(&self, slot: &Slot) {
+        if slot.seen().ready().is_shut_down() {
+            let table = self.table();
+            if !table.is_shut() {
+                slot.revive();
+            }
+        }
     }
 
     /// Steps 2 and 3 of a turn; returns how many events found their slot.
@@ -198,18 +277,39 @@ impl Reactor {
         delivered
     }
 
-    #[cfg(test)]
-    pub(crate) fn is_same(&self, other: &Reactor) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
     /// Poison is ignored: no user code runs under this lock.
     fn table(&self) -> MutexGuard<'_, Table> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Gives the slot a place.
+    fn insert(&self, slot: &Arc<Slot>) -> io::Result<Token> {
+        let mut table = self.table();
+        let is_first = table.len() == 0;
+        let token = table.insert(Arc::clone(slot))?;
+        self.note_len(&table);
+        drop(table);
+        if is_first && let Some(waker) = self.0.on_use.get() {
+            // It may not keep the socket from being registered; its panic has been printed.
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake_by_ref())) {
+                std::mem::forget(payload);
+            }
+        }
+        Ok(token)
+    }
+
+    /// The table, whose lock the caller holds, has got another length.
+    fn note_len(&self, table: &Table) {
+        self.0.registered.store(table.len(), Release);
+    }
+
     fn vacate(&self, token: Token) {
-        let slot = self.table().remove(token);
+        let slot = {
+            let mut table = self.table();
+            let slot = table.remove(token);
+            self.note_len(&table);
+            slot
+        };
         drop(slot);
     }
 }
@@ -236,17 +336,7 @@ impl Events {
     /// # drop(events);
     /// ```
     pub fn with_capacity(capacity: usize) -> Events {
-        Events { events: sys::Events::with_capacity(capacity), woken: VecDeque::new() }
-    }
-}
-
-impl Registration {
-    pub(crate) fn slot(&self) -> &Slot {
-        &self.slot
-    }
-
-    pub(crate) fn fd(&self) -> RawFd {
-        self.fd
+        Events { events: sys::Events::with_capacity(capacity), woken: Vec::new() }
     }
 }
 
@@ -279,19 +369,11 @@ fn explain(error: io::Error) -> io::Error {
 }
 
 /// First come, first woken. A waker that panics keeps nobody else asleep; its panic has been printed.
-fn wake_all(woken: &mut VecDeque<Waker>) {
-    while let Some(waker) = woken.pop_front() {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            // Its destructor may panic too.
-            std::mem::forget(payload);
-        }
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        self.reactor.0.poller.remove(self.fd);
-        self.reactor.vacate(self.token);
+fn wake_all(woken: &mut Vec<Waker>) {
+    let mut rest = woken.drain(..);
+    while let Err(payload) = catch_unwind(AssertUnwindSafe(|| rest.by_ref().for_each(Waker::wake))) {
+        // Its destructor may panic too.
+        std::mem::forget(payload);
     }
 }
 
@@ -317,16 +399,6 @@ impl fmt::Debug for Reactor {
 impl fmt::Debug for Events {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Events").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Registration {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Registration")
-            .field("fd", &self.fd)
-            .field("ready", &self.slot.seen().ready())
-            .field("waiting", &self.slot.waiting())
-            .finish_non_exhaustive()
     }
 }
 

@@ -54,7 +54,7 @@ impl Ready {
     /// All of the above.
     pub const ALL: Ready = Ready(63);
 
-    /// The reactor will not report any more. Sticky, and never shown to the user.
+    /// The reactor will not report any more. Stays until the fd has moved to another one; never shown to the user.
     pub(crate) const SHUTDOWN: Ready = Ready(64);
     /// A hang-up, as everybody who waits shall see it.
     pub(crate) const CLOSED: Ready = Ready(1 | 2 | 4 | 8);
@@ -165,6 +165,11 @@ impl Interest {
     /// The same without that it is closed: what a short read or a user may take back.
     pub(crate) const fn open(self) -> Ready {
         self.0
+    }
+
+    /// The reverse of `open`, for a set that is not empty.
+    pub(crate) const fn from_open(ready: Ready) -> Interest {
+        Interest(ready)
     }
 
     pub(crate) const fn covers(self, other: Interest) -> bool {

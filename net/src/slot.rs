@@ -11,6 +11,15 @@
 //!   before it runs takes nothing with it: an event wakes **all** waiters of its direction, so every other one was woken
 //!   by the same event, and one that comes later finds the flag in the word.
 //!
+//! # Why a key need not be given back
+//!
+//! A future has a key only while its last poll was `Pending`, that is, its second look found no flag that ends the wait.
+//! When the first look of a later poll finds one, take the last `set` that has set it. It came after that second look:
+//! else the flag would have been seen, or been cleared since and not set again. So did its turn at the lock come after the
+//! waker was left: else unlocking and locking would have ordered that `set` before the second look. Hence this `set` takes
+//! the waiter out, or has done so, and the key can just be dropped. If the task is faster than the driver it gets one wake
+//! too many, from a `take` that was under way anyhow.
+//!
 //! # Rejected
 //!
 //! - One waiter per direction: two tasks that accept on one listener displace each other, and spin if the displaced one
@@ -19,8 +28,6 @@
 //!   connections it stands for.
 //! - A lock-free list: the lock is held for a few moves, and its two sides seldom meet.
 
-use std::collections::VecDeque;
-use std::num::NonZeroU64;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -32,7 +39,7 @@ mod word;
 pub(crate) use waiters::Key;
 pub(crate) use word::Seen;
 
-use waiters::{Displaced, Waiter, Waiters};
+use waiters::{Displaced, Tag, Waiter, Waiters};
 use word::Word;
 
 #[derive(Debug)]
@@ -56,7 +63,7 @@ impl Slot {
     }
 
     /// Takes note of what the kernel said, and moves out the wakers of those who waited for it.
-    pub(crate) fn set(&self, ready: Ready, woken: &mut VecDeque<Waker>) {
+    pub(crate) fn set(&self, ready: Ready, woken: &mut Vec<Waker>) {
         self.word.set(ready);
         // Only the new flags count: an old one has woken its waiters, and who came later saw it.
         self.lock().take(Word::new(ready).seen(), woken);
@@ -67,20 +74,25 @@ impl Slot {
         self.word.clear(seen, ready);
     }
 
+    /// Waits go on: the slot has left the reactor that has shut down.
+    pub(crate) fn revive(&self) {
+        self.word.revive();
+    }
+
     /// Ready once the wait for `interest` is over, at once if it is already.
     ///
-    /// With `None` for a key the waiter can't be taken out again: for the `poll_` methods.
+    /// With `None` for a key the waiter can't be taken out again: for the `poll_` methods. A key is for one interest.
+    #[inline]
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>, interest: Interest, key: Option<&mut Key>) -> Poll<Seen> {
         let seen = self.word.seen();
         if seen.ends(interest) {
+            if let Some(key) = key {
+                // The driver takes the waiter: see "Why a key need not be given back" above.
+                key.0 = None;
+            }
             return Poll::Ready(seen);
         }
-        self.leave_waker(cx.waker(), interest, key);
-        let seen = self.word.seen();
-        if seen.ends(interest) {
-            return Poll::Ready(seen);
-        }
-        Poll::Pending
+        self.wait(cx.waker(), interest, key)
     }
 
     /// Takes the waiter out, if it still is in.
@@ -96,22 +108,38 @@ impl Slot {
         self.lock().len()
     }
 
+    /// Leaves the waker, and looks again.
+    fn wait(&self, waker: &Waker, interest: Interest, mut key: Option<&mut Key>) -> Poll<Seen> {
+        self.leave_waker(waker, interest, key.as_deref_mut());
+        let seen = self.word.seen();
+        if !seen.ends(interest) {
+            return Poll::Pending;
+        }
+        if let Some(key) = key {
+            // Here the driver may have looked for the waiter before it was left.
+            self.forget(key);
+        }
+        Poll::Ready(seen)
+    }
+
     fn leave_waker(&self, waker: &Waker, interest: Interest, key: Option<&mut Key>) {
-        let keyless = key.is_none();
-        let mut none = Key::default();
-        let key = key.unwrap_or(&mut none);
-        if (keyless || key.0.is_some()) && self.lock().holds(key.0, interest, waker) {
+        match key {
+            Some(Key(Some(key))) => self.renew_waker(waker, Tag::keyed(*key, interest)),
+            None => self.renew_waker(waker, Tag::keyless(interest)),
+            Some(key) => {
+                let waker = waker.clone();
+                key.0 = Some(self.lock().add(interest, waker));
+            }
+        }
+    }
+
+    /// For a waiter that may be in already.
+    fn renew_waker(&self, waker: &Waker, tag: Tag) {
+        if self.lock().holds(tag, waker) {
             return;
         }
         let waker = waker.clone();
-        let displaced = {
-            let mut waiters = self.lock();
-            if !keyless {
-                key.0.get_or_insert_with(|| waiters.next_key());
-            }
-            let key: Option<NonZeroU64> = key.0;
-            waiters.put(Waiter { key, interest, waker })
-        };
+        let displaced = self.lock().put(Waiter { tag, waker });
         match displaced {
             Displaced::Evicted(waker) => waker.wake(),
             Displaced::Replaced(waker) => drop(waker),

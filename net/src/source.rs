@@ -5,6 +5,7 @@
 //! The loop tries the operation first. Only when the kernel says `WouldBlock` is the fd registered, once and for both
 //! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an echo
 //! server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it saves.
+//! The registration follows the task that waits, when that has come to run elsewhere; see `reactor/registration.rs`.
 //!
 //! # When readiness goes
 //!
@@ -54,6 +55,8 @@ pub enum Rule {
     StreamWithAncillary,
     /// Nothing.
     Whole,
+    /// Nothing, nor is anything else known of the fd.
+    Foreign,
 }
 
 /// What is left after an operation, as far as it can tell.
@@ -144,7 +147,7 @@ impl<T: AsFd> Source<T> {
         let result = loop {
             let seen = match self.registration.get() {
                 None => Slot::unregistered(),
-                Some(known) => ready!(wait.poll(known, cx, interest, key.as_deref_mut())),
+                Some(known) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
             };
             match op(self) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -166,19 +169,24 @@ impl<T: AsFd> Source<T> {
         cx: &mut Context<'_>,
         wait: &Wait,
         interest: Interest,
-        key: Option<&mut Key>,
+        mut key: Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
         ready!(context::check_budget(cx));
         let known = match self.register(wait, Ready::EMPTY) {
             Ok(known) => known,
             Err(e) => return Poll::Ready(Err(e)),
         };
-        let seen = ready!(wait.poll(known, cx, interest, key));
+        let result = loop {
+            let seen = ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut()));
+            if seen.ready().intersects(interest.mask()) {
+                break Ok(seen);
+            }
+            if let Err(e) = self.leave_shut_down() {
+                break Err(e);
+            }
+        };
         context::spend_budget();
-        if !seen.ready().intersects(interest.mask()) {
-            return Poll::Ready(Err(shut_down_error()));
-        }
-        Poll::Ready(Ok(seen))
+        Poll::Ready(result)
     }
 
     /// Runs `op` once, whatever the readiness, and learns from it.
@@ -211,6 +219,7 @@ impl<T: AsFd> Source<T> {
     }
 
     /// Takes a waiter out that a leaf future has left.
+    #[cold]
     pub(crate) fn forget(&self, key: &mut Key) {
         if let Some(slot) = self.slot() {
             slot.forget(key);
@@ -219,6 +228,11 @@ impl<T: AsFd> Source<T> {
 
     pub(crate) fn slot(&self) -> Option<&Slot> {
         self.registration.get().map(Registration::slot)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn registration(&self) -> Option<&Registration> {
+        self.registration.get()
     }
 
     /// What a finished operation says about the readiness.
@@ -233,7 +247,7 @@ impl<T: AsFd> Source<T> {
     /// After `WouldBlock`: registers if that is still to be done, and takes the readiness back.
     fn wait_is_needed(&self, wait: &Wait, seen: Seen, interest: Interest) -> io::Result<()> {
         if seen.ready().is_shut_down() {
-            return Err(shut_down_error());
+            return self.leave_shut_down();
         }
         // The other direction has not been tried: that it would work is the better guess, and costs one try at most.
         let guess = Ready::READABLE | Ready::WRITABLE;
@@ -254,22 +268,59 @@ impl<T: AsFd> Source<T> {
         let registration = reactor.register(fd, ready)?;
         Ok(self.registration.get_or_init(|| registration))
     }
-}
 
-impl Wait {
-    fn poll(
+    /// Waits for `interest`; the registration follows if it is elsewhere for long.
+    fn poll_wait(
         &self,
         known: &Registration,
         cx: &mut Context<'_>,
+        wait: &Wait,
         interest: Interest,
         key: Option<&mut Key>,
     ) -> Poll<Seen> {
         let polled = known.slot().poll_ready(cx, interest, key);
         if polled.is_pending() {
-            self.leave_note(known.fd());
+            wait.leave_note(known.fd());
+            if self.rule != Rule::Foreign && known.count_wait(context::reactor_id()) {
+                self.follow(known);
+            }
         }
         polled
     }
+
+    /// Moves the registration to the reactor of this thread, if that is of the same runtime.
+    #[cold]
+    fn follow(&self, known: &Registration) {
+        if let Some(here) = context::reactor() {
+            // Where it stays if that fails, it works as before.
+            let _ = known.follow_to(here, self.io.as_fd());
+        }
+    }
+
+    /// Waiting is over where the fd is registered; it may go on where this thread works.
+    #[cold]
+    fn leave_shut_down(&self) -> io::Result<()> {
+        if let (Some(known), Some(here)) = (self.registration.get(), context::reactor()) {
+            known.move_to(here, self.io.as_fd())?;
+        }
+        match self.slot() {
+            Some(slot) if slot.seen().ready().is_shut_down() => Err(shut_down_error()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs less
+/// than it costs the kernel to take in a message header and a list of buffers.
+const GATHERED: usize = 512;
+
+fn gather<'a>(bufs: &[IoSlice<'_>], into: &'a mut [u8; GATHERED]) -> &'a [u8] {
+    let mut filled = 0;
+    for buf in bufs {
+        into[filled..filled + buf.len()].copy_from_slice(buf);
+        filled += buf.len();
+    }
+    &into[..filled]
 }
 
 /// A read of nothing from a stream: recv(2) would wait for data, where read(2) does not.
@@ -319,7 +370,11 @@ impl Source {
 
     pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
         let asked = socket::total(bufs.iter().map(|b| &**b));
-        let sent = socket::send_vectored(self.io.as_fd(), bufs)?;
+        let sent = match bufs {
+            [one] => socket::send(self.io.as_fd(), one)?,
+            _ if asked <= GATHERED => socket::send(self.io.as_fd(), gather(bufs, &mut [0; GATHERED]))?,
+            _ => socket::send_vectored(self.io.as_fd(), bufs)?,
+        };
         Ok((sent, self.left(sent, asked)))
     }
 
@@ -330,7 +385,7 @@ impl Source {
 
     fn left(&self, moved: usize, asked: usize) -> Left {
         match self.rule {
-            Rule::Whole => Left::Perhaps,
+            Rule::Whole | Rule::Foreign => Left::Perhaps,
             Rule::Stream | Rule::StreamWithAncillary => Left::after(moved, asked),
         }
     }

@@ -3,7 +3,6 @@
 //! Called by `reactor`, under its lock. A place is reused, but with the next generation in its token; the events of its
 //! former tenant carry the old one and are dropped.
 
-use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::task::Waker;
@@ -58,7 +57,7 @@ impl Table {
     }
 
     /// Hands the event to its slot; false if that is gone.
-    pub(super) fn deliver(&self, event: Event, woken: &mut VecDeque<Waker>) -> bool {
+    pub(super) fn deliver(&self, event: Event, woken: &mut Vec<Waker>) -> bool {
         let slot = match self.places.get(event.token.index as usize) {
             Some(place) if place.generation == event.token.generation => &place.slot,
             _ => return false,
@@ -69,8 +68,12 @@ impl Table {
         slot.is_some()
     }
 
+    pub(super) fn is_shut(&self) -> bool {
+        self.shut
+    }
+
     /// Ends every wait, and refuses newcomers.
-    pub(super) fn shut(&mut self, woken: &mut VecDeque<Waker>) {
+    pub(super) fn shut(&mut self, woken: &mut Vec<Waker>) {
         self.shut = true;
         for slot in self.places.iter().filter_map(|place| place.slot.as_ref()) {
             slot.set(Ready::SHUTDOWN, woken);
@@ -88,7 +91,7 @@ mod tests {
 
     #[test]
     fn an_event_for_a_former_tenant_is_dropped() {
-        let (mut table, mut woken) = (Table::default(), VecDeque::new());
+        let (mut table, mut woken) = (Table::default(), Vec::new());
         let old = table.insert(slot()).unwrap();
         assert!(table.remove(old).is_some());
         let tenant = slot();
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn an_event_for_an_empty_or_unknown_place_is_dropped() {
-        let (mut table, mut woken) = (Table::default(), VecDeque::new());
+        let (mut table, mut woken) = (Table::default(), Vec::new());
         let token = table.insert(slot()).unwrap();
         table.remove(token);
         let vacant = Token { generation: 1, ..token };
@@ -126,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_shut_table_refuses_newcomers() {
-        let (mut table, mut woken) = (Table::default(), VecDeque::new());
+        let (mut table, mut woken) = (Table::default(), Vec::new());
         table.shut(&mut woken);
         let error = table.insert(slot()).unwrap_err();
         assert!(error.to_string().contains("has shut down"));

@@ -35,7 +35,7 @@ impl Task {
 }
 
 fn set(slot: &Slot, ready: Ready) {
-    let mut woken = VecDeque::new();
+    let mut woken = Vec::new();
     slot.set(ready, &mut woken);
     woken.into_iter().for_each(Waker::wake);
 }
@@ -53,7 +53,7 @@ fn a_wait_beside_an_event_ends_or_is_woken_in_every_order() {
     for order in orders(2, 3) {
         let (slot, task, mut key) = (Slot::new(Ready::EMPTY), Task::new(), Key::default());
         let (mut driver, mut waiter) = (0, 0);
-        let (mut woken, mut ended) = (VecDeque::new(), false);
+        let (mut woken, mut ended) = (Vec::new(), false);
         for &is_driver in &order {
             if is_driver {
                 match driver {
@@ -84,11 +84,12 @@ fn an_event_between_the_look_and_the_waker_is_seen_by_the_second_look() {
         while Arc::strong_count(&task.count) < 3 {
             std::thread::yield_now();
         }
-        let mut woken = VecDeque::new();
+        let mut woken = Vec::new();
         slot.word.set(Ready::READABLE);
         waiters.take(Word::new(Ready::READABLE).seen(), &mut woken);
         drop(waiters);
         assert!(waiter.join().unwrap().is_ready() && woken.is_empty());
+        assert_eq!(slot.waiting(), 0, "the waker is not left behind");
     });
 }
 
@@ -137,6 +138,31 @@ fn an_event_wakes_all_waiters_of_its_direction_once() {
 }
 
 #[test]
+fn no_waiter_is_left_behind_by_a_wait_that_is_over_in_every_order() {
+    // Waits in a row beside two events; the driver sets the word and takes the wakers, with anything in between.
+    for order in orders(4, 4) {
+        let (slot, task, mut key) = (Slot::new(Ready::EMPTY), Task::new(), Key::default());
+        let (mut driver, mut woken, mut ended) = (0, Vec::new(), 0);
+        for &is_driver in &order {
+            if is_driver {
+                match driver % 2 {
+                    0 => slot.word.set(Ready::READABLE),
+                    _ => slot.lock().take(Word::new(Ready::READABLE).seen(), &mut woken),
+                }
+                driver += 1;
+            } else if let Poll::Ready(seen) = task.poll(&slot, Interest::READABLE, Some(&mut key)) {
+                ended += 1;
+                if ended % 2 == 1 {
+                    slot.clear(seen, Ready::READABLE);
+                }
+            }
+        }
+        slot.forget(&mut key);
+        assert_eq!(slot.waiting(), 0, "left behind in {order:?}");
+    }
+}
+
+#[test]
 fn a_forgotten_waiter_is_gone_and_the_others_stay() {
     let slot = Slot::new(Ready::EMPTY);
     let (gone, stays) = (Task::new(), Task::new());
@@ -165,6 +191,27 @@ fn a_waiter_that_is_polled_again_keeps_its_place() {
     assert_eq!(Arc::strong_count(&first.count), 2);
     set(&slot, Ready::READABLE);
     assert_eq!((first.wakes(), second.wakes()), (0, 1));
+}
+
+#[test]
+fn waiters_are_woken_in_the_order_of_arrival() {
+    let slot = Slot::new(Ready::EMPTY);
+    let tasks = [(); 4].map(|()| Task::new());
+    let mut keys = [(); 4].map(|()| Key::default());
+    for at in [0, 1, 2] {
+        assert!(tasks[at].poll(&slot, Interest::READABLE, Some(&mut keys[at])).is_pending());
+    }
+    // The first one's place is free, but the next one comes after those who are still here.
+    slot.forget(&mut keys[0]);
+    for at in [3, 0] {
+        assert!(tasks[at].poll(&slot, Interest::READABLE, Some(&mut keys[at])).is_pending());
+    }
+    slot.forget(&mut keys[2]);
+    let mut woken = Vec::new();
+    slot.set(Ready::READABLE, &mut woken);
+    let order = woken.iter().map(|waker| tasks.iter().position(|task| task.waker.will_wake(waker)));
+    assert_eq!(order.collect::<Vec<_>>(), [1, 3, 0].map(Some));
+    assert_eq!(slot.waiting(), 0);
 }
 
 #[test]

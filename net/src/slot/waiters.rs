@@ -3,12 +3,17 @@
 //! Called by `slot`, under its lock; therefore nothing here wakes, clones or drops a waker: they are moved in and out.
 //! A waiter is either *keyed* (a leaf future, which can take itself out again) or *keyless* (a `poll_` method, whose caller
 //! keeps nothing between polls). Keyless ones are told apart by their wakers and bounded in number.
+//!
+//! Most sockets have one waiter at a time, and there may be many sockets: the first has its place in the slot itself, and
+//! only a second one needs memory.
+//!
+//! Rejected: a list alone (an allocation of 48 bytes per connection). An intrusive list through the futures (they would
+//! have to be pinned, and `unsafe` would decide who may touch them).
 
-use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::task::Waker;
 
-use crate::ready::Interest;
+use crate::ready::{Interest, Ready};
 use crate::slot::word::Seen;
 
 /// With this many keyless waiters for one interest, the oldest has to go when one more comes.
@@ -19,16 +24,26 @@ const FIRST_KEYLESS_LIMIT: usize = 8;
 /// The limit grows no further than this.
 const LAST_KEYLESS_LIMIT: usize = 1024;
 
-/// A leaf future's own place in the list. Starts empty; never reused within one slot.
+/// A leaf future's own place among the waiters. Starts empty; never reused within one slot.
 #[derive(Debug, Default)]
 pub(crate) struct Key(pub(super) Option<NonZeroU64>);
 
+impl Key {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Waiter {
-    pub(super) key: Option<NonZeroU64>,
-    pub(super) interest: Interest,
+    pub(super) tag: Tag,
     pub(super) waker: Waker,
 }
+
+/// Whose waiter it is, and what it waits for: the key, or 0 for none, above the byte of the interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tag(u64);
 
 /// A waker that had to make room; the caller deals with it once the lock is gone.
 #[must_use]
@@ -43,58 +58,123 @@ pub(super) enum Displaced {
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     last_key: u64,
+    /// Who came before all the others.
+    first: Option<Waiter>,
+    others: Option<Box<Others>>,
+}
+
+/// All but the first. Kept when it becomes empty: who has had two waiters will have two again.
+#[derive(Debug, Default)]
+struct Others {
+    list: Vec<Waiter>,
     /// How often the limit for keyless waiters has been doubled.
     doublings: u8,
-    list: Vec<Waiter>,
+}
+
+impl Tag {
+    pub(super) fn keyed(key: NonZeroU64, interest: Interest) -> Tag {
+        Tag(key.get() << 8 | u64::from(interest.open().bits()))
+    }
+
+    pub(super) fn keyless(interest: Interest) -> Tag {
+        Tag(interest.open().bits().into())
+    }
+
+    fn is_keyless(self) -> bool {
+        self.0 >> 8 == 0
+    }
+
+    /// Whether what the slot has seen is what this one waits for.
+    fn is_met(self, seen: Seen) -> bool {
+        seen.ends(Interest::from_open(Ready::from_bits(self.0 as u8)))
+    }
 }
 
 impl Waiters {
-    pub(super) fn next_key(&mut self) -> NonZeroU64 {
+    /// Puts in a waiter that has not been here before; returns its key.
+    pub(super) fn add(&mut self, interest: Interest, waker: Waker) -> NonZeroU64 {
         self.last_key += 1;
-        NonZeroU64::new(self.last_key).expect("2^64 waits on one fd take longer than any machine lasts")
+        let key = NonZeroU64::new(self.last_key).expect("2^56 waits on one fd take longer than any machine lasts");
+        self.push(Waiter { tag: Tag::keyed(key, interest), waker });
+        key
     }
 
-    /// Whether this waiter is in the list with a waker that wakes the same task.
-    pub(super) fn holds(&self, key: Option<NonZeroU64>, interest: Interest, waker: &Waker) -> bool {
-        self.list.iter().any(|w| w.key == key && w.interest == interest && w.waker.will_wake(waker))
+    /// Whether this waiter is here with a waker that wakes the same task.
+    pub(super) fn holds(&self, tag: Tag, waker: &Waker) -> bool {
+        self.iter().any(|w| w.tag == tag && w.waker.will_wake(waker))
     }
 
+    /// Puts in a waiter that may be here already, with another waker.
     pub(super) fn put(&mut self, waiter: Waiter) -> Displaced {
         let mut displaced = Displaced::Nobody;
-        if waiter.key.is_some() {
-            if let Some(old) = self.list.iter_mut().find(|w| w.key == waiter.key) {
-                return Displaced::Replaced(std::mem::replace(old, waiter).waker);
+        if waiter.tag.is_keyless() {
+            if let Some(waker) = self.make_room(waiter.tag) {
+                displaced = Displaced::Evicted(waker);
             }
-        } else if let Some(oldest) = self.keyless_to_evict(waiter.interest) {
-            self.doublings = self.doublings.saturating_add(1);
-            displaced = Displaced::Evicted(self.list.remove(oldest).waker);
+        } else if let Some(old) = self.find(waiter.tag) {
+            return Displaced::Replaced(std::mem::replace(old, waiter).waker);
         }
-        if self.list.capacity() == 0 {
-            // Most sockets have one waiter at a time, and there may be many sockets.
-            self.list.reserve_exact(1);
-        }
-        self.list.push(waiter);
+        self.push(waiter);
         displaced
     }
 
     pub(super) fn remove(&mut self, key: NonZeroU64) -> Option<Waker> {
-        let at = self.list.iter().position(|w| w.key == Some(key))?;
-        Some(self.list.remove(at).waker)
+        let is_it = |w: &Waiter| w.tag.0 >> 8 == key.get();
+        if let Some(first) = self.first.take_if(|w| is_it(w)) {
+            return Some(first.waker);
+        }
+        let list = &mut self.others.as_mut()?.list;
+        let at = list.iter().position(is_it)?;
+        Some(list.remove(at).waker)
     }
 
     /// Moves out everybody whose wait is over.
-    pub(super) fn take(&mut self, seen: Seen, woken: &mut VecDeque<Waker>) {
-        woken.extend(self.list.extract_if(.., |w| seen.ends(w.interest)).map(|w| w.waker));
+    pub(super) fn take(&mut self, seen: Seen, woken: &mut Vec<Waker>) {
+        if let Some(first) = self.first.take_if(|w| w.tag.is_met(seen)) {
+            woken.push(first.waker);
+        }
+        if let Some(others) = &mut self.others {
+            woken.extend(others.list.extract_if(.., |w| w.tag.is_met(seen)).map(|w| w.waker));
+        }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.list.len()
+        self.iter().count()
     }
 
-    fn keyless_to_evict(&self, interest: Interest) -> Option<usize> {
-        let alike = |w: &Waiter| w.key.is_none() && w.interest == interest;
-        let limit = FIRST_KEYLESS_LIMIT.checked_shl(self.doublings.into()).unwrap_or(LAST_KEYLESS_LIMIT);
-        let full = self.list.iter().filter(|w| alike(w)).count() >= limit.min(LAST_KEYLESS_LIMIT);
-        full.then(|| self.list.iter().position(alike)).flatten()
+    fn push(&mut self, waiter: Waiter) {
+        match &mut self.others {
+            Some(others) if self.first.is_some() || !others.list.is_empty() => others.list.push(waiter),
+            None if self.first.is_some() => {
+                self.others = Some(Box::new(Others { list: vec![waiter], doublings: 0 }));
+            }
+            _ => self.first = Some(waiter),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Waiter> {
+        self.first.iter().chain(self.others.iter().flat_map(|others| &others.list))
+    }
+
+    fn find(&mut self, tag: Tag) -> Option<&mut Waiter> {
+        let others = self.others.iter_mut().flat_map(|others| &mut others.list);
+        self.first.iter_mut().chain(others).find(|w| w.tag == tag)
+    }
+
+    /// Takes the oldest keyless waiter out if there are too many of this kind.
+    fn make_room(&mut self, tag: Tag) -> Option<Waker> {
+        // Where there are no others there is nothing to evict.
+        let doublings = self.others.as_ref()?.doublings;
+        let limit = (FIRST_KEYLESS_LIMIT << doublings.min(7)).min(LAST_KEYLESS_LIMIT);
+        if self.iter().filter(|w| w.tag == tag).count() < limit {
+            return None;
+        }
+        let others = self.others.as_mut()?;
+        others.doublings = others.doublings.saturating_add(1);
+        if let Some(first) = self.first.take_if(|w| w.tag == tag) {
+            return Some(first.waker);
+        }
+        let at = others.list.iter().position(|w| w.tag == tag)?;
+        Some(others.list.remove(at).waker)
     }
 }

@@ -72,6 +72,11 @@ impl Word {
         let update = |word: usize| Seen(word).same_tick(seen).then_some(word & !bits);
         let _ = self.0.fetch_update(AcqRel, Acquire, update);
     }
+
+    /// Takes a shutdown back. Nobody is asleep because of it, so nobody has to be told.
+    pub(crate) fn revive(&self) {
+        self.0.fetch_and(!usize::from(Ready::SHUTDOWN.bits()), AcqRel);
+    }
 }
 
 #[cfg(test)]
@@ -122,12 +127,15 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_ends_every_wait_for_ever() {
+    fn shutdown_ends_every_wait_until_it_is_revived() {
         let word = Word::new(Ready::EMPTY);
         word.set(Ready::SHUTDOWN);
         word.clear(word.seen(), Ready::from_bits(0xff));
         for interest in [Interest::READABLE, Interest::WRITABLE, Interest::PRIORITY, Interest::ERROR] {
             assert!(word.seen().ends(interest));
         }
+        word.set(Ready::WRITABLE);
+        word.revive();
+        assert_eq!(word.seen().ready(), Ready::WRITABLE);
     }
 }
