@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Counts the system calls of the echo server with strace(1): per message one recvfrom, one sendto and at most one wait,
-# nothing else once the connections are set up; and none at all while nothing happens.
+# nothing else once the connections are set up (but for sockets that follow their tasks from worker to worker); and none
+# at all while nothing happens.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --quiet --release --example echo
@@ -41,7 +42,9 @@ for workers in 1 2; do
       # With several workers a thread looks once a millisecond whether one is stuck (futex), as they are under strace now
       # and then, and then calls the other one (write).
       if (workers > 1 && calls["write"] / send > 0.1) exit 1
-      if (calls["epoll_ctl"] + calls["timerfd_settime"] + calls["read"] > 0) exit 1
+      # A task that has gone to another worker takes its sockets along: two calls, and seldom.
+      if (calls["epoll_ctl"] / send > (workers > 1 ? 0.002 : 0)) exit 1
+      if (calls["timerfd_settime"] + calls["read"] > 0) exit 1
     }' "$out/busy" || { echo "more system calls than promised:"; cat "$out/busy"; exit 1; }
 
   idle=$(awk 'NR == 1 { begin = $2 } $2 > begin + 0.5 && !/detached|\+\+\+|---/' "$out/idle" | wc -l)

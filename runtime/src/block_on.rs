@@ -4,7 +4,7 @@
 //! keeper leaves its core to it. If no core can be had it is a guest (see `seat.rs`): it polls the future itself, parks in
 //! between, and takes a core as soon as one is free.
 
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
@@ -21,16 +21,43 @@ use crate::worker::{Root, Stop, Worker};
 /// One that rests leaves within microseconds. No longer than this: all of them may be in long polls.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
 
+/// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without one.
+///
+/// All that is generic is behind it, so that a program has the rest of this module once, compiled with the runtime.
+pub(crate) type Given<'a> = dyn FnMut(Option<&Waker>) -> bool + 'a;
+
 /// Runs `future` on `pool` and returns its output.
 #[track_caller]
 pub(crate) fn block_on<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
-    refuse_inside_worker();
     let mut future = pin!(Some(future));
+    let mut output = None;
+    run(pool, &mut |waker| {
+        let Some(waker) = waker else {
+            future.set(None);
+            return true;
+        };
+        let polled =
+            future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
+        match polled {
+            Poll::Ready(value) => {
+                output = Some(value);
+                true
+            }
+            Poll::Pending => false,
+        }
+    });
+    output.expect("it runs until the future is ready")
+}
+
+/// Runs the future to its end, and drops it.
+#[track_caller]
+fn run(pool: &Arc<Pool>, given: &mut Given<'_>) {
+    refuse_inside_worker();
     let free = pool.cores.iter().find(|core| core.seat.try_take());
     let free = free.or_else(|| take_from_keeper(&pool.cores[..1], PATIENCE[0]));
     match free.or_else(|| take_from_keeper(&pool.cores, PATIENCE[1])) {
-        Some(core) => work(pool, core, future.as_mut()),
-        None => be_guest(pool, future.as_mut()),
+        Some(core) => work(pool, core, given),
+        None => be_guest(pool, given),
     }
 }
 
@@ -45,28 +72,22 @@ pub(crate) fn refuse_inside_worker() {
 }
 
 /// Drops the future while the runtime is still entered.
-struct DropInside<'a, F>(Pin<&'a mut Option<F>>);
+struct DropInside<'a, 'b>(&'a mut Given<'b>);
 
-impl<F> Drop for DropInside<'_, F> {
+impl Drop for DropInside<'_, '_> {
     fn drop(&mut self) {
-        self.0.set(None);
-    }
-}
-
-impl<F: Future> DropInside<'_, F> {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
-        self.0.as_mut().as_pin_mut().expect("polled until ready only").poll(cx)
+        (self.0)(None);
     }
 }
 
 /// Works on `core`, whose seat has been taken, until the future is ready.
 #[track_caller]
-fn work<F: Future>(pool: &Arc<Pool>, core: &Core, future: Pin<&mut Option<F>>) -> F::Output {
+fn work(pool: &Arc<Pool>, core: &Core, given: &mut Given<'_>) {
     let mut worker = match Worker::new(pool, core) {
         Ok(worker) => worker,
         Err(thread) => {
             let _inside = pool.enter();
-            drop(DropInside(future));
+            drop(DropInside(given));
             panic!(
                 "this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there"
             );
@@ -76,20 +97,10 @@ fn work<F: Future>(pool: &Arc<Pool>, core: &Core, future: Pin<&mut Option<F>>) -
     let waker = Waker::from(root.clone());
     worker.attach(root);
     waker.wake_by_ref();
-    let mut future = DropInside(future);
-    let mut output = None;
-    let mut poll_root = || match future.poll(&mut Context::from_waker(&waker)) {
-        Poll::Ready(value) => {
-            output = Some(value);
-            true
-        }
-        Poll::Pending => false,
-    };
-    while worker.drive(&mut poll_root) != Stop::Done {
+    let given = DropInside(given);
+    while worker.drive(given.0, &waker) != Stop::Done {
         worker.close(); // the runtime shuts down; the future may still come to its end
     }
-    drop(future);
-    output.expect("the loop ends when the future is ready")
 }
 
 /// Wakes a guest.
@@ -112,7 +123,7 @@ impl Wake for Guest {
 
 /// Polls the future beside the workers until it is ready or a core is free.
 #[track_caller]
-fn be_guest<F: Future>(pool: &Arc<Pool>, mut future: Pin<&mut Option<F>>) -> F::Output {
+fn be_guest(pool: &Arc<Pool>, given: &mut Given<'_>) {
     let core = &pool.cores[0];
     let thread = thread::current();
     let guest = Arc::new(Guest { thread: thread.clone(), woken: AtomicBool::new(true) });
@@ -120,13 +131,13 @@ fn be_guest<F: Future>(pool: &Arc<Pool>, mut future: Pin<&mut Option<F>>) -> F::
     {
         let _inside = pool.enter();
         let waiting = Waiting { core, thread: &thread };
-        let mut polled = DropInside(future.as_mut());
+        let polled = DropInside(&mut *given);
         let mut taken = false;
         while !taken {
             if guest.woken.swap(false, Acquire) {
                 core.seat.leave(&thread); // the poll may be long: the keeper need not wait for it
-                if let Poll::Ready(output) = polled.poll(&mut Context::from_waker(&waker)) {
-                    return output;
+                if (polled.0)(Some(&waker)) {
+                    return;
                 }
             }
             taken = core.seat.take_or_wait(&thread);
@@ -139,7 +150,7 @@ fn be_guest<F: Future>(pool: &Arc<Pool>, mut future: Pin<&mut Option<F>>) -> F::
         }
         std::mem::forget((polled, waiting)); // the future goes on, on the core
     }
-    work(pool, core, future)
+    work(pool, core, given)
 }
 
 /// Asks the keepers of `cores` for the place of one, and gives them a moment to leave.
@@ -152,12 +163,16 @@ fn take_from_keeper(cores: &[Core], patience: Duration) -> Option<&Core> {
             return Some(core);
         }
         let left = patience.saturating_sub(begin.elapsed());
-        let kept: Vec<&Core> = cores.iter().filter(|core| core.seat.is_kept()).collect();
-        if left.is_zero() || kept.is_empty() {
+        if left.is_zero() {
             return None;
         }
-        for core in kept {
+        let mut is_any_kept = false;
+        for core in cores.iter().filter(|core| core.seat.is_kept()) {
             core.bell.ring();
+            is_any_kept = true;
+        }
+        if !is_any_kept {
+            return None;
         }
         thread::park_timeout(left);
     }

@@ -12,7 +12,6 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
@@ -21,6 +20,7 @@ use crate::context;
 use crate::pool::Pool;
 use crate::sync::lock;
 use crate::task::Queued;
+use crate::threads;
 use crate::unwind::contain;
 
 pub(crate) struct Blocking {
@@ -119,12 +119,10 @@ impl Blocking {
     }
 
     fn start_thread(self: &Arc<Self>, number: usize) {
-        let mut builder = thread::Builder::new().name(format!("{}-{number}", self.limits.name));
-        if let Some(size) = self.limits.stack_size {
-            builder = builder.stack_size(size);
-        }
+        let name = format!("{}-{number}", self.limits.name);
         let blocking = self.clone();
-        let Err(error) = builder.spawn(move || blocking.work()) else { return };
+        let body = Box::new(move || blocking.work());
+        let Err(error) = threads::start(name, self.limits.stack_size, body) else { return };
         say!("could not start a blocking thread: {error}");
         let mut state = lock(&self.state);
         state.threads -= 1;

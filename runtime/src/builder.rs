@@ -186,7 +186,7 @@ impl Config {
         if self.start_paused && self.is_multi_thread {
             return Err(format!("start_paused(true): the clock of a {flavour} runtime cannot be paused"));
         }
-        if self.thread_name.contains('\0') {
+        if self.thread_name.as_bytes().contains(&0) {
             return Err(format!("thread_name({:?}): a name must not contain NUL", self.thread_name));
         }
         Ok(())

@@ -14,13 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::core::Core;
+use crate::home;
 use crate::pool::Pool;
-use crate::task::{Id, Queued, Reason};
+use crate::task::{Id, Queued, Reason, Running};
 
 struct Tls {
     pool: Cell<*const Pool>,
     held: Cell<*const Core>,
-    task: Cell<*const Queued>,
+    task: Cell<*const Running>,
     /// The runtime one of whose blocking jobs this thread runs.
     serves: Cell<*const Pool>,
 }
@@ -123,14 +124,15 @@ fn leave(list: &mut Vec<Entered>, number: u64) -> (Option<Entered>, *const Pool)
 /// While it lives, this thread holds a core, and is inside its runtime.
 pub(crate) struct HeldGuard {
     held: *const Core,
-    task: *const Queued,
-    _inside: Guard,
+    task: *const Running,
+    inside: Guard,
 }
 
 /// Enters a runtime as the holder of `core`, which the caller has taken. Such guards are strictly nested.
 pub(crate) fn enter_held(pool: &Arc<Pool>, core: &Core) -> HeldGuard {
     let inside = enter(pool, core);
-    TLS.with(|tls| HeldGuard { held: tls.held.replace(core), task: tls.task.replace(ptr::null()), _inside: inside })
+    home::hold(core);
+    TLS.with(|tls| HeldGuard { held: tls.held.replace(core), task: tls.task.replace(ptr::null()), inside })
 }
 
 impl Drop for HeldGuard {
@@ -139,14 +141,15 @@ impl Drop for HeldGuard {
             tls.held.set(self.held);
             tls.task.set(self.task);
         });
+        home::leave(&self.inside.pool.cores[self.inside.core]);
     }
 }
 
 /// While it lives, this thread polls a task.
-pub(crate) struct TaskGuard(*const Queued);
+pub(crate) struct TaskGuard(*const Running);
 
 /// Marks the task as the current one. The caller keeps the entry where it is while the guard lives.
-pub(crate) fn enter_task(task: &Queued) -> TaskGuard {
+pub(crate) fn enter_task(task: &Running) -> TaskGuard {
     TLS.with(|tls| TaskGuard(tls.task.replace(task)))
 }
 
@@ -158,7 +161,7 @@ impl Drop for TaskGuard {
 
 /// The task this thread polls.
 pub(crate) fn current_task() -> Option<Id> {
-    with_task(Queued::id)
+    with_task(Running::id)
 }
 
 /// Notes in the current task that it waits for another.
@@ -166,7 +169,8 @@ pub(crate) fn note_join(id: Id, location: &'static Location<'static>) {
     with_task(|task| task.wait_slot().set(Reason::Join(id.get()), location));
 }
 
-fn with_task<T>(f: impl FnOnce(&Queued) -> T) -> Option<T> {
+/// Calls `f` with the task this thread polls.
+pub(crate) fn with_task<T>(f: impl FnOnce(&Running) -> T) -> Option<T> {
     TLS.with(|tls| {
         // SAFETY: null, or set by `enter_task` from a reference that outlives the guard, which resets the cell.
         // Test: tests/tests/tasks.rs `ids_are_those_of_the_running_task`.

@@ -18,13 +18,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, O
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use crossbeam_queue::SegQueue;
 use mini_net::Events;
 use mini_time::Clock;
 
 use crate::bell::Bell;
+use crate::blocks::{Blocks, Returned};
 use crate::context;
 use crate::driver::Driver;
+use crate::fifo::Fifo;
 use crate::home::Home;
 use crate::pool::Pool;
 use crate::queue::{LastIn, Ring};
@@ -32,9 +33,13 @@ use crate::registry::Registry;
 use crate::seat::Seat;
 use crate::sync::lock;
 use crate::task::{Queued, Task};
+use crate::tenants::Tenants;
 
 /// Tasks taken from the inbox between two runs.
 const MAIL_LIMIT: usize = 64;
+
+/// With more tasks than this in the injector somebody is called for them before the one who makes them comes to run any.
+const CROWD: usize = 1024;
 
 /// How often the destructors of dropped tasks may have spawned new ones before the last ones are leaked.
 const MAX_GENERATIONS: usize = 1000;
@@ -42,13 +47,17 @@ const MAX_GENERATIONS: usize = 1000;
 pub(crate) struct Core {
     pool: *const Pool,
     index: usize,
+    tenants: Tenants,
     pub(crate) seat: Seat,
     pub(crate) bell: Arc<Bell>,
     driver: Driver,
     local: UnsafeCell<Local>,
-    inbox: SegQueue<Task>,
+    inbox: Fifo<Task>,
     ring: Ring,
     last_in: LastIn,
+    returned: Returned,
+    /// The owner works, or is about to.
+    pub(crate) is_up: AtomicBool,
     /// The shared tasks that were spawned here.
     shared: Mutex<Registry>,
     /// How many entries the owner has run; it stands still while a poll lasts.
@@ -60,7 +69,8 @@ pub(crate) struct Core {
     pub(crate) visitors: AtomicUsize,
 }
 
-// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core; `pool` is a plain address.
+// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in `tenants`
+// (home.rs); `pool` is a plain address.
 // Everything else is `Sync` by itself. Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
 unsafe impl Send for Core {}
 // SAFETY: as above.
@@ -78,27 +88,44 @@ pub(crate) enum Entry {
 struct Local {
     queue: VecDeque<Entry>,
     tasks: Registry,
+    blocks: Blocks,
     events: Events,
     /// The thread that spawned the tasks that may not leave it, while there are any.
     pinned_to: Option<ThreadId>,
 }
 
+impl Local {
+    /// Takes the tasks out of the queue that are not going to end here, among them all that may not leave the thread.
+    fn forget(&mut self, is_meant: fn(&Entry) -> bool) {
+        self.queue.retain(|entry| !is_meant(entry));
+        self.pinned_to = None;
+    }
+}
+
 impl Core {
     /// A core of `pool`, whose address is known before it is filled.
     pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock) -> io::Result<Self> {
-        let (driver, bell) = Driver::new(clock)?;
-        let local =
-            Local { queue: VecDeque::new(), tasks: Registry::default(), events: Events::new(), pinned_to: None };
+        let (driver, bell) = Driver::new(clock, pool.addr())?;
+        let local = Local {
+            queue: VecDeque::new(),
+            tasks: Registry::default(),
+            blocks: Blocks::new(),
+            events: Events::new(),
+            pinned_to: None,
+        };
         Ok(Self {
             pool,
             index,
+            tenants: Tenants::new(),
             seat: Seat::default(),
             bell,
             driver,
             local: UnsafeCell::new(local),
-            inbox: SegQueue::new(),
+            inbox: Fifo::new(),
             ring: Ring::new(),
             last_in: LastIn::new(),
+            returned: Returned::new(),
+            is_up: AtomicBool::new(false),
             shared: Mutex::default(),
             progress: AtomicU32::new(0),
             is_stalled: AtomicBool::new(false),
@@ -115,6 +142,7 @@ impl Core {
         &self.driver
     }
 
+    #[inline]
     pub(crate) fn is_held(&self) -> bool {
         ptr::eq(context::held(), self)
     }
@@ -127,6 +155,11 @@ impl Core {
     /// The address of its pool, for [`Home`].
     pub(crate) fn pool_address(&self) -> *const Pool {
         self.pool
+    }
+
+    /// For [`Home`], which asks `is_held` first.
+    pub(crate) fn tenants(&self) -> &Tenants {
+        &self.tenants
     }
 
     pub(crate) fn belongs_to(&self, pool: &Pool) -> bool {
@@ -224,12 +257,10 @@ impl Core {
     #[cold]
     fn overflow(&self, raw: NonNull<()>) {
         let pool = self.pool();
-        for _ in 0..self.ring.len() / 2 {
-            if let Some(entry) = self.ring.pop() {
-                pool.injector.push(from_raw(entry));
-            }
+        pool.inject(self.ring.take_half().chain([raw]).map(from_raw));
+        if pool.injector.len() > CROWD {
+            pool.call_for_help();
         }
-        pool.inject(from_raw(raw));
     }
 
     /// Queues a shared task to run next.
@@ -247,6 +278,11 @@ impl Core {
         self.ring.pop().map(from_raw)
     }
 
+    /// How many tasks are in the ring.
+    pub(crate) fn ring_len(&self) -> usize {
+        self.ring.len() as usize
+    }
+
     /// Shared tasks that wait for this core's owner.
     pub(crate) fn backlog(&self) -> usize {
         self.ring.len() as usize + usize::from(!self.last_in.is_empty())
@@ -255,7 +291,9 @@ impl Core {
     /// Whether a searching worker should take something from here.
     pub(crate) fn is_worth_stealing(&self) -> bool {
         let stalled = self.is_stalled.load(Relaxed);
-        self.ring.len() > if stalled { 0 } else { 1 } || stalled && !self.last_in.is_empty()
+        // A single entry is left to an owner who will come to it soon.
+        let least = if stalled || self.pool().watch.is_on_alert() { 0 } else { 1 };
+        self.ring.len() > least || stalled && !self.last_in.is_empty()
     }
 
     /// Takes work from this core for `thief`, whose owner calls; says whether there was any.
@@ -290,7 +328,7 @@ impl Core {
         for _ in 0..MAIL_LIMIT {
             let Some(task) = self.inbox.pop() else { break };
             if task.slot().is_some() {
-                self.local(|local| local.queue.extend(task.take_remote().map(Entry::Task)));
+                self.queue_remote(&task);
                 continue; // drops the inbox's reference
             }
             self.admit(task);
@@ -305,11 +343,18 @@ impl Core {
         let inbox_ref = task.clone();
         let inserted = self.local(|local| local.tasks.insert(task, false));
         match inserted {
-            Ok(()) => self.local(|local| local.queue.extend(inbox_ref.take_remote().map(Entry::Task))),
+            Ok(()) => self.queue_remote(&inbox_ref),
             Err(task) => {
                 drop(inbox_ref);
                 task.into_queued().discard();
             }
+        }
+    }
+
+    /// Queues a task of this core that another thread has woken, unless that has been done. Owner only.
+    fn queue_remote(&self, task: &Task) {
+        if let Some(entry) = task.take_remote() {
+            self.push_owned(entry);
         }
     }
 
@@ -353,6 +398,27 @@ impl Core {
         self.local(|local| local.pinned_to).filter(|&id| id != thread::current().id())
     }
 
+    /// Calls `f` with the memory kept for tasks. Owner only.
+    pub(crate) fn with_blocks<T>(&self, f: impl FnOnce(&mut Blocks, &Returned) -> T) -> T {
+        self.local(|local| f(&mut local.blocks, &self.returned))
+    }
+
+    /// Whether somebody is here to reuse the memory of tasks that ended elsewhere.
+    pub(crate) fn wants_blocks(&self) -> bool {
+        self.is_up.load(Relaxed)
+    }
+
+    pub(crate) fn returned(&self) -> &Returned {
+        &self.returned
+    }
+
+    /// Takes in what was sent home, up to what is kept. Owner only.
+    pub(crate) fn take_returned(&self) {
+        if !self.returned.is_empty() {
+            self.with_blocks(|blocks, returned| returned.sort_into(blocks));
+        }
+    }
+
     /// The buffer for [`Driver`] calls. Owner only; given back by [`put_events`](Self::put_events).
     pub(crate) fn take_events(&self) -> Events {
         self.local(|local| std::mem::replace(&mut local.events, Events::with_capacity(1)))
@@ -385,8 +451,7 @@ impl Core {
     #[cold]
     fn give_up_owned(&self) {
         let tasks = self.local(|local| {
-            local.queue.retain(|entry| matches!(entry, Entry::Root));
-            local.pinned_to = None;
+            local.forget(|entry| matches!(entry, Entry::Task(_)));
             local.tasks.take_all()
         });
         for task in tasks {
@@ -433,8 +498,7 @@ impl Core {
     /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it is said.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         let forgotten = self.local(|local| {
-            local.queue.retain(|entry| !matches!(entry, Entry::Task(task) if Registry::is_pinned(task)));
-            local.pinned_to = None;
+            local.forget(|entry| matches!(entry, Entry::Task(task) if Registry::is_pinned(task)));
             local.tasks.take_pinned()
         });
         for task in forgotten {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mini_net::{Events, Reactor};
-use mini_time::{Clock, Park, Timers};
+use mini_time::{Clock, Instant, Park, Timers};
 
-use crate::bell::Bell;
+use crate::bell::{Bell, Wait};
 use crate::unwind::contain;
 
 /// The reactor and the timers of one core.
@@ -18,14 +18,17 @@ use crate::unwind::contain;
 pub(crate) struct Driver {
     reactor: Reactor,
     timers: Timers,
+    bell: Arc<Bell>,
 }
 
 impl Driver {
-    pub(crate) fn new(clock: Clock) -> io::Result<(Self, Arc<Bell>)> {
+    /// The driver of a core of a runtime, which `group` stands for.
+    pub(crate) fn new(clock: Clock, group: usize) -> io::Result<(Self, Arc<Bell>)> {
         let reactor = Reactor::new()?;
+        reactor.join_group(group);
         let bell = Bell::new(reactor.clone());
         let timers = Timers::new(clock, bell.clone().into());
-        Ok((Self { reactor, timers }, bell))
+        Ok((Self { reactor, timers, bell: bell.clone() }, bell))
     }
 
     pub(crate) fn reactor(&self) -> &Reactor {
@@ -49,8 +52,13 @@ impl Driver {
         self.fire();
     }
 
-    /// Waits for an event, a deadline or the bell, and delivers what has happened.
-    pub(crate) fn park(&self, events: &mut Events) {
+    /// How the owner is to wait.
+    pub(crate) fn choose_wait(&self) -> Wait {
+        if self.reactor.registrations() > 0 { Wait::Reactor } else { Wait::Thread }
+    }
+
+    /// Waits for an event, a deadline or the bell, and delivers what has happened. The wait has been announced.
+    pub(crate) fn park(&self, events: &mut Events, wait: Wait) {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
             Park::Until(wait) => Some(wait),
@@ -58,23 +66,41 @@ impl Driver {
             Park::Forever if self.timers.clock().is_paused() => Some(Duration::ZERO),
             Park::Forever => None,
         };
-        self.turn(events, timeout);
+        self.wait(events, timeout, wait);
         self.timers.finish_park();
         self.fire();
     }
 
     /// [`park`](Self::park) under a paused clock: if nothing real is waited for, time jumps to the next deadline instead.
-    pub(crate) fn park_paused(&self, events: &mut Events, is_waited_for: bool) {
+    pub(crate) fn park_paused(&self, events: &mut Events, wait: Wait, is_waited_for: bool) {
         // Announced first: a timer that another thread adds from here on rings.
         match self.timers.prepare_park() {
             Park::Ready => {}
             _ if !is_waited_for && self.timers.auto_advance() => {}
-            Park::Forever => self.turn(events, None),
+            Park::Forever => self.wait(events, None, wait),
             // Another thread has let the clock run.
-            Park::Until(wait) => self.turn(events, Some(wait)),
+            Park::Until(limit) => self.wait(events, Some(limit), wait),
         }
         self.timers.finish_park();
         self.fire();
+    }
+
+    /// Delivers what has happened, and with a limit what happens until then, in the place of the owner.
+    pub(crate) fn serve(&self, events: &mut Events, limit: Option<Duration>) {
+        let due = self.timers.next_deadline().map(|next| next.saturating_duration_since(Instant::now()));
+        let wait = limit.map_or(Duration::ZERO, |limit| due.map_or(limit, |due| due.min(limit)));
+        self.turn(events, Some(wait));
+        self.fire();
+    }
+
+    fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: Wait) {
+        match timeout {
+            _ if wait == Wait::Reactor => self.turn(events, timeout),
+            // Registered since the wait was announced, perhaps without a ring.
+            _ if self.reactor.registrations() > 0 => self.turn(events, Some(Duration::ZERO)),
+            Some(Duration::ZERO) => {}
+            _ => self.bell.wait(timeout),
+        }
     }
 
     /// One turn of the reactor.

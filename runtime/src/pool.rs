@@ -10,16 +10,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crossbeam_queue::SegQueue;
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
 use crate::builder::Config;
 use crate::context;
 use crate::core::Core;
+use crate::fifo::Fifo;
 use crate::idle::Idle;
 use crate::sync::lock;
-use crate::task::{self, JoinError, JoinHandle, Queued, Start};
+use crate::task::{self, JoinError, JoinHandle, Queued, Start, Task};
 use crate::unwind::contain;
 use crate::watch::Watch;
 use crate::worker;
@@ -27,7 +27,7 @@ use crate::worker;
 pub(crate) struct Pool {
     pub(crate) cores: Box<[Core]>,
     pub(crate) config: Config,
-    pub(crate) injector: SegQueue<Queued>,
+    pub(crate) injector: Fifo<Queued>,
     pub(crate) idle: Idle,
     pub(crate) watch: Watch,
     pub(crate) blocking: Arc<Blocking>,
@@ -45,6 +45,14 @@ struct Ending {
     keepers: usize,
 }
 
+/// Where a new task starts.
+struct Place<'a> {
+    core: &'a Core,
+    /// This thread holds the core.
+    is_held: bool,
+    start: Start,
+}
+
 /// What a shutdown could not end within its grace.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
@@ -58,13 +66,20 @@ impl Pool {
         let mut failed = None;
         let pool = Arc::new_cyclic(|weak| {
             let new_core = |index| Core::new(weak.as_ptr(), index, clock.clone());
-            let cores: Box<[Core]> = (0..config.workers)
-                .map_while(|index| new_core(index).map_err(|error| failed = Some(error)).ok())
-                .collect();
+            let mut cores = Vec::with_capacity(config.workers);
+            for index in 0..config.workers {
+                match new_core(index) {
+                    Ok(core) => cores.push(core),
+                    Err(error) => {
+                        failed = Some(error);
+                        break;
+                    }
+                }
+            }
             let bell = cores.first().map(|core| core.bell.clone());
             let blocking = Blocking::new(&config, bell);
             Self {
-                injector: SegQueue::new(),
+                injector: Fifo::new(),
                 idle: Idle::new(config.workers),
                 watch: Watch::default(),
                 resolver: resolver(&blocking),
@@ -73,7 +88,7 @@ impl Pool {
                 open_cores: AtomicUsize::new(config.workers),
                 ending: Mutex::new(Ending { open_cores: config.workers, keepers: 0 }),
                 ended: Condvar::new(),
-                cores,
+                cores: cores.into_boxed_slice(),
                 config,
             }
         });
@@ -118,24 +133,38 @@ impl Pool {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
+        let place = self.place();
+        let (task, handle) = task::new(future, place.core.home(), place.start, location);
+        self.start(task, &place);
+        handle
+    }
+
+    /// Where a task starts that this thread spawns.
+    fn place(&self) -> Place<'_> {
         let held = context::with_held(|core| core.belongs_to(self).then(|| core.index())).flatten();
-        let core = held.map_or(self.guest_core(), |index| &self.cores[index]);
         let start = match (self.is_multi_thread(), held) {
             (true, _) => Start::Shared,
             (false, Some(_)) => Start::Owned,
             (false, None) => Start::Posted,
         };
-        let (task, handle) = task::new(future, core.home(), start, location);
-        match start {
+        Place { core: held.map_or(self.guest_core(), |index| &self.cores[index]), is_held: held.is_some(), start }
+    }
+
+    /// Registers and queues a new task.
+    fn start(&self, task: Task, place: &Place<'_>) {
+        let core = place.core;
+        match place.start {
             Start::Owned => core.spawn_owned(task, false),
             Start::Posted => core.spawn_posted(task),
             Start::Shared => match core.register_shared(task) {
-                Some(entry) if held.is_some() => core.push_back(entry),
-                Some(entry) => self.inject(entry),
+                Some(entry) if place.is_held => {
+                    core.push_back(entry);
+                    self.share_early(|| core.ring_len());
+                }
+                Some(entry) => self.inject([entry]),
                 None => {}
             },
         }
-        handle
     }
 
     /// Runs `job` on a blocking thread.
@@ -154,22 +183,45 @@ impl Pool {
 
     // Waking workers.
 
-    /// Leaves a task for any worker, and brings one up if all rest.
-    pub(crate) fn inject(&self, task: Queued) {
-        self.injector.push(task);
+    /// Leaves tasks for any worker, and brings one up if all rest.
+    pub(crate) fn inject(&self, tasks: impl IntoIterator<Item = Queued>) {
+        self.injector.extend(tasks);
         if self.idle.must_wake() {
             self.wake_one();
+        } else {
+            self.share_early(|| self.injector.len());
         }
     }
 
-    /// Brings up one resting worker: one that is parked, else one whose core nobody holds.
-    pub(crate) fn wake_one(&self) {
-        if self.cores.iter().any(|core| core.bell.ring()) || self.is_closing() {
-            return;
+    /// Brings up one resting worker: one that is parked, else one whose core nobody holds. Says whether there was one.
+    pub(crate) fn wake_one(&self) -> bool {
+        if self.cores.iter().any(|core| core.bell.ring()) {
+            return true;
+        }
+        if self.is_closing() {
+            return false;
         }
         // The last core first: `block_on` takes the first.
-        if let Some(core) = self.cores.iter().rev().find(|core| core.seat.wants_keeper()) {
-            worker::start_keeper(&core.home().arc(), core.index());
+        let Some(core) = self.cores.iter().rev().find(|core| core.seat.wants_keeper()) else { return false };
+        worker::start_keeper(&core.home().arc(), core.index());
+        true
+    }
+
+    /// Called after a task was queued: on alert a resting worker is brought up if more than one task waits there. A single
+    /// one is left to a worker who will come to it soon, and if not, to the watch.
+    #[inline]
+    pub(crate) fn share_early(&self, waiting: impl FnOnce() -> usize) {
+        if self.watch.is_on_alert() && waiting() > 1 {
+            self.call_for_help();
+        }
+    }
+
+    /// Brings up a resting worker, unless that has been tried just now.
+    #[cold]
+    pub(crate) fn call_for_help(&self) {
+        let is_free = self.idle.is_someone_resting() && !self.idle.is_someone_searching();
+        if is_free && self.watch.may_call() {
+            self.wake_one();
         }
     }
 

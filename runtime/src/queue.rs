@@ -83,6 +83,19 @@ impl Ring {
         None
     }
 
+    /// Takes the older half of the entries, if no thief is faster. Owner only, who pushes nothing before it has them all.
+    pub(crate) fn take_half(&self) -> impl Iterator<Item = Entry> {
+        let tail = self.tail.load(Relaxed);
+        let head = self.head.load(Acquire);
+        let half = tail.wrapping_sub(head) / 2;
+        let taken = match self.head.compare_exchange(head, head.wrapping_add(half), AcqRel, Relaxed) {
+            Ok(_) => half,
+            Err(_) => 0,
+        };
+        // Nobody but the owner writes slots.
+        (0..taken).filter_map(move |i| NonNull::new(self.slot(head.wrapping_add(i)).load(Relaxed)))
+    }
+
     /// Moves the older half of this ring's entries to the back of `thief`, whose owner calls; returns how many.
     ///
     /// Takes one entry of one. Gives up if another thief, or the owner, is faster.
@@ -164,6 +177,17 @@ mod tests {
             assert_eq!(drain(&ring), (1..=CAPACITY as usize).collect::<Vec<_>>());
         }
         assert_eq!(ring.pop(), None);
+    }
+
+    #[test]
+    fn the_owner_takes_the_older_half() {
+        let ring = Ring::new();
+        assert_eq!(ring.take_half().count(), 0);
+        for i in 1..=5 {
+            ring.push(entry(i)).unwrap();
+        }
+        assert_eq!(ring.take_half().map(|entry| entry.addr().get()).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(drain(&ring), [3, 4, 5]);
     }
 
     #[test]

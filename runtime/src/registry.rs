@@ -63,7 +63,11 @@ impl Registry {
     }
 
     pub(crate) fn list(&self) -> Vec<Task> {
-        self.slots.iter().flatten().cloned().collect()
+        let mut list = Vec::with_capacity(self.len());
+        for task in self.slots.iter().flatten() {
+            list.push(task.clone());
+        }
+        list
     }
 
     /// The tasks that are alive.
@@ -78,19 +82,24 @@ impl Registry {
 
     /// Removes the tasks that must end on the thread that spawned them.
     pub(crate) fn take_pinned(&mut self) -> Vec<Task> {
-        self.take_if(|task| task.slot().is_some_and(|slot| slot & PINNED != 0))
+        self.take_marked(PINNED)
     }
 
     /// Removes all tasks.
     pub(crate) fn take_all(&mut self) -> Vec<Task> {
-        self.take_if(|_| true)
+        self.take_marked(0)
     }
 
-    fn take_if(&mut self, is_meant: impl Fn(&Task) -> bool) -> Vec<Task> {
-        let taken: Vec<Task> = self.slots.iter_mut().filter_map(|slot| slot.take_if(|task| is_meant(task))).collect();
-        self.free.extend(taken.iter().filter_map(Task::slot).map(|slot| slot & !PINNED));
-        self.pinned =
-            self.slots.iter().flatten().filter(|task| task.slot().is_some_and(|slot| slot & PINNED != 0)).count();
+    /// Removes the tasks in whose slot number the bits of `mark` are set.
+    fn take_marked(&mut self, mark: u32) -> Vec<Task> {
+        let mut taken = Vec::new();
+        for (index, slot) in (0..).zip(&mut self.slots) {
+            if let Some(task) = slot.take_if(|task| task.slot().is_some_and(|number| number & mark == mark)) {
+                self.free.push(index);
+                taken.push(task);
+            }
+        }
+        self.pinned = 0; // these are among them either way
         taken
     }
 

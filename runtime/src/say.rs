@@ -2,10 +2,15 @@
 //!
 //! Used where nobody else would hear of it. A closed stderr is no reason to panic.
 
+use std::fmt;
+use std::io::Write;
+
 /// Prints a line to stderr.
 macro_rules! say {
-    ($($text:tt)*) => {{
-        use std::io::Write;
-        let _ = writeln!(std::io::stderr(), "mini: {}", format_args!($($text)*));
-    }};
+    ($($text:tt)*) => { $crate::say::line(format_args!($($text)*)) };
+}
+
+#[cold]
+pub(crate) fn line(text: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "mini: {text}");
 }

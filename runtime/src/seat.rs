@@ -35,6 +35,13 @@ struct State {
     guests: Vec<Thread>,
 }
 
+impl State {
+    /// Takes a guest off the list.
+    fn forget(&mut self, guest: &Thread) {
+        self.guests.retain(|other| other.id() != guest.id());
+    }
+}
+
 impl Seat {
     /// Takes the core if nobody holds it.
     pub(crate) fn try_take(&self) -> bool {
@@ -47,7 +54,7 @@ impl Seat {
     pub(crate) fn take_or_wait(&self, guest: &Thread) -> bool {
         let mut state = lock(&self.state);
         let taken = !std::mem::replace(&mut state.held, true);
-        state.guests.retain(|other| other.id() != guest.id());
+        state.forget(guest);
         if !taken {
             state.guests.push(guest.clone());
         }
@@ -58,7 +65,7 @@ impl Seat {
     /// A guest does not need the core any more.
     pub(crate) fn leave(&self, guest: &Thread) {
         let mut state = lock(&self.state);
-        state.guests.retain(|other| other.id() != guest.id());
+        state.forget(guest);
         self.wanted.store(!state.guests.is_empty(), Relaxed);
         drop(state);
         self.changed.notify_one();

@@ -12,10 +12,10 @@
 //
 // | field | who |
 // |---|---|
-// | `stage` | whoever set RUNNING; once the handshake says DONE, the join handle, or the runner if that is gone |
-// | `waiter` | see `handshake.rs` |
+// | `stage` | whoever set RUNNING; once `life` says DONE, the join handle, or the runner if that is gone |
+// | `waiter` | see `life.rs` |
 // | `slot` | the registry's owner or lock holder |
-// | `polls`, `wait` | the runner writes, anybody may read |
+// | `tally`, `wait` | the runner writes, anybody may read; which stage it is, who has the right to the stage |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
 // hangs); one reference count per queue entry (two locked instructions per wake).
@@ -24,11 +24,12 @@
 
 mod cell;
 mod error;
-mod handshake;
 mod id;
 mod join;
+mod life;
 mod spawn;
 mod state;
+mod tally;
 mod wait;
 mod waker;
 
@@ -38,7 +39,6 @@ use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence};
 use std::task::{Context, Waker};
 
 pub use error::JoinError;
@@ -51,8 +51,9 @@ use crate::context;
 use crate::home::Home;
 use crate::unwind::contain;
 use cell::Vtable;
-use handshake::{Handshake, OnComplete};
-use state::{OnPending, OnRemote, OnStart, OnWake, OwnedState, SharedState};
+use life::{Life, Local, OnComplete, OnRelease};
+use state::{OnPending, OnRemote, OnStart, OnWake, State};
+use tally::Tally;
 use wait::WaitSlot;
 use waker::raw_waker;
 
@@ -60,27 +61,19 @@ use waker::raw_waker;
 struct Header {
     vtable: &'static Vtable,
     home: Home,
-    refs: AtomicU32,
+    life: Life,
+    local: Local,
     state: State,
-    handshake: Handshake,
     id: Id,
     location: &'static Location<'static>,
     waiter: UnsafeCell<Option<Waker>>,
     wait: WaitSlot,
     slot: Cell<u32>,
-    polls: AtomicU32,
+    tally: Tally,
 }
 
 #[cfg(not(loom))] // whose atomics are larger
 const _: () = assert!(size_of::<Header>() <= 80, "an idle task costs at most 80 bytes beside its future");
-
-/// Who may run a task.
-enum State {
-    /// Any worker.
-    Shared(SharedState),
-    /// The holder of its home core.
-    Owned(OwnedState),
-}
 
 /// Where a new task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,13 +92,20 @@ const UNREGISTERED: u32 = u32::MAX;
 /// A counted reference to a task.
 pub(crate) struct Task(NonNull<Header>);
 
+/// A task that is being polled, on the runner's stack.
+pub(crate) struct Running {
+    task: Queued,
+    /// It asks to run again after all that is queued.
+    has_yielded: Cell<bool>,
+}
+
 /// A task's place in a queue. Must be run, or put into another queue.
 #[must_use]
 pub(crate) struct Queued(NonNull<Header>);
 
 // SAFETY: a `Task` reaches the atomic words, the immutable fields, and the cells only under the rules of the rights
 // table; the future and the output themselves are touched by the thread that the state admits (owned tasks: the holder
-// of the core). Models: state.rs, handshake.rs; test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+// of the core). Models: state.rs, life.rs; test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
 unsafe impl Send for Task {}
 // SAFETY: as above; every method takes `&self` and follows the same rules.
 unsafe impl Sync for Task {}
@@ -127,22 +127,22 @@ where
     F::Output: 'static,
 {
     let state = match start {
-        Start::Shared => State::Shared(SharedState::queued()),
-        Start::Owned => State::Owned(OwnedState::queued()),
-        Start::Posted => State::Owned(OwnedState::posted()),
+        Start::Shared => State::shared(),
+        Start::Owned => State::owned(),
+        Start::Posted => State::posted(),
     };
     let header = Header {
         vtable: cell::vtable::<F>(),
         home,
-        refs: AtomicU32::new(2),
+        life: Life::new(),
+        local: Local::new(),
         state,
-        handshake: Handshake::new(),
         id: Id::next(),
         location,
         waiter: UnsafeCell::new(None),
         wait: WaitSlot::new(),
         slot: Cell::new(UNREGISTERED),
-        polls: AtomicU32::new(0),
+        tally: Tally::new(),
     };
     let ptr = cell::allocate(header, future);
     (Task(ptr), JoinHandle::new(Task(ptr)))
@@ -175,7 +175,7 @@ impl Task {
 
     /// Whether the output has been handed over.
     pub(crate) fn is_finished(&self) -> bool {
-        self.header().handshake.is_done()
+        self.header().life.is_done()
     }
 
     pub(crate) fn set_slot(&self, slot: u32) {
@@ -194,43 +194,30 @@ impl Task {
     ///
     /// Only for the holder of the home core, or after that core was closed.
     pub(crate) fn take_remote(&self) -> Option<Queued> {
-        match &self.header().state {
-            State::Owned(state) => (state.take_remote() == OnWake::Enqueue).then(|| self.queued()),
-            State::Shared(_) => None,
-        }
+        (self.header().state.take_remote() == OnWake::Enqueue).then(|| self.queued())
     }
 
     /// Asks for cancellation, and hands out the queue entry if the task was idle.
     ///
     /// For an owned task only the holder of the home core may call this.
     pub(crate) fn cancel_here(&self) -> Option<Queued> {
-        let next = match &self.header().state {
-            State::Owned(state) => state.cancel(),
-            State::Shared(state) => state.cancel(),
-        };
-        (next == OnWake::Enqueue).then(|| self.queued())
+        (self.header().state.cancel() == OnWake::Enqueue).then(|| self.queued())
     }
 
     /// Asks for cancellation from any thread.
     pub(crate) fn abort(&self) {
         let header = self.header();
-        match &header.state {
-            State::Shared(state) => {
-                if state.cancel() == OnWake::Enqueue {
-                    header.home.schedule(self.queued());
-                }
+        if header.state.is_shared() {
+            if header.state.cancel() == OnWake::Enqueue {
+                header.home.schedule(self.queued());
             }
+        } else if header.home.is_held() && self.slot().is_some() {
             // Not one that still lies in the inbox: the owner queues it when it registers it.
-            State::Owned(state) if header.home.is_held() && self.slot().is_some() => {
-                if state.cancel() == OnWake::Enqueue {
-                    header.home.push_owned(self.queued());
-                }
+            if header.state.cancel() == OnWake::Enqueue {
+                header.home.push_owned(self.queued());
             }
-            State::Owned(state) => {
-                if state.remote_cancel() == OnRemote::Post {
-                    header.home.post(self.clone());
-                }
-            }
+        } else if header.state.remote_cancel() == OnRemote::Post {
+            header.home.post(self.clone());
         }
     }
 
@@ -240,62 +227,65 @@ impl Task {
     /// Only for the holder of the home core, with the task in no queue.
     pub(crate) fn abandon(self) {
         let header = self.header();
-        if let State::Owned(state) = &header.state {
-            state.finish_done();
+        header.state.finish_done();
+        match header.life.complete(&header.local) {
+            OnComplete::Nothing => return std::mem::forget(self), // the reference is given back
+            OnComplete::Wake => wake_waiter(header),
+            OnComplete::DropOutput => {}
         }
-        if header.handshake.complete() == OnComplete::Wake {
-            wake_waiter(header);
-        }
+        drop(self);
     }
 
     fn wake_by_ref(&self) {
         let header = self.header();
-        match &header.state {
-            State::Owned(state) if header.home.is_held() => {
-                if state.wake() == OnWake::Enqueue {
-                    header.home.push_owned(self.queued());
-                }
+        if header.state.is_shared() {
+            if header.state.wake() == OnWake::Enqueue {
+                header.home.schedule(self.queued());
             }
-            State::Owned(state) => {
-                if state.remote_wake() == OnRemote::Post {
-                    header.home.post(self.clone());
-                }
+        } else if header.home.is_held() {
+            if header.state.wake() == OnWake::Enqueue {
+                header.home.push_owned(self.queued());
             }
-            State::Shared(state) => {
-                if state.wake() == OnWake::Enqueue {
-                    header.home.schedule(self.queued());
-                }
-            }
+        } else if header.state.remote_wake() == OnRemote::Post {
+            header.home.post(self.clone());
         }
     }
 }
 
+impl Header {
+    /// Whether this thread counts references in the plain cell (`life.rs`): it holds the core of a task that only it
+    /// runs, that is registered (so that nobody else can be its holder) and that has not ended.
+    #[inline]
+    fn is_counted_here(&self) -> bool {
+        !self.state.is_shared() && self.home.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
+    }
+}
+
 impl Clone for Task {
+    #[inline]
     fn clone(&self) -> Self {
-        // Relaxed: who clones has a reference already. The bound keeps leaked wakers from wrapping the count.
-        let before = self.header().refs.fetch_add(1, Relaxed);
-        if before > u32::MAX / 2 {
-            std::process::abort();
+        let header = self.header();
+        if header.is_counted_here() {
+            header.local.retain(&header.life)
+        } else {
+            header.life.retain()
         }
         Self(self.0)
     }
 }
 
 impl Drop for Task {
+    #[inline]
     fn drop(&mut self) {
-        let refs = &self.header().refs;
-        // The only reference cannot be cloned by anybody else, so the count needs no locked instruction then.
-        if refs.load(Acquire) != 1 {
-            // Release: pairs with the Acquire fence of the last one.
-            if refs.fetch_sub(1, Release) != 1 {
-                return;
-            }
-            fence(Acquire);
+        let header = self.header();
+        if header.is_counted_here() {
+            header.local.release(&header.life);
+        } else if header.life.release() == OnRelease::Free {
+            let free = header.vtable.free;
+            // SAFETY: this was the last reference, and `free` belongs to this allocation.
+            // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+            unsafe { free(self.0) }
         }
-        let free = self.header().vtable.free;
-        // SAFETY: this was the last reference, and `free` belongs to this allocation.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { free(self.0) }
     }
 }
 
@@ -324,11 +314,7 @@ impl Queued {
     ///
     /// For an owned task the caller holds its home core.
     pub(crate) fn run(self) {
-        let start = match &self.header().state {
-            State::Shared(state) => state.start(),
-            State::Owned(state) => state.start(),
-        };
-        match start {
+        match self.header().state.start() {
             OnStart::Poll => self.poll(),
             OnStart::Drop => self.drop_future(),
         }
@@ -336,51 +322,49 @@ impl Queued {
 
     /// Drops the future without polling it, and completes the task as cancelled.
     pub(crate) fn discard(self) {
-        let _ = match &self.header().state {
-            State::Shared(state) => state.cancel(),
-            State::Owned(state) => state.cancel(),
-        };
+        let _ = self.header().state.cancel();
         self.run();
     }
 
     fn poll(self) {
-        let header = self.header();
-        header.polls.store(header.polls.load(Relaxed).wrapping_add(1), Relaxed);
+        // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        let header = unsafe { self.0.as_ref() };
+        header.tally.count_poll();
         // Borrowed from the runtime's reference: polling counts nothing.
         // SAFETY: `waker_vtable` fits a pointer to a header, which lives as long as the poll.
         // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
-        let inside = context::enter_task(&self);
+        let running = Running::new(self);
+        let inside = context::enter_task(&running);
         // SAFETY: RUNNING was set by `start`, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        let poll = unsafe { (header.vtable.poll)(self.0, &mut Context::from_waker(&waker)) };
+        let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
         drop(inside);
         note_wait(&header.wait); // of a ready task too: a note left behind would be taken for the next one's
         if poll.is_ready() {
-            return self.complete();
+            return running.task.complete();
         }
-        let next = match &header.state {
-            State::Shared(state) => state.finish_pending(),
-            State::Owned(state) => state.finish_pending(),
-        };
+        let next =
+            if running.has_yielded.get() { header.state.finish_yielded() } else { header.state.finish_pending() };
         match next {
             // The task may run elsewhere, and be freed, from here on.
             OnPending::Idle => {}
-            OnPending::Requeue => match header.state {
-                State::Shared(_) => context::requeue_shared(self),
-                State::Owned(_) => header.home.push_owned(Queued(self.0)),
-            },
-            OnPending::Drop => self.drop_future(),
+            OnPending::Requeue if header.state.is_shared() => context::requeue_shared(running.task),
+            OnPending::Requeue => header.home.push_owned(running.task),
+            OnPending::Drop => running.task.drop_future(),
         }
     }
 
     fn drop_future(self) {
-        let inside = context::enter_task(&self);
+        let running = Running::new(self);
+        let inside = context::enter_task(&running);
+        let task = &running.task;
         // SAFETY: RUNNING is set, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { (self.header().vtable.cancel)(self.0) };
+        unsafe { (task.header().vtable.cancel)(task.0) };
         drop(inside);
-        self.complete();
+        running.task.complete();
     }
 
     /// The future is gone and the output in place: hand it over, and give up the runtime's reference.
@@ -390,15 +374,13 @@ impl Queued {
             UNREGISTERED => Task(self.0),
             _ => header.home.unregister(&self),
         };
-        match &header.state {
-            State::Shared(state) => state.finish_done(),
-            State::Owned(state) => state.finish_done(),
-        }
-        match header.handshake.complete() {
+        header.state.finish_done();
+        match header.life.complete(&header.local) {
+            OnComplete::Nothing => return std::mem::forget(runtimes), // the reference is given back
             OnComplete::Wake => wake_waiter(header),
-            OnComplete::Nothing => {}
             OnComplete::DropOutput => runtimes.drop_output(),
         }
+        drop(runtimes);
     }
 
     pub(crate) fn slot(&self) -> u32 {
@@ -406,15 +388,37 @@ impl Queued {
     }
 
     pub(crate) fn is_shared(&self) -> bool {
-        matches!(self.header().state, State::Shared(_))
+        self.header().state.is_shared()
+    }
+}
+
+impl Running {
+    fn new(task: Queued) -> Self {
+        Self { task, has_yielded: Cell::new(false) }
     }
 
     pub(crate) fn id(&self) -> Id {
-        self.header().id
+        self.task.header().id
     }
 
     pub(crate) fn wait_slot(&self) -> &WaitSlot {
-        &self.header().wait
+        &self.task.header().wait
+    }
+
+    /// Has the task run again after this poll if `waker` is its own; says whether it is.
+    fn yields(&self, waker: &Waker) -> bool {
+        let is_own = waker.data() == self.task.0.as_ptr().cast_const().cast() && waker::is_of_task(waker);
+        if is_own {
+            self.has_yielded.set(true);
+        }
+        is_own
+    }
+}
+
+/// Wakes the task that polls, at less cost than by its waker: nobody else can have queued it.
+fn yield_to_others(waker: &Waker) {
+    if context::with_task(|task| task.yields(waker)) != Some(true) {
+        waker.wake_by_ref();
     }
 }
 
@@ -422,7 +426,7 @@ impl Task {
     /// Drops an output nobody will ask for. A panic in it does not pass in silence.
     fn drop_output(&self) {
         let header = self.header();
-        // SAFETY: the handshake gave the output to the caller (rights table, row 1).
+        // SAFETY: `life` gave the output to the caller (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
         if let Some(error) = &error
@@ -436,8 +440,8 @@ impl Task {
 
 /// Wakes the joiner; its panic must not take the worker along.
 fn wake_waiter(header: &Header) {
-    // SAFETY: DONE was set with WAITER, so nobody writes the waiter any more (handshake.rs).
-    // Test: handshake.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+    // SAFETY: DONE was set with WAITER, so nobody writes the waiter any more (life.rs).
+    // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
     let waiter = unsafe { &*header.waiter.get() };
     if let Some(waiter) = waiter {
         contain(|| waiter.wake_by_ref());
@@ -459,7 +463,7 @@ impl fmt::Debug for Task {
         let header = self.header();
         let mut out = f.debug_struct("Task");
         out.field("id", &header.id.get()).field("spawned_at", &format_args!("{}", header.location));
-        out.field("polls", &header.polls.load(Relaxed)).field("finished", &header.handshake.is_done());
+        out.field("polls", &header.tally.polls()).field("finished", &header.life.is_done());
         if let Some((reason, location)) = header.wait.get() {
             out.field("last_wait", &format_args!("{reason} at {location}"));
         }

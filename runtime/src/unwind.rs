@@ -3,6 +3,7 @@
 //! The panic hook has printed them by the time they arrive here. Futures are not run through this: their panics travel
 //! in a [`JoinError`](crate::task::JoinError).
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls `f`; `None` if it panicked.
@@ -10,12 +11,17 @@ pub(crate) fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => Some(value),
         Err(payload) => {
-            // A payload may panic in its own destructor; what comes of that is leaked rather than dropped.
-            if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-                std::mem::forget(second);
-            }
+            drop_payload(payload);
             None
         }
+    }
+}
+
+/// A payload may panic in its own destructor; what comes of that is leaked rather than dropped.
+#[cold]
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
     }
 }
 

@@ -1,10 +1,15 @@
 //! The watch of a multi-threaded runtime: a thread that looks, every millisecond while some workers are up and some
 //! rest, whether one of them is stuck in a long poll or sits on work that another could do.
 //!
-//! Started with the first worker of a runtime that has several. It never runs tasks. For a core whose owner has run nothing between two looks it
-//! turns the driver, so that the neighbours' sockets and timers are served, marks the core as stalled, so that thieves
-//! may take the task in the `last_in` slot too, and brings up a resting worker to do the work. Nothing of this costs
-//! the owner more than the store that counts its progress.
+//! Started with the first worker of a runtime that has several. It never runs tasks. For a core whose owner has run
+//! nothing between two looks it turns the driver and goes on waiting there in the owner's place, so that the neighbours'
+//! sockets and timers are served, marks the core as stalled, so that thieves may take the task in the `last_in` slot too,
+//! and brings up a resting worker to do the work. Nothing of this costs the owner more than the store that counts its
+//! progress.
+//!
+//! Who has been stuck will be stuck again. For ten seconds after each such look the runtime is on *alert*: a worker that
+//! queues a second task brings up a resting one at once, instead of waiting until the backlog is worth it; but a few times between
+//! two looks at most, so that a worker with many short tasks does not call for each of them.
 //!
 //! When all workers have rested for a while the watch sleeps without a timeout; the next worker to rise wakes it (once
 //! per idle period, so a busy server never pays).
@@ -18,19 +23,29 @@
 //!
 //! Rejected: a parked worker that ticks (it has work of its own now and then, and must wake another to take over the
 //! watch each time: 15 µs per event on a quiet server). Waking a sibling whenever a core has a backlog (see `idle.rs`).
+//! Only turning the driver of a stuck worker at each look (a socket beside a task that computes waited 0.7 ms in the
+//! middle; half the tick).
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mini_net::Events;
 
+use crate::core::Core;
 use crate::pool::Pool;
+use crate::threads;
 use crate::unwind::contain;
 
 /// How often the watch looks: the delay a stuck worker may impose on its neighbours.
 const TICK: Duration = Duration::from_millis(1);
+
+/// How many looks the alert lasts after the last one that found a stuck worker.
+const ALERT_TICKS: u32 = 10_000;
+
+/// How often workers are called on alert between two looks.
+const CALLS: u8 = 4;
 
 /// After how many looks at an idle runtime the watch goes to sleep.
 const QUIET_TICKS: u32 = 20;
@@ -41,6 +56,9 @@ pub(crate) struct Watch {
     thread: OnceLock<Option<Thread>>,
     asleep: AtomicBool,
     stopped: AtomicBool,
+    on_alert: AtomicBool,
+    /// How often a worker may be called before the next look.
+    calls_left: AtomicU8,
 }
 
 impl Watch {
@@ -50,12 +68,12 @@ impl Watch {
             let watched = pool.clone();
             let name = format!("{}-watch", pool.config.thread_name);
             pool.keeper_started();
-            let body = move || {
+            let body = Box::new(move || {
                 contain(|| run(&watched));
                 watched.keeper_ended();
-            };
-            match thread::Builder::new().name(name).stack_size(256 * 1024).spawn(body) {
-                Ok(handle) => Some(handle.thread().clone()),
+            });
+            match threads::start(name, Some(256 * 1024), body) {
+                Ok(thread) => Some(thread),
                 Err(error) => {
                     pool.keeper_ended();
                     say!("no thread to watch for stalled workers: {error}");
@@ -71,6 +89,20 @@ impl Watch {
         if self.asleep.load(Relaxed) && self.asleep.swap(false, SeqCst) {
             self.unpark();
         }
+    }
+
+    /// Whether workers have been stuck lately.
+    #[inline]
+    pub(crate) fn is_on_alert(&self) -> bool {
+        self.on_alert.load(Relaxed)
+    }
+
+    /// Whether the caller is to call a worker: that has not been done too often since the last look.
+    pub(crate) fn may_call(&self) -> bool {
+        let left = self.calls_left.load(Relaxed);
+        // A plain store: two who call at once may count once.
+        self.calls_left.store(left.saturating_sub(1), Relaxed);
+        left > 0
     }
 
     /// Ends the thread.
@@ -93,8 +125,9 @@ impl Watch {
 fn run(pool: &Arc<Pool>) {
     let mut events = Events::with_capacity(256);
     let mut seen: Vec<Option<u32>> = vec![None; pool.cores.len()];
-    let mut quiet = 0;
+    let (mut quiet, mut alert) = (0, 0);
     while !pool.watch.is_stopped() {
+        let mut stalled = None;
         if pool.idle.is_everyone_resting() {
             quiet += 1;
             if quiet >= QUIET_TICKS {
@@ -103,10 +136,36 @@ fn run(pool: &Arc<Pool>) {
             }
         } else {
             quiet = 0;
-            look(pool, &mut seen, &mut events);
+            stalled = look(pool, &mut seen, &mut events);
+            alert = if stalled.is_some() { ALERT_TICKS } else { alert.saturating_sub(1) };
+            pool.watch.on_alert.store(alert > 0, Relaxed);
+            pool.watch.calls_left.store(CALLS, Relaxed);
         }
-        thread::park_timeout(TICK);
+        match stalled {
+            Some(core) => stand_in(pool, core, &mut events),
+            None => thread::park_timeout(TICK),
+        }
     }
+}
+
+/// Turns the driver of a core in its owner's place for a tick, or until the owner goes on.
+fn stand_in(pool: &Pool, core: &Core, events: &mut Events) {
+    let (begin, seen) = (Instant::now(), core.progress.load(Relaxed));
+    core.driver().serve(events, None);
+    loop {
+        // What has been woken went to the injector, and nobody was called as long as one worker is up.
+        if !pool.injector.is_empty() && pool.idle.is_someone_resting() {
+            pool.wake_one();
+        }
+        let left = TICK.saturating_sub(begin.elapsed());
+        if left.is_zero() || core.progress.load(Relaxed) != seen || pool.watch.is_stopped() {
+            break;
+        }
+        core.driver().serve(events, Some(left));
+    }
+    // The turns may have heard the bell in the owner's place, who may have been about to wait for it. Not after each: the
+    // next one would hear this.
+    core.driver().reactor().notify();
 }
 
 /// Waits until a worker rises.
@@ -120,9 +179,10 @@ fn sleep(pool: &Pool) {
     watch.asleep.store(false, SeqCst);
 }
 
-/// One look at all cores.
-fn look(pool: &Pool, seen: &mut [Option<u32>], events: &mut Events) {
+/// One look at all cores. Returns one that is stuck.
+fn look<'a>(pool: &'a Pool, seen: &mut [Option<u32>], events: &mut Events) -> Option<&'a Core> {
     let mut runs = 0;
+    let mut stalled = None;
     let mut is_worth_a_wake = false;
     for (core, seen) in pool.cores.iter().zip(seen) {
         let now = (!core.bell.is_parked() && core.seat.is_held()).then(|| core.progress.load(Relaxed));
@@ -132,10 +192,9 @@ fn look(pool: &Pool, seen: &mut [Option<u32>], events: &mut Events) {
         if is_stalled != core.is_stalled.load(Relaxed) {
             core.is_stalled.store(is_stalled, Relaxed);
         }
-        if is_stalled {
-            core.driver().poll(events);
-            // The turn may have heard the bell in the owner's place, who may have been about to wait for it.
-            core.driver().reactor().notify();
+        if is_stalled && let Some(other) = stalled.replace(core) {
+            other.driver().serve(events, None);
+            other.driver().reactor().notify(); // as in `stand_in`
         }
         is_worth_a_wake |= core.is_worth_stealing() && is_long(core.backlog(), since.unwrap_or(0));
         runs = since.unwrap_or(0).saturating_add(runs);
@@ -144,6 +203,7 @@ fn look(pool: &Pool, seen: &mut [Option<u32>], events: &mut Events) {
     if is_worth_a_wake && pool.idle.is_someone_resting() && !pool.idle.is_someone_searching() {
         pool.wake_one();
     }
+    stalled
 }
 
 /// Whether a backlog takes longer than a fifth of a tick, at a pace of `runs` per tick.

@@ -12,25 +12,31 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use std::task::Wake;
-use std::thread::{self, ThreadId};
+use std::task::{Wake, Waker};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use mini_net::Events;
 use mini_time::Instant;
 
+use crate::bell::Wait;
+use crate::block_on::Given;
 use crate::context;
 use crate::core::{Core, Entry};
 use crate::home::Home;
 use crate::pace::Pace;
 use crate::pool::Pool;
 use crate::task::Queued;
+use crate::threads;
 
 /// Runs between two looks at the driver.
 const DRIVER_INTERVAL: u32 = 61;
 
 /// Runs between two looks into the injector.
 const INJECTOR_INTERVAL: u32 = 16;
+
+/// How many tasks a worker takes from the injector at once, beside the one it runs.
+const INJECTOR_SHARE: usize = 64;
 
 /// How many tasks may jump the queue in a row by having been woken last.
 const LAST_IN_LIMIT: u8 = 3;
@@ -127,6 +133,7 @@ impl<'a> Worker<'a> {
             close_if_closing(pool, core);
             return Err(thread);
         }
+        core.is_up.store(true, Relaxed);
         pool.idle.rise();
         if pool.cores.len() > 1 {
             pool.watch.start(pool);
@@ -154,15 +161,15 @@ impl<'a> Worker<'a> {
         self.root = Some(root);
     }
 
-    /// Works until `poll_root` says that the root is ready, or the core must be left.
-    pub(crate) fn drive(&mut self, poll_root: &mut dyn FnMut() -> bool) -> Stop {
+    /// Works until the root, polled with `waker`, is ready, or the core must be left.
+    pub(crate) fn drive(&mut self, given: &mut Given<'_>, waker: &Waker) -> Stop {
         loop {
             match self.next() {
                 Some(Entry::Task(task)) => task.run(),
                 Some(Entry::Root) => {
                     if let Some(root) = &self.root {
                         root.queued.store(false, Relaxed);
-                        if poll_root() {
+                        if given(Some(waker)) {
                             return Stop::Done;
                         }
                     }
@@ -181,6 +188,7 @@ impl<'a> Worker<'a> {
                     return stop;
                 }
                 self.core.driver().poll(&mut self.events);
+                self.core.take_returned();
                 self.share();
             }
         }
@@ -250,12 +258,9 @@ impl<'a> Worker<'a> {
 
     /// This worker has nothing: take a share of the injector, or half of another worker's ring.
     fn find_work(&mut self) -> Option<Queued> {
-        let injector = &self.pool.injector;
-        if let Some(task) = injector.pop() {
-            let share = (injector.len() / self.pool.cores.len()).min(64);
-            for task in (0..share).map_while(|_| injector.pop()) {
-                self.core.push_back(task);
-            }
+        // The ring is empty, so there is room for a share, and it does not overflow into the injector.
+        let keep = |task| self.core.push_back(task);
+        if let Some(task) = self.pool.injector.take_share(self.pool.cores.len(), INJECTOR_SHARE, keep) {
             return Some(task);
         }
         if !self.pool.cores.iter().any(|core| self.can_steal_from(core)) || !self.pool.idle.start_search() {
@@ -297,16 +302,20 @@ impl<'a> Worker<'a> {
     fn park(&mut self) {
         self.stop_measuring();
         let (pool, core) = (self.pool, self.core);
-        core.bell.announce();
+        core.is_up.store(false, Relaxed);
+        core.take_returned();
+        let wait = core.driver().choose_wait();
+        core.bell.announce(wait);
         pool.idle.rest();
         if !self.sees_work() {
             if core.driver().timers().clock().is_paused() {
-                self.park_paused();
+                self.park_paused(wait);
             } else {
-                core.driver().park(&mut self.events);
+                core.driver().park(&mut self.events, wait);
             }
         }
         core.bell.retract();
+        core.is_up.store(true, Relaxed);
         pool.idle.rise();
         if pool.cores.len() > 1 {
             pool.watch.rouse();
@@ -315,7 +324,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
-    fn park_paused(&mut self) {
+    fn park_paused(&mut self, wait: Wait) {
         let (core, driver) = (self.core, self.core.driver());
         driver.poll(&mut self.events);
         // In this order: a job wakes whom it has to wake before it counts as done.
@@ -323,7 +332,7 @@ impl<'a> Worker<'a> {
         if core.has_owned_work() || !core.bell.is_parked() {
             return; // the poll has woken a task, or heard the bell, whose flag is taken by who rings
         }
-        driver.park_paused(&mut self.events, is_waited_for);
+        driver.park_paused(&mut self.events, wait, is_waited_for);
     }
 
     /// The last look before the wait; see `bell.rs` and `idle.rs`.
@@ -359,6 +368,8 @@ impl Drop for Worker<'_> {
             self.close();
         }
         self.leave();
+        core.is_up.store(false, Relaxed);
+        core.take_returned();
         core.put_events(std::mem::replace(&mut self.events, Events::with_capacity(1)));
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
@@ -399,11 +410,8 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
     pool.keeper_started();
     let kept = pool.clone();
     let config = &pool.config;
-    let mut builder = thread::Builder::new().name(format!("{}-{index}", config.thread_name));
-    if let Some(size) = config.stack_size {
-        builder = builder.stack_size(size);
-    }
-    if let Err(error) = builder.spawn(move || keep(&kept, index)) {
+    let name = format!("{}-{index}", config.thread_name);
+    if let Err(error) = threads::start(name, config.stack_size, Box::new(move || keep(&kept, index))) {
         say!("could not start worker thread {index}: {error}");
         pool.cores[index].seat.keeper_failed();
         pool.keeper_ended();
@@ -416,7 +424,7 @@ fn keep(pool: &Arc<Pool>, index: usize) {
     while core.seat.take_as_keeper() {
         let worker = Worker::new(pool, core);
         let mut worker = worker.expect("a worker of several takes its local tasks along when it leaves");
-        if worker.drive(&mut || false) == Stop::Closing {
+        if worker.drive(&mut |_| false, Waker::noop()) == Stop::Closing {
             worker.close();
         }
         drop(worker);

@@ -84,7 +84,7 @@ fn local_tasks_share_a_stream_without_an_arc() {
 }
 
 #[test]
-fn a_stream_works_in_another_runtime_until_its_own_ends() {
+fn a_stream_works_in_another_runtime_and_outlives_its_own() {
     on_each_flavour(|builder| {
         let (stream, mut outside) = blocking_pair();
         let (own, other) = (multi_thread(1).build().unwrap(), builder.build().unwrap());
@@ -97,30 +97,73 @@ fn a_stream_works_in_another_runtime_until_its_own_ends() {
             outside.write_all(b"ping").unwrap();
             assert_eq!(read.await.unwrap(), 4);
         });
+        own.block_on(async { join(&stream) });
+        let (waits, all_wait) = mpsc::channel();
         let waiting = other.spawn(async move {
-            let result = stream.read(&mut [0; 4]).await;
-            (result, stream)
+            let mut buf = [0; 4];
+            let result = watched(stream.read(&mut buf), || _ = waits.send(())).await;
+            (result.map(|_| buf), stream)
         });
-        drop(own);
+        let echo = thread::spawn(move || {
+            all_wait.recv().unwrap();
+            drop(own);
+            outside.write_all(b"ping").unwrap();
+            outside
+        });
         other.block_on(async {
             let (result, stream) = waiting.await.unwrap();
-            assert!(is_shut_down(result));
-            assert!(is_shut_down(stream.read_exact(&mut buf).await));
-            assert_eq!(kind_of(stream.try_read(&mut buf)), ErrorKind::WouldBlock);
-            assert!(is_shut_down(stream.readable().await));
-
-            stream.write_all(b"pong").await.expect("what need not wait still works");
-            let mut answer = [0; 4];
-            outside.read_exact(&mut answer).unwrap();
-            assert_eq!(&answer, b"pong");
-
-            let stream = TcpStream::from_std(stream.into_std().unwrap()).unwrap();
-            let counts = Counts::new();
-            let mut read = stream.read(&mut buf);
-            assert!(poll_with(&mut read, &counts).is_pending(), "it has joined the other runtime");
-            outside.write_all(b"ping").unwrap();
-            assert_eq!(read.await.unwrap(), 4);
+            assert_eq!(&result.unwrap(), b"ping", "the wait went on here");
+            let mut outside = echo.join().unwrap();
+            join(&stream);
+            outside.write_all(b"pong").unwrap();
+            stream.read_exact(&mut buf).await.unwrap();
+            assert_eq!(&buf, b"pong");
+            outside.write_all(b"x").unwrap();
+            stream.readable().await.unwrap();
         });
+    });
+}
+
+#[test]
+fn a_reader_is_heard_after_a_writer_in_another_runtime_has_waited() {
+    const MUCH: usize = 4 << 20;
+    let main = multi_thread(2).build().unwrap();
+    let side = mini::runtime::Builder::new_current_thread().build().unwrap();
+    let (here, mut peer) = StdUnixStream::pair().unwrap();
+    let stream = Arc::new(UnixStream::from_std(here).unwrap());
+    let (waits, it_waits) = mpsc::channel();
+    let reader = stream.clone();
+    let reading = main.spawn(async move {
+        let mut buf = [0; 4];
+        watched(reader.read(&mut buf), || _ = waits.send(())).await.unwrap()
+    });
+    it_waits.recv().unwrap();
+    let mut drain = peer.try_clone().unwrap();
+    let drained =
+        thread::spawn(move || io::copy(&mut Read::by_ref(&mut drain).take(MUCH as u64), &mut io::sink()).unwrap());
+    side.block_on(async { stream.write_all(&vec![7; MUCH]).await.unwrap() });
+    assert_eq!(drained.join().unwrap(), MUCH as u64);
+    // Nobody drives `side` now.
+    peer.write_all(b"x").unwrap();
+    within(LIMIT, move || assert_eq!(main.block_on(reading).unwrap(), 1));
+}
+
+#[test]
+fn a_stream_of_an_ended_runtime_waits_in_none() {
+    on_each_flavour(|builder| {
+        let (stream, mut outside) = blocking_pair();
+        let own = builder.build().unwrap();
+        own.block_on(async { join(&stream) });
+        drop(own);
+        let mut buf = [0; 4];
+        assert!(is_shut_down(block_on_elsewhere(stream.read_exact(&mut buf))));
+        assert_eq!(kind_of(stream.try_read(&mut buf)), ErrorKind::WouldBlock);
+        assert!(is_shut_down(block_on_elsewhere(stream.readable())));
+
+        block_on_elsewhere(stream.write_all(b"pong")).expect("what need not wait still works");
+        let mut answer = [0; 4];
+        outside.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"pong");
     });
 }
 
@@ -225,10 +268,8 @@ fn one_block_on_after_the_other() {
         mini::block_on(server.read_exact(&mut buf)).unwrap();
         assert_eq!(&buf, b"ping");
 
-        // A socket that had to wait belongs to the first runtime, which is gone.
+        // A socket that had to wait in a runtime that is gone waits in the next one.
         mini::block_on(async { join(&server) });
-        assert!(is_shut_down(mini::block_on(server.read(&mut buf))));
-        let server = TcpStream::from_std(server.into_std().unwrap()).unwrap();
         mini::block_on(async {
             let write = mini::spawn(async move { client.write_all(b"pong").await });
             server.read_exact(&mut buf).await.unwrap();

@@ -310,3 +310,27 @@ fn many_panics_at_once() {
         });
     });
 }
+
+#[test]
+fn a_waiter_that_panics_when_dropped_leaks_no_task() {
+    struct Sore;
+    impl Wake for Sore {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Sore {
+        fn drop(&mut self) {
+            resume_unwind(Box::new("a waker was dropped"));
+        }
+    }
+    let runtime = mini::runtime::Builder::new_current_thread().build().unwrap();
+    let held = Arc::new(());
+    let inside = held.clone();
+    let mut task = runtime.spawn(async move { inside });
+    let waker = Waker::from(Arc::new(Sore));
+    assert!(std::pin::Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+    drop(waker); // the handle has one too
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(task))).is_err());
+    runtime.block_on(yield_now());
+    drop(runtime);
+    assert_eq!(Arc::strong_count(&held), 1);
+}

@@ -340,3 +340,17 @@ fn the_block_on_future_is_dropped_inside_the_runtime() {
         runtime.block_on(until(|| ran.load(SeqCst) == 2));
     });
 }
+
+#[test]
+fn an_unpark_during_block_on_is_left_to_the_caller() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let me = thread::current();
+        runtime.block_on(async move {
+            let other = thread::spawn(move || me.unpark());
+            mini::time::sleep(Duration::from_millis(1)).await;
+            other.join().unwrap();
+        });
+        thread::park(); // for ever, if the token is gone
+    });
+}

@@ -7,25 +7,28 @@
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::task::{Context, Poll};
 
+use super::tally::Stage;
 use super::{Header, JoinError};
+use crate::blocks;
 use crate::unwind::contain;
 
 /// Header first, so that a pointer to the cell is a pointer to its header.
 #[repr(C)]
 struct Cell<F: Future> {
     header: Header,
-    stage: UnsafeCell<Stage<F>>,
+    content: UnsafeCell<Content<F>>,
 }
 
-enum Stage<F: Future> {
-    Future(F),
-    Output(Result<F::Output, JoinError>),
-    Empty,
+/// The future, then the output; the header's tally says which.
+union Content<F: Future> {
+    future: ManuallyDrop<F>,
+    output: ManuallyDrop<Result<F::Output, JoinError>>,
 }
 
 /// The functions of a task that depend on the type of its future.
@@ -53,22 +56,54 @@ pub(super) fn vtable<F: Future>() -> &'static Vtable {
 }
 
 pub(super) fn allocate<F: Future>(header: Header, future: F) -> NonNull<Header> {
-    let cell = Box::new(Cell { header, stage: UnsafeCell::new(Stage::Future(future)) });
-    NonNull::from(Box::leak(cell)).cast()
+    let cell = blocks::allocate::<Cell<F>>();
+    let content = UnsafeCell::new(Content { future: ManuallyDrop::new(future) });
+    // SAFETY: just allocated for this.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    unsafe { cell.write(Cell { header, content }) };
+    cell.cast()
 }
 
-/// The stage of a task.
+/// What the cell of a task holds.
 ///
 /// # Safety
 ///
-/// `ptr` came from `allocate::<F>`, the task is alive, and the caller has the right to its stage for `'a`.
-unsafe fn stage<'a, F: Future>(ptr: NonNull<Header>) -> &'a mut Stage<F> {
+/// `ptr` came from `allocate::<F>`, and the task is alive.
+unsafe fn content<F: Future>(ptr: NonNull<Header>) -> *mut Content<F> {
     // SAFETY: the header is the first field of a live `Cell<F>`.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let cell = unsafe { ptr.cast::<Cell<F>>().as_ref() };
-    // SAFETY: the caller has the right to the stage, so nobody else refers to it.
+    cell.content.get()
+}
+
+/// Where the future is, or was.
+///
+/// # Safety
+///
+/// As [`content`].
+unsafe fn future<F: Future>(ptr: NonNull<Header>) -> *mut F {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    let content = unsafe { content::<F>(ptr) };
+    // SAFETY: the cell is alive; no reference is made.
     // Test: as above.
-    unsafe { &mut *cell.stage.get() }
+    let future: *mut ManuallyDrop<F> = unsafe { &raw mut (*content).future };
+    future.cast()
+}
+
+/// Where the output is, or will be.
+///
+/// # Safety
+///
+/// As [`content`].
+unsafe fn output<F: Future>(ptr: NonNull<Header>) -> *mut Result<F::Output, JoinError> {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    let content = unsafe { content::<F>(ptr) };
+    // SAFETY: the cell is alive; no reference is made.
+    // Test: as above.
+    let output: *mut ManuallyDrop<Result<F::Output, JoinError>> = unsafe { &raw mut (*content).output };
+    output.cast()
 }
 
 /// The header of a task.
@@ -84,13 +119,18 @@ unsafe fn header<'a>(ptr: NonNull<Header>) -> &'a Header {
 
 /// # Safety
 ///
-/// As [`stage`]; the stage is a future.
+/// `ptr` came from `allocate::<F>`, the task is alive, and the caller has the right to its stage.
 unsafe fn poll<F: Future>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let Stage::Future(future) = (unsafe { stage::<F>(ptr) }) else {
-        unreachable!("a task that is done was polled");
-    };
+    let tally = &unsafe { header(ptr) }.tally;
+    assert!(tally.stage() == Stage::Future, "a task that is done was polled");
+    // SAFETY: the caller's promise.
+    // Test: as above.
+    let future = unsafe { future::<F>(ptr) };
+    // SAFETY: the stage is the caller's, and a future.
+    // Test: as above.
+    let future = unsafe { &mut *future };
     // SAFETY: the future lives in a heap cell and is dropped in place by `replace_future`.
     // Test: as above.
     let future = unsafe { Pin::new_unchecked(future) };
@@ -109,7 +149,7 @@ unsafe fn poll<F: Future>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()
 
 /// # Safety
 ///
-/// As [`stage`]; the stage is a future.
+/// As [`poll`]; the stage is a future.
 unsafe fn cancel<F: Future>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
@@ -133,29 +173,35 @@ unsafe fn cancelled(ptr: NonNull<Header>) -> JoinError {
 ///
 /// # Safety
 ///
-/// As [`stage`]; the stage is a future.
-unsafe fn replace_future<F: Future>(ptr: NonNull<Header>, output: Result<F::Output, JoinError>) {
+/// As [`poll`]; the stage is a future.
+unsafe fn replace_future<F: Future>(ptr: NonNull<Header>, result: Result<F::Output, JoinError>) {
     // SAFETY: the caller's promise.
     // Test: tests/tests/panics.rs `a_panicking_destructor_reaches_the_join_handle`.
-    let stage: *mut Stage<F> = unsafe { stage::<F>(ptr) };
+    let future = unsafe { future::<F>(ptr) };
     let dropped = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the stage is valid, and overwritten below before anybody looks at it.
+        // SAFETY: the stage is a future, which nobody looks at afterwards: it is overwritten below.
         // Test: as above.
-        unsafe { ptr::drop_in_place(stage) }
+        unsafe { ptr::drop_in_place(future) }
     }));
-    let output = match dropped {
-        Ok(()) => output,
+    let result = match dropped {
+        Ok(()) => result,
         Err(payload) => {
             // A second panic, of the output's destructor, has nowhere left to go.
-            contain(|| drop(output));
+            contain(|| drop(result));
             // SAFETY: the caller's promise: the task is alive.
             // Test: as above.
             Err(unsafe { panicked(ptr, payload) })
         }
     };
+    // SAFETY: the caller's promise.
+    // Test: as above.
+    let output = unsafe { output::<F>(ptr) };
     // SAFETY: what stood there has been dropped, as far as it could be.
     // Test: as above.
-    unsafe { stage.write(Stage::Output(output)) };
+    unsafe { output.write(result) };
+    // SAFETY: the caller's promise: the task is alive.
+    // Test: as above.
+    unsafe { header(ptr) }.tally.set_stage(Stage::Output);
 }
 
 /// # Safety
@@ -168,43 +214,59 @@ unsafe fn panicked(ptr: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinEr
     JoinError::panicked(header.id, header.location, payload)
 }
 
+/// Moves the output out of the cell, if it is there.
+///
 /// # Safety
 ///
-/// As [`stage`]; `out` points to an `Option<Result<F::Output, JoinError>>`.
-unsafe fn take_output<F: Future>(ptr: NonNull<Header>, out: *mut ()) {
-    // SAFETY: the caller's promise.
+/// As [`poll`].
+unsafe fn take<F: Future>(ptr: NonNull<Header>) -> Option<Result<F::Output, JoinError>> {
+    // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let stage = unsafe { stage::<F>(ptr) };
-    let output = match stage {
-        Stage::Output(_) => match std::mem::replace(stage, Stage::Empty) {
-            Stage::Output(output) => output,
-            _ => unreachable!("it was an output just now"),
-        },
-        // An abandoned task: its future must stay where it is.
-        // SAFETY: the caller's promise: the task is alive.
-        // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-        Stage::Future(_) => Err(unsafe { cancelled(ptr) }),
-        Stage::Empty => return,
-    };
-    // SAFETY: the caller's promise about `out`.
+    let tally = &unsafe { header(ptr) }.tally;
+    if tally.stage() != Stage::Output {
+        return None;
+    }
+    tally.set_stage(Stage::Empty);
+    // SAFETY: the caller's promise.
     // Test: as above.
-    unsafe { *out.cast::<Option<Result<F::Output, JoinError>>>() = Some(output) };
+    let output = unsafe { output::<F>(ptr) };
+    // SAFETY: the stage is the caller's, was an output, and is empty from now on.
+    // Test: as above.
+    Some(unsafe { output.read() })
 }
 
 /// # Safety
 ///
-/// As [`stage`].
+/// As [`poll`]; `out` points to an `Option<Result<F::Output, JoinError>>`.
+unsafe fn take_output<F: Future>(ptr: NonNull<Header>, out: *mut ()) {
+    // SAFETY: the caller's promise: the task is alive.
+    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+    let is_abandoned = unsafe { header(ptr) }.tally.stage() == Stage::Future;
+    let output = match is_abandoned {
+        // Its future must stay where it is.
+        // SAFETY: the caller's promise: the task is alive.
+        // Test: as above.
+        true => Some(Err(unsafe { cancelled(ptr) })),
+        // SAFETY: the caller's promise.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        false => unsafe { take::<F>(ptr) },
+    };
+    // SAFETY: the caller's promise about `out`.
+    // Test: as above.
+    unsafe { *out.cast::<Option<Result<F::Output, JoinError>>>() = output };
+}
+
+/// # Safety
+///
+/// As [`poll`].
 unsafe fn drop_output<F: Future>(ptr: NonNull<Header>) -> Option<JoinError> {
+    // Nothing of an abandoned task, whose future must stay where it is.
     // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let stage = unsafe { stage::<F>(ptr) };
-    if let Stage::Future(_) = stage {
-        return None; // an abandoned task: its future must stay where it is
-    }
-    match std::mem::replace(stage, Stage::Empty) {
-        Stage::Output(Err(error)) => Some(error),
-        other => {
-            let payload = catch_unwind(AssertUnwindSafe(|| drop(other))).err()?;
+    match unsafe { take::<F>(ptr) }? {
+        Err(error) => Some(error),
+        Ok(output) => {
+            let payload = catch_unwind(AssertUnwindSafe(|| drop(output))).err()?;
             // SAFETY: the caller's promise: the task is alive.
             // Test: tests/tests/panics.rs `a_panicking_output_destructor_is_reported`.
             Some(unsafe { panicked(ptr, payload) })
@@ -214,18 +276,30 @@ unsafe fn drop_output<F: Future>(ptr: NonNull<Header>) -> Option<JoinError> {
 
 /// # Safety
 ///
-/// As [`stage`], and nobody refers to the task any more.
+/// As [`poll`], and nobody refers to the task any more.
 unsafe fn free<F: Future>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise.
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-    if let Stage::Future(_) = unsafe { stage::<F>(ptr) } {
+    if unsafe { header(ptr) }.tally.stage() == Stage::Future {
         // SAFETY: as above.
         // Test: as above.
         return unsafe { free_around_future(ptr) };
     }
-    // SAFETY: `allocate` leaked this box.
+    // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    drop(unsafe { Box::from_raw(ptr.cast::<Cell<F>>().as_ptr()) });
+    let output = unsafe { take::<F>(ptr) };
+    contain(|| drop(output));
+    // SAFETY: nobody else refers to the task any more.
+    // Test: as above.
+    let header = unsafe { &mut *ptr.as_ptr() };
+    let waiter = header.waiter.get_mut().take();
+    contain(|| drop(waiter));
+    // SAFETY: the field is not used again, as the memory is given back.
+    // Test: as above.
+    let home = unsafe { ptr::read(&header.home) };
+    // SAFETY: `allocate` got it there, and all that has a destructor is out of it.
+    // Test: as above.
+    unsafe { blocks::free(ptr.cast::<Cell<F>>(), &home) };
 }
 
 /// Gives up what an abandoned task has beside its future, which must stay where it is: the runtime, and the waiter.

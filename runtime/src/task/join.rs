@@ -5,11 +5,12 @@
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::handshake::OnJoin;
+use super::life::OnJoin;
 use super::{Id, JoinError, Task};
 use crate::context;
 
@@ -38,13 +39,15 @@ use crate::context;
 ///
 /// Goes on: dropping the handle, or a future that polled it by reference, does not touch the task.
 pub struct JoinHandle<T> {
-    task: Task,
+    task: ManuallyDrop<Task>,
+    /// The output was taken out.
+    is_spent: bool,
     output: PhantomData<T>,
 }
 
 impl<T> JoinHandle<T> {
     pub(super) fn new(task: Task) -> Self {
-        Self { task, output: PhantomData }
+        Self { task: ManuallyDrop::new(task), is_spent: false, output: PhantomData }
     }
 
     /// Asks the task to stop. Its future is dropped where it runs, and the handle then says
@@ -122,7 +125,7 @@ impl<T> JoinHandle<T> {
     /// });
     /// ```
     pub fn abort_handle(&self) -> AbortHandle {
-        AbortHandle { task: self.task.clone() }
+        AbortHandle { task: Task::clone(&self.task) }
     }
 
     /// The id of the task.
@@ -133,18 +136,18 @@ impl<T> JoinHandle<T> {
     /// Leaves `waker` with the runner, unless the task is done.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
-        let handshake = &header.handshake;
-        if handshake.is_done() {
+        let life = &header.life;
+        if life.is_done() {
             return OnJoin::Done;
         }
-        if handshake.has_waiter() {
+        if life.has_waiter() {
             // SAFETY: while WAITER is set nobody writes the waiter: we alone do, and the runner only reads it.
-            // Test: handshake.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             let waiter = unsafe { &*header.waiter.get() };
             if waiter.as_ref().is_some_and(|waiter| waiter.will_wake(waker)) {
                 return OnJoin::Pending;
             }
-            if handshake.withdraw() == OnJoin::Done {
+            if life.withdraw() == OnJoin::Done {
                 return OnJoin::Done;
             }
         }
@@ -153,7 +156,7 @@ impl<T> JoinHandle<T> {
         // Test: as above.
         let waiter = unsafe { &mut *header.waiter.get() };
         let displaced = std::mem::replace(waiter, mine);
-        let found = handshake.offer();
+        let found = life.offer();
         drop(displaced); // user code, after the hand-over
         found
     }
@@ -164,7 +167,7 @@ impl<T> Future for JoinHandle<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let found = self.register(cx.waker());
-        let task = &self.task;
+        let task = &*self.task;
         if found == OnJoin::Pending {
             let inside = context::current_task();
             assert!(
@@ -176,27 +179,36 @@ impl<T> Future for JoinHandle<T> {
             context::note_join(task.id(), task.location());
             return Poll::Pending;
         }
+        assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
         let mut output: Option<Result<T, JoinError>> = None;
-        // SAFETY: the handshake said DONE, so the output is the handle's; `T` is the task's output type since `new`.
+        // SAFETY: `life` said DONE, so the output is the handle's; `T` is the task's output type since `new`.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
-        Poll::Ready(output.expect("a JoinHandle was polled after it was ready"))
+        self.is_spent = true;
+        Poll::Ready(output.expect("a task that is done has an output"))
     }
 }
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
         let header = self.task.header();
-        let handshake = &header.handshake;
-        if handshake.has_waiter() && !handshake.is_done() && handshake.withdraw() == OnJoin::Pending {
-            // SAFETY: withdrawn, so the waiter is the handle's.
-            // Test: handshake.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
-            let waiter = unsafe { &mut *header.waiter.get() };
-            *waiter = None;
-        }
-        if handshake.leave() == OnJoin::Done {
+        let life = &header.life;
+        let mut waiter = None;
+        if !self.is_spent {
+            if life.has_waiter() && !life.is_done() && life.withdraw() == OnJoin::Pending {
+                // SAFETY: withdrawn, so the waiter is the handle's.
+                // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+                waiter = unsafe { &mut *header.waiter.get() }.take(); // user code: dropped when all is done
+            }
+            if life.leave() == OnJoin::Pending {
+                return; // with its reference
+            }
             self.task.drop_output();
         }
+        // SAFETY: not used again.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { ManuallyDrop::drop(&mut self.task) };
+        drop(waiter);
     }
 }
 
@@ -206,7 +218,7 @@ impl<T> RefUnwindSafe for JoinHandle<T> {}
 
 impl<T> fmt::Debug for JoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("JoinHandle").field(&self.task).finish()
+        f.debug_tuple("JoinHandle").field(&*self.task).finish()
     }
 }
 
@@ -224,7 +236,7 @@ impl<T> Future for Cancel<T> {
 
 impl<T> fmt::Debug for Cancel<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Cancel").field(&self.0.task).finish()
+        f.debug_tuple("Cancel").field(&*self.0.task).finish()
     }
 }
 

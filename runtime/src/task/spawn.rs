@@ -144,7 +144,7 @@ impl Future for YieldNow {
         if std::mem::replace(&mut self.yielded, true) {
             return Poll::Ready(());
         }
-        cx.waker().wake_by_ref();
+        super::yield_to_others(cx.waker());
         Poll::Pending
     }
 }

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Two kinds of task share the diagram. A *shared* task may run on any worker, so its word is atomic. An *owned* task
-//! runs only on the thread that holds its core, so its word is a plain cell; other threads leave bits in a second,
-//! atomic word and post the task to the core's inbox, once until the owner has taken the bits:
+//! runs only on the thread that holds its core, so its word is changed by plain loads and stores; other threads leave
+//! bits in a second word and post the task to the core's inbox, once until the owner has taken the bits:
 //!
 //! ```text
 //!            8 remote_wake (first one posts)
@@ -30,9 +30,7 @@
 //! instructions, measured as most of a yield). A "load first, return if queued" shortcut in `wake`: it skips the
 //! release, and the poll may miss what the waker wrote before waking; the model below finds it.
 
-use std::cell::Cell;
-
-use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
+use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
@@ -42,6 +40,9 @@ const CANCELLED: u8 = 8;
 /// Bits of an owned task's remote word; `REMOTE_CANCEL` is never set without `NOTIFIED`.
 const NOTIFIED: u8 = 1;
 const REMOTE_CANCEL: u8 = 2;
+
+/// All there ever is in a shared task's remote word.
+const SHARED: u8 = 128;
 
 /// What a wake or a cancellation leaves to its caller.
 #[must_use]
@@ -97,109 +98,133 @@ fn on_start(before: u8) -> OnStart {
     if before & CANCELLED != 0 { OnStart::Drop } else { OnStart::Poll }
 }
 
-/// The word of a task that any worker may run.
+/// The words of a task.
+///
+/// Of an owned task `main` is written by the thread that holds the core (or by the one thread that has the task before
+/// it is registered or after the core was closed), with plain loads and stores; `remote` by everybody. Of a shared
+/// task `main` is written by everybody, and `remote` says for good that it is one.
 #[derive(Debug)]
-pub(crate) struct SharedState(AtomicU8);
+pub(crate) struct State {
+    main: AtomicU8,
+    remote: AtomicU8,
+}
 
-impl SharedState {
-    /// A task that its creator is about to put into a queue.
-    pub(crate) fn queued() -> Self {
-        Self(AtomicU8::new(QUEUED))
+impl State {
+    /// A task that any worker may run, which its creator is about to queue.
+    pub(crate) fn shared() -> Self {
+        Self { main: AtomicU8::new(QUEUED), remote: AtomicU8::new(SHARED) }
     }
 
-    /// Edges 1 and 3.
+    /// An owned task spawned by the holder of the core, who is about to queue it.
+    pub(crate) fn owned() -> Self {
+        Self { main: AtomicU8::new(QUEUED), remote: AtomicU8::new(0) }
+    }
+
+    /// An owned task spawned on another thread, which is about to post it to the inbox.
+    pub(crate) fn posted() -> Self {
+        Self { main: AtomicU8::new(0), remote: AtomicU8::new(NOTIFIED) }
+    }
+
+    /// Whether any worker may run it.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.remote.load(Relaxed) & SHARED != 0
+    }
+
+    /// Whether it has finished. Exact for the owner of an owned task.
+    #[inline]
+    pub(crate) fn is_done(&self) -> bool {
+        self.main.load(Relaxed) & DONE != 0
+    }
+
+    /// Changes the main word and returns what it was.
+    #[inline]
+    fn change(&self, shared: impl FnOnce(&AtomicU8) -> u8, owned: impl FnOnce(u8) -> u8) -> u8 {
+        if self.is_shared() {
+            return shared(&self.main);
+        }
+        let before = self.main.load(Relaxed);
+        self.main.store(owned(before), Relaxed);
+        before
+    }
+
+    /// Edges 1 and 3. Of an owned task only the owner may call this.
+    #[inline]
     pub(crate) fn wake(&self) -> OnWake {
         // AcqRel: releases what the waker wrote to the Acquire in `start` or `finish_pending`.
-        on_wake(self.0.fetch_or(QUEUED, AcqRel))
+        on_wake(self.change(|main| main.fetch_or(QUEUED, AcqRel), |main| main | QUEUED))
     }
 
-    /// Edge 7.
+    /// Edge 7. Of an owned task only the owner may call this.
     pub(crate) fn cancel(&self) -> OnWake {
-        on_wake(self.0.fetch_or(QUEUED | CANCELLED, AcqRel))
+        let bits = QUEUED | CANCELLED;
+        on_wake(self.change(|main| main.fetch_or(bits, AcqRel), |main| main | bits))
     }
 
     /// Edge 2. The caller alone may now touch the future.
+    #[inline]
     pub(crate) fn start(&self) -> OnStart {
-        on_start(self.0.fetch_xor(QUEUED | RUNNING, AcqRel))
+        // An exchange, not a change of two bits, which would be a loop: CANCELLED goes to the caller with the answer.
+        on_start(self.change(|main| main.swap(RUNNING, AcqRel), |_| RUNNING))
     }
 
     /// Edges 4, 5 and 7.
+    #[inline]
     pub(crate) fn finish_pending(&self) -> OnPending {
-        // CANCELLED must keep RUNNING, so this is the one transition that looks before it writes.
-        let mut now = self.0.load(Acquire);
-        loop {
-            if now & CANCELLED != 0 {
+        if self.is_shared() {
+            return self.finish_pending_shared();
+        }
+        let now = self.main.load(Relaxed);
+        if now & CANCELLED != 0 {
+            return OnPending::Drop;
+        }
+        self.main.store(now & !RUNNING, Relaxed);
+        if now & QUEUED != 0 { OnPending::Requeue } else { OnPending::Idle }
+    }
+
+    fn finish_pending_shared(&self) -> OnPending {
+        match self.main.fetch_and(!RUNNING, AcqRel) {
+            before if before & CANCELLED != 0 => self.take_back(),
+            before if before & QUEUED != 0 => OnPending::Requeue,
+            _ => OnPending::Idle,
+        }
+    }
+
+    /// Edges 3 and 4 (or 7) in one step, for a task that asks to run again: no other wake can come first.
+    #[inline]
+    pub(crate) fn finish_yielded(&self) -> OnPending {
+        if self.is_shared() {
+            // AcqRel: as in `wake`.
+            if self.main.swap(QUEUED, AcqRel) & CANCELLED != 0 {
+                return self.take_back();
+            }
+        } else {
+            if self.main.load(Relaxed) & CANCELLED != 0 {
                 return OnPending::Drop;
             }
-            match self.0.compare_exchange_weak(now, now & !RUNNING, AcqRel, Acquire) {
-                Ok(_) if now & QUEUED != 0 => return OnPending::Requeue,
-                Ok(_) => return OnPending::Idle,
-                Err(other) => now = other,
-            }
+            self.main.store(QUEUED, Relaxed);
         }
+        OnPending::Requeue
+    }
+
+    /// A shared task that was cancelled while it ran is QUEUED and in no queue, so the caller alone may start it again.
+    #[cold]
+    fn take_back(&self) -> OnPending {
+        let _ = self.start();
+        OnPending::Drop
     }
 
     /// Edge 6. Only the runner calls this.
     pub(crate) fn finish_done(&self) {
         // Release: pairs with the Acquire of a late `wake`. A plain store: bits set meanwhile mean nothing any more.
-        self.0.store(DONE, Release);
-    }
-}
-
-/// The words of a task that only the holder of its core runs.
-///
-/// `local` is touched by the thread that holds the core (or by the one thread that has the task before it is
-/// registered or after the core was closed); `remote` by everybody.
-#[derive(Debug)]
-pub(crate) struct OwnedState {
-    local: Cell<u8>,
-    remote: AtomicU8,
-}
-
-impl OwnedState {
-    /// A task spawned by the holder of the core, who is about to queue it.
-    pub(crate) fn queued() -> Self {
-        Self { local: Cell::new(QUEUED), remote: AtomicU8::new(0) }
-    }
-
-    /// A task spawned on another thread, which is about to post it to the inbox.
-    pub(crate) fn posted() -> Self {
-        Self { local: Cell::new(0), remote: AtomicU8::new(NOTIFIED) }
-    }
-
-    /// Edges 1 and 3.
-    pub(crate) fn wake(&self) -> OnWake {
-        on_wake(self.local.replace(self.local.get() | QUEUED))
-    }
-
-    /// Edge 7.
-    pub(crate) fn cancel(&self) -> OnWake {
-        on_wake(self.local.replace(self.local.get() | QUEUED | CANCELLED))
-    }
-
-    /// Edge 2.
-    pub(crate) fn start(&self) -> OnStart {
-        on_start(self.local.replace(self.local.get() ^ (QUEUED | RUNNING)))
-    }
-
-    /// Edges 4, 5 and 7.
-    pub(crate) fn finish_pending(&self) -> OnPending {
-        let now = self.local.get();
-        if now & CANCELLED != 0 {
-            return OnPending::Drop;
+        self.main.store(DONE, Release);
+        if !self.is_shared() {
+            // A wake that read QUIET just before this still posts; whoever drains the inbox finds DONE and drops it.
+            self.remote.store(NOTIFIED, Release);
         }
-        self.local.set(now & !RUNNING);
-        if now & QUEUED != 0 { OnPending::Requeue } else { OnPending::Idle }
     }
 
-    /// Edge 6. Only the runner calls this.
-    pub(crate) fn finish_done(&self) {
-        self.local.set(DONE);
-        // A wake that read QUIET just before this still posts; whoever drains the inbox finds DONE and drops it.
-        self.remote.store(NOTIFIED, Release);
-    }
-
-    /// Edge 8.
+    /// Edge 8. Owned tasks only, as all that follows.
     pub(crate) fn remote_wake(&self) -> OnRemote {
         self.notify(NOTIFIED)
     }
@@ -219,7 +244,7 @@ impl OwnedState {
 
     /// Edge 9: the owner has the task from its inbox and takes over what was asked of it.
     pub(crate) fn take_remote(&self) -> OnWake {
-        if self.local.get() & DONE != 0 {
+        if self.is_done() {
             return OnWake::Nothing; // keeps NOTIFIED
         }
         match self.remote.swap(0, AcqRel) & REMOTE_CANCEL {
@@ -239,11 +264,11 @@ mod tests {
             #[test]
             fn $name() {
                 {
-                    let $state = SharedState::queued();
+                    let $state = State::shared();
                     $body
                 }
                 {
-                    let $state = OwnedState::queued();
+                    let $state = State::owned();
                     $body
                 }
             }
@@ -268,6 +293,23 @@ mod tests {
         assert_eq!(state.finish_pending(), OnPending::Requeue);
         assert_eq!(state.wake(), OnWake::Nothing, "it is queued");
         assert_eq!(state.start(), OnStart::Poll);
+    });
+
+    both!(edge_4_a_task_that_yields_is_queued_once, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.wake(), OnWake::Nothing);
+        assert_eq!(state.finish_yielded(), OnPending::Requeue);
+        assert_eq!(state.wake(), OnWake::Nothing, "it is queued");
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.finish_pending(), OnPending::Idle);
+    });
+
+    both!(edge_7_cancel_while_running_drops_a_task_that_yields, |state| {
+        assert_eq!(state.start(), OnStart::Poll);
+        assert_eq!(state.cancel(), OnWake::Nothing);
+        assert_eq!(state.finish_yielded(), OnPending::Drop);
+        assert_eq!(state.wake(), OnWake::Nothing, "RUNNING is kept while the future is dropped");
+        state.finish_done();
     });
 
     both!(edge_5_pending_without_a_mark_is_idle, |state| {
@@ -305,7 +347,7 @@ mod tests {
 
     #[test]
     fn edge_8_only_the_first_remote_wake_posts() {
-        let state = OwnedState::queued();
+        let state = State::owned();
         assert_eq!(state.remote_wake(), OnRemote::Post);
         assert_eq!(state.remote_wake(), OnRemote::Nothing);
         assert_eq!(state.remote_cancel(), OnRemote::Nothing);
@@ -313,7 +355,7 @@ mod tests {
 
     #[test]
     fn edge_9_the_owner_takes_over_a_remote_wake() {
-        let state = OwnedState::posted();
+        let state = State::posted();
         assert_eq!(state.remote_wake(), OnRemote::Nothing);
         assert_eq!(state.take_remote(), OnWake::Enqueue);
         assert_eq!(state.start(), OnStart::Poll);
@@ -324,7 +366,7 @@ mod tests {
 
     #[test]
     fn edge_9_a_remote_cancel_is_a_cancel() {
-        let state = OwnedState::posted();
+        let state = State::posted();
         assert_eq!(state.remote_cancel(), OnRemote::Nothing);
         assert_eq!(state.take_remote(), OnWake::Enqueue);
         assert_eq!(state.start(), OnStart::Drop);
@@ -332,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_finished_owned_task_is_never_posted_again() {
-        let state = OwnedState::queued();
+        let state = State::owned();
         assert_eq!(state.start(), OnStart::Poll);
         state.finish_done();
         assert_eq!(state.remote_wake(), OnRemote::Nothing);
@@ -344,43 +386,57 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use crate::sync::atomic::AtomicU32;
     use loom::{sync::Arc, thread};
 
-    /// What the last poll saw, once the state has gone idle.
-    fn run((state, data): &(SharedState, AtomicU32)) -> u32 {
+    /// What the last poll saw, once the state has gone idle. The task yields `yields` times first.
+    fn run((state, data): &(State, AtomicU32), mut yields: u32) -> u32 {
         loop {
             let _ = state.start();
             let seen = data.load(Relaxed);
-            if let OnPending::Idle = state.finish_pending() {
+            if yields > 0 {
+                yields -= 1;
+                assert_eq!(state.finish_yielded(), OnPending::Requeue);
+            } else if let OnPending::Idle = state.finish_pending() {
                 return seen;
             }
         }
     }
 
-    /// Fails when `wake` is Relaxed, or returns early for a task that is already queued.
+    /// Fails when `wake` or `start` is Relaxed, or when `wake` returns early for a task that is already queued.
     #[test]
     fn a_wake_is_never_lost_and_publishes_what_came_before_it() {
         loom::model(|| {
-            let task = Arc::new((SharedState::queued(), AtomicU32::new(0)));
+            let task = Arc::new((State::shared(), AtomicU32::new(0)));
             let other = task.clone();
             let waker = thread::spawn(move || {
                 other.1.store(1, Relaxed);
                 other.0.wake()
             });
-            let mut seen = run(&task);
+            let mut seen = run(&task, 1);
             if let OnWake::Enqueue = waker.join().unwrap() {
-                seen = run(&task);
+                seen = run(&task, 0);
             }
             assert_eq!(seen, 1);
         });
     }
 
-    /// Fails when `finish_pending` is a `fetch_and` that forgets to look at CANCELLED: nobody would drop the future.
+    /// Fails when `finish_pending` or `finish_yielded` forgets to look at CANCELLED: nobody would drop the future.
     #[test]
     fn a_cancelled_task_is_dropped_by_exactly_one_side() {
-        loom::model(|| {
-            let state = Arc::new(SharedState::queued());
+        cancelled_task(State::finish_pending);
+        cancelled_task(|state| match state.finish_yielded() {
+            OnPending::Requeue => match state.start() {
+                OnStart::Drop => OnPending::Drop,
+                OnStart::Poll => state.finish_pending(),
+            },
+            other => other,
+        });
+    }
+
+    fn cancelled_task(finish: impl Fn(&State) -> OnPending + Send + Sync + 'static) {
+        loom::model(move || {
+            let state = Arc::new(State::shared());
             let other = state.clone();
             let canceller = thread::spawn(move || other.cancel());
             let mut drops = 0;
@@ -390,7 +446,7 @@ mod models {
                     state.finish_done();
                 }
                 OnStart::Poll => {
-                    if let OnPending::Drop = state.finish_pending() {
+                    if let OnPending::Drop = finish(&state) {
                         *drops += 1;
                         state.finish_done();
                     }
@@ -409,24 +465,20 @@ mod models {
     /// Fails when `take_remote` is a load and a store instead of a swap, or `notify` is Relaxed.
     #[test]
     fn a_remote_wake_reaches_the_owner_exactly_once_or_more_but_never_zero_times() {
-        struct Owned(OwnedState);
-        // SAFETY: `local` is touched by the main thread of the model alone.
-        #[allow(unsafe_code)]
-        unsafe impl Sync for Owned {}
         loom::model(|| {
-            let task = Arc::new((Owned(OwnedState::queued()), AtomicU32::new(0), AtomicU32::new(0)));
+            let task = Arc::new((State::owned(), AtomicU32::new(0), AtomicU32::new(0)));
             let wakers: Vec<_> = (0..2)
                 .map(|_| {
                     let task = task.clone();
                     thread::spawn(move || {
                         task.1.fetch_add(1, Relaxed); // what the wake announces
-                        if let OnRemote::Post = task.0.0.remote_wake() {
+                        if let OnRemote::Post = task.0.remote_wake() {
                             task.2.fetch_add(1, Release); // the inbox
                         }
                     })
                 })
                 .collect();
-            let state = &task.0.0;
+            let state = &task.0;
             let mut seen = 0;
             let mut poll = || {
                 let _ = state.start();

@@ -6,7 +6,7 @@
 
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
-use std::task::{RawWaker, RawWakerVTable};
+use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::{Header, Task};
 
@@ -17,6 +17,11 @@ pub(super) fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
 
 /// One table for all tasks, so that `will_wake` is a comparison of two pointers.
 static WAKER: RawWakerVTable = RawWakerVTable::new(waker_clone, waker_wake, waker_wake_by_ref, waker_drop);
+
+/// Whether this is the waker of a task.
+pub(super) fn is_of_task(waker: &Waker) -> bool {
+    std::ptr::eq(waker.vtable(), &WAKER)
+}
 
 /// The task behind a waker's data pointer, without taking its reference over.
 ///

@@ -1,0 +1,200 @@
+//! How many references tasks have to their core, and so to the pool that it is a part of.
+//!
+//! Called by [`Home`](crate::home::Home), and when a thread takes a core or leaves it. Nearly all tasks are spawned and freed
+//! by the thread that holds their core, so that thread counts in `here`, a plain cell; the others count in the word. When
+//! the holder leaves, it adds what it has counted.
+//!
+//! ```text
+//! word:  0  ---- first reference, or a holder comes ---->  more  ---- last reference gone, and no holder ---->  0
+//! ```
+//!
+//! The word carries a large number while a thread holds the core, so it is zero only when nobody does and no reference is
+//! left. While it is not zero the tenants together have one count of the pool: whoever leads it away from zero takes that
+//! count, whoever leads it back gives it back.
+//!
+//! Rejected: a count of the pool for each task (two locked instructions per task, 10 ns of a spawn). The sum is not zero
+//! while a holder has negative counts in `here`, since the word carries what it is owed.
+
+use std::cell::Cell;
+
+use crate::sync::atomic::{AtomicIsize, Ordering::AcqRel};
+
+/// What a holder adds to the word: more than there can be references.
+const HOLDER: isize = 1 << (isize::BITS - 3);
+
+/// More than this, or less than minus this, the holder does not keep to itself: the word must not come near zero while there
+/// is a holder.
+const MOST_HERE: usize = 1 << 20;
+
+/// The word, and what the holder counts.
+#[derive(Debug)]
+pub(crate) struct Tenants {
+    word: AtomicIsize,
+    here: Cell<isize>,
+}
+
+impl Tenants {
+    pub(crate) fn new() -> Self {
+        Self { word: AtomicIsize::new(0), here: Cell::new(0) }
+    }
+
+    /// A thread has taken the core; whether the caller must take the count of the pool.
+    #[must_use]
+    pub(crate) fn hold(&self) -> bool {
+        self.word.fetch_add(HOLDER, AcqRel) == 0
+    }
+
+    /// The holder leaves; whether it must give the count of the pool back.
+    #[must_use]
+    pub(crate) fn leave(&self) -> bool {
+        let change = self.here.take() - HOLDER;
+        self.word.fetch_add(change, AcqRel) + change == 0
+    }
+
+    /// A reference made by another thread than the holder; whether the caller must take the count of the pool.
+    #[must_use]
+    pub(crate) fn add(&self) -> bool {
+        self.word.fetch_add(1, AcqRel) == 0
+    }
+
+    /// A reference given back by another thread than the holder; whether it must give the count of the pool back.
+    #[must_use]
+    pub(crate) fn remove(&self) -> bool {
+        // AcqRel: what others did with the pool happens before the last one gives it back.
+        self.word.fetch_sub(1, AcqRel) == 1
+    }
+
+    /// A reference made by the holder.
+    #[inline]
+    pub(crate) fn add_here(&self) {
+        self.count_here(1);
+    }
+
+    /// A reference given back by the holder.
+    #[inline]
+    pub(crate) fn remove_here(&self) {
+        self.count_here(-1);
+    }
+
+    #[inline]
+    fn count_here(&self, change: isize) {
+        let here = self.here.get() + change;
+        self.here.set(here);
+        if here.unsigned_abs() >= MOST_HERE {
+            self.hand_in();
+        }
+    }
+
+    /// Keeps the word near the holder's number while tasks are made here and freed elsewhere without end.
+    #[cold]
+    fn hand_in(&self) {
+        self.word.fetch_add(self.here.take(), AcqRel);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_without_tasks_takes_the_count_and_gives_it_back() {
+        let tenants = Tenants::new();
+        assert!(tenants.hold());
+        tenants.add_here();
+        tenants.remove_here();
+        assert!(tenants.leave());
+    }
+
+    #[test]
+    fn a_holder_that_makes_what_others_free_stays_one() {
+        let tenants = Tenants::new();
+        assert!(tenants.hold());
+        for _ in 0..3 * MOST_HERE {
+            tenants.add_here();
+            assert!(!tenants.remove());
+        }
+        let word = tenants.word.load(std::sync::atomic::Ordering::Relaxed);
+        assert!((word - HOLDER).unsigned_abs() <= MOST_HERE);
+        assert!(tenants.leave());
+    }
+
+    #[test]
+    fn the_last_reference_gives_the_count_back_wherever_it_was_counted() {
+        let tenants = Tenants::new();
+        assert!(tenants.hold());
+        tenants.add_here();
+        tenants.add_here();
+        assert!(!tenants.remove(), "counted by the holder, given back by another");
+        assert!(!tenants.leave());
+        assert!(tenants.remove());
+        assert!(tenants.add());
+        assert!(!tenants.hold());
+        tenants.remove_here();
+        assert!(tenants.leave());
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+    use loom::{sync::Arc, thread};
+
+    struct Pool {
+        tenants: Tenants,
+        count: AtomicU32,
+    }
+
+    // SAFETY: `here` is touched by the thread of the model that holds the core.
+    #[allow(unsafe_code)]
+    unsafe impl Sync for Pool {}
+    // SAFETY: as above.
+    #[allow(unsafe_code)]
+    unsafe impl Send for Pool {}
+
+    impl Pool {
+        fn take(&self, must: bool) {
+            if must {
+                self.count.fetch_add(1, SeqCst);
+            }
+        }
+
+        fn give_back(&self, must: bool) {
+            if must {
+                assert!(self.count.fetch_sub(1, SeqCst) > 0, "given back twice");
+            }
+        }
+    }
+
+    /// The holder leaves a task behind that another thread frees, while a third makes one and frees it: at the end the
+    /// pool is counted by nobody, and as long as somebody has a reference it is counted.
+    ///
+    /// Fails when `leave` looks at the word and then stores, or forgets `here`.
+    #[test]
+    fn the_pool_is_counted_while_anybody_refers_to_it_and_not_longer() {
+        loom::model(|| {
+            let pool = Arc::new(Pool { tenants: Tenants::new(), count: AtomicU32::new(1) }); // 1: the handle's own
+            pool.take(pool.tenants.hold());
+            pool.tenants.add_here();
+            let freeing = thread::spawn({
+                let pool = pool.clone();
+                move || {
+                    assert!(pool.count.load(Relaxed) > 1);
+                    pool.give_back(pool.tenants.remove());
+                }
+            });
+            let visiting = thread::spawn({
+                let pool = pool.clone();
+                move || {
+                    pool.take(pool.tenants.add());
+                    assert!(pool.count.load(Relaxed) > 1);
+                    pool.give_back(pool.tenants.remove());
+                }
+            });
+            pool.give_back(pool.tenants.leave());
+            freeing.join().unwrap();
+            visiting.join().unwrap();
+            assert_eq!(pool.count.load(SeqCst), 1);
+        });
+    }
+}
