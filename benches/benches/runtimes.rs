@@ -1,4 +1,4 @@
-//! `cargo bench -p mini-benches`: the table of mini, tokio and smol. The program is [`mini_benches::run`].
+//! `cargo bench -p mini-benches`: mini beside tokio, smol and monoio. The program is [`mini_benches::run`].
 
 use std::process::ExitCode;
 

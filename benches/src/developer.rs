@@ -1,24 +1,35 @@
 //! One row under criterion, with its history and confidence intervals, while somebody works on that row.
 //!
-//! Called by [`run`](crate::run) for `--criterion`. It does not interleave the peers: no ratio comes from here.
+//! Called by [`run`](crate::run) for `--criterion`. It does not interleave the peers: no ratio comes from here. Only
+//! timed rows, since criterion chooses the number of rounds.
 
 use criterion::{Criterion, Throughput};
 
+use crate::cpus;
+use crate::load::Load;
 use crate::options::Options;
-use crate::peer::Peer;
-use crate::workload::Row;
+use crate::workload::{Row, Started};
 
 /// Runs criterion on every wanted peer of every row.
-pub(crate) fn run(rows: &[Row], options: &Options) {
+pub(crate) fn run(rows: &[Row], load: Load, options: &Options) -> Result<(), String> {
     let mut criterion = Criterion::default();
     for row in rows {
+        cpus::pin(row.pin(), options.cpus()).map_err(|error| error.to_string())?;
         let mut group = criterion.benchmark_group(row.name());
-        group.throughput(Throughput::Elements(row.operations()));
-        for peer in Peer::ALL.into_iter().filter(|&peer| options.wants_peer(peer)) {
-            let runner = row.start(peer);
-            group.bench_function(peer.name(), |bencher| bencher.iter_custom(&runner));
+        for &peer in row.peers().iter().filter(|&&peer| options.wants_peer(peer)) {
+            match row.start(peer, load) {
+                Ok(Started::Timed(runner)) => {
+                    group.throughput(Throughput::Elements(runner.operations));
+                    group.bench_function(peer.name(), |bencher| {
+                        bencher.iter_custom(|rounds| (runner.run)(rounds).wall);
+                    });
+                }
+                Ok(Started::Probe(_)) => eprintln!("{}: chooses its rounds by itself, not for criterion", row.name()),
+                Err(error) => eprintln!("{}: without {}: {error}", row.name(), peer.name()),
+            }
         }
         group.finish();
     }
     criterion.final_summary();
+    Ok(())
 }

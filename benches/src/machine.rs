@@ -1,23 +1,58 @@
-//! The head of the output: what the run had of the machine. Read from `/proc`; elsewhere the lines are missing.
+//! What the run had: the machine, its load, the compiler, the peers' versions. Lines that cannot be found are missing.
 
-use std::fmt::Write;
 use std::fs;
+use std::process::Command;
 
-/// Lines that say which CPUs this process may use, the load, and how to pin.
-pub(crate) fn describe() -> String {
-    let mut head = String::new();
-    if let Some(model) = field("/proc/cpuinfo", "model name") {
-        let _ = writeln!(head, "cpu:    {model}");
+use crate::cpus;
+
+/// The versions that this program was built with.
+const LOCK: &str = include_str!("../../Cargo.lock");
+
+/// Facts about a run, in the order of the output.
+pub(crate) struct Machine(Vec<(&'static str, String)>);
+
+impl Machine {
+    /// Looks around; call it before anything runs, since the load is one of the facts.
+    pub(crate) fn examine() -> Self {
+        let cpus = cpus::allowed();
+        let facts = [
+            ("cpu", field("/proc/cpuinfo", "model name")),
+            ("kernel", fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|line| line.trim().to_owned())),
+            ("memory", field("/proc/meminfo", "MemTotal")),
+            ("compiler", output("rustc", &["--version"])),
+            ("settings", Some("profile.bench of the workspace for all peers: one codegen unit, thin LTO".to_owned())),
+            ("versions", Some(versions(LOCK))),
+            ("pinned", Some(placement(&cpus))),
+            ("load before", load()),
+        ];
+        Self(facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect())
     }
-    if let Some(cpus) = field("/proc/self/status", "Cpus_allowed_list") {
-        let _ = writeln!(head, "pinned: may use CPUs {cpus}");
+
+    /// Adds the load at the end of the run.
+    pub(crate) fn finish(&mut self) {
+        self.0.extend(load().map(|load| ("load after", load)));
     }
-    if let Some(load) = fs::read_to_string("/proc/loadavg").ok().and_then(|line| first_words(&line, 3)) {
-        let _ = writeln!(head, "load:   {load} (1, 5, 15 minutes; ratios below 1.1 mean little when it is high)");
+
+    pub(crate) fn facts(&self) -> &[(&'static str, String)] {
+        &self.0
     }
-    head.push_str("hint:   taskset -c 0 cargo bench .. --rows ct; taskset -c 0,1 cargo bench .. --rows mt\n");
-    head.push_str("rows:   ct = current_thread, mt = multi_thread with 2 workers\n\n");
-    head
+
+    /// The head of the printed output.
+    pub(crate) fn describe(&self) -> String {
+        self.0.iter().map(|(name, fact)| format!("{:<13}{fact}\n", format!("{name}:"))).collect()
+    }
+}
+
+fn placement(cpus: &[usize]) -> String {
+    match cpus {
+        [] | [_] => {
+            format!("everything on CPU {}; there is no other, so `mt` rows say little", cpus.first().unwrap_or(&0))
+        }
+        [first, second, ..] => format!(
+            "`ct` rows on CPU {first}, `mt` rows on CPUs {first} and {second}; in `wake by a thread` the runtime on CPU \
+             {first} (`ct` and `mt`), the thread on CPU {first} (same) or {second} (other)"
+        ),
+    }
 }
 
 /// The value of the first line `name : value` of a file.
@@ -27,7 +62,42 @@ fn field(path: &str, name: &str) -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-fn first_words(line: &str, count: usize) -> Option<String> {
-    let words: Vec<_> = line.split_whitespace().take(count).collect();
-    (!words.is_empty()).then(|| words.join(" "))
+fn load() -> Option<String> {
+    let line = fs::read_to_string("/proc/loadavg").ok()?;
+    let words: Vec<_> = line.split_whitespace().take(3).collect();
+    Some(format!("{} (1, 5, 15 minutes)", words.join(" ")))
+}
+
+fn output(program: &str, args: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(args).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The peers' packages with their versions, from the text of a Cargo.lock.
+fn versions(lock: &str) -> String {
+    const PACKAGES: [&str; 6] = ["mini", "tokio", "smol", "async-executor", "async-io", "monoio"];
+    let version = |package: &&str| {
+        let entry = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?.1;
+        Some(format!("{package} {}", entry.split_once('"')?.0))
+    };
+    PACKAGES.iter().filter_map(version).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_come_from_the_lock_file() {
+        let lock = "[[package]]\nname = \"monoio-macros\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"monoio\"\nversion = \"0.2.4\"\n";
+        assert_eq!(versions(lock), "monoio 0.2.4");
+        assert_eq!(versions(LOCK).matches(", ").count(), 5, "{}", versions(LOCK));
+    }
+
+    #[test]
+    fn the_output_says_what_is_pinned_where() {
+        assert!(placement(&[2, 5, 7]).starts_with("`ct` rows on CPU 2, `mt` rows on CPUs 2 and 5;"));
+        assert!(placement(&[3]).starts_with("everything on CPU 3"));
+    }
 }

@@ -1,14 +1,16 @@
 //! What the command line asks for. Parsed once, by [`run`](crate::run).
 //!
-//! Rejected: an argument parser crate; there are five options.
+//! Rejected: an argument parser crate; there are six options.
 
 use std::time::Duration;
 
+use crate::cpus;
 use crate::peer::Peer;
 
 /// Printed after a mistake.
 pub(crate) const USAGE: &str = "usage: cargo bench -p mini-benches -- \
-    [--quick] [--rounds <number>] [--rows <substring>] [--only <mini|tokio|smol>] [--criterion <substring>]";
+    [--save] [--quick] [--rounds <number>] [--rows <substring>] \
+    [--only <mini|tokio|smol|monoio|monoio-uring|limit>] [--criterion <substring>]";
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -23,22 +25,42 @@ pub(crate) struct Options {
     pub(crate) rows: String,
     pub(crate) only: Option<Peer>,
     pub(crate) rounds: usize,
+    /// A smoke run: everything as small as it can be.
+    pub(crate) quick: bool,
+    /// Write the report beside the printed table.
+    pub(crate) save: bool,
     /// How long one sample shall take at least.
     pub(crate) sample: Duration,
+    /// The CPUs that the program was given.
+    cpus: Vec<usize>,
+    /// The arguments, one by one.
+    args: Vec<String>,
 }
 
 impl Options {
-    pub(crate) fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut options =
-            Self { mode: Mode::Table, rows: String::new(), only: None, rounds: 11, sample: Duration::from_millis(25) };
+    pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let args: Vec<_> = args.filter(|arg| arg != "--bench").collect(); // cargo adds it
+        let mut options = Self {
+            mode: Mode::Table,
+            rows: String::new(),
+            only: None,
+            rounds: 11,
+            quick: false,
+            save: false,
+            sample: Duration::from_millis(25),
+            cpus: cpus::allowed(),
+            args: Vec::new(),
+        };
         if cfg!(debug_assertions) {
             options.hurry(); // a debug build says nothing about speed
         }
+        options.args = args.clone();
+        let mut args = args.into_iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("`{arg}` needs a value"));
             match arg.as_str() {
-                "--bench" => {} // cargo adds it
                 "--quick" => options.hurry(),
+                "--save" => options.save = true,
                 "--rounds" => options.rounds = parse_rounds(&value()?)?,
                 "--rows" => options.rows = value()?,
                 "--only" => options.only = Some(Peer::parse(&value()?)?),
@@ -53,8 +75,21 @@ impl Options {
     }
 
     fn hurry(&mut self) {
+        self.quick = true;
         self.rounds = 3;
         self.sample = Duration::from_millis(2);
+    }
+
+    /// The command that asks for the same again.
+    pub(crate) fn command(&self) -> String {
+        let quoted = self.args.iter().map(|arg| if arg.contains(' ') { format!("\"{arg}\"") } else { arg.clone() });
+        let args: Vec<_> = quoted.collect();
+        let separator = if args.is_empty() { "" } else { " -- " };
+        format!("cargo bench -p mini-benches{separator}{}", args.join(" "))
+    }
+
+    pub(crate) fn cpus(&self) -> &[usize] {
+        &self.cpus
     }
 
     pub(crate) fn wants_row(&self, name: &str) -> bool {
@@ -85,6 +120,8 @@ mod tests {
         assert!(options.wants_row("TCP echo, ct") && !options.wants_row("yield, ct"));
         assert!(options.wants_peer(Peer::Smol) && !options.wants_peer(Peer::Mini));
         assert_eq!(parse("--criterion yield").unwrap().mode, Mode::Criterion);
+        let options = parse("--save --quick").unwrap();
+        assert!(options.save && options.quick && options.rounds < 7);
     }
 
     #[test]

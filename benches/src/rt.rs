@@ -1,7 +1,9 @@
 //! What a runtime has to offer to be measured. A workload is written once, against this trait.
 //!
 //! One adapter per runtime and nothing but the runtime's own calls in it, so that every column runs the same path:
-//! `mini.rs`, `tokio.rs`, `smol.rs`. Used by `workload.rs`.
+//! `mini.rs`, `tokio.rs`, `smol.rs`, `monoio.rs`. Used by `workload.rs`.
+//!
+//! Buffers are owned, since monoio's are the kernel's while it reads; to the others a moved `Vec` is three words.
 //!
 //! Rejected: boxing futures in the adapters to make the trait object-safe (an allocation that no user would have).
 
@@ -11,6 +13,7 @@ use std::net;
 use std::time::Duration;
 
 pub(crate) mod mini;
+pub(crate) mod monoio;
 pub(crate) mod smol;
 pub(crate) mod tokio;
 
@@ -18,23 +21,26 @@ pub(crate) mod tokio;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flavour {
     CurrentThread,
-    /// Two workers.
-    MultiThread,
+    /// That many workers.
+    MultiThread(usize),
 }
 
-/// Workers of a [`Flavour::MultiThread`] runtime.
-pub(crate) const WORKERS: usize = 2;
+impl Flavour {
+    /// The multi-threaded flavour of the rows.
+    pub(crate) const TWO: Self = Self::MultiThread(2);
+}
 
 /// A runtime. The functions without `self` are called inside of it.
 pub(crate) trait Rt: Sized + 'static {
     type Stream: Stream;
 
-    fn start(flavour: Flavour) -> Self;
+    /// An error means that the system does not let this runtime run.
+    fn start(flavour: Flavour) -> io::Result<Self>;
 
     fn block_on<F>(&self, future: F) -> F::Output
     where
         F: Future + Send + 'static,
-        F::Output: Send;
+        F::Output: Send + 'static;
 
     /// Starts a task at once. The returned future waits for its end.
     fn spawn<F>(future: F) -> impl Future<Output = F::Output> + Send + 'static
@@ -42,7 +48,15 @@ pub(crate) trait Rt: Sized + 'static {
         F: Future + Send + 'static,
         F::Output: Send + 'static;
 
+    /// Starts a task that nobody waits for.
+    fn spawn_detached(future: impl Future<Output = ()> + Send + 'static);
+
+    /// Runs `job` on a thread that may block. The returned future waits for its end.
+    fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send;
+
     fn yield_now() -> impl Future<Output = ()> + Send;
+
+    fn sleep(time: Duration) -> impl Future<Output = ()> + Send;
 
     /// Whether `future` was ready within `limit`.
     fn timeout<F: Future<Output = ()> + Send>(limit: Duration, future: F) -> impl Future<Output = bool> + Send;
@@ -53,7 +67,9 @@ pub(crate) trait Stream: Sized + Send + 'static {
     /// Takes over a socket that is in non-blocking mode.
     fn from_std(stream: net::TcpStream) -> io::Result<Self>;
 
-    fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + Send + 'a;
+    /// Reads into the front of `buf`. How much of it, says the result and not the length.
+    fn read(&mut self, buf: Vec<u8>) -> impl Future<Output = (io::Result<usize>, Vec<u8>)> + Send;
 
-    fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> impl Future<Output = io::Result<()>> + Send + 'a;
+    /// Writes the first `length` bytes of `buf`.
+    fn write_all(&mut self, buf: Vec<u8>, length: usize) -> impl Future<Output = (io::Result<()>, Vec<u8>)> + Send;
 }

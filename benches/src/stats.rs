@@ -37,9 +37,29 @@ impl Samples {
     }
 }
 
+/// The value that `percent` of `values` do not exceed (nearest rank).
+///
+/// # Panics
+///
+/// If there are no values.
+pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted[rank.clamp(1, sorted.len()) - 1]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_occurred() {
+        let values: Vec<f64> = (1..=200).rev().map(f64::from).collect();
+        assert_eq!(percentile(&values, 50.0), 100.0);
+        assert_eq!(percentile(&values, 99.0), 198.0);
+        assert_eq!((percentile(&values, 0.0), percentile(&values, 100.0)), (1.0, 200.0));
+    }
 
     #[test]
     fn median_and_spread() {

@@ -1,107 +1,173 @@
-//! The result as text: a line per row, medians with their spread, and what mini needs per peer. Pure.
+//! The results as lines of cells: medians with their spread, and mini's ratios. Pure.
+//!
+//! [`Table`] is what the printed table and the Markdown tables of `report.rs` have in common; [`render`] prints.
 //!
 //! Rejected: the ratio of the medians. The median of the ratios round by round is steadier on a busy machine.
 
 use std::fmt::Write;
 
-use crate::harness::Measured;
+use crate::format;
+use crate::harness::Results;
+use crate::measured::{Group, Measured, Verdict};
 use crate::peer::Peer;
-use crate::stats::Samples;
 
-/// Width of the columns: the row's name, a peer, a ratio.
-const WIDTHS: (usize, usize, usize) = (32, 23, 20);
+/// How to read a table.
+pub(crate) const LEGEND: &str = "\
+Each value is the median of the rounds, then half of the range between the extremes. Ratios are mini's figure by the
+other's, as measured, taken round by round: their median (min..max). `tie`: the rounds do not agree who is better.
+`best` is the runtime, other than mini, with the best median; `limit` is a bare epoll loop.
+`ct`: current_thread, one CPU. `mt`: multi_thread with 2 workers on 2 CPUs. monoio has one thread per runtime: no `mt`.
+";
 
-/// The table, with a legend and a final line that counts the rows.
-pub(crate) fn render(results: &[Measured]) -> String {
-    let (name, peer, ratio) = WIDTHS;
-    let mut text = format!("{:name$}", "ns per operation");
-    for column in Peer::ALL {
-        let _ = write!(text, " | {:>peer$}", column.name());
+/// The rows of one group.
+pub(crate) struct Table {
+    pub(crate) group: Group,
+    pub(crate) head: Vec<String>,
+    pub(crate) lines: Vec<Vec<String>>,
+}
+
+/// A table for each group that has rows; a column for each peer that took part in one of them.
+pub(crate) fn tables(measured: &[Measured]) -> Vec<Table> {
+    let of_group = |group| measured.iter().filter(move |line| line.group == group).collect::<Vec<_>>();
+    let tables = Group::ALL.into_iter().map(|group| table(group, &of_group(group)));
+    tables.filter(|table| !table.lines.is_empty()).collect()
+}
+
+fn table(group: Group, measured: &[&Measured]) -> Table {
+    let ran = |peer: &Peer| measured.iter().any(|line| line.samples_of(*peer).is_some());
+    let peers: Vec<_> = Peer::ALL.into_iter().filter(ran).collect();
+    let has_limit = peers.contains(&Peer::Limit);
+    let mut head = vec![group.title().to_owned(), "unit".to_owned()];
+    head.extend(peers.iter().map(|peer| peer.name().to_owned()));
+    head.extend(["mini/tokio".to_owned(), "mini/best".to_owned()]);
+    if has_limit {
+        head.push("mini/limit".to_owned());
     }
-    let _ = writeln!(text, " | {:>ratio$} | {:>ratio$}", "mini/tokio", "mini/best");
-    for result in results {
-        let _ = writeln!(text, "{}", line(result));
+    let cells = |line: &&Measured| {
+        let mut cells = vec![line.row.clone(), line.unit.label().to_owned()];
+        cells.extend(peers.iter().map(|&peer| line.samples_of(peer).map_or_else(dash, format::value)));
+        cells.push(format::ratio(line, Peer::Tokio).unwrap_or_else(dash));
+        cells.push(line.best().and_then(|best| format::ratio(line, best)).unwrap_or_else(dash));
+        if has_limit {
+            cells.push(format::ratio(line, Peer::Limit).unwrap_or_else(dash));
+        }
+        cells
+    };
+    Table { group, head, lines: measured.iter().map(cells).collect() }
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}
+
+/// All tables as text, with the legend, who was left out, and a last line that counts.
+pub(crate) fn render(results: &Results) -> String {
+    let mut text = String::new();
+    for table in tables(&results.measured) {
+        text.push_str(&align(&table));
+        text.push('\n');
     }
-    text.push_str(
-        "\nmedian (min..max) of the rounds; ratios are medians of the ratios round by round, below 1 mini is ",
-    );
-    text.push_str("faster;\nbest is the faster one of tokio and smol.\n");
-    let ratios: Vec<_> = results.iter().filter_map(ratio_to_best).collect();
-    if !ratios.is_empty() {
-        let ahead = ratios.iter().filter(|ratio| ratio.max() < 1.0).count();
-        let behind = ratios.iter().filter(|ratio| ratio.min() > 1.0).count();
-        let open = ratios.len() - ahead - behind;
-        let _ = writeln!(
-            text,
-            "mini against the best, in every round: ahead in {ahead} rows, behind in {behind}; {open} open"
-        );
+    text.push_str(LEGEND);
+    text.push_str(&left_out(results));
+    text.push_str(&count(&results.measured));
+    text
+}
+
+/// Columns as wide as their widest cell; the first one to the left, the others to the right.
+fn align(table: &Table) -> String {
+    let rows = || std::iter::once(&table.head).chain(&table.lines);
+    let width = |column: usize| rows().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..table.head.len()).map(width).collect();
+    let mut text = String::new();
+    for row in rows() {
+        let _ = write!(text, "{:<1$}", row[0], widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            let _ = write!(text, " | {cell:>width$}");
+        }
+        text.push('\n');
     }
     text
 }
 
-fn line(result: &Measured) -> String {
-    let (name, peer, ratio) = WIDTHS;
-    let mut text = format!("{:name$}", result.row);
-    for column in Peer::ALL {
-        let digits = if samples_of(result, column).is_some_and(|samples| samples.median() < 1000.0) { 1 } else { 0 };
-        let _ = write!(text, " | {:>peer$}", cell(samples_of(result, column), digits));
+/// A line for each peer that was left out somewhere and each reason, with the rows.
+pub(crate) fn left_out(results: &Results) -> String {
+    let mut text = String::new();
+    let mut seen = Vec::new();
+    for absent in &results.absent {
+        let key = (absent.peer, &absent.reason);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let same = results.absent.iter().filter(|other| (other.peer, &other.reason) == key);
+        let rows: Vec<_> = same.map(|absent| absent.row.as_str()).collect();
+        let _ = writeln!(text, "left out: {} ({}) in: {}", absent.peer.name(), absent.reason, rows.join("; "));
     }
-    let to_tokio = ratio_to(result, Peer::Tokio);
-    let _ = write!(text, " | {:>ratio$}", cell(to_tokio.as_ref(), ratio_digits(to_tokio.as_ref())));
-    let to_best = ratio_to_best(result);
-    let _ = write!(text, " | {:>ratio$}", cell(to_best.as_ref(), ratio_digits(to_best.as_ref())));
     text
 }
 
-/// Two digits, three for a ratio that two would round to nearly nothing.
-fn ratio_digits(ratio: Option<&Samples>) -> usize {
-    if ratio.is_some_and(|ratio| ratio.median() < 0.1) { 3 } else { 2 }
-}
-
-fn cell(samples: Option<&Samples>, digits: usize) -> String {
-    let Some(samples) = samples else { return "-".to_owned() };
-    format!("{:.digits$} ({:.digits$}..{:.digits$})", samples.median(), samples.min(), samples.max())
-}
-
-fn samples_of(result: &Measured, peer: Peer) -> Option<&Samples> {
-    result.samples.iter().find(|(who, _)| *who == peer).map(|(_, samples)| samples)
-}
-
-/// What mini needs per what `peer` needs.
-fn ratio_to(result: &Measured, peer: Peer) -> Option<Samples> {
-    Some(samples_of(result, Peer::Mini)?.ratio_to(samples_of(result, peer)?))
-}
-
-/// The same for the fastest peer; `None` if mini, or all of the others, did not take part.
-fn ratio_to_best(result: &Measured) -> Option<Samples> {
-    let others = result.samples.iter().filter(|(peer, _)| *peer != Peer::Mini);
-    let (best, _) = others.min_by(|(_, a), (_, b)| a.median().total_cmp(&b.median()))?;
-    ratio_to(result, *best)
+/// How often mini is ahead of the best, in words.
+pub(crate) fn count(measured: &[Measured]) -> String {
+    let verdict = |line: &Measured| line.best().and_then(|best| line.ratio_to(best)).map(|ratio| line.verdict(&ratio));
+    let verdicts: Vec<_> = measured.iter().filter_map(verdict).collect();
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let number_of = |wanted| verdicts.iter().filter(|&&verdict| verdict == wanted).count();
+    let (ahead, tie, behind) = (number_of(Verdict::Ahead), number_of(Verdict::Tie), number_of(Verdict::Behind));
+    format!("mini against the best of the others: ahead in {ahead} lines, tie in {tie}, behind in {behind}\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measured::{Absent, Better, Unit};
+    use crate::stats::Samples;
 
-    fn measured(samples: &[(Peer, [f64; 2])]) -> Measured {
+    fn line(group: Group, row: &str, samples: &[(Peer, [f64; 2])]) -> Measured {
         let samples = samples.iter().map(|(peer, values)| (*peer, Samples(values.to_vec()))).collect();
-        Measured { row: "yield".to_owned(), samples }
+        Measured { group, row: row.to_owned(), unit: Unit::Nanoseconds, better: Better::Lower, samples }
     }
 
     #[test]
-    fn the_best_peer_is_the_faster_one() {
-        let result = measured(&[(Peer::Mini, [2.0, 4.0]), (Peer::Tokio, [8.0, 8.0]), (Peer::Smol, [4.0, 4.0])]);
-        let text = render(&[result]);
-        assert!(text.contains("3.0 (2.0..4.0)"), "{text}");
-        assert!(text.contains("0.38 (0.25..0.50) |    0.75 (0.50..1.00)"), "{text}");
-        assert!(text.contains("ahead in 0 rows, behind in 0; 1 open"), "{text}");
+    fn columns_are_those_that_ran() {
+        let yields = line(Group::Tasks, "yield", &[(Peer::Mini, [2.0, 4.0]), (Peer::Smol, [4.0, 4.0])]);
+        let echo = line(Group::Sockets, "echo", &[(Peer::Mini, [2.0, 2.0]), (Peer::Limit, [1.0, 1.0])]);
+        let tables = tables(&[echo, yields]);
+        assert_eq!(tables[0].head, ["Tasks", "unit", "mini", "smol", "mini/tokio", "mini/best"]);
+        assert_eq!(tables[0].lines[0][2..], ["3.00 ±33%", "4.00 ±0%", "-", "0.75 (0.50..1.00) tie"]);
+        assert_eq!(tables[1].head[4..], ["mini/tokio", "mini/best", "mini/limit"]);
+        assert_eq!(tables[1].lines[0][4..], ["-", "-", "2.00 (2.00..2.00)"]);
     }
 
     #[test]
-    fn a_peer_that_did_not_run_leaves_its_cells_open() {
-        let text = render(&[measured(&[(Peer::Tokio, [8.0, 8.0])])]);
-        let row = text.lines().nth(1).unwrap();
-        assert_eq!(row.matches(" - |").count() + usize::from(row.ends_with(" -")), 4, "{row}");
-        assert!(!text.contains("ahead"), "{text}");
+    fn who_was_left_out_is_said_once_for_each_reason() {
+        let absent = |row: &str, reason: &str| Absent {
+            row: row.to_owned(),
+            peer: Peer::MonoioUring,
+            reason: reason.to_owned(),
+        };
+        let absent = vec![absent("yield", "refused"), absent("hop", "hangs"), absent("echo", "refused")];
+        let text = left_out(&Results { measured: Vec::new(), absent });
+        let expected = "left out: monoio-uring (refused) in: yield; echo\nleft out: monoio-uring (hangs) in: hop\n";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_last_line_counts_the_verdicts() {
+        let won = line(Group::Tasks, "won", &[(Peer::Mini, [1.0, 1.0]), (Peer::Tokio, [2.0, 2.0])]);
+        let lost = line(Group::Tasks, "lost", &[(Peer::Mini, [3.0, 3.0]), (Peer::Tokio, [2.0, 2.0])]);
+        let alone = line(Group::Tasks, "alone", &[(Peer::Mini, [3.0, 3.0])]);
+        assert!(count(&[won, lost, alone.clone()]).ends_with("ahead in 1 lines, tie in 0, behind in 1\n"));
+        assert_eq!(count(&[alone]), "");
+    }
+
+    #[test]
+    fn printed_columns_line_up() {
+        let measured = vec![line(Group::Tasks, "a long name", &[(Peer::Mini, [2000.0, 4000.0])])];
+        let text = render(&Results { measured, absent: Vec::new() });
+        let bars = |line: &str| line.match_indices('|').map(|(at, _)| line[..at].chars().count()).collect::<Vec<_>>();
+        let lines: Vec<_> = text.lines().take(2).collect();
+        assert_eq!(bars(lines[0]), bars(lines[1]), "{text}");
     }
 }

@@ -1,106 +1,172 @@
-//! The rows of the table: a workload under a flavour, ready to be started on any peer.
+//! The rows that run inside one process: a subject under a flavour, ready to be started on any peer.
 //!
-//! A workload sets itself up, takes the time of the operations alone and returns it. Called by `harness.rs`
-//! (interleaved) and `developer.rs` (criterion).
+//! Called by `lane.rs` (interleaved with the other peers) and `developer.rs` (criterion).
 //!
 //! Rejected: timing around `block_on`. It counts the setup (64 connections cost as much as 1,000 messages) and the hop
 //! into the runtime.
 
-use std::future::Future;
-use std::time::Duration;
+use std::io;
 
+use ::monoio::{IoUringDriver, LegacyDriver};
+
+use crate::clock::Took;
+use crate::cpus::Pin;
+use crate::load::Load;
+use crate::measured::{Figure, Group};
 use crate::peer::Peer;
 use crate::rt::mini::Mini;
+use crate::rt::monoio::Monoio;
 use crate::rt::smol::{SmolLocal, SmolShared};
 use crate::rt::tokio::Tokio;
 use crate::rt::{Flavour, Rt};
 
+mod balance;
+mod bell;
+mod stalls;
 mod tasks;
 mod tcp;
+mod timed;
+mod timers;
+mod wakes;
 
-/// Something to measure.
-pub(crate) trait Workload: 'static {
-    const NAME: &'static str;
+use timed::Timed;
 
-    /// Operations in one of `run`'s rounds; the table shows nanoseconds per operation.
-    const OPERATIONS: u64;
+/// Something to measure on any runtime.
+trait Subject: 'static {
+    fn name() -> String;
 
-    /// Whether it runs in a task; if not, it is the future given to `block_on`.
-    const IN_TASK: bool = true;
+    fn group() -> Group;
 
-    /// Runs `rounds` rounds and returns how long they took.
-    fn run<R: Rt>(rounds: u64) -> impl Future<Output = Duration> + Send;
+    /// What a sample gives, in this order.
+    fn figures() -> Vec<Figure>;
+
+    /// Starts a runtime, with all that shall not be measured. An error means that it cannot run here.
+    fn start<R: Rt>(flavour: Flavour, load: Load) -> io::Result<Started>;
 }
 
-/// A workload in a runtime that has been started: runs that many rounds, returns how long they took.
-pub(crate) type Runner = Box<dyn Fn(u64) -> Duration>;
+/// A subject in a runtime that has been started. Both live as long as this.
+pub(crate) enum Started {
+    /// Does as many rounds as it is told.
+    Timed(Runner),
+    /// Knows by itself how much to do for a sample.
+    Probe(Box<dyn Fn() -> Vec<f64>>),
+}
 
-/// A workload under a flavour.
+/// Runs that many rounds of a workload.
+pub(crate) struct Runner {
+    /// Operations in one round.
+    pub(crate) operations: u64,
+    pub(crate) run: Box<dyn Fn(u64) -> Took>,
+    pub(crate) figures: fn(Took, u64) -> Vec<f64>,
+}
+
+/// A subject under a flavour.
 pub(crate) struct Row {
     name: String,
+    group: Group,
     flavour: Flavour,
-    operations: u64,
-    start: fn(Peer, Flavour) -> Runner,
+    pin: Pin,
+    figures: Vec<Figure>,
+    rounds: usize,
+    start: fn(Peer, Flavour, Load) -> io::Result<Started>,
 }
 
 impl Row {
-    fn new<W: Workload>(flavour: Flavour) -> Self {
-        let label = match flavour {
-            Flavour::CurrentThread => "ct",
-            Flavour::MultiThread => "mt",
+    fn new<S: Subject>(flavour: Flavour) -> Self {
+        let (label, pin) = match flavour {
+            Flavour::CurrentThread => ("ct", Pin::One),
+            Flavour::MultiThread(_) => ("mt", Pin::Two),
         };
-        Self { name: format!("{}, {label}", W::NAME), flavour, operations: W::OPERATIONS, start: start::<W> }
+        let name = format!("{}, {label}", S::name());
+        let (group, figures) = (S::group(), S::figures());
+        Self { name, group, flavour, pin, figures, rounds: usize::MAX, start: start::<S> }
+    }
+
+    /// Seven rounds at most: a sample takes long enough.
+    fn in_few_rounds(self) -> Self {
+        Self { rounds: 7, ..self }
+    }
+
+    /// Puts the runtime on one CPU, whatever its flavour.
+    fn on_one_cpu(self) -> Self {
+        Self { pin: Pin::One, ..self }
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Operations in one round.
-    pub(crate) fn operations(&self) -> u64 {
-        self.operations
+    pub(crate) fn group(&self) -> Group {
+        self.group
     }
 
-    /// Starts a runtime for this row. It lives as long as the runner.
-    pub(crate) fn start(&self, peer: Peer) -> Runner {
-        (self.start)(peer, self.flavour)
+    pub(crate) fn figures(&self) -> &[Figure] {
+        &self.figures
+    }
+
+    /// Rounds at most.
+    pub(crate) fn rounds(&self) -> usize {
+        self.rounds
+    }
+
+    pub(crate) fn pin(&self) -> Pin {
+        self.pin
+    }
+
+    /// Who can take part. monoio has one thread per runtime.
+    pub(crate) fn peers(&self) -> &'static [Peer] {
+        match self.flavour {
+            Flavour::CurrentThread => &[Peer::Mini, Peer::Tokio, Peer::Smol, Peer::Monoio, Peer::MonoioUring],
+            Flavour::MultiThread(_) => &[Peer::Mini, Peer::Tokio, Peer::Smol],
+        }
+    }
+
+    /// Starts a runtime for this row.
+    pub(crate) fn start(&self, peer: Peer, load: Load) -> io::Result<Started> {
+        (self.start)(peer, self.flavour, load)
     }
 }
 
 /// All rows, in the order of the table.
 pub(crate) fn rows() -> Vec<Row> {
-    [Flavour::CurrentThread, Flavour::MultiThread].into_iter().flat_map(rows_of).collect()
+    let mut rows: Vec<Row> = both::<Timed<tasks::SpawnJoin>>().into();
+    rows.extend(both::<Timed<tasks::SpawnJoinRoot>>());
+    rows.extend(both::<Timed<tasks::Burst>>());
+    rows.extend(both::<Timed<tasks::BurstRoot>>());
+    rows.extend(both::<Timed<tasks::Chain>>());
+    rows.extend(both::<Timed<tasks::Yield>>());
+    rows.push(Row::new::<balance::Balance>(Flavour::TWO).in_few_rounds());
+    rows.extend(both::<Timed<timers::Timeout<false>>>());
+    rows.extend(both::<Timed<timers::Timeout<true>>>());
+    rows.extend(both::<Timed<timers::Fire>>().map(Row::in_few_rounds));
+    rows.extend(both::<timers::Lateness>().map(Row::in_few_rounds));
+    rows.extend(both::<Timed<wakes::PingPong>>());
+    rows.extend(both::<Timed<wakes::Hop>>());
+    rows.extend(both::<Timed<wakes::Foreign<false>>>().map(Row::on_one_cpu));
+    rows.extend(both::<Timed<wakes::Foreign<true>>>().map(Row::on_one_cpu));
+    rows.extend(both::<Timed<wakes::Blocking>>());
+    rows.push(Row::new::<stalls::Sleeps>(Flavour::TWO).in_few_rounds());
+    rows.push(Row::new::<stalls::Sockets>(Flavour::TWO).in_few_rounds());
+    rows.push(Row::new::<stalls::Queued>(Flavour::TWO).in_few_rounds());
+    rows.extend(both::<Timed<tcp::Echo<1>>>());
+    rows.extend(both::<Timed<tcp::Echo<64>>>());
+    rows
 }
 
-fn rows_of(flavour: Flavour) -> [Row; 9] {
-    [
-        Row::new::<tasks::SpawnJoin>(flavour),
-        Row::new::<tasks::SpawnJoinRoot>(flavour),
-        Row::new::<tasks::Burst>(flavour),
-        Row::new::<tasks::BurstRoot>(flavour),
-        Row::new::<tasks::Yield>(flavour),
-        Row::new::<tasks::PingPong>(flavour),
-        Row::new::<tasks::Timeout>(flavour),
-        Row::new::<tcp::Echo<1>>(flavour),
-        Row::new::<tcp::Echo<64>>(flavour),
-    ]
+fn both<S: Subject>() -> [Row; 2] {
+    [Row::new::<S>(Flavour::CurrentThread), Row::new::<S>(Flavour::TWO)]
 }
 
-fn start<W: Workload>(peer: Peer, flavour: Flavour) -> Runner {
+fn start<S: Subject>(peer: Peer, flavour: Flavour, load: Load) -> io::Result<Started> {
     match (peer, flavour) {
-        (Peer::Mini, _) => start_on::<W, Mini>(flavour),
-        (Peer::Tokio, _) => start_on::<W, Tokio>(flavour),
-        (Peer::Smol, Flavour::CurrentThread) => start_on::<W, SmolLocal>(flavour),
-        (Peer::Smol, Flavour::MultiThread) => start_on::<W, SmolShared>(flavour),
+        (Peer::Mini, _) => S::start::<Mini>(flavour, load),
+        (Peer::Tokio, _) => S::start::<Tokio>(flavour, load),
+        (Peer::Smol, Flavour::CurrentThread) => S::start::<SmolLocal>(flavour, load),
+        (Peer::Smol, Flavour::MultiThread(_)) => S::start::<SmolShared>(flavour, load),
+        (Peer::Monoio, Flavour::CurrentThread) => S::start::<Monoio<LegacyDriver>>(flavour, load),
+        (Peer::MonoioUring, Flavour::CurrentThread) => S::start::<Monoio<IoUringDriver>>(flavour, load),
+        _ => Err(io::Error::new(io::ErrorKind::Unsupported, format!("{} has no such flavour", peer.name()))),
     }
-}
-
-fn start_on<W: Workload, R: Rt>(flavour: Flavour) -> Runner {
-    let rt = R::start(flavour);
-    Box::new(move |rounds| match W::IN_TASK {
-        true => rt.block_on(async move { R::spawn(W::run::<R>(rounds)).await }),
-        false => rt.block_on(W::run::<R>(rounds)),
-    })
 }
 
 #[cfg(test)]
@@ -109,29 +175,40 @@ mod tests {
 
     #[test]
     fn every_row_runs_on_every_peer() {
+        let load = Load::calibrate(true);
         for row in rows() {
-            for peer in Peer::ALL {
-                let runner = row.start(peer);
-                assert!(runner(2) > Duration::ZERO, "{} on {}", row.name(), peer.name());
+            for &peer in row.peers() {
+                let values = match row.start(peer, load) {
+                    Ok(Started::Timed(runner)) => (runner.figures)((runner.run)(2), 2 * runner.operations),
+                    Ok(Started::Probe(sample)) => sample(),
+                    Err(refused) if peer == Peer::MonoioUring => {
+                        eprintln!("no io_uring here: {refused}");
+                        continue;
+                    }
+                    Err(error) => panic!("{} on {}: {error}", row.name(), peer.name()),
+                };
+                assert_eq!(values.len(), row.figures().len(), "{} on {}", row.name(), peer.name());
+                assert!(values.iter().all(|value| *value > 0.0), "{} on {}: {values:?}", row.name(), peer.name());
             }
         }
     }
 
     #[test]
-    fn the_label_in_a_name_selects_a_flavour() {
-        for (label, flavour) in [("ct", Flavour::CurrentThread), ("mt", Flavour::MultiThread)] {
-            for row in rows() {
-                assert_eq!(row.name().contains(label), row.flavour == flavour, "{}", row.name());
-            }
+    fn the_label_in_a_name_tells_the_flavour() {
+        for row in rows() {
+            let label = if row.flavour == Flavour::CurrentThread { ", ct" } else { ", mt" };
+            assert!(row.name().ends_with(label), "{}", row.name());
         }
     }
 
     #[test]
-    fn row_names_are_unique() {
-        let mut names: Vec<_> = rows().iter().map(|row| row.name().to_owned()).collect();
-        let count = names.len();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), count);
+    fn titles_are_unique() {
+        let rows = rows();
+        let titles = rows.iter().flat_map(|row| row.figures().iter().map(|figure| figure.title(row.name())));
+        let mut titles: Vec<_> = titles.collect();
+        let count = titles.len();
+        titles.sort();
+        titles.dedup();
+        assert_eq!(titles.len(), count);
     }
 }

@@ -8,25 +8,25 @@ use std::time::Duration;
 use mini::net::TcpStream;
 use mini::runtime::{Builder, Runtime};
 
-use super::{Flavour, Rt, Stream, WORKERS};
+use super::{Flavour, Rt, Stream};
 
 pub(crate) struct Mini(Runtime);
 
 impl Rt for Mini {
     type Stream = TcpStream;
 
-    fn start(flavour: Flavour) -> Self {
+    fn start(flavour: Flavour) -> io::Result<Self> {
         let builder = match flavour {
             Flavour::CurrentThread => Builder::new_current_thread(),
-            Flavour::MultiThread => Builder::new_multi_thread().worker_threads(WORKERS),
+            Flavour::MultiThread(workers) => Builder::new_multi_thread().worker_threads(workers),
         };
-        Self(builder.build().expect("mini starts"))
+        builder.build().map(Self)
     }
 
     fn block_on<F>(&self, future: F) -> F::Output
     where
         F: Future + Send + 'static,
-        F::Output: Send,
+        F::Output: Send + 'static,
     {
         self.0.block_on(future)
     }
@@ -40,8 +40,20 @@ impl Rt for Mini {
         async move { handle.await.expect("the task ends") }
     }
 
+    fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
+        drop(mini::spawn(future));
+    }
+
+    async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
+        mini::spawn_blocking(job).await.expect("the job ends")
+    }
+
     fn yield_now() -> impl Future<Output = ()> + Send {
         mini::task::yield_now()
+    }
+
+    async fn sleep(time: Duration) {
+        mini::time::sleep(time).await;
     }
 
     async fn timeout<F: Future<Output = ()> + Send>(limit: Duration, future: F) -> bool {
@@ -54,11 +66,11 @@ impl Stream for TcpStream {
         TcpStream::from_std(stream)
     }
 
-    fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + Send + 'a {
-        TcpStream::read(self, buf)
+    async fn read(&mut self, mut buf: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
+        (TcpStream::read(self, &mut buf).await, buf)
     }
 
-    fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> impl Future<Output = io::Result<()>> + Send + 'a {
-        TcpStream::write_all(self, buf)
+    async fn write_all(&mut self, buf: Vec<u8>, length: usize) -> (io::Result<()>, Vec<u8>) {
+        (TcpStream::write_all(self, &buf[..length]).await, buf)
     }
 }

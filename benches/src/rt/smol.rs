@@ -1,19 +1,19 @@
 //! smol as two [`Rt`]s, since its executors are two types.
 //!
 //! [`SmolLocal`] drives a `LocalExecutor` from `block_on`; [`SmolShared`] is laid out as smol's global executor is: a
-//! static `Executor`, threads that run it for ever, and a `block_on` that runs only its own future.
+//! static `Executor`, threads that run it, and a `block_on` that runs only its own future.
 
 use std::future::Future;
 use std::io;
 use std::net;
-use std::sync::Once;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use async_channel::{Receiver, Sender};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::{Async, Executor, LocalExecutor, Timer, future};
 
-use super::{Flavour, Rt, Stream, WORKERS};
+use super::{Flavour, Rt, Stream};
 
 thread_local! {
     // Leaked: `spawn` and `run` want it for longer than a `with`.
@@ -21,22 +21,21 @@ thread_local! {
 }
 
 static SHARED: Executor<'static> = Executor::new();
-static THREADS: Once = Once::new();
 
 pub(crate) struct SmolLocal;
 
 impl Rt for SmolLocal {
     type Stream = Async<net::TcpStream>;
 
-    fn start(flavour: Flavour) -> Self {
+    fn start(flavour: Flavour) -> io::Result<Self> {
         assert_eq!(flavour, Flavour::CurrentThread);
-        Self
+        Ok(Self)
     }
 
     fn block_on<F>(&self, future: F) -> F::Output
     where
         F: Future + Send + 'static,
-        F::Output: Send,
+        F::Output: Send + 'static,
     {
         let executor = LOCAL.with(|executor| *executor);
         smol::block_on(executor.run(future))
@@ -50,8 +49,20 @@ impl Rt for SmolLocal {
         LOCAL.with(|executor| *executor).spawn(future)
     }
 
+    fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
+        LOCAL.with(|executor| *executor).spawn(future).detach();
+    }
+
+    async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
+        smol::unblock(job).await
+    }
+
     fn yield_now() -> impl Future<Output = ()> + Send {
         future::yield_now()
+    }
+
+    async fn sleep(time: Duration) {
+        Timer::after(time).await;
     }
 
     fn timeout<F: Future<Output = ()> + Send>(limit: Duration, future: F) -> impl Future<Output = bool> + Send {
@@ -59,25 +70,30 @@ impl Rt for SmolLocal {
     }
 }
 
-pub(crate) struct SmolShared;
+pub(crate) struct SmolShared {
+    /// Closed to let the threads end.
+    stop: Sender<()>,
+    threads: Vec<JoinHandle<()>>,
+}
 
 impl Rt for SmolShared {
     type Stream = Async<net::TcpStream>;
 
-    fn start(flavour: Flavour) -> Self {
-        assert_eq!(flavour, Flavour::MultiThread);
-        THREADS.call_once(|| {
-            for _ in 0..WORKERS {
-                thread::spawn(|| smol::block_on(SHARED.run(future::pending::<()>())));
-            }
+    fn start(flavour: Flavour) -> io::Result<Self> {
+        let Flavour::MultiThread(workers) = flavour else { panic!("the shared executor has workers") };
+        let (stop, stopped) = async_channel::bounded(1);
+        let threads = (0..workers).map(|_| {
+            let stopped = stopped.clone();
+            thread::spawn(move || work(&stopped))
         });
-        Self
+        let threads = threads.collect();
+        Ok(Self { stop, threads })
     }
 
     fn block_on<F>(&self, future: F) -> F::Output
     where
         F: Future + Send + 'static,
-        F::Output: Send,
+        F::Output: Send + 'static,
     {
         smol::block_on(future)
     }
@@ -90,13 +106,40 @@ impl Rt for SmolShared {
         SHARED.spawn(future)
     }
 
+    fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
+        SHARED.spawn(future).detach();
+    }
+
+    async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
+        smol::unblock(job).await
+    }
+
     fn yield_now() -> impl Future<Output = ()> + Send {
         future::yield_now()
+    }
+
+    async fn sleep(time: Duration) {
+        Timer::after(time).await;
     }
 
     fn timeout<F: Future<Output = ()> + Send>(limit: Duration, future: F) -> impl Future<Output = bool> + Send {
         timeout(limit, future)
     }
+}
+
+impl Drop for SmolShared {
+    fn drop(&mut self) {
+        self.stop.close();
+        for thread in self.threads.drain(..) {
+            thread.join().expect("a worker ends");
+        }
+    }
+}
+
+/// A worker's thread: runs tasks until the channel is closed.
+fn work(stopped: &Receiver<()>) {
+    let closed = smol::block_on(SHARED.run(stopped.recv()));
+    closed.expect_err("nobody sends");
 }
 
 /// smol has no timeout; this is how its documentation builds one.
@@ -117,11 +160,11 @@ impl Stream for Async<net::TcpStream> {
         Async::try_from(stream)
     }
 
-    fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + Send + 'a {
-        AsyncReadExt::read(self, buf)
+    async fn read(&mut self, mut buf: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
+        (AsyncReadExt::read(self, &mut buf).await, buf)
     }
 
-    fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> impl Future<Output = io::Result<()>> + Send + 'a {
-        AsyncWriteExt::write_all(self, buf)
+    async fn write_all(&mut self, buf: Vec<u8>, length: usize) -> (io::Result<()>, Vec<u8>) {
+        (AsyncWriteExt::write_all(self, &buf[..length]).await, buf)
     }
 }

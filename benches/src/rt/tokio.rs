@@ -9,28 +9,28 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Flavour, Rt, Stream, WORKERS};
+use super::{Flavour, Rt, Stream};
 
 pub(crate) struct Tokio(Runtime);
 
 impl Rt for Tokio {
     type Stream = TcpStream;
 
-    fn start(flavour: Flavour) -> Self {
+    fn start(flavour: Flavour) -> io::Result<Self> {
         let mut builder = match flavour {
             Flavour::CurrentThread => Builder::new_current_thread(),
-            Flavour::MultiThread => Builder::new_multi_thread(),
+            Flavour::MultiThread(_) => Builder::new_multi_thread(),
         };
-        if flavour == Flavour::MultiThread {
-            builder.worker_threads(WORKERS);
+        if let Flavour::MultiThread(workers) = flavour {
+            builder.worker_threads(workers);
         }
-        Self(builder.enable_all().build().expect("tokio starts"))
+        builder.enable_all().build().map(Self)
     }
 
     fn block_on<F>(&self, future: F) -> F::Output
     where
         F: Future + Send + 'static,
-        F::Output: Send,
+        F::Output: Send + 'static,
     {
         self.0.block_on(future)
     }
@@ -44,8 +44,20 @@ impl Rt for Tokio {
         async move { handle.await.expect("the task ends") }
     }
 
+    fn spawn_detached(future: impl Future<Output = ()> + Send + 'static) {
+        drop(tokio::spawn(future));
+    }
+
+    async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
+        tokio::task::spawn_blocking(job).await.expect("the job ends")
+    }
+
     fn yield_now() -> impl Future<Output = ()> + Send {
         tokio::task::yield_now()
+    }
+
+    async fn sleep(time: Duration) {
+        tokio::time::sleep(time).await;
     }
 
     async fn timeout<F: Future<Output = ()> + Send>(limit: Duration, future: F) -> bool {
@@ -58,11 +70,11 @@ impl Stream for TcpStream {
         TcpStream::from_std(stream)
     }
 
-    fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> impl Future<Output = io::Result<usize>> + Send + 'a {
-        AsyncReadExt::read(self, buf)
+    async fn read(&mut self, mut buf: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
+        (AsyncReadExt::read(self, &mut buf).await, buf)
     }
 
-    fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> impl Future<Output = io::Result<()>> + Send + 'a {
-        AsyncWriteExt::write_all(self, buf)
+    async fn write_all(&mut self, buf: Vec<u8>, length: usize) -> (io::Result<()>, Vec<u8>) {
+        (AsyncWriteExt::write_all(self, &buf[..length]).await, buf)
     }
 }

@@ -1,13 +1,15 @@
-//! Workloads of the scheduler and the timers: spawn, join, yield, hand over, time out.
+//! Workloads of the scheduler: spawn, join, yield.
 //!
 //! The outputs of tasks depend on their number and are summed up and checked, so that nothing can be optimised away.
 
 use std::future::Future;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
-use async_channel::{Receiver, Sender};
-
-use super::Workload;
+use super::bell::Bell;
+use super::timed::Workload;
+use crate::clock::{Stopwatch, Took};
+use crate::load::Load;
+use crate::measured::Group;
 use crate::rt::Rt;
 
 /// Spawns a task, joins it, spawns the next.
@@ -15,9 +17,13 @@ pub(super) struct SpawnJoin;
 
 impl Workload for SpawnJoin {
     const NAME: &'static str = "spawn+join, in a task";
-    const OPERATIONS: u64 = 1;
+    const GROUP: Group = Group::Tasks;
 
-    fn run<R: Rt>(rounds: u64) -> impl Future<Output = Duration> + Send {
+    fn operations(_: Load) -> u64 {
+        1
+    }
+
+    fn run<R: Rt>(rounds: u64, _: Load) -> impl Future<Output = Took> + Send {
         spawn_join::<R>(rounds)
     }
 }
@@ -27,21 +33,25 @@ pub(super) struct SpawnJoinRoot;
 
 impl Workload for SpawnJoinRoot {
     const NAME: &'static str = "spawn+join, from block_on";
-    const OPERATIONS: u64 = 1;
+    const GROUP: Group = Group::Tasks;
     const IN_TASK: bool = false;
 
-    fn run<R: Rt>(rounds: u64) -> impl Future<Output = Duration> + Send {
+    fn operations(_: Load) -> u64 {
+        1
+    }
+
+    fn run<R: Rt>(rounds: u64, _: Load) -> impl Future<Output = Took> + Send {
         spawn_join::<R>(rounds)
     }
 }
 
-async fn spawn_join<R: Rt>(rounds: u64) -> Duration {
-    let start = Instant::now();
+async fn spawn_join<R: Rt>(rounds: u64) -> Took {
+    let watch = Stopwatch::start();
     let mut sum = 0u64;
     for round in 0..rounds {
         sum = sum.wrapping_add(R::spawn(async move { round }).await);
     }
-    let took = start.elapsed();
+    let took = watch.stop();
     assert_eq!(sum, sum_below(rounds));
     took
 }
@@ -54,9 +64,13 @@ pub(super) struct Burst;
 
 impl Workload for Burst {
     const NAME: &'static str = "burst of 1000, in a task";
-    const OPERATIONS: u64 = BURST;
+    const GROUP: Group = Group::Tasks;
 
-    fn run<R: Rt>(rounds: u64) -> impl Future<Output = Duration> + Send {
+    fn operations(_: Load) -> u64 {
+        BURST
+    }
+
+    fn run<R: Rt>(rounds: u64, _: Load) -> impl Future<Output = Took> + Send {
         burst::<R>(rounds)
     }
 }
@@ -66,17 +80,21 @@ pub(super) struct BurstRoot;
 
 impl Workload for BurstRoot {
     const NAME: &'static str = "burst of 1000, from block_on";
-    const OPERATIONS: u64 = BURST;
+    const GROUP: Group = Group::Tasks;
     const IN_TASK: bool = false;
 
-    fn run<R: Rt>(rounds: u64) -> impl Future<Output = Duration> + Send {
+    fn operations(_: Load) -> u64 {
+        BURST
+    }
+
+    fn run<R: Rt>(rounds: u64, _: Load) -> impl Future<Output = Took> + Send {
         burst::<R>(rounds)
     }
 }
 
-async fn burst<R: Rt>(rounds: u64) -> Duration {
+async fn burst<R: Rt>(rounds: u64) -> Took {
     let mut tasks = Vec::with_capacity(BURST as usize);
-    let start = Instant::now();
+    let watch = Stopwatch::start();
     for _ in 0..rounds {
         tasks.extend((0..BURST).map(|number| R::spawn(async move { number })));
         let mut sum = 0;
@@ -85,7 +103,7 @@ async fn burst<R: Rt>(rounds: u64) -> Duration {
         }
         assert_eq!(sum, sum_below(BURST));
     }
-    start.elapsed()
+    watch.stop()
 }
 
 fn sum_below(end: u64) -> u64 {
@@ -100,15 +118,19 @@ pub(super) struct Yield;
 
 impl Workload for Yield {
     const NAME: &'static str = "yield, 100 tasks";
-    const OPERATIONS: u64 = YIELDING;
+    const GROUP: Group = Group::Tasks;
 
-    async fn run<R: Rt>(rounds: u64) -> Duration {
-        let start = Instant::now();
+    fn operations(_: Load) -> u64 {
+        YIELDING
+    }
+
+    async fn run<R: Rt>(rounds: u64, _: Load) -> Took {
+        let watch = Stopwatch::start();
         let tasks: Vec<_> = (0..YIELDING).map(|_| R::spawn(yield_often::<R>(rounds))).collect();
         for task in tasks {
             task.await;
         }
-        start.elapsed()
+        watch.stop()
     }
 }
 
@@ -118,54 +140,37 @@ async fn yield_often<R: Rt>(rounds: u64) {
     }
 }
 
-/// Two tasks that pass a number to and fro; a hop is an operation.
-pub(super) struct PingPong;
+/// Tasks of a [`Chain`].
+const LINKS: u64 = 1000;
 
-impl Workload for PingPong {
-    const NAME: &'static str = "ping-pong, per hop";
-    const OPERATIONS: u64 = 2;
+/// 1,000 tasks, each started by the one before; the last one tells.
+pub(super) struct Chain;
 
-    async fn run<R: Rt>(rounds: u64) -> Duration {
-        let (to_pong, from_ping) = async_channel::bounded(1);
-        let (to_ping, from_pong) = async_channel::bounded(1);
-        let start = Instant::now();
-        let pong = R::spawn(pong(from_ping, to_ping));
-        let ping = R::spawn(ping(rounds, to_pong, from_pong));
-        assert_eq!(ping.await, rounds);
-        pong.await;
-        start.elapsed()
+impl Workload for Chain {
+    const NAME: &'static str = "chain of 1000 spawns, per link";
+    const GROUP: Group = Group::Tasks;
+
+    fn operations(_: Load) -> u64 {
+        LINKS
     }
-}
 
-/// Sends `0`, and each answer back, until `rounds` is reached.
-async fn ping(rounds: u64, to_pong: Sender<u64>, from_pong: Receiver<u64>) -> u64 {
-    let mut number = 0;
-    while number < rounds {
-        to_pong.send(number).await.expect("pong listens");
-        number = from_pong.recv().await.expect("pong answers");
-    }
-    number
-}
-
-/// Answers with the next number until ping has gone.
-async fn pong(from_ping: Receiver<u64>, to_ping: Sender<u64>) {
-    while let Ok(number) = from_ping.recv().await {
-        to_ping.send(number + 1).await.expect("ping listens");
-    }
-}
-
-/// A limit of 30 s around one yield: the timer is armed and cancelled, and never fires.
-pub(super) struct Timeout;
-
-impl Workload for Timeout {
-    const NAME: &'static str = "timeout 30 s, one yield";
-    const OPERATIONS: u64 = 1;
-
-    async fn run<R: Rt>(rounds: u64) -> Duration {
-        let start = Instant::now();
-        for _ in 0..rounds {
-            assert!(R::timeout(Duration::from_secs(30), R::yield_now()).await);
+    async fn run<R: Rt>(rounds: u64, _: Load) -> Took {
+        let end = Arc::new(Bell::default());
+        let watch = Stopwatch::start();
+        for round in 1..=rounds {
+            link::<R>(LINKS, round, end.clone());
+            end.wait(round).await;
         }
-        start.elapsed()
+        watch.stop()
     }
+}
+
+/// Starts the first of `left` tasks, which starts the others.
+fn link<R: Rt>(left: u64, round: u64, end: Arc<Bell>) {
+    R::spawn_detached(async move {
+        match left {
+            1 => end.ring(round),
+            _ => link::<R>(left - 1, round, end),
+        }
+    });
 }

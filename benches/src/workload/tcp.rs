@@ -5,13 +5,15 @@
 
 use std::io;
 use std::net;
-use std::time::{Duration, Instant};
 
-use super::Workload;
+use super::timed::Workload;
+use crate::clock::{Stopwatch, Took};
+use crate::load::Load;
+use crate::measured::Group;
 use crate::rt::{Rt, Stream};
 
 /// Bytes of a message.
-const MESSAGE: usize = 64;
+pub(super) const MESSAGE: usize = 64;
 
 /// Bytes that a read offers. More than a message, as in most programs: a read that does not fill its buffer tells a
 /// runtime that the socket is empty, one that fills it does not.
@@ -25,13 +27,17 @@ pub(super) struct Echo<const CONNECTIONS: usize>;
 
 impl<const CONNECTIONS: usize> Workload for Echo<CONNECTIONS> {
     const NAME: &'static str = match CONNECTIONS {
-        1 => "TCP echo 64 B, 1 conn",
-        64 => "TCP echo 64 B, 64 conns",
+        1 => "TCP echo 64 B, both ends inside, 1 conn",
+        64 => "TCP echo 64 B, both ends inside, 64 conns",
         _ => panic!("a row needs a name"),
     };
-    const OPERATIONS: u64 = CONNECTIONS as u64;
+    const GROUP: Group = Group::Sockets;
 
-    async fn run<R: Rt>(rounds: u64) -> Duration {
+    fn operations(_: Load) -> u64 {
+        CONNECTIONS as u64
+    }
+
+    async fn run<R: Rt>(rounds: u64, _: Load) -> Took {
         let (mut clients, mut servers) = (Vec::new(), Vec::new());
         for _ in 0..CONNECTIONS {
             let (client, server) = connect().expect("loopback connects");
@@ -40,9 +46,9 @@ impl<const CONNECTIONS: usize> Workload for Echo<CONNECTIONS> {
             servers.push(R::spawn(serve(server)));
         }
         let clients = ask_all::<R>(clients, WARM_UP).await;
-        let start = Instant::now();
+        let watch = Stopwatch::start();
         let clients = ask_all::<R>(clients, rounds).await;
-        let took = start.elapsed();
+        let took = watch.stop();
         drop(clients);
         for server in servers {
             server.await.expect("the server sees the end");
@@ -52,7 +58,7 @@ impl<const CONNECTIONS: usize> Workload for Echo<CONNECTIONS> {
 }
 
 /// Two connected sockets in non-blocking mode, without Nagle's delay.
-fn connect() -> io::Result<(net::TcpStream, net::TcpStream)> {
+pub(super) fn connect() -> io::Result<(net::TcpStream, net::TcpStream)> {
     let listener = net::TcpListener::bind("127.0.0.1:0")?;
     let client = net::TcpStream::connect(listener.local_addr()?)?;
     let (server, _) = listener.accept()?;
@@ -64,13 +70,18 @@ fn connect() -> io::Result<(net::TcpStream, net::TcpStream)> {
 }
 
 /// Sends back what comes in until the client closes.
-async fn serve(mut stream: impl Stream) -> io::Result<()> {
-    let mut buf = [0; BUFFER];
+pub(super) async fn serve(mut stream: impl Stream) -> io::Result<()> {
+    let mut buf = vec![0; BUFFER];
     loop {
-        match stream.read(&mut buf).await? {
-            0 => return Ok(()),
-            length => stream.write_all(&buf[..length]).await?,
+        let result;
+        (result, buf) = stream.read(buf).await;
+        let length = result?;
+        if length == 0 {
+            return Ok(());
         }
+        let result;
+        (result, buf) = stream.write_all(buf, length).await;
+        result?;
     }
 }
 
@@ -86,18 +97,24 @@ async fn ask_all<R: Rt>(clients: Vec<R::Stream>, rounds: u64) -> Vec<R::Stream> 
 
 /// Sends a message and waits for all of its echo, `rounds` times. Gives the stream back.
 async fn ask<S: Stream>(mut stream: S, rounds: u64) -> io::Result<S> {
-    let mut buf = [0; BUFFER];
+    let mut message = vec![0; MESSAGE];
+    let mut buf = vec![0; BUFFER];
     for round in 0..rounds {
-        let message = [round as u8; MESSAGE];
-        stream.write_all(&message).await?;
-        let mut filled = 0;
-        while filled < MESSAGE {
-            match stream.read(&mut buf[filled..]).await? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                length => filled += length,
+        message.fill(round as u8);
+        let result;
+        (result, message) = stream.write_all(message, MESSAGE).await;
+        result?;
+        let mut echoed = 0;
+        while echoed < MESSAGE {
+            let result;
+            (result, buf) = stream.read(buf).await;
+            let length = result?;
+            if length == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
             }
+            assert_eq!(buf[..length], message[echoed..echoed + length]);
+            echoed += length;
         }
-        assert_eq!(buf[..filled], message);
     }
     Ok(stream)
 }

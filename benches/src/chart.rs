@@ -1,0 +1,181 @@
+//! The ratios of a run as a picture: a bar per line, on a logarithmic scale around 1. Pure; SVG 1.1 written by hand.
+//!
+//! Its colours are in the middle between white and black, so that it can be read on both.
+//!
+//! Rejected: colours that follow the reader's `prefers-color-scheme`; an embedded picture does not know the page's.
+
+use std::fmt::Write;
+
+use crate::format::number;
+use crate::measured::{Better, Group, Measured, Verdict};
+
+/// Pixels.
+const WIDTH: f64 = 960.0;
+const LINE: f64 = 18.0;
+/// Where the scale begins and ends; left of it stand the names, right of it the values.
+const LEFT: f64 = 400.0;
+const RIGHT: f64 = 860.0;
+const TOP: f64 = 64.0;
+
+const TEXT: &str = "#7a828c";
+const GRID: &str = "#8b949e";
+
+/// The chart of all lines in which mini and another runtime took part.
+pub(crate) fn svg(measured: &[Measured]) -> String {
+    let bars: Vec<_> = measured.iter().filter_map(Bar::new).collect();
+    let scale = Scale::around(bars.iter().map(|bar| bar.cost));
+    let groups = Group::ALL.into_iter().filter(|&group| bars.iter().any(|bar| bar.group == group));
+    let lines = bars.len() + groups.clone().count();
+    let bottom = TOP + LINE * lines as f64 + 8.0;
+    let mut text = head(bottom + 24.0);
+    grid(&mut text, &scale, bottom);
+    let mut y = TOP;
+    for group in groups {
+        let _ = writeln!(text, "{}", label(8.0, y, "start", true, group.title()));
+        y += LINE;
+        for bar in bars.iter().filter(|bar| bar.group == group) {
+            bar.draw(&mut text, &scale, y);
+            y += LINE;
+        }
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
+/// One line of the chart.
+struct Bar {
+    group: Group,
+    name: String,
+    /// What mini needs per what the best of the others needs: below 1 mini is ahead.
+    cost: f64,
+    verdict: Verdict,
+    note: String,
+}
+
+impl Bar {
+    fn new(measured: &Measured) -> Option<Self> {
+        let best = measured.best()?;
+        let ratio = measured.ratio_to(best)?;
+        let cost = match measured.better {
+            Better::Lower => ratio.median(),
+            Better::Higher => 1.0 / ratio.median(),
+        };
+        let verdict = measured.verdict(&ratio);
+        let tie = if verdict == Verdict::Tie { " tie" } else { "" };
+        let note = format!("{}{tie} · {}", number(cost), best.name());
+        Some(Self { group: measured.group, name: measured.row.clone(), cost, verdict, note })
+    }
+
+    fn draw(&self, text: &mut String, scale: &Scale, y: f64) {
+        let (one, end) = (scale.x(1.0), scale.x(self.cost));
+        let (x, width) = (one.min(end), (end - one).abs().max(1.0));
+        let colour = match self.verdict {
+            Verdict::Ahead => "#2f9e58",
+            Verdict::Tie => "#8b949e",
+            Verdict::Behind => "#d1603d",
+        };
+        let _ = writeln!(text, "{}", label(LEFT - 12.0, y, "end", false, &self.name));
+        let (top, height) = (y - LINE / 2.0 + 3.0, LINE - 6.0);
+        let _ = writeln!(
+            text,
+            r#"<rect x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}" rx="2" fill="{colour}"/>"#
+        );
+        let _ = writeln!(text, "{}", label(one.max(end) + 6.0, y, "start", false, &self.note));
+    }
+}
+
+/// Ratios to places, in powers of two.
+struct Scale {
+    low: i32,
+    high: i32,
+}
+
+impl Scale {
+    /// Wide enough for all of `costs`, but no wider than 1/1024 to 1024; what lies outside is drawn at the edge.
+    fn around(costs: impl Iterator<Item = f64>) -> Self {
+        let mut scale = Self { low: -1, high: 1 };
+        for power in costs.map(f64::log2).filter(|power| power.is_finite()) {
+            scale.low = scale.low.min(power.floor() as i32).max(-10);
+            scale.high = scale.high.max(power.ceil() as i32).min(10);
+        }
+        scale
+    }
+
+    fn x(&self, cost: f64) -> f64 {
+        let (low, high) = (f64::from(self.low), f64::from(self.high));
+        let power = cost.log2().clamp(low, high);
+        LEFT + (power - low) / (high - low) * (RIGHT - LEFT)
+    }
+}
+
+fn head(height: f64) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="Helvetica, Arial, sans-serif" font-size="12">"#
+    );
+    let _ =
+        writeln!(text, "{}", label(8.0, 16.0, "start", true, "What mini needs, by what the best of the others needs"));
+    let note = "Left of 1 mini is ahead. Figures of which more is better are inverted. Grey: a tie.";
+    let _ = writeln!(text, "{}", label(8.0, 34.0, "start", false, note));
+    text
+}
+
+fn grid(text: &mut String, scale: &Scale, bottom: f64) {
+    for power in scale.low..=scale.high {
+        let x = scale.x(2f64.powi(power));
+        let (width, opacity) = if power == 0 { (2, 1.0) } else { (1, 0.25) };
+        let top = TOP - LINE / 2.0;
+        let _ = writeln!(
+            text,
+            r#"<path d="M{x:.1} {top:.1}V{bottom:.1}" stroke="{GRID}" stroke-width="{width}" opacity="{opacity}"/>"#
+        );
+        let name = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
+        let _ = writeln!(text, "{}", label(x, bottom + 12.0, "middle", false, &name));
+    }
+}
+
+fn label(x: f64, y: f64, anchor: &str, bold: bool, words: &str) -> String {
+    let weight = if bold { r#" font-weight="bold""# } else { "" };
+    let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let y = y + 4.0;
+    format!(r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="{TEXT}"{weight}>{words}</text>"#)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::Unit;
+    use crate::peer::Peer;
+    use crate::stats::Samples;
+
+    fn measured(row: &str, better: Better, mini: f64) -> Measured {
+        let samples = vec![(Peer::Mini, Samples(vec![mini; 2])), (Peer::Smol, Samples(vec![1.0; 2]))];
+        Measured { group: Group::Tasks, row: row.to_owned(), unit: Unit::Times, better, samples }
+    }
+
+    #[test]
+    fn twice_as_good_is_left_of_one_whatever_better_means() {
+        let (lower, higher) = (measured("a", Better::Lower, 0.5), measured("b", Better::Higher, 2.0));
+        for line in [lower, higher] {
+            let bar = Bar::new(&line).unwrap();
+            assert_eq!((bar.cost, bar.verdict, bar.note.as_str()), (0.5, Verdict::Ahead, "0.50 · smol"));
+        }
+    }
+
+    #[test]
+    fn the_scale_is_even_in_powers_of_two_and_ends_at_its_edges() {
+        let scale = Scale::around([0.2, 3.0, f64::INFINITY].into_iter());
+        assert_eq!((scale.low, scale.high), (-3, 2));
+        assert_eq!(scale.x(1.0) - scale.x(0.5), scale.x(4.0) - scale.x(2.0));
+        assert_eq!((scale.x(0.0), scale.x(100.0)), (LEFT, RIGHT));
+    }
+
+    #[test]
+    fn every_line_is_drawn_and_names_are_escaped() {
+        let text = svg(&[measured("a < b", Better::Lower, 3.0), measured("c", Better::Lower, 0.3)]);
+        assert_eq!(text.matches("<rect").count(), 2);
+        assert!(text.contains("a &lt; b") && text.ends_with("</svg>\n"));
+        assert_eq!(text.matches("<text").count(), text.matches("</text>").count());
+    }
+}

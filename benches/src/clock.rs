@@ -1,0 +1,49 @@
+//! The two clocks of a workload: the wall's, and the CPU time of this process.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// What a workload took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub(crate) wall: Duration,
+    /// Of all threads of this process, in the program and in the kernel.
+    pub(crate) cpu: Duration,
+}
+
+/// Runs from [`start`](Stopwatch::start) on.
+pub(crate) struct Stopwatch {
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self { cpu: cpu_time(), wall: Instant::now() }
+    }
+
+    pub(crate) fn stop(&self) -> Took {
+        let wall = self.wall.elapsed();
+        Took { wall, cpu: cpu_time().saturating_sub(self.cpu) }
+    }
+}
+
+/// CPU time of this process since it began (clock_gettime(2), `CLOCK_PROCESS_CPUTIME_ID`).
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("less than a second"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computing_shows_on_both_clocks() {
+        let watch = Stopwatch::start();
+        while cpu_time() == watch.cpu {}
+        let took = watch.stop();
+        assert!(took.cpu > Duration::ZERO && took.wall > Duration::ZERO);
+    }
+}

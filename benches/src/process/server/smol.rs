@@ -1,0 +1,55 @@
+//! The servers on smol: a `LocalExecutor`, or a static `Executor` with two threads, as smol's global one is laid out.
+
+use std::io;
+use std::net;
+use std::thread;
+
+use smol::io::{AsyncReadExt, AsyncWriteExt};
+use smol::{Async, Executor, LocalExecutor, future};
+
+use super::{Kind, Layout, Plan, unknown};
+use crate::process::child::noted;
+
+static SHARED: Executor<'static> = Executor::new();
+
+pub(super) fn serve(plan: Plan, listener: net::TcpListener) -> io::Result<()> {
+    if plan.kind == Kind::Http {
+        return Err(unknown(plan));
+    }
+    match plan.layout {
+        Layout::One | Layout::PerCore => {
+            let local = LocalExecutor::new();
+            let spawn = |stream| local.spawn(noted(echo(stream, plan.kind.buffer()))).detach();
+            smol::block_on(local.run(accept(plan.kind, listener, spawn)))
+        }
+        Layout::Shared => {
+            for _ in 0..2 {
+                thread::spawn(|| smol::block_on(SHARED.run(future::pending::<()>())));
+            }
+            let spawn = |stream| SHARED.spawn(noted(echo(stream, plan.kind.buffer()))).detach();
+            smol::block_on(accept(plan.kind, listener, spawn))
+        }
+    }
+}
+
+async fn accept(kind: Kind, listener: net::TcpListener, spawn: impl Fn(Async<net::TcpStream>)) -> io::Result<()> {
+    let listener = Async::try_from(listener)?;
+    loop {
+        let (stream, _) = Async::<net::TcpListener>::accept(&listener).await?;
+        if kind == Kind::Close {
+            continue;
+        }
+        stream.get_ref().set_nodelay(true)?;
+        spawn(stream);
+    }
+}
+
+async fn echo(mut stream: Async<net::TcpStream>, size: usize) -> io::Result<()> {
+    let mut buf = vec![0; size];
+    loop {
+        match stream.read(&mut buf).await? {
+            0 => return Ok(()),
+            length => stream.write_all(&buf[..length]).await?,
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The servers on tokio.
+
+use std::io;
+use std::net;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+
+use super::{Kind, Layout, Plan};
+use crate::process::child::noted;
+use crate::process::http::hello;
+
+pub(super) fn serve(plan: Plan, listener: net::TcpListener) -> io::Result<()> {
+    runtime(plan.layout)?.block_on(accept(plan.kind, listener))
+}
+
+fn runtime(layout: Layout) -> io::Result<Runtime> {
+    match layout {
+        Layout::One | Layout::PerCore => Builder::new_current_thread().enable_all().build(),
+        Layout::Shared => Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+    }
+}
+
+async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        if kind == Kind::Close {
+            continue;
+        }
+        stream.set_nodelay(true)?;
+        match kind {
+            Kind::Http => drop(tokio::spawn(http(stream))),
+            _ => drop(tokio::spawn(noted(echo(stream, kind.buffer())))),
+        }
+    }
+}
+
+async fn echo(mut stream: TcpStream, size: usize) -> io::Result<()> {
+    let mut buf = vec![0; size];
+    loop {
+        match stream.read(&mut buf).await? {
+            0 => return Ok(()),
+            length => stream.write_all(&buf[..length]).await?,
+        }
+    }
+}
+
+async fn http(stream: TcpStream) -> hyper::Result<()> {
+    http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service_fn(hello)).await
+}
