@@ -1,6 +1,9 @@
 //! Workloads of waking: a task by a task, a task by a thread, a task by a job that blocked.
 
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
 use std::thread;
 
 use async_channel::{Receiver, Sender};
@@ -53,7 +56,7 @@ async fn pong(from_ping: Receiver<u64>, to_ping: Sender<u64>) {
     }
 }
 
-/// [`PingPong`] with nothing but wakers.
+/// [`PingPong`] with nothing but wakers: each task keeps the other's and wakes it in every poll.
 pub(super) struct Hop;
 
 impl Workload for Hop {
@@ -65,25 +68,58 @@ impl Workload for Hop {
     }
 
     async fn run<R: Rt>(rounds: u64, _: Load) -> Took {
-        let bells = [Arc::new(Bell::default()), Arc::new(Bell::default())];
+        let net = Arc::new(Net::default());
         let watch = Stopwatch::start();
-        let [here, there] = bells.clone();
-        let first = R::spawn(async move {
-            for round in 1..=rounds {
-                there.ring(round);
-                here.wait(round).await;
-            }
+        let sides = [0, 1].map(|side| {
+            let net = net.clone();
+            R::spawn(async move {
+                let other = net.meet(side).await;
+                net.play(side, 2 * rounds, &other).await;
+            })
         });
-        let [there, here] = bells;
-        let second = R::spawn(async move {
-            for round in 1..=rounds {
-                here.wait(round).await;
-                there.ring(round);
-            }
-        });
-        first.await;
-        second.await;
+        for side in sides {
+            side.await;
+        }
         watch.stop()
+    }
+}
+
+/// What [`Hop`]'s two tasks share.
+#[derive(Default)]
+struct Net {
+    wakers: Mutex<[Option<Waker>; 2]>,
+    hops: AtomicU64,
+}
+
+impl Net {
+    /// The other task's waker, once it has come.
+    async fn meet(&self, side: usize) -> Waker {
+        poll_fn(|cx| {
+            let mut wakers = self.wakers.lock().expect("nobody panics");
+            wakers[side] = Some(cx.waker().clone());
+            match wakers[1 - side].clone() {
+                Some(other) => {
+                    other.wake_by_ref();
+                    Poll::Ready(other)
+                }
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    /// Takes every other hop of `hops`: those whose number has `side` in its lowest bit.
+    async fn play(&self, side: usize, hops: u64, other: &Waker) {
+        poll_fn(|_| {
+            // Acquire and Release: what came before a hop is seen after it.
+            let hop = self.hops.load(Acquire);
+            if hop < hops && hop % 2 == side as u64 {
+                self.hops.store(hop + 1, Release);
+                other.wake_by_ref();
+            }
+            if hop + 1 >= hops { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 }
 
