@@ -133,13 +133,20 @@ impl LastIn {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Puts an entry in and returns the displaced one.
+    /// Puts an entry in and returns the displaced one. Owner only.
+    #[inline]
     pub(crate) fn replace(&self, entry: Entry) -> Option<Entry> {
-        // AcqRel: hands the entry to whoever takes it.
+        if self.is_empty() {
+            // Only the owner puts anything in, so it stays empty. Release: hands the entry to whoever takes it.
+            self.0.store(entry.as_ptr(), Release);
+            return None;
+        }
+        // AcqRel: as above, and takes over the displaced one.
         NonNull::new(self.0.swap(entry.as_ptr(), AcqRel))
     }
 
     /// Takes the entry. Any thread.
+    #[inline]
     pub(crate) fn take(&self) -> Option<Entry> {
         if self.is_empty() {
             return None;

@@ -4,7 +4,7 @@
 //! function that chooses what runs.
 //!
 //! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
-//! the task that was woken last first (three in a row at most), then alternates between its owned queue and its ring,
+//! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue and its ring,
 //! looks into the injector every 16th time, and into other workers' rings when it has nothing left. The driver is polled
 //! every 61 runs, and when nothing is left at all; a yielding task or `block_on` future costs no system call.
 //!
@@ -136,6 +136,7 @@ impl<'a> Worker<'a> {
         core.is_up.store(true, Relaxed);
         pool.idle.rise();
         if pool.cores.len() > 1 {
+            core.set_owner();
             pool.watch.start(pool);
             pool.watch.rouse();
         }
@@ -241,7 +242,7 @@ impl<'a> Worker<'a> {
         next.or_else(|| self.find_work().map(Entry::Task))
     }
 
-    /// The task that was woken last, unless that has gone on for too long.
+    /// The task that was woken last, unless that has gone on for too long while others wait here.
     fn next_last_in(&mut self) -> Option<Queued> {
         let Some(task) = self.core.pop_next() else {
             self.last_in_run = 0;
@@ -249,6 +250,9 @@ impl<'a> Worker<'a> {
         };
         if self.last_in_run < LAST_IN_LIMIT {
             self.last_in_run += 1;
+            return Some(task);
+        }
+        if self.core.ring_len() == 0 && !self.core.has_owned_work() {
             return Some(task);
         }
         self.last_in_run = 0;
