@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Counts the system calls of the echo server with strace(1): per message one recvfrom, one sendto and at most one wait,
-# nothing else once the connections are set up (but for sockets that follow their tasks from worker to worker); and none
-# at all while nothing happens.
+# nothing else once the connections are set up; and none at all while nothing happens.
+#
+# Tracing a call slows it down a hundredfold, and a worker stopped by the tracer looks stuck to its runtime, which then
+# calls another one. So what must not happen is counted at full speed: a filter in the kernel (seccomp) lets the calls
+# that belong to each message pass untraced.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo build --quiet --release --example echo
@@ -10,17 +13,50 @@ out=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$out"' EXIT
 
-for workers in 1 2; do
-  "$echo_bin" serve 127.0.0.1:0 --workers "$workers" > "$out/address$workers" & server=$!
+# serve NAME WORKERS [COMMAND...]: starts a server, through a command if one is given. Sets `server` and `address`.
+serve() {
+  "${@:3}" "$echo_bin" serve 127.0.0.1:0 --workers "$2" > "$out/$1" & server=$!
   pids+=("$server")
-  for _ in $(seq 100); do grep -qs serving "$out/address$workers" && break; sleep 0.05; done
-  address=$(sed -n 's/.*serving on //p' "$out/address$workers")
+  for _ in $(seq 100); do grep -qs serving "$out/$1" && break; sleep 0.05; done
+  address=$(sed -n 's/.*serving on //p' "$out/$1")
+}
 
-  # Steady state: the load connects, then talks for four seconds; strace looks on for one of them.
-  "$echo_bin" load "$address" --connections $((8 / workers / workers)) --seconds 4 > "$out/load" & load=$!
+# load CONNECTIONS: starts four seconds of messages to `address`, and returns when they flow. Sets `load`.
+load() {
+  "$echo_bin" load "$address" --connections "$1" --seconds 4 > "$out/load" & load=$!
   pids+=("$load")
   for _ in $(seq 100); do grep -qs connected "$out/load" && break; sleep 0.05; done
   sleep 0.5
+}
+
+# at_full_speed: all calls but those that belong to a message, during two seconds, and but those of the watch, which reads
+# CPU times and waits (futex).
+at_full_speed() {
+  serve "fast$workers" "$workers" strace -f --seccomp-bpf -ttt -o "$out/rare" \
+    -e 'trace=!recvfrom,sendto,epoll_wait,epoll_pwait2,futex,clock_gettime'
+  load 8
+  local begin rate
+  begin=$(date +%s.%N)
+  wait "$load"
+  pkill -P "$server"; wait "$server" 2>/dev/null || true
+  rate=$(awk '/messages per second/ { print $4 }' "$out/load")
+  awk -v workers="$workers" -v begin="$begin" -v messages="$((rate * 2))" '
+    $2 > begin && $2 < begin + 2 && $3 ~ /^[a-z_0-9]+\(/ { sub(/\(.*/, "", $3); calls[$3]++; all++ }
+    END {
+      for (name in calls) list = list " " name "=" calls[name]
+      printf "%d worker(s), beside %d messages: %d other system calls%s\n", workers, messages, all, list
+      # Nothing is registered anew, but for sockets that follow their tasks from one worker to the other.
+      exit messages < 1000 || all > (workers > 1 ? messages / 1000 : 0)
+    }' "$out/rare"
+}
+
+for workers in 1 2; do
+  # The least of three tries: other programs on the machine make a runtime of several workers see to those that wait.
+  for try in 1 2 3; do at_full_speed && break; [ "$try" -lt 3 ] || { echo "more system calls than promised"; exit 1; }; done
+
+  # Each call counted, for a second.
+  serve "slow$workers" "$workers"
+  load $((8 / workers / workers))
   timeout -s INT 1 strace -f -c -S calls -o "$out/busy" -p "$server" 2>/dev/null || true
   wait "$load"
 
@@ -39,12 +75,8 @@ for workers in 1 2; do
       printf "%d worker(s), per message: recvfrom %.3f  epoll_wait %.3f  others %.4f%s\n", workers, recv / send, wait / send, others / send, rest
       if (send < 1000 || recv / send > 1.02 || wait / send > 1.02) exit 1
       if (workers == 1 && others / send > 0.01) exit 1
-      # With several workers a thread looks once a millisecond whether one is stuck (futex), as they are under strace now
-      # and then, and then calls the other one (write).
-      if (workers > 1 && calls["write"] / send > 0.1) exit 1
-      # A task that has gone to another worker takes its sockets along: two calls, and seldom.
-      if (calls["epoll_ctl"] / send > (workers > 1 ? 0.002 : 0)) exit 1
-      if (calls["timerfd_settime"] + calls["read"] > 0) exit 1
+      # The watch reads (openat, read) what a thread that stands still is waiting for.
+      if (calls["timerfd_settime"] > 0 || calls["read"] > calls["openat"]) exit 1
     }' "$out/busy" || { echo "more system calls than promised:"; cat "$out/busy"; exit 1; }
 
   idle=$(awk 'NR == 1 { begin = $2 } $2 > begin + 0.5 && !/detached|\+\+\+|---/' "$out/idle" | wc -l)

@@ -23,6 +23,7 @@ mod sys;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod udp;
 mod unix;
 
@@ -43,9 +44,10 @@ pub mod future {
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
 pub use context::{BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, swap_budget, take_note};
-pub use reactor::{Events, Reactor, set_timer_slack};
+pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
+pub use thread::{ThreadNumber, set_timer_slack};
 pub use udp::UdpSocket;
 pub use unix::{UnixDatagram, UnixListener, UnixStream};

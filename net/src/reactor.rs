@@ -340,22 +340,6 @@ impl Events {
     }
 }
 
-/// Sets how late the kernel may wake this thread's timed waits, in nanoseconds (at least 1).
-///
-/// Returns what was set before, or `None` where there is no such thing (only Linux and Android have it).
-/// Source: `PR_SET_TIMERSLACK` in prctl(2).
-///
-/// # Examples
-///
-/// ```
-/// if let Some(before) = mini_net::set_timer_slack(1_000) {
-///     assert_eq!(mini_net::set_timer_slack(before), Some(1_000));
-/// }
-/// ```
-pub fn set_timer_slack(nanos: u64) -> Option<u64> {
-    sys::set_timer_slack(nanos)
-}
-
 pub(crate) fn shut_down_error() -> io::Error {
     io::Error::other("the mini runtime this socket was registered with has shut down")
 }

@@ -41,6 +41,13 @@ mod names;
 #[path = "sys/abstract_none.rs"]
 mod names;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "sys/thread_linux.rs"]
+mod thread;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "sys/thread_none.rs"]
+mod thread;
+
 #[cfg(target_os = "android")]
 use std::os::android::net as linux_net;
 #[cfg(target_os = "linux")]
@@ -57,9 +64,10 @@ use std::os::linux::net as linux_net;
 )))]
 compile_error!("mini-net needs epoll(7) or kqueue(2): Linux, Android, Apple systems or a BSD");
 
-pub(crate) use backend::{Events, Poller, set_timer_slack};
+pub(crate) use backend::{Events, Poller};
 pub(crate) use flavour::accept;
 pub(crate) use names::{abstract_address, abstract_name};
+pub(crate) use thread::{cpu_time, is_runnable, own_thread, set_timer_slack};
 
 /// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -115,10 +123,13 @@ const _: () = {
     let _: fn(usize) -> Events = Events::with_capacity;
     let _: fn(&Events, usize) -> Option<Event> = Events::get;
     let _: fn(&Events) -> usize = Events::len;
-    let _: fn(u64) -> Option<u64> = set_timer_slack;
     let _: fn(BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::SockAddr)> = accept;
     let _: fn(&[u8]) -> io::Result<SocketAddr> = abstract_address;
     let _: fn(&SocketAddr) -> Option<&[u8]> = abstract_name;
+    let _: fn(u64) -> Option<u64> = set_timer_slack;
+    let _: fn() -> i32 = own_thread;
+    let _: fn(i32) -> Option<Duration> = cpu_time;
+    let _: fn(i32) -> Option<bool> = is_runnable;
 };
 
 #[cfg(test)]

@@ -14,11 +14,11 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 
-use mini_net::Events;
+use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
 
 use crate::bell::Bell;
@@ -62,6 +62,8 @@ pub(crate) struct Core {
     shared: Mutex<Registry>,
     /// How many entries the owner has run; it stands still while a poll lasts.
     pub(crate) progress: AtomicU32,
+    /// The owner, as a `ThreadNumber`.
+    owner: AtomicI32,
     /// Set by the watch while one poll blocks this core: others may then take the task in `last_in` too.
     pub(crate) is_stalled: AtomicBool,
     closed: AtomicBool,
@@ -128,6 +130,7 @@ impl Core {
             is_up: AtomicBool::new(false),
             shared: Mutex::default(),
             progress: AtomicU32::new(0),
+            owner: AtomicI32::new(0),
             is_stalled: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             visitors: AtomicUsize::new(0),
@@ -145,6 +148,16 @@ impl Core {
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
         ptr::eq(context::held(), self)
+    }
+
+    /// Says that the calling thread is the owner now.
+    pub(crate) fn set_owner(&self) {
+        self.owner.store(ThreadNumber::current().to_raw(), Relaxed);
+    }
+
+    /// The thread that holds this core, or did so last.
+    pub(crate) fn owner(&self) -> ThreadNumber {
+        ThreadNumber::from_raw(self.owner.load(Relaxed))
     }
 
     /// Whether it was closed, so that wakes must go elsewhere.

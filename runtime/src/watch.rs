@@ -1,8 +1,9 @@
 //! The watch of a multi-threaded runtime: a thread that looks, every millisecond while some workers are up and some
 //! rest, whether one of them is stuck in a long poll or sits on work that another could do.
 //!
-//! Started with the first worker of a runtime that has several. It never runs tasks. For a core whose owner has run
-//! nothing between two looks it turns the driver and goes on waiting there in the owner's place, so that the neighbours'
+//! Started with the first worker of a runtime that has several. It never runs tasks. A core is *stuck* if its owner has
+//! run nothing between two looks, and has used the CPU meanwhile or waits for something: an owner who only waits for a
+//! CPU, on a machine that has too few, goes on by itself, and help would have to wait for that CPU too. For a stuck core it turns the driver and goes on waiting there in the owner's place, so that the neighbours'
 //! sockets and timers are served, marks the core as stalled, so that thieves may take the task in the `last_in` slot too,
 //! and brings up a resting worker to do the work. Nothing of this costs the owner more than the store that counts its
 //! progress.
@@ -40,6 +41,9 @@ use crate::unwind::contain;
 
 /// How often the watch looks: the delay a stuck worker may impose on its neighbours.
 const TICK: Duration = Duration::from_millis(1);
+
+/// How much of its CPU time one poll may take before the worker that does not go on counts as stuck.
+const LONG: Duration = Duration::from_micros(500);
 
 /// How many looks the alert lasts after the last one that found a stuck worker.
 const ALERT_TICKS: u32 = 10_000;
@@ -124,7 +128,7 @@ impl Watch {
 
 fn run(pool: &Arc<Pool>) {
     let mut events = Events::with_capacity(256);
-    let mut seen: Vec<Option<u32>> = vec![None; pool.cores.len()];
+    let mut seen = vec![None; pool.cores.len()];
     let (mut quiet, mut alert) = (0, 0);
     while !pool.watch.is_stopped() {
         let mut stalled = None;
@@ -179,16 +183,42 @@ fn sleep(pool: &Pool) {
     watch.asleep.store(false, SeqCst);
 }
 
+/// What a look saw of a core whose owner was up.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    progress: u32,
+    /// The owner's CPU time when that was seen first.
+    cpu_time: Option<Duration>,
+}
+
+impl Seen {
+    fn of(core: &Core) -> Self {
+        Self { progress: core.progress.load(Relaxed), cpu_time: core.owner().cpu_time() }
+    }
+
+    /// Whether the owner, who has run nothing since, does something else than to wait for a CPU.
+    fn is_stuck(&self, core: &Core) -> bool {
+        let used = self.cpu_time.zip(core.owner().cpu_time()).map(|(before, now)| now.saturating_sub(before));
+        let is_busy = used.is_none_or(|used| used >= LONG) || core.owner().is_runnable() != Some(true);
+        // Again: it may have gone on, and to rest, just now.
+        is_busy && self.progress == core.progress.load(Relaxed) && !core.bell.is_parked()
+    }
+}
+
 /// One look at all cores. Returns one that is stuck.
-fn look<'a>(pool: &'a Pool, seen: &mut [Option<u32>], events: &mut Events) -> Option<&'a Core> {
+fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> Option<&'a Core> {
     let mut runs = 0;
     let mut stalled = None;
     let mut is_worth_a_wake = false;
     for (core, seen) in pool.cores.iter().zip(seen) {
-        let now = (!core.bell.is_parked() && core.seat.is_held()).then(|| core.progress.load(Relaxed));
-        let since = now.zip(*seen).map(|(now, before)| now.wrapping_sub(before));
-        *seen = now;
-        let is_stalled = since == Some(0);
+        let before = seen.take();
+        if !core.bell.is_parked() && core.seat.is_held() {
+            *seen = Some(
+                before.filter(|seen| seen.progress == core.progress.load(Relaxed)).unwrap_or_else(|| Seen::of(core)),
+            );
+        }
+        let since = before.zip(*seen).map(|(before, now)| now.progress.wrapping_sub(before.progress));
+        let is_stalled = since == Some(0) && seen.is_some_and(|seen| seen.is_stuck(core));
         if is_stalled != core.is_stalled.load(Relaxed) {
             core.is_stalled.store(is_stalled, Relaxed);
         }

@@ -159,19 +159,6 @@ impl Events {
     }
 }
 
-/// Sets how late the kernel may wake this thread's waits, in nanoseconds; returns what was set before.
-///
-/// Source: PR_SET_TIMERSLACK in prctl(2).
-pub(crate) fn set_timer_slack(nanos: u64) -> Option<u64> {
-    // SAFETY: takes no pointer, and changes nothing; `timer_slack_is_set_and_told` runs it.
-    let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
-    // Zero would mean "back to the default" (prctl(2)), which nobody asked for.
-    let wanted = libc::c_ulong::try_from(nanos).unwrap_or(libc::c_ulong::MAX).max(1);
-    // SAFETY: takes no pointer, and touches the calling thread's slack alone; the same test runs it.
-    let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, wanted) };
-    (before >= 0 && done == 0).then_some(before as u64)
-}
-
 /// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call.
 fn translate(events: c_int) -> Ready {
     let table = [
@@ -252,11 +239,5 @@ mod tests {
         assert!(ready.is_readable() && ready.is_writable());
         assert!(ready.is_read_closed() && ready.is_write_closed());
         assert!(!translate(libc::EPOLLIN | libc::EPOLLRDHUP).is_write_closed());
-    }
-
-    #[test]
-    fn timer_slack_is_set_and_told() {
-        let before = set_timer_slack(1_000).unwrap();
-        assert_eq!(set_timer_slack(before), Some(1_000));
     }
 }

@@ -138,11 +138,6 @@ impl Events {
     }
 }
 
-/// There is no such setting here.
-pub(crate) fn set_timer_slack(_: u64) -> Option<u64> {
-    None
-}
-
 /// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call.
 fn translate(event: &libc::kevent) -> Ready {
     let has = |flag| event.flags & flag != 0;

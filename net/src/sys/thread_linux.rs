@@ -1,0 +1,97 @@
+//! What Linux and Android tell about a thread, and let it set.
+
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::Read;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// Sets how late the kernel may wake this thread's waits, in nanoseconds; returns what was set before.
+///
+/// Source: PR_SET_TIMERSLACK in prctl(2).
+pub(crate) fn set_timer_slack(nanos: u64) -> Option<u64> {
+    // SAFETY: takes no pointer, and changes nothing; `timer_slack_is_set_and_told` runs it.
+    let before = unsafe { libc::prctl(libc::PR_GET_TIMERSLACK) };
+    // Zero would mean "back to the default" (prctl(2)), which nobody asked for.
+    let wanted = libc::c_ulong::try_from(nanos).unwrap_or(libc::c_ulong::MAX).max(1);
+    // SAFETY: takes no pointer, and touches the calling thread's slack alone; the same test runs it.
+    let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, wanted) };
+    (before >= 0 && done == 0).then_some(before as u64)
+}
+
+/// The calling thread, for the functions below. Source: gettid(2).
+pub(crate) fn own_thread() -> i32 {
+    // SAFETY: takes no pointer, and cannot fail; `a_thread_that_computes_shows_it` runs it.
+    unsafe { libc::gettid() }
+}
+
+/// How long `thread` of this process has run on a CPU, if there is such a thread.
+///
+/// Up to date also while it runs, unlike what /proc tells. The clock's number is made as pthread_getcpuclockid(3) makes
+/// it: the complement of the thread's number, and in the three lowest bits "of one thread" (4) and "as scheduled" (2).
+pub(crate) fn cpu_time(thread: i32) -> Option<Duration> {
+    let clock = !thread << 3 | 6;
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: `time` has room for a timespec. A number that is no clock is an error.
+    // Test: `a_thread_that_computes_shows_it`.
+    if unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    // SAFETY: filled, as the call succeeded. Test: as above.
+    let time = unsafe { time.assume_init() };
+    Some(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+/// Whether `thread` of this process would run if it had a CPU. Source: `state` in proc_pid_stat(5); a thread that is
+/// stopped by a tracer counts as running.
+pub(crate) fn is_runnable(thread: i32) -> Option<bool> {
+    let mut stat = [0; 64];
+    let length = File::open(format!("/proc/self/task/{thread}/stat")).ok()?.read(&mut stat).ok()?;
+    // "number (name) state ...", where the name has 15 bytes at most, which may be anything. No `)` follows.
+    let name_end = stat[..length].iter().rposition(|&byte| byte == b')')?;
+    Some(matches!(stat.get(name_end + 2)?, b'R' | b't' | b'T'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn timer_slack_is_set_and_told() {
+        let before = set_timer_slack(1_000).unwrap();
+        assert_eq!(set_timer_slack(before), Some(1_000));
+    }
+
+    #[test]
+    fn a_thread_that_computes_shows_it() {
+        let own = own_thread();
+        assert_eq!(is_runnable(own), Some(true));
+        let before = cpu_time(own).unwrap();
+        while cpu_time(own).unwrap() - before < Duration::from_millis(2) {}
+    }
+
+    #[test]
+    fn a_thread_that_waits_shows_it() {
+        let (say, hear) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let other = thread::spawn(move || {
+            say.send(own_thread()).unwrap();
+            ended.recv()
+        });
+        let number = hear.recv().unwrap();
+        while is_runnable(number) != Some(false) {
+            thread::yield_now();
+        }
+        drop(end);
+        other.join().unwrap().unwrap_err();
+    }
+
+    #[test]
+    fn nothing_is_known_of_a_thread_that_is_not_there() {
+        assert_eq!((cpu_time(1 << 25), is_runnable(1 << 25)), (None, None), "numbers end at 2^22 (PID_MAX_LIMIT)");
+    }
+}

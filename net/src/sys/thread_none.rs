@@ -1,0 +1,19 @@
+//! For systems that neither tell how a thread of this process fares, nor let it set how punctual it is woken.
+
+use std::time::Duration;
+
+pub(crate) fn set_timer_slack(_: u64) -> Option<u64> {
+    None
+}
+
+pub(crate) fn own_thread() -> i32 {
+    0
+}
+
+pub(crate) fn cpu_time(_: i32) -> Option<Duration> {
+    None
+}
+
+pub(crate) fn is_runnable(_: i32) -> Option<bool> {
+    None
+}

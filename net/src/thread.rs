@@ -1,0 +1,62 @@
+//! What a runtime asks the system about its threads.
+
+use std::time::Duration;
+
+use crate::sys;
+
+/// Sets how late the kernel may wake this thread's timed waits, in nanoseconds (at least 1).
+///
+/// Returns what was set before, or `None` where there is no such thing (only Linux and Android have it).
+/// Source: `PR_SET_TIMERSLACK` in prctl(2).
+///
+/// # Examples
+///
+/// ```
+/// if let Some(before) = mini_net::set_timer_slack(1_000) {
+///     assert_eq!(mini_net::set_timer_slack(before), Some(1_000));
+/// }
+/// ```
+pub fn set_timer_slack(nanos: u64) -> Option<u64> {
+    sys::set_timer_slack(nanos)
+}
+
+/// A thread of this process, seen from the others.
+///
+/// # Examples
+///
+/// ```
+/// let thread = mini_net::ThreadNumber::current();
+/// // `None` where the system does not tell.
+/// assert_ne!(thread.is_runnable(), Some(false));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadNumber(i32);
+
+impl ThreadNumber {
+    /// The calling thread.
+    pub fn current() -> Self {
+        Self(sys::own_thread())
+    }
+
+    /// The number that stands for it, to be kept in an atomic.
+    pub fn to_raw(self) -> i32 {
+        self.0
+    }
+
+    /// From a number that [`to_raw`](Self::to_raw) gave. Of one that is none nothing is known.
+    pub fn from_raw(number: i32) -> Self {
+        Self(number)
+    }
+
+    /// How long it has run on a CPU, up to now. `None` if it has ended, or where the system does not tell (only Linux and
+    /// Android do).
+    pub fn cpu_time(self) -> Option<Duration> {
+        sys::cpu_time(self.0)
+    }
+
+    /// Whether it runs, or would if it had a CPU, rather than wait for something else. `None` as in
+    /// [`cpu_time`](Self::cpu_time).
+    pub fn is_runnable(self) -> Option<bool> {
+        sys::is_runnable(self.0)
+    }
+}
