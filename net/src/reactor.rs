@@ -136,6 +136,33 @@ impl Reactor {
         Ok(self.dispatch(events))
     }
 
+    /// [`turn`](Self::turn) without waiting, in the place of the thread whose part that is: a ring of the bell is not taken
+    /// away from it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_net::{Events, Reactor};
+    ///
+    /// let reactor = Reactor::new()?;
+    /// let mut events = Events::new();
+    /// reactor.notify();
+    /// assert_eq!(reactor.help(&mut events)?, 0);
+    /// reactor.turn(&mut events, None)?; // hears the bell
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`turn`](Self::turn).
+    pub fn help(&self, events: &mut Events) -> io::Result<usize> {
+        let delivered = self.turn(events, Some(Duration::ZERO))?;
+        if (0..events.events.len()).any(|at| events.events.get(at).is_none()) {
+            self.notify();
+        }
+        Ok(delivered)
+    }
+
     /// Makes one turn, the current or else the next one, return.
     ///
     /// Each call is a system call: whoever may ring often first asks whether somebody sleeps.

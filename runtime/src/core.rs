@@ -301,12 +301,9 @@ impl Core {
         self.ring.len() as usize + usize::from(!self.last_in.is_empty())
     }
 
-    /// Whether a searching worker should take something from here.
+    /// Whether a searching worker can take something from here.
     pub(crate) fn is_worth_stealing(&self) -> bool {
-        let stalled = self.is_stalled.load(Relaxed);
-        // A single entry is left to an owner who will come to it soon.
-        let least = if stalled || self.pool().watch.is_on_alert() { 0 } else { 1 };
-        self.ring.len() > least || stalled && !self.last_in.is_empty()
+        self.ring.len() > 0 || self.is_stalled.load(Relaxed) && !self.last_in.is_empty()
     }
 
     /// Takes work from this core for `thief`, whose owner calls; says whether there was any.

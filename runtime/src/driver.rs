@@ -93,6 +93,15 @@ impl Driver {
         self.fire();
     }
 
+    /// Delivers what has happened to the sockets here, in the place of the owner; returns how many events there were.
+    pub(crate) fn help(&self, events: &mut Events) -> usize {
+        if self.reactor.registrations() == 0 {
+            return 0;
+        }
+        // An error is the owner's to see.
+        contain(|| self.reactor.help(events)).map_or(0, |result| result.unwrap_or(0))
+    }
+
     fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: Wait) {
         match timeout {
             _ if wait == Wait::Reactor => self.turn(events, timeout),

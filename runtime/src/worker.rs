@@ -4,9 +4,10 @@
 //! function that chooses what runs.
 //!
 //! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
-//! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue and its ring,
-//! looks into the injector every 16th time, and into other workers' rings when it has nothing left. The driver is polled
-//! every 61 runs, and when nothing is left at all; a yielding task or `block_on` future costs no system call.
+//! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue
+//! and its ring, looks into the injector every 16th time, and into other workers' rings when it has nothing left. Then it
+//! looks for events of the workers that are up and have not come to look themselves: they may be waiting for a CPU. Its
+//! own driver is polled every 61 runs, and by the wait; a yielding task or `block_on` future costs no system call.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
@@ -179,7 +180,9 @@ impl<'a> Worker<'a> {
                     if let Some(stop) = self.stop() {
                         return stop;
                     }
-                    self.park();
+                    if !self.help_neighbours() {
+                        self.park();
+                    }
                 }
             }
             self.core.progress.store(self.tick, Relaxed);
@@ -277,6 +280,13 @@ impl<'a> Worker<'a> {
 
     fn can_steal_from(&self, core: &Core) -> bool {
         core.index() != self.core.index() && core.is_worth_stealing()
+    }
+
+    /// This worker has nothing: look what has happened to the sockets of workers that are up, and have not come to look by
+    /// themselves. Says whether anything has: then this worker may have got work of any kind.
+    fn help_neighbours(&mut self) -> bool {
+        let others = self.pool.cores.iter().filter(|core| core.index() != self.core.index());
+        others.filter(|core| core.is_up.load(Relaxed)).any(|core| core.driver().help(&mut self.events) > 0)
     }
 
     /// Wakes a resting worker if the tasks that wait here take longer than the wake.
