@@ -68,6 +68,15 @@ pub(crate) enum Receiver {
     Wrong(Option<io::Error>),
 }
 
+impl From<io::Result<SockAddr>> for Receiver {
+    fn from(addr: io::Result<SockAddr>) -> Receiver {
+        match addr {
+            Ok(addr) => Receiver::Known(addr),
+            Err(e) => Receiver::Wrong(Some(e)),
+        }
+    }
+}
+
 /// One operation, without the waiting.
 pub trait Call<T: AsFd> {
     type Output;
@@ -243,7 +252,7 @@ const _: fn() = || {
     assert::<Op<'_, crate::call::Recv<'_>>>();
     assert::<Op<'_, crate::call::Accept<crate::kind::TcpListener>>>();
     assert::<(ReadExact<'_>, WriteAll<'_>, SendTo<'_>, Readiness<'_, Ready>)>();
-    assert::<(crate::tcp::Connect, crate::unix::ConnectUnix, crate::addr::LookupHost)>();
+    assert::<(crate::tcp::Connect, crate::unix::ConnectUnix<crate::kind::UnixStream>, crate::addr::LookupHost)>();
     assert::<crate::addr::TryEach<'static, (), crate::TcpListener>>();
 };
 

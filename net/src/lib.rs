@@ -20,12 +20,12 @@ mod slot;
 mod socket;
 mod source;
 mod sys;
-mod tcp;
+pub mod tcp;
 #[cfg(test)]
 mod tests;
 mod thread;
 mod udp;
-mod unix;
+pub mod unix;
 
 #[doc(hidden)]
 pub mod doc;
@@ -50,4 +50,4 @@ pub use socket::Socket;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{ThreadNumber, set_timer_slack};
 pub use udp::UdpSocket;
-pub use unix::{UnixDatagram, UnixListener, UnixStream};
+pub use unix::{UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener, UnixStream};

@@ -15,6 +15,7 @@ use socket2::SockRef;
 use crate::kind::SocketKind;
 use crate::source::Source;
 
+mod connection;
 mod data;
 mod datagram;
 mod ip;
@@ -40,10 +41,12 @@ macro_rules! site {
         const { &crate::source::Site { owner: K::NAME, method: stringify!($method), kind: crate::context::Kind::$kind } }
     };
 }
+pub(crate) use ip::options;
 pub(crate) use site;
 
 impl<K: SocketKind> Socket<K> {
-    /// Takes over a socket of the standard library, and makes it non-blocking.
+    /// Takes over a socket of the standard library, and makes it non-blocking. (A kind that the standard library does
+    /// not have comes as an `OwnedFd`.)
     ///
     /// It joins a runtime when it first has to wait.
     ///
@@ -81,7 +84,7 @@ impl<K: SocketKind> Socket<K> {
     ///
     /// Those of fcntl(2); the socket is closed then.
     pub fn into_std(self) -> io::Result<K::Std> {
-        let fd = self.source.into_io();
+        let fd = self.into_fd();
         SockRef::from(&fd).set_nonblocking(false)?;
         Ok(fd.into())
     }
@@ -134,6 +137,11 @@ impl<K: SocketKind> Socket<K> {
 impl<K> Socket<K> {
     pub(crate) fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// Leaves the runtime.
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.source.into_io()
     }
 
     /// For the options.

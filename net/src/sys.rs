@@ -10,6 +10,8 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::SocketAddr;
 use std::time::Duration;
 
+use socket2::Socket;
+
 use crate::ready::Ready;
 
 pub(crate) mod socket;
@@ -35,11 +37,36 @@ mod flavour;
 mod flavour;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-#[path = "sys/abstract_linux.rs"]
-mod names;
+#[path = "sys/extras_linux.rs"]
+mod extras;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-#[path = "sys/abstract_none.rs"]
-mod names;
+#[path = "sys/extras_none.rs"]
+mod extras;
+
+#[cfg(not(any(
+    target_os = "openbsd",
+    target_os = "ios",
+    target_os = "tvos",
+    target_os = "watchos",
+    target_os = "visionos"
+)))]
+pub(crate) mod options;
+#[cfg(any(
+    target_os = "openbsd",
+    target_os = "ios",
+    target_os = "tvos",
+    target_os = "watchos",
+    target_os = "visionos"
+))]
+#[path = "sys/options_none.rs"]
+pub(crate) mod options;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "sys/peer_linux.rs"]
+mod peer;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "sys/peer_bsd.rs"]
+mod peer;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[path = "sys/thread_linux.rs"]
@@ -65,8 +92,9 @@ use std::os::linux::net as linux_net;
 compile_error!("mini-net needs epoll(7) or kqueue(2): Linux, Android, Apple systems or a BSD");
 
 pub(crate) use backend::{Events, Poller};
+pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, quickack, set_quickack};
 pub(crate) use flavour::accept;
-pub(crate) use names::{abstract_address, abstract_name};
+pub(crate) use peer::peer;
 pub(crate) use thread::{cpu_time, is_runnable, own_thread, set_timer_slack};
 
 /// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
@@ -112,6 +140,14 @@ pub(crate) struct Event {
     pub(crate) ready: Ready,
 }
 
+/// The user, the group and, if it is known, the process of a peer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Peer {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) pid: Option<i32>,
+}
+
 /// The shape that every rung must have.
 const _: () = {
     let _: fn() -> io::Result<Poller> = Poller::new;
@@ -126,6 +162,11 @@ const _: () = {
     let _: fn(BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::SockAddr)> = accept;
     let _: fn(&[u8]) -> io::Result<SocketAddr> = abstract_address;
     let _: fn(&SocketAddr) -> Option<&[u8]> = abstract_name;
+    let _: fn(&Socket) -> io::Result<Option<Vec<u8>>> = device;
+    let _: fn(&Socket, Option<&[u8]>) -> io::Result<()> = bind_device;
+    let _: [fn(&Socket) -> io::Result<u32>; 2] = [options::tclass, options::keepalive_retries];
+    let _: [fn(&Socket) -> io::Result<Duration>; 2] = [options::keepalive_time, options::keepalive_interval];
+    let _: fn(BorrowedFd<'_>) -> io::Result<Peer> = peer;
     let _: fn(u64) -> Option<u64> = set_timer_slack;
     let _: fn() -> i32 = own_thread;
     let _: fn(i32) -> Option<Duration> = cpu_time;

@@ -13,6 +13,7 @@ use crate::socket::{Socket, site};
 use crate::sys;
 
 mod connect;
+mod options;
 mod socket;
 mod stream;
 

@@ -1,9 +1,9 @@
-//! UDP: binding, connecting, sending to anybody, and the options that only UDP has.
+//! UDP: binding, connecting, sending to anybody; the options that only UDP has are in `udp/options`.
 //!
 //! Sending, receiving and readiness are in `socket`, because Unix datagrams do these in the same way.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use socket2::{Domain, Type};
@@ -16,6 +16,8 @@ use crate::ready::Interest;
 use crate::socket::{Socket, site};
 use crate::source::Wait;
 use crate::sys;
+
+mod options;
 
 /// A UDP socket.
 ///
@@ -40,43 +42,6 @@ pub type UdpSocket = Socket<kind::UdpSocket>;
 
 type K = kind::UdpSocket;
 
-/// Each line is an option: its two functions, socket2's two for it, and its documentation.
-macro_rules! options {
-    ($($get:ident / $set:ident: $ty:ty = $raw_get:ident / $raw_set:ident, $doc:literal;)*) => { $(
-        #[doc = concat!("Tells ", $doc, ".")]
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// # mini_net::doc::block_on(async {
-        /// let socket = mini_net::UdpSocket::bind("127.0.0.1:0").await?;
-        #[doc = concat!("let value = socket.", stringify!($get), "();")]
-        /// # drop(value);
-        /// # Ok::<(), std::io::Error>(()) }).unwrap();
-        /// ```
-        ///
-        /// # Errors
-        ///
-        /// Those of getsockopt(2).
-        pub fn $get(&self) -> io::Result<$ty> {
-            self.sock().$raw_get()
-        }
-
-        #[doc = concat!("Sets ", $doc, ".")]
-        ///
-        /// # Examples
-        ///
-        #[doc = concat!("See [`", stringify!($get), "`](UdpSocket::", stringify!($get), ").")]
-        ///
-        /// # Errors
-        ///
-        /// Those of setsockopt(2).
-        pub fn $set(&self, value: $ty) -> io::Result<()> {
-            self.sock().$raw_set(value)
-        }
-    )* };
-}
-
 impl UdpSocket {
     /// Binds to the first address of `addr` that is free; port 0 is any port that is.
     ///
@@ -97,7 +62,30 @@ impl UdpSocket {
     /// Safe: nothing is bound.
     #[track_caller]
     pub fn bind(addr: impl ToSocketAddrs) -> TryEach<'static, (), UdpSocket> {
-        TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr))
+        TryEach::new(&addr, site!(bind, Resolve), |(), addr| UdpSocket::bind_with(addr, |_| Ok(())))
+    }
+
+    /// Binds to `addr`, after `prepare` has set the options that have to be set before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_net::UdpSocket;
+    ///
+    /// let first = UdpSocket::bind_with("127.0.0.1:0".parse().unwrap(), |socket| socket.set_reuseport(true))?;
+    /// let second = UdpSocket::bind_with(first.local_addr()?, |socket| socket.set_reuseport(true))?;
+    /// # drop(second);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of `prepare` and bind(2).
+    pub fn bind_with(addr: SocketAddr, prepare: impl FnOnce(&UdpSocket) -> io::Result<()>) -> io::Result<UdpSocket> {
+        let socket = UdpSocket::adopt(sys::socket::open(Domain::for_address(addr), Type::DGRAM)?.into());
+        prepare(&socket)?;
+        socket.sock().bind(&addr.into())?;
+        Ok(socket)
     }
 
     /// Sends to, and receives from, the first address of `addr` that the system has a route to, and no other.
@@ -190,89 +178,4 @@ impl UdpSocket {
     pub fn try_send_to(&self, buf: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to.into()))
     }
-
-    options! {
-        broadcast / set_broadcast: bool = broadcast / set_broadcast,
-            "whether messages may go to broadcast addresses (`SO_BROADCAST` in socket(7))";
-        multicast_loop_v4 / set_multicast_loop_v4: bool = multicast_loop_v4 / set_multicast_loop_v4,
-            "whether this host hears its own IPv4 multicast messages (`IP_MULTICAST_LOOP` in ip(7))";
-        multicast_loop_v6 / set_multicast_loop_v6: bool = multicast_loop_v6 / set_multicast_loop_v6,
-            "whether this host hears its own IPv6 multicast messages (`IPV6_MULTICAST_LOOP` in ipv6(7))";
-        multicast_ttl_v4 / set_multicast_ttl_v4: u32 = multicast_ttl_v4 / set_multicast_ttl_v4,
-            "how many routers an IPv4 multicast message may pass (`IP_MULTICAST_TTL` in ip(7))";
-    }
-
-    /// Joins an IPv4 multicast group, on the interface with the address `interface`, or on any if it is unspecified.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use std::net::Ipv4Addr;
-    ///
-    /// let socket = mini_net::UdpSocket::bind("0.0.0.0:0").await?;
-    /// let group = Ipv4Addr::new(224, 0, 0, 123);
-    /// socket.join_multicast_v4(group, Ipv4Addr::LOCALHOST)?;
-    /// socket.leave_multicast_v4(group, Ipv4Addr::LOCALHOST)?;
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2).
-    pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.sock().join_multicast_v4(&group, &interface)
-    }
-
-    /// Leaves an IPv4 multicast group.
-    ///
-    /// # Examples
-    ///
-    /// See [`join_multicast_v4`](UdpSocket::join_multicast_v4).
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2).
-    pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.sock().leave_multicast_v4(&group, &interface)
-    }
-
-    /// Joins an IPv6 multicast group, on the interface with the index `interface`, or on any if that is 0.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # mini_net::doc::block_on(async {
-    /// let socket = mini_net::UdpSocket::bind("[::]:0").await?;
-    /// let group = "ff02::123".parse().unwrap();
-    /// socket.join_multicast_v6(&group, 0)?;
-    /// socket.leave_multicast_v6(&group, 0)?;
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2).
-    pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.sock().join_multicast_v6(group, interface)
-    }
-
-    /// Leaves an IPv6 multicast group.
-    ///
-    /// # Examples
-    ///
-    /// See [`join_multicast_v6`](UdpSocket::join_multicast_v6).
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2).
-    pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.sock().leave_multicast_v6(group, interface)
-    }
-}
-
-fn bind(addr: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = sys::socket::open(Domain::for_address(addr), Type::DGRAM)?;
-    socket.bind(&addr.into())?;
-    Ok(Socket::adopt(socket.into()))
 }

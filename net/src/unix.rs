@@ -16,11 +16,13 @@ use crate::socket::Socket;
 use crate::sys;
 
 mod connect;
+mod cred;
 mod datagram;
 mod listener;
 mod stream;
 
 pub use connect::ConnectUnix;
+pub use cred::UCred;
 
 /// A Unix stream socket that waits for connections.
 ///
@@ -71,6 +73,48 @@ pub type UnixStream = Socket<kind::UnixStream>;
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
 pub type UnixDatagram = Socket<kind::UnixDatagram>;
+
+/// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET` in
+/// unix(7)).
+///
+/// That the peer has ended looks like an empty message: [`recv`](Socket::recv) returns 0. A message that is longer than the
+/// buffer is cut. Not on Apple systems: making one fails there.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(target_os = "linux")] mini_net::doc::block_on(async {
+/// let (a, b) = mini_net::UnixSeqpacket::pair()?;
+/// a.send(b"ping").await?;
+/// a.send(b"pong").await?;
+/// drop(a);
+/// let mut buf = [0; 16];
+/// assert_eq!(b.recv(&mut buf).await?, 4);
+/// assert_eq!(b.recv(&mut buf).await?, 4);
+/// assert_eq!(b.recv(&mut buf).await?, 0);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub type UnixSeqpacket = Socket<kind::UnixSeqpacket>;
+
+/// Waits for connections that are [`UnixSeqpacket`]s.
+///
+/// # Examples
+///
+/// ```
+/// # #[cfg(target_os = "linux")] mini_net::doc::block_on(async {
+/// use mini_net::{UnixSeqpacket, UnixSeqpacketListener};
+///
+/// # let path = std::env::temp_dir().join(format!("mini-doc-seqpacket-{}", std::process::id()));
+/// # let _ = std::fs::remove_file(&path);
+/// let listener = UnixSeqpacketListener::bind(&path)?;
+/// let client = UnixSeqpacket::connect(&path).await?;
+/// let (server, _from) = listener.accept().await?;
+/// client.send(b"ping").await?;
+/// assert_eq!(server.recv(&mut [0; 16]).await?, 4);
+/// std::fs::remove_file(&path)?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub type UnixSeqpacketListener = Socket<kind::UnixSeqpacketListener>;
 
 fn pair<K: SocketKind>(kind: Type) -> io::Result<(Socket<K>, Socket<K>)> {
     let (a, b) = sys::socket::pair(kind)?;

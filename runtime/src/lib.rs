@@ -74,9 +74,14 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 pub mod net {
     pub use mini_net::{Socket, future, kind};
     pub use mini_net::{
-        TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixStream,
-        lookup_host,
+        TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixSeqpacket,
+        UnixSeqpacketListener, UnixStream, lookup_host,
     };
+
+    /// Who is at the other end of a Unix stream.
+    pub mod unix {
+        pub use mini_net::unix::UCred;
+    }
 }
 
 /// What other file descriptors need to wait, and the traits the streams implement.

@@ -238,6 +238,24 @@ impl<K: DataKind> Socket<K> {
         self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.peek(buf))
     }
 
+    /// Looks once at what has arrived, which stays; `WouldBlock` if nothing has.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// a.try_write(b"ping")?;
+    /// assert_eq!(b.try_peek(&mut [0; 16])?, 4);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of recv(2).
+    pub fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.source().try_op(Interest::READABLE, |source| source.peek(buf))
+    }
+
     /// Runs `f`, a system call on this socket that the crate has no method for, once.
     ///
     /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back.

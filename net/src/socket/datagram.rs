@@ -198,6 +198,27 @@ impl<K: DatagramKind> Socket<K> {
         self.source().try_op(Interest::READABLE, |source| call.call(source))
     }
 
+    /// Looks once at the next message, which stays, and tells who sent it; `WouldBlock` if nothing has arrived.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// a.try_send(b"ping")?;
+    /// let mut buf = [0; 16];
+    /// assert_eq!(b.try_peek_from(&mut buf)?.0, 4);
+    /// assert_eq!(b.try_recv(&mut buf)?, 4);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of recvfrom(2).
+    pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, K::Addr)> {
+        let mut call = RecvFrom::<K>::new(buf, PEEK);
+        self.source().try_op(Interest::READABLE, |source| call.call(source))
+    }
+
     /// As [`send`](Socket::send), as a function to poll.
     ///
     /// # Examples
@@ -273,6 +294,26 @@ impl<K: DatagramKind> Socket<K> {
     pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, K::Addr)>> {
         let wait = Wait::here(site!(poll_recv_from, Read));
         let mut call = RecvFrom::<K>::new(buf, 0);
+        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+    }
+
+    /// As [`peek_from`](Socket::peek_from), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// As with [`poll_recv_from`](Socket::poll_recv_from).
+    ///
+    /// # Errors
+    ///
+    /// As [`recv`](Socket::recv).
+    ///
+    /// # Panics
+    ///
+    /// As [`send`](Socket::send).
+    #[track_caller]
+    pub fn poll_peek_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, K::Addr)>> {
+        let wait = Wait::here(site!(poll_peek_from, Read));
+        let mut call = RecvFrom::<K>::new(buf, PEEK);
         self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
     }
 }

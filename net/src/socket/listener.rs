@@ -77,4 +77,22 @@ impl<K: ListenerKind> Socket<K> {
         let mut call = Accept::<K>(PhantomData);
         self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
     }
+
+    /// Takes a connection that waits already; `WouldBlock` if none does.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// let listener = mini_net::TcpListener::bind("127.0.0.1:0").await?;
+    /// assert_eq!(listener.try_accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`accept`](Socket::accept).
+    pub fn try_accept(&self) -> io::Result<Accepted<K>> {
+        self.source().try_op(Interest::READABLE, |source| Accept::<K>(PhantomData).call(source))
+    }
 }

@@ -1,7 +1,6 @@
 //! Reading and writing bytes, on TCP and Unix streams.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::net::Shutdown;
 
 use crate::call::{Recv, RecvVectored, Send, SendVectored};
 use crate::kind::StreamKind;
@@ -195,29 +194,6 @@ impl<K: StreamKind> Socket<K> {
     #[track_caller]
     pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
         WriteAll::new(self.source(), site!(write_all, Write), buf)
-    }
-
-    /// Closes one direction, or both, at once.
-    ///
-    /// With `Write` the peer reads the end of the stream after what was written.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use std::net::Shutdown;
-    ///
-    /// let (a, b) = mini_net::UnixStream::pair()?;
-    /// a.shutdown(Shutdown::Write)?;
-    /// assert_eq!(b.read(&mut [0; 4]).await?, 0);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of shutdown(2): `NotConnected` if the peer is gone.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.sock().shutdown(how)
     }
 
     /// Reads once, without waiting; `WouldBlock` if nothing has arrived.

@@ -1,6 +1,6 @@
 //! `ConnectUnix`: connects to a Unix listener, waiting if its queue is full.
 //!
-//! Made by `UnixStream::connect`. A non-blocking connect(2) to a Unix socket is done at once, or fails; with a full queue it
+//! Made by `UnixStream::connect` and `UnixSeqpacket::connect`. A non-blocking connect(2) to a Unix socket is done at once, or fails; with a full queue it
 //! fails with `EAGAIN`, and no event will ever tell that there is room (unix(7)). The connect is then made on the blocking
 //! pool, in short turns, so that it ends soon after nobody wants it any more.
 //!
@@ -8,16 +8,17 @@
 
 use std::fmt;
 use std::io;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use socket2::{SockAddr, Socket as RawSocket, Type};
+use socket2::{SockAddr, Socket as RawSocket};
 
-use super::{UnixStream, open};
+use super::open;
 use crate::context;
-use crate::context::Kind;
 use crate::hop::{self, Hop, Job};
+use crate::kind::SocketKind;
 use crate::socket::Socket;
 use crate::source::{Site, Wait};
 use crate::sys;
@@ -25,11 +26,12 @@ use crate::sys;
 /// How long a job waits for room before it asks whether it is still wanted.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Makes a connection; returned by [`UnixStream::connect`].
+/// Makes a connection; returned by [`UnixStream::connect`](crate::UnixStream::connect).
 #[must_use = "futures do nothing unless awaited"]
-pub struct ConnectUnix {
+pub struct ConnectUnix<K> {
     state: State,
     wait: Wait,
+    kind: PhantomData<fn() -> K>,
 }
 
 enum State {
@@ -38,16 +40,15 @@ enum State {
     Done,
 }
 
-impl ConnectUnix {
+impl<K: SocketKind> ConnectUnix<K> {
     #[track_caller]
-    pub(super) fn new(addr: io::Result<SockAddr>) -> ConnectUnix {
-        const SITE: &Site = &Site { owner: "UnixStream", method: "connect", kind: Kind::Connect };
-        ConnectUnix { state: State::Start(addr), wait: Wait::here(SITE) }
+    pub(super) fn new(addr: io::Result<SockAddr>, site: &'static Site) -> ConnectUnix<K> {
+        ConnectUnix { state: State::Start(addr), wait: Wait::here(site), kind: PhantomData }
     }
 
     /// `None` if the queue is full, and the pool has been asked.
     fn start(&mut self, addr: SockAddr) -> io::Result<Option<RawSocket>> {
-        let socket = open(Type::STREAM, None)?;
+        let socket = open(K::TYPE, None)?;
         match sys::socket::connect(&socket, &addr) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let pool = hop::pool(&self.wait);
@@ -60,13 +61,13 @@ impl ConnectUnix {
     }
 }
 
-impl Future for ConnectUnix {
-    type Output = io::Result<UnixStream>;
+impl<K: SocketKind> Future for ConnectUnix<K> {
+    type Output = io::Result<Socket<K>>;
 
     /// # Panics
     ///
     /// If it is polled again after it was ready.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<UnixStream>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Socket<K>>> {
         ready!(context::poll_budget(cx));
         let this = self.get_mut();
         if let State::Start(_) = this.state {
@@ -100,7 +101,7 @@ fn connect_in_turns(job: &Job<RawSocket>, socket: RawSocket, addr: &SockAddr) ->
     Ok(socket)
 }
 
-impl fmt::Debug for ConnectUnix {
+impl<K> fmt::Debug for ConnectUnix<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectUnix").finish_non_exhaustive()
     }

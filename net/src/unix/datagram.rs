@@ -3,15 +3,17 @@
 use std::io;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
+use std::task::{Context, Poll};
 
 use socket2::Type;
 
 use super::{UnixDatagram, open, pair, raw_addr, raw_path};
 use crate::kind;
 use crate::kind::sealed::Kind;
-use crate::leaf::{Receiver, SendTo};
+use crate::leaf::SendTo;
 use crate::ready::Interest;
 use crate::socket::{Socket, site};
+use crate::source::Wait;
 
 type K = kind::UnixDatagram;
 
@@ -143,11 +145,55 @@ impl UnixDatagram {
     /// Safe: a future dropped before it is ready has sent nothing.
     #[track_caller]
     pub fn send_to<'a>(&'a self, buf: &'a [u8], path: impl AsRef<Path>) -> SendTo<'a> {
-        let to = match raw_path(path.as_ref()) {
-            Ok(addr) => Receiver::Known(addr),
-            Err(e) => Receiver::Wrong(Some(e)),
-        };
-        SendTo::new(self.source(), site!(send_to, Write), buf, to)
+        SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(path.as_ref()).into())
+    }
+
+    /// As [`send_to`](UnixDatagram::send_to), to an address, which may be an abstract name.
+    ///
+    /// # Examples
+    ///
+    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    ///
+    /// # Errors
+    ///
+    /// As [`send_to`](UnixDatagram::send_to).
+    ///
+    /// # Panics
+    ///
+    /// As [`send_to`](UnixDatagram::send_to).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has sent nothing.
+    #[track_caller]
+    pub fn send_to_addr<'a>(&'a self, buf: &'a [u8], addr: &SocketAddr) -> SendTo<'a> {
+        SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(addr).into())
+    }
+
+    /// As [`send_to`](UnixDatagram::send_to), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// let socket = mini_net::UnixDatagram::unbound()?;
+    /// let sent = std::future::poll_fn(|cx| socket.poll_send_to(cx, b"ping", "/there/is/nobody")).await;
+    /// assert_eq!(sent.unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`send_to`](UnixDatagram::send_to).
+    ///
+    /// # Panics
+    ///
+    /// As [`send_to`](UnixDatagram::send_to).
+    #[track_caller]
+    pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], path: impl AsRef<Path>) -> Poll<io::Result<usize>> {
+        let wait = Wait::here(site!(poll_send_to, Write));
+        let to = raw_path(path.as_ref())?;
+        self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send_to(buf, &to))
     }
 
     /// Sends once, without waiting; `WouldBlock` if there is no room.
@@ -166,6 +212,20 @@ impl UnixDatagram {
     /// Those of sendto(2).
     pub fn try_send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let to = raw_path(path.as_ref())?;
+        self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
+    }
+
+    /// As [`try_send_to`](UnixDatagram::try_send_to), to an address, which may be an abstract name.
+    ///
+    /// # Examples
+    ///
+    /// As with [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+    ///
+    /// # Errors
+    ///
+    /// Those of sendto(2).
+    pub fn try_send_to_addr(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
+        let to = raw_addr(addr)?;
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
     }
 }

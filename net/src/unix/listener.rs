@@ -1,27 +1,28 @@
-//! Binding a `UnixListener`.
+//! Binding a `UnixListener` or a `UnixSeqpacketListener`.
 
 use std::io;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use socket2::{SockAddr, Type};
+use socket2::SockAddr;
 
-use super::{UnixListener, open, raw_addr, raw_path};
+use super::{open, raw_addr, raw_path};
+use crate::kind::{ListenerKind, SocketKind, UnixKind};
 use crate::socket::Socket;
 use crate::tcp::BACKLOG;
 
-impl UnixListener {
+impl<K: ListenerKind + UnixKind> Socket<K> {
     /// Listens at `path`, which must not exist, and which stays when the listener is dropped.
     ///
     /// # Examples
     ///
-    /// See [`UnixListener`].
+    /// See [`UnixListener`](crate::UnixListener).
     ///
     /// # Errors
     ///
     /// Those of bind(2): `AddrInUse` if there is something at `path`. `InvalidInput` if `path` is too long (about 100
     /// bytes, unix(7)).
-    pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixListener> {
+    pub fn bind(path: impl AsRef<Path>) -> io::Result<Socket<K>> {
         bind(raw_path(path.as_ref())?)
     }
 
@@ -45,14 +46,14 @@ impl UnixListener {
     ///
     /// # Errors
     ///
-    /// As [`bind`](UnixListener::bind).
-    pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixListener> {
+    /// As [`bind`](crate::UnixListener::bind).
+    pub fn bind_addr(addr: &SocketAddr) -> io::Result<Socket<K>> {
         bind(raw_addr(addr)?)
     }
 }
 
-fn bind(addr: SockAddr) -> io::Result<UnixListener> {
-    let socket = open(Type::STREAM, Some(addr))?;
+fn bind<K: SocketKind>(addr: SockAddr) -> io::Result<Socket<K>> {
+    let socket = open(K::TYPE, Some(addr))?;
     socket.listen(BACKLOG as i32)?;
     Ok(Socket::adopt(socket.into()))
 }

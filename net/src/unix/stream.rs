@@ -1,14 +1,16 @@
-//! Connecting a `UnixStream`.
+//! Connecting a `UnixStream` or a `UnixSeqpacket`, and who is at the other end.
 
 use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use socket2::Type;
+use super::{ConnectUnix, UCred, pair, raw_addr, raw_path};
+use crate::kind::{ConnectionKind, UnixKind};
+use crate::socket::{Socket, site};
+use crate::sys;
 
-use super::{ConnectUnix, UnixStream, pair, raw_addr, raw_path};
-
-impl UnixStream {
+impl<K: ConnectionKind + UnixKind> Socket<K> {
     /// Connects to the listener at `path`.
     ///
     /// If too many connections wait there to be accepted, this waits too.
@@ -29,11 +31,11 @@ impl UnixStream {
     ///
     /// Safe: the connection is given up.
     #[track_caller]
-    pub fn connect(path: impl AsRef<Path>) -> ConnectUnix {
-        ConnectUnix::new(raw_path(path.as_ref()))
+    pub fn connect(path: impl AsRef<Path>) -> ConnectUnix<K> {
+        ConnectUnix::new(raw_path(path.as_ref()), site!(connect, Connect))
     }
 
-    /// As [`connect`](UnixStream::connect), to an address, which may be an abstract name.
+    /// As [`connect`](crate::UnixStream::connect), to an address, which may be an abstract name.
     ///
     /// # Examples
     ///
@@ -41,30 +43,48 @@ impl UnixStream {
     ///
     /// # Errors
     ///
-    /// As [`connect`](UnixStream::connect).
+    /// As [`connect`](crate::UnixStream::connect).
     ///
     /// # Panics
     ///
-    /// As [`connect`](UnixStream::connect).
+    /// As [`connect`](crate::UnixStream::connect).
     ///
     /// # Cancel safety
     ///
     /// Safe: the connection is given up.
     #[track_caller]
-    pub fn connect_addr(addr: &SocketAddr) -> ConnectUnix {
-        ConnectUnix::new(raw_addr(addr))
+    pub fn connect_addr(addr: &SocketAddr) -> ConnectUnix<K> {
+        ConnectUnix::new(raw_addr(addr), site!(connect_addr, Connect))
     }
 
     /// Makes two streams that are connected to each other.
     ///
     /// # Examples
     ///
-    /// See [`UnixStream`].
+    /// See [`UnixStream`](crate::UnixStream).
     ///
     /// # Errors
     ///
     /// Those of socketpair(2).
-    pub fn pair() -> io::Result<(UnixStream, UnixStream)> {
-        pair(Type::STREAM)
+    pub fn pair() -> io::Result<(Socket<K>, Socket<K>)> {
+        pair(K::TYPE)
+    }
+
+    /// Who was at the other end when the connection was made (`SO_PEERCRED` in unix(7), getpeereid(3)).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// let peer = a.peer_cred()?;
+    /// println!("user {}, group {}, process {:?}", peer.uid(), peer.gid(), peer.pid());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of getsockopt(2).
+    pub fn peer_cred(&self) -> io::Result<UCred> {
+        sys::peer(self.as_fd()).map(UCred)
     }
 }

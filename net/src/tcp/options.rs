@@ -1,0 +1,81 @@
+//! The options that only TCP has, on streams, listeners, and sockets that are neither yet.
+//!
+//! What is set on a `TcpSocket` is kept by what it becomes; what is set on a listener is mostly, on Linux, handed on to its
+//! connections (tcp(7)).
+
+use std::io;
+use std::time::Duration;
+
+use socket2::Socket as Raw;
+
+use crate::kind::TcpKind;
+use crate::socket::{Socket, options};
+use crate::sys::{self, options as opt};
+
+impl<K: TcpKind> Socket<K> {
+    options! {
+        "```", "TcpSocket::new_v4()?";
+        nodelay / set_nodelay: bool = Raw::tcp_nodelay, Raw::set_tcp_nodelay, "true",
+            "whether small writes are sent at once (`TCP_NODELAY` in tcp(7)), rather than gathered (Nagle's algorithm, \
+             RFC 896)";
+        keepalive / set_keepalive: bool = Raw::keepalive, Raw::set_keepalive, "true",
+            "whether an idle peer is asked now and then whether it is still there (`SO_KEEPALIVE` in socket(7))";
+        keepalive_time / set_keepalive_time: Duration = opt::keepalive_time, opt::set_keepalive_time,
+            "std::time::Duration::from_secs(60)",
+            "how long a connection is idle before the peer is first asked, in whole seconds, at least one \
+             (`TCP_KEEPIDLE` in tcp(7)); setting it turns keepalive on";
+        keepalive_interval / set_keepalive_interval: Duration = opt::keepalive_interval, opt::set_keepalive_interval,
+            "std::time::Duration::from_secs(10)",
+            "how long an answer is waited for before the peer is asked again, in whole seconds, at least one \
+             (`TCP_KEEPINTVL` in tcp(7)); setting it turns keepalive on";
+        keepalive_retries / set_keepalive_retries: u32 = opt::keepalive_retries, opt::set_keepalive_retries, "3",
+            "how often the peer is asked in vain before the connection is given up (`TCP_KEEPCNT` in tcp(7)); \
+             setting it turns keepalive on";
+    }
+
+    options! {
+        "```no_run", "TcpSocket::new_v4()?";
+        quickack / set_quickack: bool = sys::quickack, sys::set_quickack, "true",
+            "whether the kernel confirms at once what arrives; it goes back to its own judgement after a while, so this is \
+             set again and again, after each read say (`TCP_QUICKACK` in tcp(7))";
+    }
+
+    /// How long the kernel goes on sending after the stream is dropped (`SO_LINGER` in socket(7)).
+    ///
+    /// `None`, the default, is as long as it takes, without anybody waiting. Zero is: not at all, the peer's connection is
+    /// reset.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// # let listener = mini_net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # let addr = listener.local_addr()?;
+    /// let stream = mini_net::TcpStream::connect(addr).await?;
+    /// stream.set_linger(Some(std::time::Duration::ZERO))?;
+    /// assert!(stream.linger()?.is_some());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of getsockopt(2).
+    pub fn linger(&self) -> io::Result<Option<Duration>> {
+        self.sock().linger()
+    }
+
+    /// Sets what [`linger`](Socket::linger) tells, in whole seconds.
+    ///
+    /// More than zero seconds make the drop of the stream block the thread for as long.
+    ///
+    /// # Examples
+    ///
+    /// See [`linger`](Socket::linger).
+    ///
+    /// # Errors
+    ///
+    /// Those of setsockopt(2).
+    pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
+        self.sock().set_linger(limit)
+    }
+}
