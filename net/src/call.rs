@@ -11,7 +11,7 @@ use crate::kind::{Accepted, ListenerKind, SocketKind};
 use crate::leaf::Call;
 use crate::ready::Interest;
 use crate::socket::Socket;
-use crate::source::{Left, Source};
+use crate::source::{Channel, Left, Source};
 use crate::sys;
 
 /// Reads into one buffer.
@@ -53,27 +53,27 @@ pub struct CustomOn<F> {
     pub(crate) f: F,
 }
 
-impl Call<OwnedFd> for Recv<'_> {
+impl<T: Channel> Call<T> for Recv<'_> {
     type Output = usize;
 
     fn interest(&self) -> Interest {
         Interest::READABLE
     }
 
-    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
-        source.recv(self.0)
+    fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
+        T::read(source, self.0)
     }
 }
 
-impl Call<OwnedFd> for RecvVectored<'_, '_> {
+impl<T: Channel> Call<T> for RecvVectored<'_, '_> {
     type Output = usize;
 
     fn interest(&self) -> Interest {
         Interest::READABLE
     }
 
-    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
-        source.recv_vectored(self.0)
+    fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
+        T::read_vectored(source, self.0)
     }
 }
 
@@ -89,27 +89,27 @@ impl Call<OwnedFd> for Peek<'_> {
     }
 }
 
-impl Call<OwnedFd> for Send<'_> {
+impl<T: Channel> Call<T> for Send<'_> {
     type Output = usize;
 
     fn interest(&self) -> Interest {
         Interest::WRITABLE
     }
 
-    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
-        source.send(self.0)
+    fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
+        T::write(source, self.0)
     }
 }
 
-impl Call<OwnedFd> for SendVectored<'_, '_> {
+impl<T: Channel> Call<T> for SendVectored<'_, '_> {
     type Output = usize;
 
     fn interest(&self) -> Interest {
         Interest::WRITABLE
     }
 
-    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
-        source.send_vectored(self.0)
+    fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
+        T::write_vectored(source, self.0)
     }
 }
 

@@ -1,6 +1,8 @@
-//! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams, by value and by reference.
+//! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams and pipes, by value and by reference.
 //!
 //! By reference too, so that one task can read while another writes, without a lock.
+//!
+//! Rejected: the traits on `Source`, once. They are foreign, so each type needs an impl of its own; a macro makes them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
@@ -12,60 +14,10 @@ use futures_io::{AsyncRead, AsyncWrite};
 use crate::kind::StreamKind;
 use crate::ready::Interest;
 use crate::socket::{Socket, site};
-use crate::source::Wait;
+use crate::source::{Channel, Wait};
+use crate::unix::pipe::{Receiver, Sender};
 
-impl<K: StreamKind> AsyncRead for &Socket<K> {
-    #[track_caller]
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_read, Read));
-        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.recv(buf))
-    }
-
-    #[track_caller]
-    fn poll_read_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &mut [IoSliceMut<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_read_vectored, Read));
-        let recv = |source: &crate::source::Source| source.recv_vectored(bufs);
-        self.source().poll_io(cx, &wait, Interest::READABLE, None, recv)
-    }
-}
-
-impl<K: StreamKind> AsyncWrite for &Socket<K> {
-    #[track_caller]
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_write, Write));
-        self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send(buf))
-    }
-
-    #[track_caller]
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_write_vectored, Write));
-        let send = |source: &crate::source::Source| source.send_vectored(bufs);
-        self.source().poll_io(cx, &wait, Interest::WRITABLE, None, send)
-    }
-
-    /// Nothing is buffered here, so there is nothing to flush.
-    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    /// Tells the peer that nothing more comes. That it is gone already is as good.
-    fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(match self.shutdown(Shutdown::Write) {
-            Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
-            result => result,
-        })
-    }
-}
-
-/// By value it is the same, one `&` further.
+/// By value it is the same as by reference, one `&` further.
 macro_rules! by_reference {
     ($($method:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => { $(
         #[track_caller]
@@ -75,18 +27,92 @@ macro_rules! by_reference {
     )* };
 }
 
-impl<K: StreamKind> AsyncRead for Socket<K> {
-    by_reference! {
-        poll_read(buf: &mut [u8]) -> usize;
-        poll_read_vectored(bufs: &mut [IoSliceMut<'_>]) -> usize;
-    }
+/// `$named` is what the type is called where it waits.
+macro_rules! reads {
+    ($(for [$($generic:tt)*] $ty:ty, as $named:ty;)*) => { $(
+        impl<$($generic)*> AsyncRead for &$ty {
+            #[track_caller]
+            fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_read, Read, $named));
+                self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| Channel::read(source, buf))
+            }
+
+            #[track_caller]
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_read_vectored, Read, $named));
+                self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| Channel::read_vectored(source, bufs))
+            }
+        }
+
+        impl<$($generic)*> AsyncRead for $ty {
+            by_reference! {
+                poll_read(buf: &mut [u8]) -> usize;
+                poll_read_vectored(bufs: &mut [IoSliceMut<'_>]) -> usize;
+            }
+        }
+    )* };
 }
 
-impl<K: StreamKind> AsyncWrite for Socket<K> {
-    by_reference! {
-        poll_write(buf: &[u8]) -> usize;
-        poll_write_vectored(bufs: &[IoSlice<'_>]) -> usize;
-        poll_flush() -> ();
-        poll_close() -> ();
+/// `$close` ends the writing without closing the fd, which others may use.
+macro_rules! writes {
+    ($(for [$($generic:tt)*] $ty:ty, as $named:ty, close $close:expr;)*) => { $(
+        impl<$($generic)*> AsyncWrite for &$ty {
+            #[track_caller]
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_write, Write, $named));
+                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write(source, buf))
+            }
+
+            #[track_caller]
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_write_vectored, Write, $named));
+                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write_vectored(source, bufs))
+            }
+
+            /// Nothing is buffered here, so there is nothing to flush.
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            /// Tells the peer that nothing more comes. A pipe can tell that only when it is dropped.
+            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready($close(*self))
+            }
+        }
+
+        impl<$($generic)*> AsyncWrite for $ty {
+            by_reference! {
+                poll_write(buf: &[u8]) -> usize;
+                poll_write_vectored(bufs: &[IoSlice<'_>]) -> usize;
+                poll_flush() -> ();
+                poll_close() -> ();
+            }
+        }
+    )* };
+}
+
+reads! {
+    for [K: StreamKind] Socket<K>, as K;
+    for [] Receiver, as Receiver;
+}
+
+writes! {
+    for [K: StreamKind] Socket<K>, as K, close close;
+    for [] Sender, as Sender, close |_| Ok(());
+}
+
+/// That the peer is gone already is as good.
+fn close<K: StreamKind>(socket: &Socket<K>) -> io::Result<()> {
+    match socket.shutdown(Shutdown::Write) {
+        Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
+        result => result,
     }
 }

@@ -18,7 +18,7 @@ use socket2::SockAddr;
 use crate::addr::{Resolve, no_address};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen};
-use crate::source::{Left, Site, Source, Wait};
+use crate::source::{Channel, Left, Site, Source, Wait};
 
 /// An operation on a socket that completes when it could be done.
 ///
@@ -31,16 +31,16 @@ pub struct Op<'a, C, T: AsFd = OwnedFd> {
 
 /// Fills a buffer to the end; returned by `read_exact`.
 #[must_use = "futures do nothing unless awaited"]
-pub struct ReadExact<'a> {
-    waiting: Waiting<'a, OwnedFd>,
+pub struct ReadExact<'a, T: AsFd = OwnedFd> {
+    waiting: Waiting<'a, T>,
     buf: &'a mut [u8],
     filled: usize,
 }
 
 /// Writes a whole buffer; returned by `write_all`.
 #[must_use = "futures do nothing unless awaited"]
-pub struct WriteAll<'a> {
-    waiting: Waiting<'a, OwnedFd>,
+pub struct WriteAll<'a, T: AsFd = OwnedFd> {
+    waiting: Waiting<'a, T>,
     rest: &'a [u8],
 }
 
@@ -130,16 +130,16 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
     }
 }
 
-impl<'a> ReadExact<'a> {
+impl<'a, T: AsFd> ReadExact<'a, T> {
     #[track_caller]
-    pub(crate) fn new(source: &'a Source, site: &'static Site, buf: &'a mut [u8]) -> ReadExact<'a> {
+    pub(crate) fn new(source: &'a Source<T>, site: &'static Site, buf: &'a mut [u8]) -> ReadExact<'a, T> {
         ReadExact { waiting: Waiting::new(source, site), buf, filled: 0 }
     }
 }
 
-impl<'a> WriteAll<'a> {
+impl<'a, T: AsFd> WriteAll<'a, T> {
     #[track_caller]
-    pub(crate) fn new(source: &'a Source, site: &'static Site, buf: &'a [u8]) -> WriteAll<'a> {
+    pub(crate) fn new(source: &'a Source<T>, site: &'static Site, buf: &'a [u8]) -> WriteAll<'a, T> {
         WriteAll { waiting: Waiting::new(source, site), rest: buf }
     }
 }
@@ -173,14 +173,14 @@ impl<C: Call<T>, T: AsFd> Future for Op<'_, C, T> {
     }
 }
 
-impl Future for ReadExact<'_> {
+impl<T: Channel> Future for ReadExact<'_, T> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let ReadExact { waiting, buf, filled } = self.get_mut();
         while *filled < buf.len() {
             let rest = &mut buf[*filled..];
-            match ready!(waiting.poll_io(cx, Interest::READABLE, |source| source.recv(rest)))? {
+            match ready!(waiting.poll_io(cx, Interest::READABLE, |source| T::read(source, rest)))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 received => *filled += received,
             }
@@ -189,13 +189,13 @@ impl Future for ReadExact<'_> {
     }
 }
 
-impl Future for WriteAll<'_> {
+impl<T: Channel> Future for WriteAll<'_, T> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let WriteAll { waiting, rest } = self.get_mut();
         while !rest.is_empty() {
-            match ready!(waiting.poll_io(cx, Interest::WRITABLE, |source| source.send(rest)))? {
+            match ready!(waiting.poll_io(cx, Interest::WRITABLE, |source| T::write(source, rest)))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 sent => *rest = &rest[sent..],
             }
@@ -269,13 +269,13 @@ impl<C, T: AsFd> fmt::Debug for Op<'_, C, T> {
     }
 }
 
-impl fmt::Debug for ReadExact<'_> {
+impl<T: AsFd> fmt::Debug for ReadExact<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ReadExact").field(&self.waiting).finish()
     }
 }
 
-impl fmt::Debug for WriteAll<'_> {
+impl<T: AsFd> fmt::Debug for WriteAll<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WriteAll").field(&self.waiting).finish()
     }

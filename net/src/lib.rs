@@ -50,4 +50,5 @@ pub use socket::Socket;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{ThreadNumber, set_timer_slack};
 pub use udp::UdpSocket;
+pub use unix::pipe;
 pub use unix::{UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener, UnixStream};

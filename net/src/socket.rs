@@ -35,10 +35,20 @@ pub struct Socket<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// The `Site` of a method: `site!(read, Read)` is `TcpStream::read`, which waits to read, in every kind's own name.
+/// The `Site` of a method: `site!(read, Read)` is `TcpStream::read`, which waits to read, in every kind's own name. A third
+/// word is the kind, if that is not called `K`.
 macro_rules! site {
     ($method:ident, $kind:ident) => {
-        const { &crate::source::Site { owner: K::NAME, method: stringify!($method), kind: crate::context::Kind::$kind } }
+        site!($method, $kind, K)
+    };
+    ($method:ident, $kind:ident, $owner:ty) => {
+        const {
+            &crate::source::Site {
+                owner: <$owner>::NAME,
+                method: stringify!($method),
+                kind: crate::context::Kind::$kind,
+            }
+        }
     };
 }
 pub(crate) use ip::options;

@@ -21,20 +21,21 @@
 //! - Wait, operate, clear on `WouldBlock` without a tick: loses the edge that lands between the last two.
 //! - Registering when the socket is made: two system calls for a socket that never waits, and no choice of the runtime.
 
-use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::AsRawFd;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::panic::Location;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use socket2::SockAddr;
-
 use crate::context::{self, Kind, Note};
 use crate::reactor::{Registration, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
-use crate::sys::socket;
+
+mod channel;
+mod ops;
+
+pub(crate) use channel::Channel;
 
 #[derive(Debug)]
 pub struct Source<T: AsFd = OwnedFd> {
@@ -55,6 +56,8 @@ pub enum Rule {
     StreamWithAncillary,
     /// Nothing.
     Whole,
+    /// As `Stream`; but before a first wait a read says nothing, as nobody may have come to write yet.
+    Fifo,
     /// Nothing, nor is anything else known of the fd.
     Foreign,
 }
@@ -146,7 +149,11 @@ impl<T: AsFd> Source<T> {
         ready!(context::check_budget(cx));
         let result = loop {
             let seen = match self.registration.get() {
-                None => Slot::unregistered(),
+                None => match self.first_look(wait, interest) {
+                    Ok(Some(known)) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
+                    Ok(None) => Slot::unregistered(),
+                    Err(e) => break Err(e),
+                },
                 Some(known) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
             };
             match op(self) {
@@ -235,6 +242,22 @@ impl<T: AsFd> Source<T> {
         self.registration.get()
     }
 
+    /// What a transfer says about what is left, as far as the rule goes.
+    fn left(&self, moved: usize, asked: usize) -> Left {
+        match self.rule {
+            Rule::Whole | Rule::Foreign => Left::Perhaps,
+            Rule::Stream | Rule::StreamWithAncillary | Rule::Fifo => Left::after(moved, asked),
+        }
+    }
+
+    /// Where the kernel has to be asked before the first operation, registers for that.
+    fn first_look(&self, wait: &Wait, interest: Interest) -> io::Result<Option<&Registration>> {
+        if self.rule != Rule::Fifo || !interest.is_readable() {
+            return Ok(None);
+        }
+        self.register(wait, Ready::EMPTY).map(Some)
+    }
+
     /// What a finished operation says about the readiness.
     fn conclude<R>(&self, seen: Seen, interest: Interest, result: io::Result<(R, Left)>) -> io::Result<R> {
         let (value, left) = result?;
@@ -306,87 +329,6 @@ impl<T: AsFd> Source<T> {
         match self.slot() {
             Some(slot) if slot.seen().ready().is_shut_down() => Err(shut_down_error()),
             _ => Ok(()),
-        }
-    }
-}
-
-/// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs less
-/// than it costs the kernel to take in a message header and a list of buffers.
-const GATHERED: usize = 512;
-
-fn gather<'a>(bufs: &[IoSlice<'_>], into: &'a mut [u8; GATHERED]) -> &'a [u8] {
-    let mut filled = 0;
-    for buf in bufs {
-        into[filled..filled + buf.len()].copy_from_slice(buf);
-        filled += buf.len();
-    }
-    &into[..filled]
-}
-
-/// A read of nothing from a stream: recv(2) would wait for data, where read(2) does not.
-const NOTHING_ASKED: (usize, Left) = (0, Left::Perhaps);
-
-/// The operations on sockets, with what each says about the readiness.
-impl Source {
-    pub(crate) fn raw_fd(&self) -> RawFd {
-        self.io.as_raw_fd()
-    }
-
-    pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
-        if buf.is_empty() && self.rule != Rule::Whole {
-            return Ok(NOTHING_ASKED);
-        }
-        if self.rule == Rule::StreamWithAncillary {
-            return self.recv_vectored(&mut [IoSliceMut::new(buf)]);
-        }
-        let received = socket::recv(self.io.as_fd(), buf, 0)?;
-        Ok((received, self.left(received, buf.len())))
-    }
-
-    pub(crate) fn recv_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
-        let asked = socket::total(bufs.iter().map(|b| &**b));
-        if asked == 0 && self.rule != Rule::Whole {
-            return Ok(NOTHING_ASKED);
-        }
-        let (received, cut) = socket::recv_message(self.io.as_fd(), bufs, 0)?;
-        let left = if cut { Left::Perhaps } else { self.left(received, asked) };
-        Ok((received, left))
-    }
-
-    /// Looks without taking, so there is as much left as before.
-    pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
-        let received = socket::recv(self.io.as_fd(), buf, socket::PEEK)?;
-        Ok((received, Left::Perhaps))
-    }
-
-    pub(crate) fn recv_from(&self, buf: &mut [u8], flags: libc::c_int) -> io::Result<(usize, SockAddr)> {
-        socket::recv_from(self.io.as_fd(), buf, flags)
-    }
-
-    pub(crate) fn send(&self, buf: &[u8]) -> io::Result<(usize, Left)> {
-        let sent = socket::send(self.io.as_fd(), buf)?;
-        Ok((sent, self.left(sent, buf.len())))
-    }
-
-    pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
-        let asked = socket::total(bufs.iter().map(|b| &**b));
-        let sent = match bufs {
-            [one] => socket::send(self.io.as_fd(), one)?,
-            _ if asked <= GATHERED => socket::send(self.io.as_fd(), gather(bufs, &mut [0; GATHERED]))?,
-            _ => socket::send_vectored(self.io.as_fd(), bufs)?,
-        };
-        Ok((sent, self.left(sent, asked)))
-    }
-
-    pub(crate) fn send_to(&self, buf: &[u8], to: &SockAddr) -> io::Result<(usize, Left)> {
-        let sent = socket::send_to(self.io.as_fd(), buf, to)?;
-        Ok((sent, Left::Perhaps))
-    }
-
-    fn left(&self, moved: usize, asked: usize) -> Left {
-        match self.rule {
-            Rule::Whole | Rule::Foreign => Left::Perhaps,
-            Rule::Stream | Rule::StreamWithAncillary => Left::after(moved, asked),
         }
     }
 }

@@ -19,6 +19,7 @@ mod connect;
 mod cred;
 mod datagram;
 mod listener;
+pub mod pipe;
 mod stream;
 
 pub use connect::ConnectUnix;

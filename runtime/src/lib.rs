@@ -78,9 +78,10 @@ pub mod net {
         UnixSeqpacketListener, UnixStream, lookup_host,
     };
 
-    /// Who is at the other end of a Unix stream.
+    /// Who is at the other end of a Unix stream, and pipes.
     pub mod unix {
         pub use mini_net::unix::UCred;
+        pub use mini_net::unix::pipe;
     }
 }
 

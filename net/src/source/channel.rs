@@ -1,0 +1,61 @@
+//! `Channel`: what bytes are read from and written to, a socket or a pipe, so that the futures for it are written once.
+//!
+//! Called by `call` and `leaf`. A pipe is a `File`, because read(2) and write(2) are the standard library's there.
+//!
+//! Rejected: an enum in `Source`, asked at every operation.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::{Left, Source};
+use crate::sys::socket::total;
+
+pub trait Channel: AsFd + Sized {
+    fn read(source: &Source<Self>, buf: &mut [u8]) -> io::Result<(usize, Left)>;
+    fn read_vectored(source: &Source<Self>, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)>;
+    fn write(source: &Source<Self>, buf: &[u8]) -> io::Result<(usize, Left)>;
+    fn write_vectored(source: &Source<Self>, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)>;
+}
+
+impl Channel for OwnedFd {
+    fn read(source: &Source, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        source.recv(buf)
+    }
+
+    fn read_vectored(source: &Source, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
+        source.recv_vectored(bufs)
+    }
+
+    fn write(source: &Source, buf: &[u8]) -> io::Result<(usize, Left)> {
+        source.send(buf)
+    }
+
+    fn write_vectored(source: &Source, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
+        source.send_vectored(bufs)
+    }
+}
+
+impl Channel for File {
+    fn read(source: &Source<File>, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        let read = source.io().read(buf)?;
+        Ok((read, source.left(read, buf.len())))
+    }
+
+    fn read_vectored(source: &Source<File>, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
+        let asked = total(bufs.iter().map(|b| &**b));
+        let read = source.io().read_vectored(bufs)?;
+        Ok((read, source.left(read, asked)))
+    }
+
+    fn write(source: &Source<File>, buf: &[u8]) -> io::Result<(usize, Left)> {
+        let written = source.io().write(buf)?;
+        Ok((written, source.left(written, buf.len())))
+    }
+
+    fn write_vectored(source: &Source<File>, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
+        let asked = total(bufs.iter().map(|b| &**b));
+        let written = source.io().write_vectored(bufs)?;
+        Ok((written, source.left(written, asked)))
+    }
+}

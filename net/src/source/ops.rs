@@ -1,0 +1,89 @@
+//! The operations on sockets, with what each says about the readiness.
+//!
+//! Called by `call`, `leaf` and the sockets; those on pipes are in `channel`.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+use socket2::SockAddr;
+
+use super::{Left, Rule, Source};
+use crate::sys::socket;
+
+/// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs less
+/// than it costs the kernel to take in a message header and a list of buffers.
+const GATHERED: usize = 512;
+
+fn gather<'a>(bufs: &[IoSlice<'_>], into: &'a mut [u8; GATHERED]) -> &'a [u8] {
+    let mut filled = 0;
+    for buf in bufs {
+        into[filled..filled + buf.len()].copy_from_slice(buf);
+        filled += buf.len();
+    }
+    &into[..filled]
+}
+
+/// A read of nothing from a stream: recv(2) would wait for data, where read(2) does not.
+const NOTHING_ASKED: (usize, Left) = (0, Left::Perhaps);
+
+impl Source {
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.io.as_raw_fd()
+    }
+
+    /// Whether it carries bytes, rather than messages that may be empty.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.rule != Rule::Whole
+    }
+
+    pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        if buf.is_empty() && self.is_stream() {
+            return Ok(NOTHING_ASKED);
+        }
+        if self.rule == Rule::StreamWithAncillary {
+            return self.recv_vectored(&mut [IoSliceMut::new(buf)]);
+        }
+        let received = socket::recv(self.io.as_fd(), buf, 0)?;
+        Ok((received, self.left(received, buf.len())))
+    }
+
+    pub(crate) fn recv_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
+        let asked = socket::total(bufs.iter().map(|b| &**b));
+        if asked == 0 && self.is_stream() {
+            return Ok(NOTHING_ASKED);
+        }
+        let (received, cut) = socket::recv_message(self.io.as_fd(), bufs, 0)?;
+        let left = if cut { Left::Perhaps } else { self.left(received, asked) };
+        Ok((received, left))
+    }
+
+    /// Looks without taking, so there is as much left as before.
+    pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        let received = socket::recv(self.io.as_fd(), buf, socket::PEEK)?;
+        Ok((received, Left::Perhaps))
+    }
+
+    pub(crate) fn recv_from(&self, buf: &mut [u8], flags: libc::c_int) -> io::Result<(usize, SockAddr)> {
+        socket::recv_from(self.io.as_fd(), buf, flags)
+    }
+
+    pub(crate) fn send(&self, buf: &[u8]) -> io::Result<(usize, Left)> {
+        let sent = socket::send(self.io.as_fd(), buf)?;
+        Ok((sent, self.left(sent, buf.len())))
+    }
+
+    pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
+        let asked = socket::total(bufs.iter().map(|b| &**b));
+        let sent = match bufs {
+            [one] => socket::send(self.io.as_fd(), one)?,
+            _ if asked <= GATHERED => socket::send(self.io.as_fd(), gather(bufs, &mut [0; GATHERED]))?,
+            _ => socket::send_vectored(self.io.as_fd(), bufs)?,
+        };
+        Ok((sent, self.left(sent, asked)))
+    }
+
+    pub(crate) fn send_to(&self, buf: &[u8], to: &SockAddr) -> io::Result<(usize, Left)> {
+        let sent = socket::send_to(self.io.as_fd(), buf, to)?;
+        Ok((sent, Left::Perhaps))
+    }
+}

@@ -1,0 +1,188 @@
+//! The reading end of a pipe.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::task::{Context, Poll};
+
+use super::{check_receiver, end, set_blocking, set_nonblocking};
+use crate::call::{Recv, RecvVectored};
+use crate::leaf::{Op, ReadExact, Readiness};
+use crate::ready::{Interest, Ready};
+use crate::socket::site;
+use crate::source::{Channel, Rule, Source, Wait};
+
+/// The reading end of a pipe.
+///
+/// # Examples
+///
+/// See [`pipe`](super::pipe()).
+pub struct Receiver(pub(super) Source<File>);
+
+/// For `site!`.
+type K = Receiver;
+
+end!(Receiver, Fifo, check_receiver);
+
+impl Receiver {
+    /// Reads what has arrived into the front of `buf`.
+    ///
+    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody has the other end open
+    /// for writing. For a FIFO that may be over when the next one comes, so it can be read again. As long as nobody has come at
+    /// all, this waits.
+    ///
+    /// # Examples
+    ///
+    /// See [`pipe`](super::pipe()).
+    ///
+    /// # Errors
+    ///
+    /// Those of read(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the runtime has
+    /// shut down.
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside a mini runtime, unless the pipe has already joined one. An end that was not made by
+    /// [`pipe`](super::pipe()) waits first.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has taken no byte.
+    #[track_caller]
+    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>, File> {
+        Op::new(self.source(), site!(read, Read), Recv(buf))
+    }
+
+    /// As [`read`](Receiver::read), into several buffers, each filled before the next. No more than 1024 of them are used.
+    ///
+    /// # Examples
+    ///
+    /// As with [`UnixStream::read_vectored`](crate::UnixStream::read_vectored).
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Receiver::read).
+    ///
+    /// # Panics
+    ///
+    /// As [`read`](Receiver::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has taken no byte.
+    #[track_caller]
+    pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> Op<'a, RecvVectored<'a, 'b>, File> {
+        Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs))
+    }
+
+    /// Reads until `buf` is full.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// let (sender, receiver) = mini_net::pipe::pipe()?;
+    /// sender.write_all(b"ping").await?;
+    /// sender.write_all(b"pong").await?;
+    /// let mut buf = [0; 8];
+    /// receiver.read_exact(&mut buf).await?;
+    /// assert_eq!(&buf, b"pingpong");
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the end comes before; otherwise as [`read`](Receiver::read). How much was read is unknown then.
+    ///
+    /// # Panics
+    ///
+    /// As [`read`](Receiver::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Loses how much was read: what had arrived is in the front of `buf`, and no longer in the pipe.
+    #[track_caller]
+    pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a, File> {
+        ReadExact::new(self.source(), site!(read_exact, Read), buf)
+    }
+
+    /// Reads once, without waiting; `WouldBlock` if nothing has arrived. 0 is also that nobody has come to write yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let (_sender, receiver) = mini_net::pipe::pipe()?;
+    /// let error = receiver.try_read(&mut [0; 4]).unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of read(2).
+    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        self.source().try_op(Interest::READABLE, |source| File::read(source, buf))
+    }
+
+    /// As [`try_read`](Receiver::try_read), into several buffers.
+    ///
+    /// # Examples
+    ///
+    /// As with [`UnixStream::try_read_vectored`](crate::UnixStream::try_read_vectored).
+    ///
+    /// # Errors
+    ///
+    /// Those of readv(2).
+    pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        self.source().try_op(Interest::READABLE, |source| File::read_vectored(source, bufs))
+    }
+
+    /// Waits until a read will probably not block: there is data, or the end. Otherwise as [`ready`](Receiver::ready).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// let (sender, receiver) = mini_net::pipe::pipe()?;
+    /// sender.write_all(b"ping").await?;
+    /// receiver.readable().await?;
+    /// assert_eq!(receiver.try_read(&mut [0; 16])?, 4);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`ready`](Receiver::ready).
+    ///
+    /// # Panics
+    ///
+    /// As [`ready`](Receiver::ready).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn readable(&self) -> Readiness<'_, (), File> {
+        Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE)
+    }
+
+    /// As [`readable`](Receiver::readable), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// As with [`UnixStream::poll_read_ready`](crate::UnixStream::poll_read_ready).
+    ///
+    /// # Errors
+    ///
+    /// As [`ready`](Receiver::ready).
+    ///
+    /// # Panics
+    ///
+    /// As [`ready`](Receiver::ready).
+    #[track_caller]
+    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let wait = Wait::here(site!(poll_read_ready, Ready));
+        self.source().poll_ready(cx, &wait, Interest::READABLE, None).map_ok(drop)
+    }
+}
