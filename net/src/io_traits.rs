@@ -1,4 +1,4 @@
-//! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams and pipes, by value and by reference.
+//! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams, their halves, and pipes, by value and by reference.
 //!
 //! By reference too, so that one task can read while another writes, without a lock.
 //!
@@ -12,9 +12,11 @@ use std::task::{Context, Poll};
 use futures_io::{AsyncRead, AsyncWrite};
 
 use crate::kind::StreamKind;
+use crate::kind::sealed::Kind as _;
 use crate::ready::Interest;
 use crate::socket::{Socket, site};
-use crate::source::{Channel, Wait};
+use crate::source::{Channel, Source, Wait};
+use crate::split::{ReadHalf, Share, WriteHalf};
 use crate::unix::pipe::{Receiver, Sender};
 
 /// By value it is the same as by reference, one `&` further.
@@ -101,12 +103,26 @@ macro_rules! writes {
 
 reads! {
     for [K: StreamKind] Socket<K>, as K;
+    for [S: Share] ReadHalf<S>, as S::Kind;
     for [] Receiver, as Receiver;
 }
 
 writes! {
     for [K: StreamKind] Socket<K>, as K, close close;
+    for [S: Share] WriteHalf<S>, as S::Kind, close |half: &WriteHalf<S>| close(half.as_ref());
     for [] Sender, as Sender, close |_| Ok(());
+}
+
+impl<S: Share> ReadHalf<S> {
+    fn source(&self) -> &Source {
+        self.as_ref().source()
+    }
+}
+
+impl<S: Share> WriteHalf<S> {
+    fn source(&self) -> &Source {
+        self.as_ref().source()
+    }
 }
 
 /// That the peer is gone already is as good.

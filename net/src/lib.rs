@@ -19,6 +19,7 @@ mod ready;
 mod slot;
 mod socket;
 mod source;
+mod split;
 mod sys;
 pub mod tcp;
 #[cfg(test)]
@@ -47,6 +48,7 @@ pub use context::{BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, 
 pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;
+pub use split::{EndOnDrop, ReadHalf, ReuniteError, Share, WriteHalf};
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{ThreadNumber, set_timer_slack};
 pub use udp::UdpSocket;

@@ -72,16 +72,21 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 
 /// TCP, UDP and Unix sockets, and name resolution.
 pub mod net {
-    pub use mini_net::{Socket, future, kind};
+    pub use mini_net::{EndOnDrop, ReadHalf, ReuniteError, Share, Socket, WriteHalf, future, kind};
     pub use mini_net::{
         TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixSeqpacket,
         UnixSeqpacketListener, UnixStream, lookup_host,
     };
 
-    /// Who is at the other end of a Unix stream, and pipes.
+    /// The halves of TCP streams.
+    pub mod tcp {
+        pub use mini_net::tcp::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
+    }
+
+    /// The halves of Unix streams, who is at their other end, and pipes.
     pub mod unix {
-        pub use mini_net::unix::UCred;
         pub use mini_net::unix::pipe;
+        pub use mini_net::unix::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, UCred, WriteHalf};
     }
 }
 
