@@ -39,7 +39,7 @@ pub mod future {
     pub use crate::call::{Accept, Custom, CustomOn, Peek, Recv, RecvFrom, RecvVectored, Send, SendVectored};
     pub use crate::leaf::{Op, ReadExact, Readiness, SendTo, WriteAll};
     pub use crate::tcp::Connect;
-    pub use crate::unix::ConnectUnix;
+    pub use crate::unix::{ConnectUnix, RecvFds, SendFds};
 }
 
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};

@@ -14,6 +14,7 @@ use socket2::Socket;
 
 use crate::ready::Ready;
 
+pub(crate) mod ancillary;
 pub(crate) mod socket;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -19,12 +19,14 @@ use crate::sys;
 mod connect;
 mod cred;
 mod datagram;
+mod fds;
 mod listener;
 pub mod pipe;
 mod stream;
 
 pub use connect::ConnectUnix;
 pub use cred::UCred;
+pub use fds::{RecvFds, SendFds};
 
 /// A Unix stream socket that waits for connections.
 ///

@@ -3,12 +3,12 @@
 //! Called by `call`, `leaf` and the sockets; those on pipes are in `channel`.
 
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use socket2::SockAddr;
 
 use super::{Left, Rule, Source};
-use crate::sys::socket;
+use crate::sys::{ancillary, socket};
 
 /// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs less
 /// than it costs the kernel to take in a message header and a list of buffers.
@@ -52,7 +52,7 @@ impl Source {
         if asked == 0 && self.is_stream() {
             return Ok(NOTHING_ASKED);
         }
-        let (received, cut) = socket::recv_message(self.io.as_fd(), bufs, 0)?;
+        let (received, _, cut) = socket::recv_message(self.io.as_fd(), bufs, &mut [], 0)?;
         let left = if cut { Left::Perhaps } else { self.left(received, asked) };
         Ok((received, left))
     }
@@ -85,5 +85,18 @@ impl Source {
     pub(crate) fn send_to(&self, buf: &[u8], to: &SockAddr) -> io::Result<(usize, Left)> {
         let sent = socket::send_to(self.io.as_fd(), buf, to)?;
         Ok((sent, Left::Perhaps))
+    }
+
+    pub(crate) fn send_fds(&self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<(usize, Left)> {
+        let sent = ancillary::send_fds(self.io.as_fd(), buf, fds)?;
+        Ok((sent, self.left(sent, buf.len())))
+    }
+
+    /// The end of a message's descriptors ends the read, so a short one says nothing.
+    pub(crate) fn recv_fds(&self, buf: &mut [u8], max: usize) -> io::Result<((usize, Vec<OwnedFd>), Left)> {
+        if buf.is_empty() && self.is_stream() {
+            return Ok(((0, Vec::new()), Left::Perhaps));
+        }
+        Ok((ancillary::recv_fds(self.io.as_fd(), buf, max)?, Left::Perhaps))
     }
 }

@@ -1,4 +1,5 @@
-//! Accepting where accept4(2) exists: the flags of the new socket cost no further system call.
+//! Accepting where accept4(2) exists: the flags of the new socket, and of descriptors that come with a message, cost no
+//! further system call.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -7,6 +8,14 @@ use socket2::{SockAddr, SockRef};
 
 /// For send(2): a closed peer is an error, not a signal.
 pub(crate) const NO_SIGNAL: libc::c_int = libc::MSG_NOSIGNAL;
+
+/// For recvmsg(2): no child process inherits what comes with the message.
+pub(crate) const CLOSE_ON_EXEC: libc::c_int = libc::MSG_CMSG_CLOEXEC;
+
+/// Done by the flag above.
+pub(crate) fn close_on_exec(_: &OwnedFd) -> io::Result<()> {
+    Ok(())
+}
 
 /// Takes one connection, as a non-blocking fd that no child process inherits.
 pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, SockAddr)> {

@@ -8,6 +8,14 @@ use socket2::{SockAddr, SockRef};
 /// For send(2): nothing, because every socket carries `SO_NOSIGPIPE` (socket2 and std both set it).
 pub(crate) const NO_SIGNAL: libc::c_int = 0;
 
+/// For recvmsg(2): there is no such flag.
+pub(crate) const CLOSE_ON_EXEC: libc::c_int = 0;
+
+/// No child process inherits `fd`, if it is not started between recvmsg(2) and this.
+pub(crate) fn close_on_exec(fd: &OwnedFd) -> io::Result<()> {
+    SockRef::from(fd).set_cloexec(true)
+}
+
 /// Takes one connection, as a non-blocking fd that no child process inherits.
 pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, SockAddr)> {
     let (socket, peer) = SockRef::from(&fd).accept()?;

@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
-use socket2::{Domain, SockAddr, SockRef, Socket, Type};
+use socket2::{Domain, MsgHdr, SockAddr, SockRef, Socket, Type};
 
 use super::flavour::NO_SIGNAL;
 
@@ -66,21 +66,32 @@ pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io:
     SockRef::from(&fd).recv_from_with_flags(for_kernel(buf), flags)
 }
 
-/// Reads into several buffers; also says whether ancillary data came along, for which there is no room here.
-pub(crate) fn recv_message(fd: BorrowedFd<'_>, bufs: &mut [IoSliceMut<'_>], flags: c_int) -> io::Result<(usize, bool)> {
+/// Reads into several buffers, and ancillary data into `control`. Returns how much of each, and whether ancillary data came
+/// for which there was no room.
+pub(crate) fn recv_message(
+    fd: BorrowedFd<'_>,
+    bufs: &mut [IoSliceMut<'_>],
+    control: &mut [u8],
+    flags: c_int,
+) -> io::Result<(usize, usize, bool)> {
     // SAFETY: all zeros is a valid msghdr, that of no address, no buffers and no control data;
     // `vectored_calls_move_all_slices` runs it.
     let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     header.msg_iov = bufs.as_mut_ptr().cast();
     header.msg_iovlen = bufs.len().min(MAX_SLICES) as _;
+    if !control.is_empty() {
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = control.len() as _;
+    }
     // SAFETY: `msg_iov` is `bufs`, whose elements have the layout of iovec (IoSliceMut's guarantee), of which at least
-    // `msg_iovlen` exist, and the exclusive borrow keeps them alive over the call;
-    // `vectored_calls_move_all_slices` runs it.
+    // `msg_iovlen` exist, and `msg_control` is null or `control`, of that length; the exclusive borrows keep both alive
+    // over the call, and any bytes may be written there. `vectored_calls_move_all_slices` runs it, and
+    // `descriptors_travel_with_the_message`.
     let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, flags) };
     if received < 0 {
         return Err(io::Error::last_os_error());
     }
-    Ok((received as usize, header.msg_flags & libc::MSG_CTRUNC != 0))
+    Ok((received as usize, header.msg_controllen as _, header.msg_flags & libc::MSG_CTRUNC != 0))
 }
 
 pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
@@ -90,6 +101,13 @@ pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
 pub(crate) fn send_vectored(fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
     let bufs = &bufs[..bufs.len().min(MAX_SLICES)];
     SockRef::from(&fd).send_vectored_with_flags(bufs, NO_SIGNAL)
+}
+
+/// Sends `buf` with ancillary data, as it is in memory.
+pub(crate) fn send_message(fd: BorrowedFd<'_>, buf: &[u8], control: &[u8]) -> io::Result<usize> {
+    let bufs = [IoSlice::new(buf)];
+    let message = MsgHdr::new().with_buffers(&bufs).with_control(control);
+    SockRef::from(&fd).sendmsg(&message, NO_SIGNAL)
 }
 
 pub(crate) fn send_to(fd: BorrowedFd<'_>, buf: &[u8], to: &SockAddr) -> io::Result<usize> {
