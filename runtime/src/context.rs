@@ -164,6 +164,11 @@ pub(crate) fn current_task() -> Option<Id> {
     with_task(Running::id)
 }
 
+/// The name of the task this thread polls.
+pub(crate) fn current_name() -> Option<Arc<str>> {
+    with_task(Running::name).flatten()
+}
+
 /// Notes in the current task that it waits for another.
 pub(crate) fn note_join(id: Id, location: &'static Location<'static>) {
     with_task(|task| task.wait_slot().set(Reason::Join(id.get()), location));

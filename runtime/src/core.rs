@@ -465,7 +465,7 @@ impl Core {
             local.tasks.take_all()
         });
         for task in tasks {
-            say!("task {} spawned at {} is leaked: dropping it spawns another, for ever", task.id(), task.location());
+            say!("{} is leaked: dropping it spawns another, for ever", task.source());
             task.abandon();
         }
     }
@@ -513,9 +513,8 @@ impl Core {
         });
         for task in forgotten {
             say!(
-                "task {} spawned at {} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",
-                task.id(),
-                task.location()
+                "{} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",
+                task.source()
             );
             task.abandon();
         }

@@ -19,7 +19,7 @@ use crate::core::Core;
 use crate::fifo::Fifo;
 use crate::idle::Idle;
 use crate::sync::lock;
-use crate::task::{self, JoinError, JoinHandle, Queued, Start, Task};
+use crate::task::{self, JoinError, JoinHandle, Origin, Queued, Start, Task};
 use crate::unwind::contain;
 use crate::watch::Watch;
 use crate::worker;
@@ -128,13 +128,13 @@ impl Pool {
     // Spawning.
 
     /// Spawns a future that may run on any thread that the flavour has.
-    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F, location: &'static Location<'static>) -> JoinHandle<F::Output>
+    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F, origin: impl Origin) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
         let place = self.place();
-        let (task, handle) = task::new(future, place.core.home(), place.start, location);
+        let (task, handle) = task::new(future, place.core.home(), place.start, origin);
         self.start(task, &place);
         handle
     }
@@ -168,7 +168,7 @@ impl Pool {
     }
 
     /// Runs `job` on a blocking thread.
-    pub(crate) fn spawn_blocking<F, T>(self: &Arc<Self>, job: F, location: &'static Location<'static>) -> JoinHandle<T>
+    pub(crate) fn spawn_blocking<F, T>(self: &Arc<Self>, job: F, origin: impl Origin) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
@@ -176,7 +176,8 @@ impl Pool {
         let mut job = Some(job);
         // Polled once, by a blocking thread.
         let future = std::future::poll_fn(move |_| std::task::Poll::Ready((job.take().expect("polled once"))()));
-        let (task, handle) = task::new(future, self.cores[0].home(), Start::Shared, location);
+        let (task, handle) = task::new(future, self.cores[0].home(), Start::Shared, origin);
+        let location = task.location();
         self.blocking.push_task(self, task.into_queued(), location);
         handle
     }

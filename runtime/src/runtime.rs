@@ -159,7 +159,7 @@ impl fmt::Debug for Runtime {
 /// A handle does not keep the runtime running. On one that was shut down, new tasks are cancelled at once.
 #[derive(Clone)]
 pub struct Handle {
-    pool: Arc<Pool>,
+    pub(crate) pool: Arc<Pool>,
 }
 
 impl Handle {

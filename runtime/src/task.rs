@@ -22,11 +22,13 @@
 
 #![allow(unsafe_code)]
 
+mod builder;
 mod cell;
 mod error;
 mod id;
 mod join;
 mod life;
+mod origin;
 mod spawn;
 mod state;
 mod tally;
@@ -39,9 +41,12 @@ use std::future::Future;
 use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
+pub use builder::{Builder, try_name};
 pub use error::JoinError;
+pub(crate) use error::Source;
 pub use id::Id;
 pub use join::{AbortHandle, Cancel, JoinHandle};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
@@ -52,6 +57,7 @@ use crate::home::Home;
 use crate::unwind::contain;
 use cell::Vtable;
 use life::{Life, Local, OnComplete, OnRelease};
+pub(crate) use origin::Origin;
 use state::{OnPending, OnRemote, OnStart, OnWake, State};
 use tally::Tally;
 use wait::WaitSlot;
@@ -116,13 +122,9 @@ unsafe impl Send for Queued {}
 /// Creates a task with two references: one for the runtime, one in the join handle.
 ///
 /// With [`Start::Shared`] and [`Start::Posted`] the future must be `Send`; the callers' bounds see to it.
-pub(crate) fn new<F>(
-    future: F,
-    home: Home,
-    start: Start,
-    location: &'static Location<'static>,
-) -> (Task, JoinHandle<F::Output>)
+pub(crate) fn new<F, O>(future: F, home: Home, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
 where
+    O: Origin,
     F: Future + 'static,
     F::Output: 'static,
 {
@@ -131,8 +133,9 @@ where
         Start::Owned => State::owned(),
         Start::Posted => State::posted(),
     };
+    let (location, label) = origin.split();
     let header = Header {
-        vtable: cell::vtable::<F>(),
+        vtable: cell::vtable::<F, O::Label>(),
         home,
         life: Life::new(),
         local: Local::new(),
@@ -144,7 +147,7 @@ where
         slot: Cell::new(UNREGISTERED),
         tally: Tally::new(),
     };
-    let ptr = cell::allocate(header, future);
+    let ptr = cell::allocate(header, future, label);
     (Task(ptr), JoinHandle::new(Task(ptr)))
 }
 
@@ -188,6 +191,17 @@ impl Task {
 
     pub(crate) fn location(&self) -> &'static Location<'static> {
         self.header().location
+    }
+
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        // SAFETY: a `Task` holds a reference count, so the task is alive, and the table is its own.
+        // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
+        unsafe { (self.header().vtable.name)(self.0) }
+    }
+
+    /// What it is called in messages.
+    pub(crate) fn source(&self) -> Source {
+        Source { id: self.id(), location: self.location(), name: self.name() }
     }
 
     /// Takes over what other threads asked of an owned task that came through the inbox.
@@ -401,6 +415,12 @@ impl Running {
         self.task.header().id
     }
 
+    pub(crate) fn name(&self) -> Option<Arc<str>> {
+        // SAFETY: a task that is being polled is alive, and the table is its own.
+        // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
+        unsafe { (self.task.header().vtable.name)(self.task.0) }
+    }
+
     pub(crate) fn wait_slot(&self) -> &WaitSlot {
         &self.task.header().wait
     }
@@ -462,7 +482,11 @@ impl fmt::Debug for Task {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header = self.header();
         let mut out = f.debug_struct("Task");
-        out.field("id", &header.id.get()).field("spawned_at", &format_args!("{}", header.location));
+        out.field("id", &header.id.get());
+        if let Some(name) = self.name() {
+            out.field("name", &name);
+        }
+        out.field("spawned_at", &format_args!("{}", header.location));
         out.field("polls", &header.tally.polls()).field("finished", &header.life.is_done());
         if let Some((reason, location)) = header.wait.get() {
             out.field("last_wait", &format_args!("{reason} at {location}"));

@@ -11,18 +11,21 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use super::origin::Label;
 use super::tally::Stage;
-use super::{Header, JoinError};
+use super::{Header, JoinError, Source};
 use crate::blocks;
 use crate::unwind::contain;
 
 /// Header first, so that a pointer to the cell is a pointer to its header.
 #[repr(C)]
-struct Cell<F: Future> {
+struct Cell<F: Future, L> {
     header: Header,
     content: UnsafeCell<Content<F>>,
+    label: L,
 }
 
 /// The future, then the output; the header's tally says which.
@@ -41,38 +44,51 @@ pub(super) struct Vtable {
     pub(super) take_output: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the output, and returns the error if it was one.
     pub(super) drop_output: unsafe fn(NonNull<Header>) -> Option<JoinError>,
+    /// The name of the task.
+    pub(super) name: unsafe fn(NonNull<Header>) -> Option<Arc<str>>,
     /// Frees the task.
     pub(super) free: unsafe fn(NonNull<Header>),
 }
 
-pub(super) fn vtable<F: Future>() -> &'static Vtable {
+pub(super) fn vtable<F: Future, L: Label>() -> &'static Vtable {
     &Vtable {
-        poll: poll::<F>,
-        cancel: cancel::<F>,
-        take_output: take_output::<F>,
-        drop_output: drop_output::<F>,
-        free: free::<F>,
+        poll: poll::<F, L>,
+        cancel: cancel::<F, L>,
+        take_output: take_output::<F, L>,
+        drop_output: drop_output::<F, L>,
+        name: name::<F, L>,
+        free: free::<F, L>,
     }
 }
 
-pub(super) fn allocate<F: Future>(header: Header, future: F) -> NonNull<Header> {
-    let cell = blocks::allocate::<Cell<F>>();
+pub(super) fn allocate<F: Future, L: Label>(header: Header, future: F, label: L) -> NonNull<Header> {
+    let cell = blocks::allocate::<Cell<F, L>>();
     let content = UnsafeCell::new(Content { future: ManuallyDrop::new(future) });
     // SAFETY: just allocated for this.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    unsafe { cell.write(Cell { header, content }) };
+    unsafe { cell.write(Cell { header, content, label }) };
     cell.cast()
+}
+
+/// # Safety
+///
+/// `ptr` came from `allocate::<F, L>`, and the task is alive.
+unsafe fn name<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<Arc<str>> {
+    // SAFETY: the header is the first field of a live `Cell<F, L>`, whose label is written once, before all this.
+    // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
+    let cell = unsafe { ptr.cast::<Cell<F, L>>().as_ref() };
+    cell.label.name().cloned()
 }
 
 /// What the cell of a task holds.
 ///
 /// # Safety
 ///
-/// `ptr` came from `allocate::<F>`, and the task is alive.
-unsafe fn content<F: Future>(ptr: NonNull<Header>) -> *mut Content<F> {
-    // SAFETY: the header is the first field of a live `Cell<F>`.
+/// `ptr` came from `allocate::<F, L>`, and the task is alive.
+unsafe fn content<F: Future, L: Label>(ptr: NonNull<Header>) -> *mut Content<F> {
+    // SAFETY: the header is the first field of a live `Cell<F, L>`.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let cell = unsafe { ptr.cast::<Cell<F>>().as_ref() };
+    let cell = unsafe { ptr.cast::<Cell<F, L>>().as_ref() };
     cell.content.get()
 }
 
@@ -81,10 +97,10 @@ unsafe fn content<F: Future>(ptr: NonNull<Header>) -> *mut Content<F> {
 /// # Safety
 ///
 /// As [`content`].
-unsafe fn future<F: Future>(ptr: NonNull<Header>) -> *mut F {
+unsafe fn future<F: Future, L: Label>(ptr: NonNull<Header>) -> *mut F {
     // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let content = unsafe { content::<F>(ptr) };
+    let content = unsafe { content::<F, L>(ptr) };
     // SAFETY: the cell is alive; no reference is made.
     // Test: as above.
     let future: *mut ManuallyDrop<F> = unsafe { &raw mut (*content).future };
@@ -96,10 +112,10 @@ unsafe fn future<F: Future>(ptr: NonNull<Header>) -> *mut F {
 /// # Safety
 ///
 /// As [`content`].
-unsafe fn output<F: Future>(ptr: NonNull<Header>) -> *mut Result<F::Output, JoinError> {
+unsafe fn output<F: Future, L: Label>(ptr: NonNull<Header>) -> *mut Result<F::Output, JoinError> {
     // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let content = unsafe { content::<F>(ptr) };
+    let content = unsafe { content::<F, L>(ptr) };
     // SAFETY: the cell is alive; no reference is made.
     // Test: as above.
     let output: *mut ManuallyDrop<Result<F::Output, JoinError>> = unsafe { &raw mut (*content).output };
@@ -119,15 +135,15 @@ unsafe fn header<'a>(ptr: NonNull<Header>) -> &'a Header {
 
 /// # Safety
 ///
-/// `ptr` came from `allocate::<F>`, the task is alive, and the caller has the right to its stage.
-unsafe fn poll<F: Future>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
+/// `ptr` came from `allocate::<F, L>`, the task is alive, and the caller has the right to its stage.
+unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let tally = &unsafe { header(ptr) }.tally;
     assert!(tally.stage() == Stage::Future, "a task that is done was polled");
     // SAFETY: the caller's promise.
     // Test: as above.
-    let future = unsafe { future::<F>(ptr) };
+    let future = unsafe { future::<F, L>(ptr) };
     // SAFETY: the stage is the caller's, and a future.
     // Test: as above.
     let future = unsafe { &mut *future };
@@ -143,20 +159,35 @@ unsafe fn poll<F: Future>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()
     };
     // SAFETY: the caller's promise.
     // Test: as above.
-    unsafe { replace_future::<F>(ptr, output) };
+    unsafe { replace_future::<F, L>(ptr, output) };
     Poll::Ready(())
 }
 
 /// # Safety
 ///
 /// As [`poll`]; the stage is a future.
-unsafe fn cancel<F: Future>(ptr: NonNull<Header>) {
+unsafe fn cancel<F: Future, L: Label>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
     let error = unsafe { cancelled(ptr) };
     // SAFETY: the caller's promise.
     // Test: as above.
-    unsafe { replace_future::<F>(ptr, Err(error)) };
+    unsafe { replace_future::<F, L>(ptr, Err(error)) };
+}
+
+/// What an error says about the task.
+///
+/// # Safety
+///
+/// The task is alive.
+unsafe fn source(ptr: NonNull<Header>) -> Source {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
+    let header = unsafe { header(ptr) };
+    // SAFETY: as above, and the table is that of this task.
+    // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
+    let name = unsafe { (header.vtable.name)(ptr) };
+    Source { id: header.id, location: header.location, name }
 }
 
 /// # Safety
@@ -165,8 +196,7 @@ unsafe fn cancel<F: Future>(ptr: NonNull<Header>) {
 unsafe fn cancelled(ptr: NonNull<Header>) -> JoinError {
     // SAFETY: the caller's promise.
     // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
-    let header = unsafe { header(ptr) };
-    JoinError::cancelled(header.id, header.location)
+    JoinError::cancelled(unsafe { source(ptr) })
 }
 
 /// Drops the future in place and puts the output there; a panic of the destructor becomes the output.
@@ -174,10 +204,10 @@ unsafe fn cancelled(ptr: NonNull<Header>) -> JoinError {
 /// # Safety
 ///
 /// As [`poll`]; the stage is a future.
-unsafe fn replace_future<F: Future>(ptr: NonNull<Header>, result: Result<F::Output, JoinError>) {
+unsafe fn replace_future<F: Future, L: Label>(ptr: NonNull<Header>, result: Result<F::Output, JoinError>) {
     // SAFETY: the caller's promise.
     // Test: tests/tests/panics.rs `a_panicking_destructor_reaches_the_join_handle`.
-    let future = unsafe { future::<F>(ptr) };
+    let future = unsafe { future::<F, L>(ptr) };
     let dropped = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: the stage is a future, which nobody looks at afterwards: it is overwritten below.
         // Test: as above.
@@ -195,7 +225,7 @@ unsafe fn replace_future<F: Future>(ptr: NonNull<Header>, result: Result<F::Outp
     };
     // SAFETY: the caller's promise.
     // Test: as above.
-    let output = unsafe { output::<F>(ptr) };
+    let output = unsafe { output::<F, L>(ptr) };
     // SAFETY: what stood there has been dropped, as far as it could be.
     // Test: as above.
     unsafe { output.write(result) };
@@ -210,8 +240,7 @@ unsafe fn replace_future<F: Future>(ptr: NonNull<Header>, result: Result<F::Outp
 unsafe fn panicked(ptr: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinError {
     // SAFETY: the caller's promise.
     // Test: tests/tests/panics.rs `a_panic_reaches_the_join_handle`.
-    let header = unsafe { header(ptr) };
-    JoinError::panicked(header.id, header.location, payload)
+    JoinError::panicked(unsafe { source(ptr) }, payload)
 }
 
 /// Moves the output out of the cell, if it is there.
@@ -219,7 +248,7 @@ unsafe fn panicked(ptr: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinEr
 /// # Safety
 ///
 /// As [`poll`].
-unsafe fn take<F: Future>(ptr: NonNull<Header>) -> Option<Result<F::Output, JoinError>> {
+unsafe fn take<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<Result<F::Output, JoinError>> {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let tally = &unsafe { header(ptr) }.tally;
@@ -229,7 +258,7 @@ unsafe fn take<F: Future>(ptr: NonNull<Header>) -> Option<Result<F::Output, Join
     tally.set_stage(Stage::Empty);
     // SAFETY: the caller's promise.
     // Test: as above.
-    let output = unsafe { output::<F>(ptr) };
+    let output = unsafe { output::<F, L>(ptr) };
     // SAFETY: the stage is the caller's, was an output, and is empty from now on.
     // Test: as above.
     Some(unsafe { output.read() })
@@ -238,7 +267,7 @@ unsafe fn take<F: Future>(ptr: NonNull<Header>) -> Option<Result<F::Output, Join
 /// # Safety
 ///
 /// As [`poll`]; `out` points to an `Option<Result<F::Output, JoinError>>`.
-unsafe fn take_output<F: Future>(ptr: NonNull<Header>, out: *mut ()) {
+unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
     let is_abandoned = unsafe { header(ptr) }.tally.stage() == Stage::Future;
@@ -249,7 +278,7 @@ unsafe fn take_output<F: Future>(ptr: NonNull<Header>, out: *mut ()) {
         true => Some(Err(unsafe { cancelled(ptr) })),
         // SAFETY: the caller's promise.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        false => unsafe { take::<F>(ptr) },
+        false => unsafe { take::<F, L>(ptr) },
     };
     // SAFETY: the caller's promise about `out`.
     // Test: as above.
@@ -259,11 +288,11 @@ unsafe fn take_output<F: Future>(ptr: NonNull<Header>, out: *mut ()) {
 /// # Safety
 ///
 /// As [`poll`].
-unsafe fn drop_output<F: Future>(ptr: NonNull<Header>) -> Option<JoinError> {
+unsafe fn drop_output<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<JoinError> {
     // Nothing of an abandoned task, whose future must stay where it is.
     // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    match unsafe { take::<F>(ptr) }? {
+    match unsafe { take::<F, L>(ptr) }? {
         Err(error) => Some(error),
         Ok(output) => {
             let payload = catch_unwind(AssertUnwindSafe(|| drop(output))).err()?;
@@ -277,8 +306,11 @@ unsafe fn drop_output<F: Future>(ptr: NonNull<Header>) -> Option<JoinError> {
 /// # Safety
 ///
 /// As [`poll`], and nobody refers to the task any more.
-unsafe fn free<F: Future>(ptr: NonNull<Header>) {
+unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise.
+    // Test: tests/tests/named.rs `a_name_is_dropped_with_its_task`.
+    unsafe { drop_label::<F, L>(ptr) };
+    // SAFETY: as above.
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
     if unsafe { header(ptr) }.tally.stage() == Stage::Future {
         // SAFETY: as above.
@@ -287,7 +319,7 @@ unsafe fn free<F: Future>(ptr: NonNull<Header>) {
     }
     // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let output = unsafe { take::<F>(ptr) };
+    let output = unsafe { take::<F, L>(ptr) };
     contain(|| drop(output));
     // SAFETY: nobody else refers to the task any more.
     // Test: as above.
@@ -299,7 +331,20 @@ unsafe fn free<F: Future>(ptr: NonNull<Header>) {
     let home = unsafe { ptr::read(&header.home) };
     // SAFETY: `allocate` got it there, and all that has a destructor is out of it.
     // Test: as above.
-    unsafe { blocks::free(ptr.cast::<Cell<F>>(), &home) };
+    unsafe { blocks::free(ptr.cast::<Cell<F, L>>(), &home) };
+}
+
+/// # Safety
+///
+/// As [`free`], once; the label is not looked at afterwards.
+unsafe fn drop_label<F: Future, L: Label>(ptr: NonNull<Header>) {
+    let cell = ptr.cast::<Cell<F, L>>().as_ptr();
+    // SAFETY: a pointer into a live `Cell<F, L>`; no reference is made.
+    // Test: tests/tests/named.rs `a_name_is_dropped_with_its_task`.
+    let label = unsafe { &raw mut (*cell).label };
+    // SAFETY: written by `allocate`, and dropped here alone.
+    // Test: as above.
+    unsafe { ptr::drop_in_place(label) };
 }
 
 /// Gives up what an abandoned task has beside its future, which must stay where it is: the runtime, and the waiter.

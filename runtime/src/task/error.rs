@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::panic::Location;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::Id;
 use crate::sync::lock;
@@ -22,9 +22,15 @@ use crate::sync::lock;
 pub struct JoinError(Box<Inner>); // boxed, so that a task's output slot grows by one pointer only
 
 struct Inner {
-    id: Id,
-    location: &'static Location<'static>,
+    source: Source,
     cause: Cause,
+}
+
+/// Which task it was.
+pub(crate) struct Source {
+    pub(crate) id: Id,
+    pub(crate) location: &'static Location<'static>,
+    pub(crate) name: Option<Arc<str>>,
 }
 
 enum Cause {
@@ -34,12 +40,12 @@ enum Cause {
 }
 
 impl JoinError {
-    pub(crate) fn cancelled(id: Id, location: &'static Location<'static>) -> Self {
-        Self(Box::new(Inner { id, location, cause: Cause::Cancelled }))
+    pub(crate) fn cancelled(source: Source) -> Self {
+        Self(Box::new(Inner { source, cause: Cause::Cancelled }))
     }
 
-    pub(crate) fn panicked(id: Id, location: &'static Location<'static>, payload: Box<dyn Any + Send>) -> Self {
-        Self(Box::new(Inner { id, location, cause: Cause::Panicked(Mutex::new(payload)) }))
+    pub(crate) fn panicked(source: Source, payload: Box<dyn Any + Send>) -> Self {
+        Self(Box::new(Inner { source, cause: Cause::Panicked(Mutex::new(payload)) }))
     }
 
     /// Whether the task was cancelled: aborted, or dropped with its runtime.
@@ -54,12 +60,17 @@ impl JoinError {
 
     /// The id of the task.
     pub fn id(&self) -> Id {
-        self.0.id
+        self.0.source.id
+    }
+
+    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    pub fn name(&self) -> Option<&str> {
+        self.0.source.name.as_deref()
     }
 
     /// Where the task was spawned.
     pub fn location(&self) -> &'static Location<'static> {
-        self.0.location
+        self.0.source.location
     }
 
     /// The payload of the panic, to be looked into or resumed.
@@ -99,11 +110,21 @@ impl JoinError {
 
 impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "task {} spawned at {} ", self.0.id, self.0.location)?;
+        write!(f, "{} ", self.0.source)?;
         match &self.0.cause {
             Cause::Cancelled => write!(f, "was cancelled"),
             Cause::Panicked(payload) => write!(f, "panicked: {}", message(&**lock(payload))),
         }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "task {} ", self.id)?;
+        if let Some(name) = &self.name {
+            write!(f, "{name:?} ")?;
+        }
+        write!(f, "spawned at {}", self.location)
     }
 }
 

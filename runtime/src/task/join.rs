@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::life::OnJoin;
@@ -133,6 +134,11 @@ impl<T> JoinHandle<T> {
         self.task.id()
     }
 
+    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.name()
+    }
+
     /// Leaves `waker` with the runner, unless the task is done.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
@@ -170,12 +176,7 @@ impl<T> Future for JoinHandle<T> {
         let task = &*self.task;
         if found == OnJoin::Pending {
             let inside = context::current_task();
-            assert!(
-                inside != Some(task.id()),
-                "task {} spawned at {} waits for itself: it would never end",
-                task.id(),
-                task.location()
-            );
+            assert!(inside != Some(task.id()), "{} waits for itself: it would never end", task.source());
             context::note_join(task.id(), task.location());
             return Poll::Pending;
         }
@@ -260,6 +261,11 @@ impl AbortHandle {
     /// The id of the task.
     pub fn id(&self) -> Id {
         self.task.id()
+    }
+
+    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.task.name()
     }
 }
 

@@ -5,7 +5,7 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::{Id, JoinHandle, Start};
+use super::{Id, JoinHandle, Origin, Start};
 use crate::context;
 use crate::runtime::current_pool;
 
@@ -67,15 +67,24 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let location = Location::caller();
+    spawn_local_from(future, Location::caller(), "mini::spawn_local")
+}
+
+/// [`spawn_local`] for those that know the task's origin; `call` is what the user has called.
+#[track_caller]
+pub(super) fn spawn_local_from<F>(future: F, origin: impl Origin, call: &str) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
     let handle = context::with_held(|core| {
-        let (task, handle) = super::new(future, core.home(), Start::Owned, location);
+        let (task, handle) = super::new(future, core.home(), Start::Owned, origin);
         core.spawn_owned(task, true);
         handle
     });
     match handle {
         Some(handle) => handle,
-        None => missing("mini::spawn_local"),
+        None => missing(call),
     }
 }
 

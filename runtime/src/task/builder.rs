@@ -1,0 +1,136 @@
+//! Tasks with names.
+//!
+//! The spawning functions again, with a name that panics, errors and debug output show beside the task's id. How a task keeps
+//! it stands in `origin.rs`.
+//!
+//! Rejected: `io::Result` as the output of the spawning methods, as in tokio: they cannot fail.
+
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+
+use super::JoinHandle;
+use super::spawn::spawn_local_from;
+use crate::context;
+use crate::runtime::{Handle, current_pool};
+
+/// Starts tasks under a name.
+///
+/// The name costs what an `Arc<str>` does; tasks without one pay nothing. Tasks may share a name, and a builder may start any
+/// number of them.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::task::Builder::new().name("accept").spawn(async { panic!("no sockets left") });
+///     let error = task.await.unwrap_err();
+///     assert_eq!(error.name(), Some("accept"));
+///     assert!(error.to_string().contains("\"accept\" spawned at "));
+/// });
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a builder does nothing until it spawns"]
+pub struct Builder {
+    name: Option<Arc<str>>,
+}
+
+impl Builder {
+    /// A builder of tasks without a name.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the tasks are called.
+    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Starts a task on the current runtime; see [`mini::spawn`](crate::spawn).
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        current_pool("task::Builder::spawn").spawn(future, (Location::caller(), self.name))
+    }
+
+    /// Starts a task on the runtime of `handle`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let task = mini::task::Builder::new().name("seven").spawn_on(async { 7 }, runtime.handle());
+    /// assert_eq!(task.name().as_deref(), Some("seven"));
+    /// assert_eq!(runtime.block_on(task).unwrap(), 7);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_on<F>(self, future: F, handle: &Handle) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        handle.pool.spawn(future, (Location::caller(), self.name))
+    }
+
+    /// Starts a task that never leaves this thread; see [`mini::spawn_local`](crate::spawn_local).
+    ///
+    /// # Panics
+    ///
+    /// Outside of a task or `block_on`, at the caller's line.
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        spawn_local_from(future, (Location::caller(), self.name), "task::Builder::spawn_local")
+    }
+
+    /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn_blocking<F, T>(self, job: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        current_pool("task::Builder::spawn_blocking").spawn_blocking(job, (Location::caller(), self.name))
+    }
+
+    /// Runs `job` on a thread of the runtime of `handle` where it may block.
+    #[track_caller]
+    pub fn spawn_blocking_on<F, T>(self, job: F, handle: &Handle) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        handle.pool.spawn_blocking(job, (Location::caller(), self.name))
+    }
+}
+
+/// The name of the task that calls, if a task does and it was given one.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::task::Builder::new().name("clock").spawn(async { mini::task::try_name() });
+///     assert_eq!(task.await.unwrap().as_deref(), Some("clock"));
+///     assert_eq!(mini::task::try_name(), None);
+/// });
+/// ```
+pub fn try_name() -> Option<Arc<str>> {
+    context::current_name()
+}
