@@ -22,6 +22,7 @@
 
 #![allow(unsafe_code)]
 
+mod budget;
 mod builder;
 mod cell;
 mod error;
@@ -44,6 +45,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
 pub use error::JoinError;
 pub(crate) use error::Source;

@@ -203,14 +203,35 @@ fn with_current<T>(look: impl FnOnce(Option<&Shared>) -> T) -> T {
 #[must_use = "when it returns false, return Pending"]
 pub(crate) fn spend(cx: &mut Context<'_>) -> bool {
     let is_left = LOCAL.with(|local| {
-        let left = local.budget.get() - 1;
-        local.budget.set(if left == 0 { BUDGET } else { left });
-        left > 0
+        let before = local.budget.get();
+        if before == u8::MAX {
+            return true;
+        }
+        local.budget.set(if before == 1 { BUDGET } else { before - 1 });
+        before > 1
     });
     if !is_left {
         cx.waker().wake_by_ref();
     }
     is_left
+}
+
+/// Sets how many completions are left before a future has to yield, and returns how many were. `u8::MAX` never ends.
+///
+/// # Examples
+///
+/// ```
+/// let left = mini_time::swap_budget(u8::MAX);
+/// // Nothing polled here is made to yield.
+/// mini_time::swap_budget(left);
+/// ```
+///
+/// # Panics
+///
+/// If `left` is zero: the budget is full again as soon as it is spent.
+pub fn swap_budget(left: u8) -> u8 {
+    assert!(left > 0, "a budget begins at one");
+    LOCAL.with(|local| local.budget.replace(left))
 }
 
 impl Drop for EnterGuard {

@@ -1,0 +1,110 @@
+//! The budget of a task, for those who compute between two waits, and for those who must not be made to yield.
+//!
+//! The budget itself is in `net` and `time`: their futures spend it, and make the task yield once it is spent. They count apart
+//! (see ARCHITECTURE.md), so an endless one must be set in both.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+/// Spends one unit of the task's budget, of 128, and yields if it is spent.
+///
+/// For a loop that computes: it stays on the thread for 128 rounds, and then lets everything else that is ready run. Sockets
+/// and timers of mini do so by themselves.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let mut sum = 0_u64;
+///     for i in 0..1000 {
+///         sum += i;
+///         mini::task::consume_budget().await;
+///     }
+///     assert_eq!(sum, 499_500);
+/// });
+/// ```
+///
+/// # Cancel safety
+///
+/// Safe: there is nothing to lose.
+pub fn consume_budget() -> ConsumeBudget {
+    ConsumeBudget(())
+}
+
+/// The future of [`consume_budget`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct ConsumeBudget(());
+
+impl Future for ConsumeBudget {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        mini_net::poll_budget(cx)
+    }
+}
+
+/// Has `future` never be made to yield by its budget.
+///
+/// Sockets and timers in it are as quick as they can be, and starve everything else on the thread if they are always ready.
+///
+/// # Examples
+///
+/// ```
+/// use std::{pin::pin, task::{Context, Waker}};
+/// let mut cx = Context::from_waker(Waker::noop());
+/// let many = async {
+///     for _ in 0..1000 {
+///         mini::task::consume_budget().await;
+///     }
+/// };
+/// assert!(pin!(mini::task::unconstrained(many)).poll(&mut cx).is_ready());
+/// ```
+///
+/// # Cancel safety
+///
+/// That of `future`.
+pub fn unconstrained<F: Future>(future: F) -> Unconstrained<F> {
+    Unconstrained { future }
+}
+
+pin_project! {
+    /// The future of [`unconstrained`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Unconstrained<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Unconstrained<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let _endless = Endless::begin();
+        self.project().future.poll(cx)
+    }
+}
+
+/// While it lives, the budgets of this thread do not end. Dropping it brings back what was left of them.
+struct Endless {
+    net: u8,
+    time: u8,
+}
+
+impl Endless {
+    fn begin() -> Self {
+        Self { net: mini_net::swap_budget(u8::MAX), time: mini_time::swap_budget(u8::MAX) }
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        mini_net::swap_budget(self.net);
+        mini_time::swap_budget(self.time);
+    }
+}

@@ -1,0 +1,102 @@
+//! The budget of a task: computing tasks that spend it yield in time, and those without one do not.
+
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use mini::task::{consume_budget, unconstrained};
+use mini::time::{Duration, sleep};
+use mini_tests::{Counts, caught, counted, on_each_flavour, on_single_workers, poll_with};
+
+/// Spends `rounds` units.
+async fn spend(rounds: usize) {
+    for _ in 0..rounds {
+        consume_budget().await;
+    }
+}
+
+#[test]
+fn a_task_that_spends_its_budget_lets_others_run() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let other = mini::spawn(async {});
+            spend(129).await;
+            assert!(other.is_finished());
+        });
+    });
+}
+
+#[test]
+fn one_poll_has_128_units() {
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let counts = Counts::new();
+            let mut task = Box::pin(spend(128 * 10));
+            let polled = counted(&counts, |cx| task.as_mut().poll(cx));
+            mini::task::yield_now().await;
+            polled.await;
+            assert!((10..=11).contains(&counts.polls()), "{}", counts.polls());
+        });
+    });
+}
+
+#[test]
+fn an_unconstrained_future_is_not_made_to_yield() {
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let counts = Counts::new();
+            let mut long = pin!(unconstrained(async {
+                spend(1000).await;
+                for _ in 0..1000 {
+                    sleep(Duration::ZERO).await;
+                }
+                unconstrained(spend(1000)).await;
+                spend(1000).await;
+                7
+            }));
+            assert_eq!(poll_with(&mut long, &counts), Poll::Ready(7));
+            assert_eq!(counts.wakes(), 0);
+        });
+    });
+}
+
+#[test]
+fn what_was_left_is_left_afterwards_also_after_a_panic() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let mut polls = 0;
+            let mut own = Box::pin(async {
+                spend(100).await;
+                unconstrained(spend(500)).await;
+                assert!(
+                    caught(|| {
+                        let mut bad = pin!(unconstrained(async { panic!("inside") }));
+                        let _: Poll<()> = bad.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop()));
+                    })
+                    .message
+                    .contains("inside")
+                );
+                spend(100).await;
+            });
+            std::future::poll_fn(|cx| {
+                polls += 1;
+                own.as_mut().poll(cx)
+            })
+            .await;
+            assert!((2..=3).contains(&polls), "{polls}");
+        });
+    });
+}
+
+#[test]
+fn spending_works_on_any_executor() {
+    let counts = Counts::new();
+    let mut long = Box::pin(spend(1000));
+    let mut polls = 1;
+    while poll_with(&mut long, &counts).is_pending() {
+        assert_eq!(counts.wakes(), polls, "it has woken itself");
+        polls += 1;
+    }
+    assert!(polls >= 7, "{polls}");
+    let mut one = consume_budget();
+    while Pin::new(&mut one).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending() {}
+}
