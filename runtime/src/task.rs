@@ -29,6 +29,7 @@ mod error;
 mod id;
 mod join;
 mod life;
+mod local;
 mod origin;
 mod spawn;
 mod state;
@@ -51,6 +52,7 @@ pub use error::JoinError;
 pub(crate) use error::Source;
 pub use id::Id;
 pub use join::{AbortHandle, Cancel, JoinHandle};
+pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub(crate) use wait::Reason;
 
