@@ -41,7 +41,6 @@ use crate::context;
 /// Goes on: dropping the handle, or a future that polled it by reference, does not touch the task.
 pub struct JoinHandle<T> {
     task: ManuallyDrop<Task>,
-    /// The output was taken out.
     is_spent: bool,
     output: PhantomData<T>,
 }
@@ -139,7 +138,12 @@ impl<T> JoinHandle<T> {
         self.task.name()
     }
 
-    /// Leaves `waker` with the runner, unless the task is done.
+    /// Whether the output was taken out.
+    pub(super) fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
+    /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has one.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
         let life = &header.life;
@@ -153,15 +157,21 @@ impl<T> JoinHandle<T> {
             if waiter.as_ref().is_some_and(|waiter| waiter.will_wake(waker)) {
                 return OnJoin::Pending;
             }
-            if life.withdraw() == OnJoin::Done {
-                return OnJoin::Done;
-            }
         }
-        let mine = Some(waker.clone());
-        // SAFETY: WAITER is not set and the task was not done, so the waiter is the handle's, of which there is one.
-        // Test: as above.
-        let waiter = unsafe { &mut *header.waiter.get() };
-        let displaced = std::mem::replace(waiter, mine);
+        self.leave_waiter(waker.clone())
+    }
+
+    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done.
+    pub(super) fn leave_waiter(&mut self, waiter: Waker) -> OnJoin {
+        let header = self.task.header();
+        let life = &header.life;
+        if life.has_waiter() && life.withdraw() == OnJoin::Done {
+            return OnJoin::Done;
+        }
+        // SAFETY: WAITER is not set, so the waiter is the handle's, of which there is one.
+        // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+        let place = unsafe { &mut *header.waiter.get() };
+        let displaced = place.replace(waiter);
         let found = life.offer();
         drop(displaced); // user code, after the hand-over
         found

@@ -16,7 +16,7 @@ use mini_net::Kind;
 #[derive(Debug)]
 pub(crate) struct WaitSlot {
     location: AtomicPtr<Location<'static>>,
-    reason: AtomicU64, // kind in the top four bits, fd, task id or nanoseconds below
+    reason: AtomicU64, // kind in the top four bits; fd, task id, number or nanoseconds below
 }
 
 /// Why a task is not running, with the fd, task or time it waits for.
@@ -28,6 +28,8 @@ pub(crate) enum Reason {
     Timer(u64),
     /// For another task.
     Join(u64),
+    /// For one of the tasks of a set, which has that many.
+    JoinSet(u64),
 }
 
 const KIND_SHIFT: u32 = 60;
@@ -35,6 +37,7 @@ const VALUE: u64 = (1 << KIND_SHIFT) - 1;
 const TIMER: u64 = 1;
 const JOIN: u64 = 2;
 const IO: u64 = 3;
+const JOIN_SET: u64 = 4;
 
 impl WaitSlot {
     pub(crate) const fn new() -> Self {
@@ -45,6 +48,7 @@ impl WaitSlot {
         let (kind, value) = match reason {
             Reason::Timer(ns) => (TIMER, ns),
             Reason::Join(id) => (JOIN, id),
+            Reason::JoinSet(tasks) => (JOIN_SET, tasks),
             Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
         };
         self.reason.store(kind << KIND_SHIFT | value & VALUE, Relaxed);
@@ -61,6 +65,7 @@ impl WaitSlot {
         let reason = match reason >> KIND_SHIFT {
             TIMER => Reason::Timer(value),
             JOIN => Reason::Join(value),
+            JOIN_SET => Reason::JoinSet(value),
             _ => Reason::Io(kind_from(value >> 32), value as u32 as i32),
         };
         Some((reason, location))
@@ -79,6 +84,7 @@ impl fmt::Display for Reason {
             Self::Io(kind, fd) => write!(f, "{kind:?} on fd {fd}"),
             Self::Timer(_) => write!(f, "Timer"),
             Self::Join(id) => write!(f, "Join of task {id}"),
+            Self::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks"),
         }
     }
 }

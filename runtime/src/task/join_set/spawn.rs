@@ -1,0 +1,159 @@
+//! How tasks come into a set.
+
+use std::future::Future;
+
+use super::JoinSet;
+use crate::runtime::Handle;
+use crate::task::life::OnJoin;
+use crate::task::{AbortHandle, JoinHandle};
+
+impl<T: 'static> JoinSet<T> {
+    /// Starts a task on the current runtime, as [`mini::spawn`](crate::spawn) does, and puts it into the set.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn<F>(&mut self, future: F) -> AbortHandle
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send,
+    {
+        self.insert(crate::spawn(future))
+    }
+
+    /// Starts a task on the runtime of `handle`, and puts it into the set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let workers = mini::runtime::Runtime::new()?;
+    /// let mut set = mini::task::JoinSet::new();
+    /// set.spawn_on(async { 7 }, workers.handle());
+    /// assert_eq!(mini::block_on(set.join_next()).unwrap().unwrap(), 7);
+    /// # std::io::Result::Ok(())
+    /// ```
+    #[track_caller]
+    pub fn spawn_on<F>(&mut self, future: F, handle: &Handle) -> AbortHandle
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send,
+    {
+        self.insert(handle.spawn(future))
+    }
+
+    /// Starts a task that never leaves this thread, as [`mini::spawn_local`](crate::spawn_local) does, and puts it into the
+    /// set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::rc::Rc;
+    /// mini::block_on(async {
+    ///     let (mut set, shared) = (mini::task::JoinSet::new(), Rc::new(7));
+    ///     set.spawn_local(async move { *shared });
+    ///     assert_eq!(set.join_all().await, [7]);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a task or `block_on`, at the caller's line.
+    #[track_caller]
+    pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
+    where
+        F: Future<Output = T> + 'static,
+    {
+        self.insert(crate::spawn_local(future))
+    }
+
+    /// Runs `job` on a thread where it may block, as [`mini::spawn_blocking`](crate::spawn_blocking) does, and puts its task
+    /// into the set.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let mut set = mini::task::JoinSet::new();
+    ///     for path in ["Cargo.toml", "src/lib.rs"] {
+    ///         set.spawn_blocking(move || std::fs::metadata(path).is_ok());
+    ///     }
+    ///     assert_eq!(set.join_all().await, [true, true]);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn_blocking<F>(&mut self, job: F) -> AbortHandle
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send,
+    {
+        self.insert(crate::spawn_blocking(job))
+    }
+
+    /// Runs `job` on a thread of the runtime of `handle` where it may block, and puts its task into the set.
+    #[track_caller]
+    pub fn spawn_blocking_on<F>(&mut self, job: F, handle: &Handle) -> AbortHandle
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send,
+    {
+        self.insert(handle.spawn_blocking(job))
+    }
+
+    /// Puts a task into the set that has been started elsewhere, such as one with a name.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Builder, JoinSet};
+    /// mini::block_on(async {
+    ///     let mut set = JoinSet::new();
+    ///     set.insert(Builder::new().name("seven").spawn(async { 7 }));
+    ///     assert_eq!(set.join_all().await, [7]);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If its output has been taken already.
+    #[track_caller]
+    pub fn insert(&mut self, mut task: JoinHandle<T>) -> AbortHandle {
+        assert!(!task.is_spent(), "JoinSet::insert: {task:?} has been joined already");
+        let abort = task.abort_handle();
+        let number = self.place();
+        let has_ended = task.leave_waiter(self.ended.waker(number)) == OnJoin::Done;
+        self.handles[number as usize] = Some(task);
+        if has_ended {
+            self.ended.push(number);
+        }
+        abort
+    }
+}
+
+/// Spawns the futures, as [`JoinSet::spawn`] does, and panics where that panics.
+impl<F> FromIterator<F> for JoinSet<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
+        let mut set = Self::new();
+        set.extend(futures);
+        set
+    }
+}
+
+/// Spawns the futures, as [`JoinSet::spawn`] does, and panics where that panics.
+impl<F> Extend<F> for JoinSet<F::Output>
+where
+    F: Future<Output: Send + 'static> + Send + 'static,
+{
+    fn extend<I: IntoIterator<Item = F>>(&mut self, futures: I) {
+        for future in futures {
+            self.spawn(future);
+        }
+    }
+}
