@@ -27,6 +27,7 @@ use crate::context;
 use crate::driver::Driver;
 use crate::fifo::Fifo;
 use crate::home::Home;
+use crate::lull::Lull;
 use crate::pool::Pool;
 use crate::queue::{LastIn, Ring};
 use crate::registry::Registry;
@@ -66,6 +67,7 @@ pub(crate) struct Core {
     owner: AtomicI32,
     /// Set by the watch while one poll blocks this core: others may then take the task in `last_in` too.
     pub(crate) is_stalled: AtomicBool,
+    lull: Arc<Lull>,
     closed: AtomicBool,
     /// Threads inside the runtime that hold no core and use this driver.
     pub(crate) visitors: AtomicUsize,
@@ -132,6 +134,7 @@ impl Core {
             progress: AtomicU32::new(0),
             owner: AtomicI32::new(0),
             is_stalled: AtomicBool::new(false),
+            lull: Arc::default(),
             closed: AtomicBool::new(false),
             visitors: AtomicUsize::new(0),
         })
@@ -143,6 +146,11 @@ impl Core {
 
     pub(crate) fn driver(&self) -> &Driver {
         &self.driver
+    }
+
+    /// Who waits for the owner to have nothing else to do.
+    pub(crate) fn lull(&self) -> &Arc<Lull> {
+        &self.lull
     }
 
     #[inline]

@@ -53,6 +53,7 @@ mod driver;
 mod fifo;
 mod home;
 mod idle;
+mod lull;
 mod pace;
 mod pool;
 mod queue;

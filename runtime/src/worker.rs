@@ -180,7 +180,9 @@ impl<'a> Worker<'a> {
                     if let Some(stop) = self.stop() {
                         return stop;
                     }
-                    if !self.help_neighbours() {
+                    if !self.core.lull().is_empty() {
+                        self.end_lull();
+                    } else if !self.help_neighbours() {
                         self.park();
                     }
                 }
@@ -309,6 +311,14 @@ impl<'a> Worker<'a> {
     fn stop_measuring(&mut self) {
         if self.pace.is_measuring() {
             self.pace.stop(self.tick, Instant::now());
+        }
+    }
+
+    /// Lets one task go on that waits for there to be nothing else to do, unless the driver has something.
+    fn end_lull(&mut self) {
+        self.core.driver().poll(&mut self.events);
+        if !self.core.has_owned_work() && self.core.backlog() == 0 && !self.sees_work() {
+            self.core.lull().release();
         }
     }
 

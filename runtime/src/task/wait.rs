@@ -30,6 +30,8 @@ pub(crate) enum Reason {
     Join(u64),
     /// For one of the tasks of a set, which has that many.
     JoinSet(u64),
+    /// For its worker to have nothing else to do.
+    Idle,
 }
 
 const KIND_SHIFT: u32 = 60;
@@ -38,6 +40,7 @@ const TIMER: u64 = 1;
 const JOIN: u64 = 2;
 const IO: u64 = 3;
 const JOIN_SET: u64 = 4;
+const IDLE: u64 = 5;
 
 impl WaitSlot {
     pub(crate) const fn new() -> Self {
@@ -49,6 +52,7 @@ impl WaitSlot {
             Reason::Timer(ns) => (TIMER, ns),
             Reason::Join(id) => (JOIN, id),
             Reason::JoinSet(tasks) => (JOIN_SET, tasks),
+            Reason::Idle => (IDLE, 0),
             Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
         };
         self.reason.store(kind << KIND_SHIFT | value & VALUE, Relaxed);
@@ -66,6 +70,7 @@ impl WaitSlot {
             TIMER => Reason::Timer(value),
             JOIN => Reason::Join(value),
             JOIN_SET => Reason::JoinSet(value),
+            IDLE => Reason::Idle,
             _ => Reason::Io(kind_from(value >> 32), value as u32 as i32),
         };
         Some((reason, location))
@@ -85,6 +90,7 @@ impl fmt::Display for Reason {
             Self::Timer(_) => write!(f, "Timer"),
             Self::Join(id) => write!(f, "Join of task {id}"),
             Self::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks"),
+            Self::Idle => write!(f, "Idle worker"),
         }
     }
 }

@@ -1,0 +1,117 @@
+//! Waiting until there is nothing else to do.
+//!
+//! The future takes a place in the [`Lull`] of the core whose worker polls it. If it is polled on another core, because its
+//! task was stolen or it was given to another one, it gives that place up and takes one there.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use super::Reason;
+use crate::context;
+use crate::lull::Lull;
+
+/// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and timers
+/// has brought none.
+///
+/// What awaits this before each step has a low priority: it comes after everything else. A server that does so
+/// before each `accept` serves the connections it has before it takes new ones. Those who wait are released one at
+/// a time, first come first served, so that each finds nothing else ready. With a paused clock they come before time moves on.
+///
+/// On a worker that is never idle this never ends; beside `yield_now` in a loop it does not end either. A task that is
+/// stolen waits for the worker it is on. On a thread that works for no core, such as one of another executor, or
+/// in a `block_on` that got no worker's place, it lets others run once, and is ready then.
+///
+/// # Examples
+///
+/// ```
+/// use std::{cell::RefCell, rc::Rc};
+/// mini::block_on(async {
+///     let order = Rc::new(RefCell::new(Vec::new()));
+///     let log = order.clone();
+///     let low = mini::spawn_local(async move {
+///         mini::task::idle().await;
+///         log.borrow_mut().push("low");
+///     });
+///     let log = order.clone();
+///     mini::spawn_local(async move {
+///         for _ in 0..3 {
+///             log.borrow_mut().push("high");
+///             mini::task::yield_now().await;
+///         }
+///     });
+///     low.await.unwrap();
+///     assert_eq!(*order.borrow(), ["high", "high", "high", "low"]);
+/// });
+/// ```
+///
+/// # Cancel safety
+///
+/// Safe: there is nothing to lose but the place in the line.
+#[track_caller]
+pub fn idle() -> Idle {
+    Idle { wait: Wait::Begins, location: Location::caller() }
+}
+
+/// The future of [`idle`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Idle {
+    wait: Wait,
+    location: &'static Location<'static>,
+}
+
+enum Wait {
+    Begins,
+    /// In the line of a core, at this place.
+    At(Arc<Lull>, u64),
+    /// Others have had their turn when this is polled again.
+    Yielded,
+    Over,
+}
+
+impl Future for Idle {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone(); // user code: before a place is given up
+        let here = context::with_held(|core| core.lull().clone());
+        self.wait = match (std::mem::replace(&mut self.wait, Wait::Over), here) {
+            (Wait::Over | Wait::Yielded, _) => return Poll::Ready(()),
+            (Wait::At(lull, place), Some(here)) if Arc::ptr_eq(&lull, &here) => match lull.stay(place, waker) {
+                Ok(()) => Wait::At(lull, place),
+                Err(_) => return Poll::Ready(()),
+            },
+            (Wait::At(lull, place), _) if !lull.leave(place) => return Poll::Ready(()),
+            (_, Some(here)) => {
+                let place = here.enter(waker);
+                Wait::At(here, place)
+            }
+            (_, None) => {
+                waker.wake();
+                Wait::Yielded
+            }
+        };
+        context::with_task(|task| task.wait_slot().set(Reason::Idle, self.location));
+        Poll::Pending
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        if let Wait::At(lull, place) = &self.wait {
+            lull.leave(*place);
+        }
+    }
+}
+
+impl fmt::Debug for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Idle at {}", self.location)
+    }
+}
+
+const fn assert_anywhere<T: Send + Sync + Unpin>() {}
+const _: () = assert_anywhere::<Idle>();
