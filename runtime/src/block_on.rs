@@ -167,7 +167,7 @@ fn take_from_keeper(cores: &[Core], patience: Duration) -> Option<&Core> {
             return None;
         }
         let mut is_any_kept = false;
-        for core in cores.iter().filter(|core| core.seat.is_kept()) {
+        for core in cores.iter().filter(|core| core.seat.is_kept() && !core.is_blocked.load(Relaxed)) {
             core.bell.ring();
             is_any_kept = true;
         }

@@ -22,7 +22,7 @@ struct Tls {
     pool: Cell<*const Pool>,
     held: Cell<*const Core>,
     task: Cell<*const Running>,
-    /// The runtime one of whose blocking jobs this thread runs.
+    /// The runtime for which this thread runs what may block.
     serves: Cell<*const Pool>,
 }
 
@@ -145,6 +145,35 @@ impl Drop for HeldGuard {
     }
 }
 
+/// While it lives, this thread counts as one that holds no core, though it does.
+pub(crate) struct SetAside {
+    held: *const Core,
+    serves: *const Pool,
+}
+
+/// Sets the core aside that this thread holds, if it does, for code that may block: `block_on` is possible there.
+pub(crate) fn set_aside() -> Option<SetAside> {
+    let pool = with_held(|core| ptr::from_ref(core.pool()))?;
+    Some(TLS.with(|tls| SetAside { held: tls.held.replace(ptr::null()), serves: tls.serves.replace(pool) }))
+}
+
+impl SetAside {
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: it was held when this was made, so the guard of `enter_held` further out on this stack keeps it alive.
+        // Test: tests/tests/block_in_place.rs `it_runs_on_the_callers_thread`.
+        unsafe { &*self.held }
+    }
+}
+
+impl Drop for SetAside {
+    fn drop(&mut self) {
+        TLS.with(|tls| {
+            tls.held.set(self.held);
+            tls.serves.set(self.serves);
+        });
+    }
+}
+
 /// While it lives, this thread polls a task.
 pub(crate) struct TaskGuard(*const Running);
 
@@ -192,7 +221,7 @@ pub(crate) fn serve(pool: &Arc<Pool>, job: impl FnOnce()) {
     drop(inside);
 }
 
-/// Whether this thread holds a core of `pool`, or runs one of its blocking jobs.
+/// Whether this thread holds a core of `pool`, or runs what may block for it.
 pub(crate) fn is_working_for(pool: &Pool) -> bool {
     with_held(|core| core.belongs_to(pool)) == Some(true) || TLS.with(|tls| ptr::eq(tls.serves.get(), pool))
 }

@@ -65,8 +65,10 @@ pub(crate) struct Core {
     pub(crate) progress: AtomicU32,
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
-    /// Set by the watch while one poll blocks this core: others may then take the task in `last_in` too.
+    /// Set while one poll blocks this core, by the watch or the owner: others may then take the task in `last_in` too.
     pub(crate) is_stalled: AtomicBool,
+    /// The owner is in `block_in_place`.
+    pub(crate) is_blocked: AtomicBool,
     lull: Arc<Lull>,
     closed: AtomicBool,
     /// Threads inside the runtime that hold no core and use this driver.
@@ -134,6 +136,7 @@ impl Core {
             progress: AtomicU32::new(0),
             owner: AtomicI32::new(0),
             is_stalled: AtomicBool::new(false),
+            is_blocked: AtomicBool::new(false),
             lull: Arc::default(),
             closed: AtomicBool::new(false),
             visitors: AtomicUsize::new(0),

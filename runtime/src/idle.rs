@@ -1,6 +1,6 @@
 //! How many workers rest, and whether one must be woken for work that belongs to nobody.
 //!
-//! Called by workers before and after they park, and by whoever puts a task into the injector.
+//! Called by workers before and after they park, or block in `block_in_place`, and by whoever puts a task into the injector.
 //!
 //! The protocol only has to make sure that a task in the injector is seen while *all* workers rest; a worker that is
 //! up looks into the injector every few polls and once more before it parks:

@@ -12,6 +12,8 @@
 //! queues a second task brings up a resting one at once, instead of waiting until the backlog is worth it; but a few times between
 //! two looks at most, so that a worker with many short tasks does not call for each of them.
 //!
+//! A worker in `block_in_place` says so, and counts as stuck at once, without an alert: it has called for help by itself.
+//!
 //! When all workers have rested for a while the watch sleeps without a timeout; the next worker to rise wakes it (once
 //! per idle period, so a busy server never pays).
 //!
@@ -87,6 +89,15 @@ impl Watch {
         });
     }
 
+    /// The owner of a core is about to block, and says so.
+    pub(crate) fn notice(&self, pool: &Arc<Pool>, core: &Core) {
+        self.start(pool);
+        self.rouse();
+        if core.driver().is_used() {
+            self.unpark();
+        }
+    }
+
     /// A worker has risen.
     pub(crate) fn rouse(&self) {
         fence(SeqCst);
@@ -132,7 +143,7 @@ fn run(pool: &Arc<Pool>) {
     let (mut quiet, mut alert) = (0, 0);
     while !pool.watch.is_stopped() {
         let mut stalled = None;
-        if pool.idle.is_everyone_resting() {
+        if is_quiet(pool) {
             quiet += 1;
             if quiet >= QUIET_TICKS {
                 sleep(pool);
@@ -141,7 +152,8 @@ fn run(pool: &Arc<Pool>) {
         } else {
             quiet = 0;
             stalled = look(pool, &mut seen, &mut events);
-            alert = if stalled.is_some() { ALERT_TICKS } else { alert.saturating_sub(1) };
+            let is_news = stalled.is_some_and(|core| !core.is_blocked.load(Relaxed));
+            alert = if is_news { ALERT_TICKS } else { alert.saturating_sub(1) };
             pool.watch.on_alert.store(alert > 0, Relaxed);
             pool.watch.calls_left.store(CALLS, Relaxed);
         }
@@ -172,12 +184,17 @@ fn stand_in(pool: &Pool, core: &Core, events: &mut Events) {
     core.driver().reactor().notify();
 }
 
+/// Whether there is nothing to look at.
+fn is_quiet(pool: &Pool) -> bool {
+    pool.idle.is_everyone_resting() && !pool.cores.iter().any(|core| core.is_blocked.load(Relaxed))
+}
+
 /// Waits until a worker rises.
 fn sleep(pool: &Pool) {
     let watch = &pool.watch;
     watch.asleep.store(true, SeqCst);
     fence(SeqCst);
-    while watch.asleep.load(SeqCst) && pool.idle.is_everyone_resting() && !watch.is_stopped() {
+    while watch.asleep.load(SeqCst) && is_quiet(pool) && !watch.is_stopped() {
         thread::park();
     }
     watch.asleep.store(false, SeqCst);
@@ -218,7 +235,8 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> O
             );
         }
         let since = before.zip(*seen).map(|(before, now)| now.progress.wrapping_sub(before.progress));
-        let is_stalled = since == Some(0) && seen.is_some_and(|seen| seen.is_stuck(core));
+        let is_stuck = || since == Some(0) && seen.is_some_and(|seen| seen.is_stuck(core));
+        let is_stalled = core.is_blocked.load(Relaxed) || is_stuck();
         if is_stalled != core.is_stalled.load(Relaxed) {
             core.is_stalled.store(is_stalled, Relaxed);
         }

@@ -1,0 +1,90 @@
+//! Blocking on a worker, announced.
+//!
+//! The worker keeps its core, and gives away what is in it: it counts as resting and as stalled meanwhile (see `idle.rs` and
+//! `watch.rs`), so that others take its tasks, also those that come, and the watch turns its driver.
+//!
+//! Rejected: handing the core to another thread. It cannot be had back while that thread is in a long poll, perhaps one
+//! that waits for what this task has locked; a poll that goes on without a core would need a second kind of worker;
+//! and tasks of `spawn_local` could not go along.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::context::{self, SetAside};
+use crate::core::Core;
+use crate::pool::Pool;
+
+/// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
+///
+/// The tasks in this worker's queue go to the other workers, and its sockets and timers are served in its place. So `f` may
+/// compute or wait for a while, and may use what is not `Send`. It may call [`block_on`](crate::block_on), whose future may
+/// await sockets, timers and tasks of this runtime.
+///
+/// Anywhere but on a worker of a runtime it just runs `f`.
+///
+/// What it does not do: it starts no additional worker. While all workers are in here, no task runs; so `f` must not
+/// wait for tasks of this runtime unless it has more workers than can be in here at once. Tasks of
+/// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the one that calls, wait until `f` returns.
+/// [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
+///
+/// # Examples
+///
+/// ```
+/// let runtime = mini::runtime::Runtime::new()?;
+/// let task = runtime.spawn(async {
+///     mini::task::block_in_place(|| std::fs::read_to_string("Cargo.toml"))
+/// });
+/// assert!(runtime.block_on(task).unwrap()?.contains("mini"));
+/// # std::io::Result::Ok(())
+/// ```
+///
+/// # Panics
+///
+/// On the thread of a `current_thread` runtime, where nobody could take its tasks; and if `f` does.
+#[track_caller]
+pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
+    match context::with_held(|core| core.pool().is_multi_thread().then(|| core.home().arc())) {
+        None => f(),
+        Some(None) => panic!(
+            "block_in_place on a current_thread runtime would stop all its tasks; use mini::spawn_blocking, or a \
+             multi_thread runtime"
+        ),
+        Some(Some(pool)) => {
+            let _blocked = Blocked::begin(&pool);
+            f()
+        }
+    }
+}
+
+/// While it lives, the core of this thread belongs to others as far as it can.
+struct Blocked(SetAside);
+
+impl Blocked {
+    fn begin(pool: &Arc<Pool>) -> Option<Self> {
+        let blocked = Self(context::set_aside()?);
+        let core = blocked.core();
+        core.is_blocked.store(true, Relaxed);
+        core.is_stalled.store(true, Relaxed);
+        core.set_owner();
+        pool.idle.rest();
+        // After that, as a worker that parks: somebody may have seen this one up, and called nobody.
+        if core.backlog() > 0 || !pool.injector.is_empty() {
+            pool.wake_one();
+        }
+        pool.watch.notice(pool, core);
+        Some(blocked)
+    }
+
+    fn core(&self) -> &Core {
+        self.0.core()
+    }
+}
+
+impl Drop for Blocked {
+    fn drop(&mut self) {
+        let core = self.core();
+        core.pool().idle.rise();
+        core.is_blocked.store(false, Relaxed);
+        core.is_stalled.store(false, Relaxed);
+    }
+}
