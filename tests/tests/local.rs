@@ -99,3 +99,44 @@ fn tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said() {
     };
     assert!(stderr.contains(&format!("spawned at {}:{line}:", file!())) && stderr.contains("is leaked"), "{stderr}");
 }
+
+/// On every worker: in `block_on`, on keepers, inside local tasks, and while another thread would like to have the place.
+#[test]
+fn local_tasks_of_all_workers_stay_where_they_are() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let tasks: Vec<_> = (0..40)
+            .map(|i| {
+                runtime.spawn(async move {
+                    for _ in 0..i % 5 {
+                        yield_now().await;
+                    }
+                    let home = thread::current().id();
+                    let shared = Rc::new(Cell::new(0));
+                    let outer = shared.clone();
+                    let local = mini::spawn_local(async move {
+                        let inner = outer.clone();
+                        let nested = mini::spawn_local(async move {
+                            mini::time::sleep(Duration::from_micros(50)).await;
+                            assert_eq!(thread::current().id(), home);
+                            inner.set(inner.get() + 1);
+                        });
+                        nested.await.unwrap();
+                        assert_eq!(thread::current().id(), home);
+                        outer.get()
+                    });
+                    drop(shared);
+                    (i, local)
+                })
+            })
+            .collect();
+        for task in tasks {
+            // Each call takes a worker's place; a keeper with local tasks stays until they are done.
+            let (i, local) = runtime.block_on(task).unwrap();
+            match runtime.block_on(local) {
+                Ok(count) => assert_eq!(count, 1),
+                Err(error) => assert!(error.is_cancelled(), "the worker of {i} has left: {error}"),
+            }
+        }
+    });
+}
