@@ -60,6 +60,7 @@ mod queue;
 mod registry;
 pub mod runtime;
 mod seat;
+pub mod signal;
 mod sync;
 pub mod task;
 mod tenants;

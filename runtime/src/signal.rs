@@ -1,0 +1,90 @@
+//! Waiting for signals: Ctrl-C, and on Unix any other.
+//!
+//! Called by users, and by `process` on systems where the end of a child is announced by SIGCHLD alone. [`ctrl_c`] is for
+//! programs that want to stop in order; [`unix::signal`] has the rest.
+//!
+//! # Who dispatches
+//!
+//! Nobody. Each listener has a pair of connected sockets of its own; the signal's handler writes a byte into one end, and
+//! whichever runtime waits for the other is woken by its own reactor. So listeners know nothing of one another, there may
+//! be any number of runtimes, and a runtime that stands still holds up none but its own listeners. What the handler may
+//! do, and why no signal is lost, is in `signal/mailbox.rs`.
+//!
+//! # Rejected
+//!
+//! - One pipe for the process with a reader per runtime: the reader that is scheduled first takes the byte, so somebody has
+//!   to pass it on, and with the last runtime goes the reader.
+//! - signalfd(2): the signal has to be blocked in every thread, those of other libraries too, and in children it stays so.
+//! - Ignoring what a forked child hears before it runs its program, by comparing process ids: a program that forks by
+//!   itself to become a daemon would be deaf from then on.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+mod mailbox;
+pub mod unix;
+
+use unix::{Signal, SignalKind};
+
+/// Waits for Ctrl-C; returned by [`ctrl_c`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct CtrlC(Result<Signal, Option<io::Error>>);
+
+/// Waits for the next Ctrl-C, that is, for SIGINT.
+///
+/// From this call on Ctrl-C no longer ends the program, not even when the future has been dropped; see
+/// [`Signal`]. One that comes between the call and the first poll counts. In a loop, one that comes between two calls does
+/// not: a [`Signal`] that is kept misses none.
+///
+/// # Examples
+///
+/// ```no_run
+/// #[mini::main]
+/// async fn main() -> std::io::Result<()> {
+///     let server = mini::spawn(std::future::pending::<()>());
+///     mini::signal::ctrl_c().await?;
+///     println!("stopping");
+///     let _ = server.cancel().await;
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+///
+/// As [`unix::signal`]; that the runtime has shut down meanwhile.
+///
+/// # Panics
+///
+/// If it is awaited outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe, but a Ctrl-C that has come since the call goes with the future.
+pub fn ctrl_c() -> CtrlC {
+    CtrlC(unix::signal(SignalKind::interrupt()).map_err(Some))
+}
+
+impl Future for CtrlC {
+    type Output = io::Result<()>;
+
+    #[track_caller]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let heard = match &mut self.get_mut().0 {
+            Ok(signal) => ready!(signal.poll_recv(cx)),
+            Err(refused) => return Poll::Ready(Err(refused.take().unwrap_or_else(over))),
+        };
+        Poll::Ready(heard.ok_or_else(over))
+    }
+}
+
+fn over() -> io::Error {
+    io::Error::other("waiting for Ctrl-C: the mini runtime has shut down")
+}
+
+impl fmt::Debug for CtrlC {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CtrlC").finish_non_exhaustive()
+    }
+}

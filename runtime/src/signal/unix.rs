@@ -1,0 +1,247 @@
+//! Signals by kind: `signal(kind)` makes a `Signal`, which hears every one of that kind from then on.
+//!
+//! Called by users, by `ctrl_c` and by `process::watch`. A `Signal` is a mailbox that a handler leaves word in, and the
+//! wait of `AsyncFd` for it.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use libc::c_int;
+use mini_net::future::{CustomOn, Op};
+use mini_net::{AsyncFd, Interest};
+use signal_hook_registry::FORBIDDEN;
+
+use super::mailbox::Mailbox;
+
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+    target_os = "netbsd",
+    target_os = "openbsd"
+))]
+mod info;
+
+/// Which signal; see signal(7).
+///
+/// # Examples
+///
+/// ```
+/// use mini::signal::unix::SignalKind;
+/// assert_eq!(SignalKind::terminate().as_raw_value(), 15);
+/// assert_eq!(SignalKind::from_raw(15), SignalKind::terminate());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SignalKind(c_int);
+
+macro_rules! kinds {
+    ($($(#[doc = $text:literal])* $name:ident = $number:ident;)*) => { $(
+        $(#[doc = $text])*
+        ///
+        /// # Examples
+        ///
+        /// ```
+        #[doc = concat!("let mut signals = mini::signal::unix::signal(mini::signal::unix::SignalKind::",
+            stringify!($name), "())?;")]
+        /// # std::io::Result::Ok(())
+        /// ```
+        pub const fn $name() -> Self {
+            Self(libc::$number)
+        }
+    )* };
+}
+
+impl SignalKind {
+    /// The signal with this number. Whether there is one, and whether it can be listened to, [`signal`] says.
+    ///
+    /// # Examples
+    ///
+    /// See [`SignalKind`].
+    pub const fn from_raw(number: c_int) -> Self {
+        Self(number)
+    }
+
+    /// The number of the signal on this system.
+    ///
+    /// # Examples
+    ///
+    /// See [`SignalKind`].
+    pub const fn as_raw_value(&self) -> c_int {
+        self.0
+    }
+
+    kinds! {
+        /// SIGALRM: a timer of alarm(2) or setitimer(2) has run out. By default it ends the process.
+        alarm = SIGALRM;
+        /// SIGCHLD: a child has ended, stopped or gone on. By default nothing happens.
+        child = SIGCHLD;
+        /// SIGHUP: the terminal is gone; to daemons often "read your configuration again". By default it ends the process.
+        hangup = SIGHUP;
+        /// SIGINT: Ctrl-C. By default it ends the process.
+        interrupt = SIGINT;
+        /// SIGIO: a descriptor with `O_ASYNC` is ready. By default it ends the process on Linux, and elsewhere nothing happens.
+        io = SIGIO;
+        /// SIGPIPE: a write to a pipe that nobody reads. Rust programs ignore it from the start, and get an error instead.
+        pipe = SIGPIPE;
+        /// SIGQUIT: Ctrl-\. By default it ends the process with a core dump.
+        quit = SIGQUIT;
+        /// SIGTERM: the request to end. By default it ends the process.
+        terminate = SIGTERM;
+        /// SIGUSR1: for the program's own use. By default it ends the process.
+        user_defined1 = SIGUSR1;
+        /// SIGUSR2: for the program's own use. By default it ends the process.
+        user_defined2 = SIGUSR2;
+        /// SIGWINCH: the terminal has another size. By default nothing happens.
+        window_change = SIGWINCH;
+    }
+}
+
+impl From<c_int> for SignalKind {
+    fn from(number: c_int) -> Self {
+        Self(number)
+    }
+}
+
+impl From<SignalKind> for c_int {
+    fn from(kind: SignalKind) -> Self {
+        kind.0
+    }
+}
+
+/// Hears every signal of one kind, from [`signal`] until it is dropped.
+///
+/// - **Coalesced.** Signals that come before the last one was received may be received as one, as in the kernel
+///   (signal(7), "Standard signals"). A signal that comes after [`recv`](Signal::recv) was ready is received anew.
+/// - **Each for itself.** Any number of listeners, in any number of runtimes, all hear each signal.
+/// - **For good.** What the signal does by default (to end the process, say) no longer happens after the first listener was
+///   made, also when all have been dropped. Handlers that were there before are still called.
+/// - **Threads and children.** It does not matter which thread the kernel interrupts. A child gets the default back when
+///   it runs its program (execve(2)).
+///
+/// It joins the runtime it is made in, or else the one it first waits in. When that has shut down it goes on in another
+/// one.
+///
+/// # Examples
+///
+/// ```no_run
+/// use mini::signal::unix::{SignalKind, signal};
+///
+/// # mini::block_on(async {
+/// let mut hangups = signal(SignalKind::hangup())?;
+/// while let Some(()) = hangups.recv().await {
+///     println!("reading the configuration again");
+/// }
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+#[must_use = "it hears nothing once it has been dropped"]
+pub struct Signal {
+    mailbox: AsyncFd<Mailbox>,
+    kind: SignalKind,
+}
+
+/// Waits for the next signal; returned by [`Signal::recv`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Recv<'a>(Op<'a, CustomOn<Take>, Mailbox>);
+
+type Take = fn(&Mailbox) -> io::Result<()>;
+
+/// Starts to listen to a signal.
+///
+/// # Examples
+///
+/// See [`Signal`].
+///
+/// # Errors
+///
+/// `InvalidInput` for SIGKILL and SIGSTOP, which the system does not let go, and for SIGSEGV, SIGILL and SIGFPE, which
+/// are faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2), as
+/// each listener takes two descriptors; that the runtime has shut down.
+pub fn signal(kind: SignalKind) -> io::Result<Signal> {
+    if FORBIDDEN.contains(&kind.0) {
+        let text = format!("signal {} cannot be listened to", kind.0);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+    }
+    let mailbox = AsyncFd::with_interest(Mailbox::open(kind.0)?, Interest::READABLE)?;
+    Ok(Signal { mailbox, kind })
+}
+
+impl Signal {
+    /// Waits for the next signal. `None` says that the runtime has shut down.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::process::{Command, id};
+    /// use mini::signal::unix::{SignalKind, signal};
+    ///
+    /// # mini::block_on(async {
+    /// let mut signals = signal(SignalKind::user_defined1())?;
+    /// # Command::new("kill").args(["-USR1", &id().to_string()]).status()?;
+    /// assert_eq!(signals.recv().await, Some(()));
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a mini runtime, unless the `Signal` has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has taken no signal.
+    #[track_caller]
+    pub fn recv(&mut self) -> Recv<'_> {
+        Recv(self.mailbox.async_io(Interest::READABLE, Mailbox::take))
+    }
+
+    /// As [`recv`](Signal::recv), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # mini::block_on(async {
+    /// # use mini::signal::unix::{SignalKind, signal};
+    /// let mut signals = signal(SignalKind::quit())?;
+    /// std::future::poll_fn(|cx| signals.poll_recv(cx)).await;
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`recv`](Signal::recv).
+    #[track_caller]
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        loop {
+            let Ok(mut guard) = ready!(self.mailbox.poll_read_ready(cx)) else { return Poll::Ready(None) };
+            if let Ok(taken) = guard.try_io(|fd| fd.get_ref().take()) {
+                return Poll::Ready(taken.ok());
+            }
+        }
+    }
+}
+
+impl Future for Recv<'_> {
+    type Output = Option<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        Pin::new(&mut self.get_mut().0).poll(cx).map(Result::ok)
+    }
+}
+
+impl fmt::Debug for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signal").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Recv<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Recv").field(&self.0).finish()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<(Signal, Recv<'_>, super::CtrlC)>();
+};

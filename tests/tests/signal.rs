@@ -1,0 +1,258 @@
+//! Signals: each listener hears them, in any runtime, and none is lost. Every test has a signal of its own, as all of them
+//! belong to one process.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
+use std::thread;
+
+use mini::runtime::Builder;
+use mini::signal::ctrl_c;
+use mini::signal::unix::{SignalKind, signal};
+use mini_tests::net_support::in_each_runtime;
+use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_with, within};
+use rustix::process::{Signal, getpid, kill_process};
+
+fn send(signal: Signal) {
+    kill_process(getpid(), signal).unwrap();
+}
+
+#[test]
+fn a_signal_wakes_its_listener() {
+    in_each_runtime(|| async {
+        let mut signals = signal(SignalKind::user_defined1()).unwrap();
+        for _ in 0..3 {
+            let counts = Counts::new();
+            let mut recv = signals.recv();
+            assert!(poll_with(&mut recv, &counts).is_pending());
+            send(Signal::USR1);
+            assert_eq!(recv.await, Some(()));
+        }
+        let counts = Counts::new();
+        assert!(poll_with(&mut signals.recv(), &counts).is_pending());
+        assert!(poll_with(&mut signals.recv(), &counts).is_pending());
+        send(Signal::USR1);
+        assert_eq!(std::future::poll_fn(|cx| signals.poll_recv(cx)).await, Some(()));
+    });
+}
+
+#[test]
+fn every_listener_of_every_runtime_hears_it() {
+    within(LIMIT, || {
+        let runtimes = [Builder::new_current_thread(), multi_thread(1), multi_thread(2)];
+        let runtimes = runtimes.map(|builder| builder.build().unwrap());
+        let mut listeners = Vec::new();
+        for runtime in &runtimes {
+            let _inside = runtime.enter();
+            listeners.extend((0..3).map(|_| signal(SignalKind::user_defined2()).unwrap()));
+        }
+        send(Signal::USR2);
+        thread::scope(|scope| {
+            for (runtime, three) in runtimes.iter().zip(listeners.chunks_mut(3)) {
+                scope.spawn(move || {
+                    for listener in three {
+                        assert_eq!(runtime.block_on(listener.recv()), Some(()));
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn a_storm_of_signals_is_heard_by_all() {
+    const EACH: usize = 2_000;
+    in_each_runtime(|| async {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let tasks: Vec<_> = (0..4)
+            .map(|_| {
+                let mut signals = signal(SignalKind::hangup()).unwrap();
+                let is_over = is_over.clone();
+                mini::spawn(async move {
+                    let mut heard = 0;
+                    while !is_over.load(SeqCst) {
+                        signals.recv().await.unwrap();
+                        heard += 1;
+                    }
+                    heard
+                })
+            })
+            .collect();
+        let storm = mini::spawn_blocking(|| {
+            thread::scope(|scope| {
+                let blow = || (0..EACH).for_each(|_| send(Signal::HUP));
+                scope.spawn(blow);
+                // Listeners that come and go meanwhile are in nobody's way.
+                for _ in 0..100 {
+                    drop(signal(SignalKind::hangup()).unwrap());
+                }
+            });
+        });
+        storm.await.unwrap();
+        is_over.store(true, SeqCst);
+        // Whoever has not seen that it is over is woken by this one.
+        send(Signal::HUP);
+        for task in tasks {
+            let heard = task.await.unwrap();
+            assert!(heard <= EACH + 1, "{heard} of {EACH} were heard");
+        }
+    });
+}
+
+#[test]
+fn a_dropped_recv_takes_no_signal_with_it() {
+    in_each_runtime(|| async {
+        let mut signals = signal(SignalKind::alarm()).unwrap();
+        let counts = Counts::new();
+        let mut recv = signals.recv();
+        assert!(poll_with(&mut recv, &counts).is_pending());
+        send(Signal::ALARM);
+        mini_tests::until(|| counts.wakes() > 0).await;
+        // Woken, and dropped before it could look.
+        drop(recv);
+        drop(signals.recv());
+        assert_eq!(signals.recv().await, Some(()));
+    });
+}
+
+#[test]
+fn a_listener_outlives_its_runtime() {
+    within(LIMIT, || {
+        for builder in [Builder::new_current_thread(), multi_thread(2)] {
+            let first = builder.clone().build().unwrap();
+            let mut signals = {
+                let _inside = first.enter();
+                signal(SignalKind::terminate()).unwrap()
+            };
+            let counts = Counts::new();
+            let mut recv = signals.recv();
+            assert!(poll_with(&mut recv, &counts).is_pending());
+            drop(first);
+            assert!(counts.wakes() > 0, "told, not left to wait");
+            assert_eq!(poll_with(&mut recv, &counts), Poll::Ready(None));
+            drop(recv);
+
+            let second = builder.build().unwrap();
+            send(Signal::TERM);
+            assert_eq!(second.block_on(signals.recv()), Some(()), "it goes on where it waits");
+        }
+    });
+}
+
+#[test]
+fn a_listener_made_outside_joins_the_runtime_it_waits_in() {
+    within(LIMIT, || {
+        let mut signals = signal(SignalKind::quit()).unwrap();
+        send(Signal::QUIT);
+        assert_eq!(mini::block_on(signals.recv()), Some(()));
+        send(Signal::QUIT);
+        assert_eq!(mini::block_on(signals.recv()), Some(()));
+    });
+}
+
+#[test]
+fn waiting_without_a_runtime_is_refused_with_the_line() {
+    let mut signals = signal(SignalKind::io()).unwrap();
+    let mut recv = signals.recv(); // here
+    let refused = caught(|| poll_with(&mut recv, &Counts::new()));
+    let place = format!("{}:{}", file!(), line_of(include_str!("signal.rs"), "// here"));
+    assert!(refused.message.contains(&place), "{}", refused.message);
+    assert!(refused.message.contains("no mini runtime"), "{}", refused.message);
+}
+
+#[test]
+fn signals_that_cannot_be_heard_are_refused() {
+    mini::block_on(async {
+        for number in [Signal::KILL, Signal::STOP, Signal::SEGV, Signal::ILL, Signal::FPE].map(Signal::as_raw) {
+            let refused = signal(SignalKind::from_raw(number)).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+            assert!(refused.to_string().contains(&number.to_string()), "{refused}");
+        }
+        for number in [0, -1, 1_000, i32::MAX, i32::MIN] {
+            let refused = signal(SignalKind::from_raw(number)).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(rustix::io::Errno::INVAL.raw_os_error()), "{number}");
+        }
+    });
+}
+
+#[test]
+fn kinds_are_their_numbers() {
+    let all = [
+        (SignalKind::alarm(), Signal::ALARM),
+        (SignalKind::child(), Signal::CHILD),
+        (SignalKind::hangup(), Signal::HUP),
+        (SignalKind::interrupt(), Signal::INT),
+        (SignalKind::io(), Signal::IO),
+        (SignalKind::pipe(), Signal::PIPE),
+        (SignalKind::quit(), Signal::QUIT),
+        (SignalKind::terminate(), Signal::TERM),
+        (SignalKind::user_defined1(), Signal::USR1),
+        (SignalKind::user_defined2(), Signal::USR2),
+        (SignalKind::window_change(), Signal::WINCH),
+    ];
+    for (kind, signal) in all {
+        assert_eq!(kind.as_raw_value(), signal.as_raw());
+        assert_eq!(SignalKind::from(i32::from(kind)), kind);
+    }
+    assert_eq!(all.map(|(kind, _)| kind).into_iter().collect::<HashSet<_>>().len(), all.len());
+}
+
+#[test]
+fn ctrl_c_is_heard_and_ends_nothing_any_more() {
+    let _ = in_child("ctrl_c_is_heard_and_ends_nothing_any_more", || {
+        mini::block_on(async {
+            let counts = Counts::new();
+            let mut first = ctrl_c();
+            assert!(poll_with(&mut first, &counts).is_pending());
+            send(Signal::INT);
+            first.await.unwrap();
+            // Counts from the call on.
+            let second = ctrl_c();
+            send(Signal::INT);
+            second.await.unwrap();
+            // Nobody listens, and nobody dies.
+            send(Signal::INT);
+        });
+    });
+}
+
+#[test]
+fn ctrl_c_of_a_runtime_that_is_gone_is_an_error() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let mut wait = {
+            let _inside = runtime.enter();
+            ctrl_c()
+        };
+        let counts = Counts::new();
+        assert!(poll_with(&mut wait, &counts).is_pending());
+        drop(runtime);
+        let Poll::Ready(result) = poll_with(&mut wait, &counts) else { panic!("it hangs") };
+        assert!(result.unwrap_err().to_string().contains("shut down"));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn dropped_listeners_leave_no_descriptor() {
+    let _ = in_child("dropped_listeners_leave_no_descriptor", || {
+        mini::block_on(async {
+            let used = || fs::read_dir("/proc/self/fd").unwrap().count();
+            let before = used();
+            let mut kept = signal(SignalKind::window_change()).unwrap();
+            for _ in 0..500 {
+                let mut signals = signal(SignalKind::window_change()).unwrap();
+                assert!(poll_with(&mut signals.recv(), &Counts::new()).is_pending());
+            }
+            send(Signal::WINCH);
+            kept.recv().await.unwrap();
+            drop(kept);
+            assert_eq!(used(), before);
+            // Those who are gone are not written to.
+            send(Signal::WINCH);
+        });
+    });
+}
