@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use mini::runtime::Builder;
 
+pub mod child_support;
 pub mod net_support;
 
 /// How long a test may take before it counts as a hang. Generous: no part of any assertion.

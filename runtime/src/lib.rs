@@ -56,6 +56,7 @@ mod idle;
 mod lull;
 mod pace;
 mod pool;
+pub mod process;
 mod queue;
 mod registry;
 pub mod runtime;

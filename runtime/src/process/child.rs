@@ -1,0 +1,299 @@
+//! `Child`: a process that was started here, until its status is known.
+//!
+//! Made by `Command::spawn`. It owns the right to reap (see `process`), and gives it to `orphans` when it is dropped.
+
+use std::fmt;
+use std::io;
+use std::panic::Location;
+use std::pin::Pin;
+use std::process::{self, ExitStatus};
+use std::task::{Context, Poll, ready};
+
+use super::orphans;
+use super::output::{self, ChildStderr, ChildStdout};
+use super::stdin::ChildStdin;
+use super::watch::{Notice, Running};
+
+/// A process that was started by [`Command::spawn`](super::Command::spawn).
+///
+/// Dropping it leaves the process alone, unless [`kill_on_drop`](super::Command::kill_on_drop) was set: it goes on
+/// running, and is reaped in the background when it ends. On a `current_thread` runtime that happens while somebody
+/// is in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. At the
+/// end of the program the system does it.
+///
+/// # Examples
+///
+/// ```
+/// use mini::process::Command;
+///
+/// # mini::block_on(async {
+/// let mut child = Command::new("sh").args(["-c", "exit 3"]).spawn()?;
+/// assert_eq!(child.wait().await?.code(), Some(3));
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct Child {
+    /// The end to write to of the pipe that is the child's standard input, if that was asked for.
+    pub stdin: Option<ChildStdin>,
+    /// The end to read from of the pipe that is the child's standard output, if that was asked for.
+    pub stdout: Option<ChildStdout>,
+    /// The end to read from of the pipe that is the child's standard error, if that was asked for.
+    pub stderr: Option<ChildStderr>,
+    life: Life,
+}
+
+/// Not reaped, or how it ended.
+#[derive(Debug)]
+struct Life {
+    /// `None` some time after `status` is known.
+    running: Option<Running>,
+    status: Option<ExitStatus>,
+    kill_on_drop: bool,
+}
+
+/// Waits for the end of a child; returned by [`Child::wait`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Wait<'a> {
+    stdin: &'a mut Option<ChildStdin>,
+    status: &'a mut Option<ExitStatus>,
+    running: Option<(&'a mut process::Child, Notice<'a>)>,
+}
+
+impl Child {
+    /// If it can't be watched, or its pipes can't be waited for, the child is killed.
+    pub(super) fn adopt(
+        mut child: process::Child,
+        kill_on_drop: bool,
+        location: &'static Location<'static>,
+    ) -> io::Result<Child> {
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let running = Running::new(child, location).map_err(|(mut child, error)| {
+            let _ = child.kill();
+            orphans::leave_unwatched(child, location);
+            error
+        })?;
+        // Dropped by an error below, it kills.
+        let life = Life { running: Some(running), status: None, kill_on_drop: true };
+        let mut child = Child {
+            stdin: pipes.0.map(ChildStdin::from_std).transpose()?,
+            stdout: pipes.1.map(ChildStdout::from_std).transpose()?,
+            stderr: pipes.2.map(ChildStderr::from_std).transpose()?,
+            life,
+        };
+        child.life.kill_on_drop = kill_on_drop;
+        Ok(child)
+    }
+
+    /// The process id, or `None` once the status is known: from then on the id may be another process's.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut child = mini::process::Command::new("true").spawn()?;
+    /// assert!(child.id().is_some());
+    /// child.wait().await?;
+    /// assert_eq!(child.id(), None);
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    pub fn id(&self) -> Option<u32> {
+        match &self.life {
+            Life { running: Some(running), status: None, .. } => Some(running.child.id()),
+            _ => None,
+        }
+    }
+
+    /// Waits for the end of the process. Closes [`stdin`](Child#structfield.stdin) first, so that a child that reads to the
+    /// end of its input does not wait for us.
+    ///
+    /// Only the process itself counts: one that it has started may go on, and hold its pipes open. The output is not read
+    /// meanwhile, so a child that writes more than a pipe holds (64 KiB on Linux, pipe(7)) waits for a reader; see
+    /// [`wait_with_output`](Child::wait_with_output).
+    ///
+    /// The status is kept: each later wait returns it again.
+    ///
+    /// # Examples
+    ///
+    /// See [`Child`].
+    ///
+    /// # Errors
+    ///
+    /// Those of waitpid(2): `ECHILD` if somebody else has reaped the child, or if the program ignores SIGCHLD. That the
+    /// runtime has shut down; the wait can be made again in another one.
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside a mini runtime, unless the child was started in one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: dropped before it is ready, it has closed `stdin` if it was polled, and nothing else.
+    #[track_caller]
+    pub fn wait(&mut self) -> Wait<'_> {
+        self.life.forget_ended();
+        let Life { running, status, .. } = &mut self.life;
+        let mut wait = Wait { stdin: &mut self.stdin, status, running: None };
+        // No closure: the caller's line would be lost in it.
+        if let Some(Running { child, watch, .. }) = running {
+            wait.running = Some((child, watch.notice()));
+        }
+        wait
+    }
+
+    /// The status if the process has ended, `None` if not. Does not wait, and leaves `stdin` open.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::process::Command;
+    /// use std::process::Stdio;
+    ///
+    /// let mut child = Command::new("cat").stdin(Stdio::piped()).spawn()?;
+    /// assert!(child.try_wait()?.is_none());
+    /// assert!(child.wait().await?.success());
+    /// assert!(child.try_wait()?.is_some());
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of waitpid(2), as [`wait`](Child::wait).
+    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        if let (Some(running), None) = (&mut self.life.running, self.life.status) {
+            self.life.status = running.child.try_wait()?;
+        }
+        self.life.forget_ended();
+        Ok(self.life.status)
+    }
+
+    /// Sends SIGKILL, and does not wait for the end. A process that has ended is left alone, and that is no error.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use std::os::unix::process::ExitStatusExt;
+    ///
+    /// let mut child = mini::process::Command::new("sleep").arg("1000").spawn()?;
+    /// child.start_kill()?;
+    /// assert_eq!(child.wait().await?.signal(), Some(9));
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of kill(2): `EPERM` if the process has become another user's.
+    pub fn start_kill(&mut self) -> io::Result<()> {
+        self.life.forget_ended();
+        self.life.running.as_mut().map_or(Ok(()), Running::kill)
+    }
+
+    /// Sends SIGKILL, and waits for the end.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut child = mini::process::Command::new("sleep").arg("1000").spawn()?;
+    /// child.kill().await?;
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`start_kill`](Child::start_kill) and [`wait`](Child::wait).
+    ///
+    /// # Panics
+    ///
+    /// As [`wait`](Child::wait).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the signal is sent at the first poll, and the end can be waited for anew.
+    pub async fn kill(&mut self) -> io::Result<()> {
+        self.start_kill()?;
+        self.wait().await?;
+        Ok(())
+    }
+
+    /// Waits for the end of the process, and meanwhile reads its output to the end. Closes `stdin` first.
+    ///
+    /// What was not piped is empty in the result. The output ends when the last process that can write to it has closed it:
+    /// a grandchild that has inherited the pipe and goes on (a daemon, say) holds this up, where [`wait`](Child::wait)
+    /// would return.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::process::Command;
+    /// use std::process::Stdio;
+    ///
+    /// let child = Command::new("echo").arg("ping").stdout(Stdio::piped()).spawn()?;
+    /// let output = child.wait_with_output().await?;
+    /// assert!(output.status.success());
+    /// assert_eq!(output.stdout, b"ping\n");
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`wait`](Child::wait) and of read(2). The child is dropped then.
+    ///
+    /// # Panics
+    ///
+    /// As [`wait`](Child::wait).
+    ///
+    /// # Cancel safety
+    ///
+    /// Drops the child, and what was read of its output.
+    pub async fn wait_with_output(mut self) -> io::Result<process::Output> {
+        let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
+        output::collect(self.wait(), stdout, stderr).await
+    }
+}
+
+impl Life {
+    /// Gives back the descriptor that has noticed the end, once nothing refers to it.
+    fn forget_ended(&mut self) {
+        if self.status.is_some() {
+            self.running = None;
+        }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.forget_ended();
+        let Some(mut running) = self.running.take() else { return };
+        if self.kill_on_drop {
+            let _ = running.kill();
+        }
+        orphans::leave(running);
+    }
+}
+
+impl Future for Wait<'_> {
+    type Output = io::Result<ExitStatus>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<ExitStatus>> {
+        let Wait { stdin, status, running } = self.get_mut();
+        drop(stdin.take());
+        if let (Some((child, notice)), None) = (running, &status) {
+            **status = Some(ready!(notice.poll_reap(cx, child))?);
+        }
+        Poll::Ready(Ok(status.expect("a child that does not run has a status")))
+    }
+}
+
+impl fmt::Debug for Wait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wait").field("running", &self.running).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<(Child, Wait<'_>)>();
+};

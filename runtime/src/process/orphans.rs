@@ -1,0 +1,95 @@
+//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped by somebody, so that no zombie
+//! stays for longer than it takes until a runtime or a later spawn looks.
+//!
+//! Called by the destructor of `Child` (`leave`) and by `Command::spawn` (`sweep`). In a runtime an orphan is a small
+//! task that waits for its end. When that task is dropped, with its runtime, or where there is no runtime, the orphan goes
+//! into the list; `sweep` empties it. An orphan of a `current_thread` runtime waits until somebody runs that, or drops it.
+//!
+//! Rejected: a task that looks after all orphans of a runtime (it would have to be told of each, and be found). Going
+//! through the list at every `wait` too: whoever waits has spawned.
+
+use std::future::poll_fn;
+use std::panic::Location;
+use std::process;
+use std::sync::{Arc, Mutex};
+
+use super::watch::Running;
+use crate::context;
+use crate::pool::Pool;
+use crate::sync::lock;
+
+/// Orphans without a runtime, with where they were started.
+static LIST: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
+
+type Listed = (process::Child, &'static Location<'static>);
+
+/// Looked after by a task. Dropped before its child has ended, it goes into the list.
+struct Orphan(Option<Running>);
+
+/// Takes over a child that nobody waits for any more.
+pub(super) fn leave(mut running: Running) {
+    if has_ended(&mut running.child) {
+        return;
+    }
+    let home = running.home.take();
+    // Rather the one that this thread is inside of: that is more likely to be up.
+    match context::with_pool(Arc::clone).or(home) {
+        Some(pool) => look_after(&pool, running),
+        None => drop(Orphan(Some(running))),
+    }
+}
+
+/// As [`leave`], for one that could not be watched.
+pub(super) fn leave_unwatched(child: process::Child, location: &'static Location<'static>) {
+    lock(&LIST).push((child, location));
+}
+
+/// Reaps those in the list that have ended; the others go to the runtime of this thread, if there is one.
+pub(super) fn sweep() {
+    let listed = std::mem::take(&mut *lock(&LIST));
+    for (mut child, location) in listed {
+        if has_ended(&mut child) {
+            continue;
+        }
+        let Some(pool) = context::with_pool(Arc::clone) else {
+            leave_unwatched(child, location);
+            continue;
+        };
+        match Running::new(child, location) {
+            Ok(mut running) => {
+                running.home = None;
+                look_after(&pool, running);
+            }
+            Err((child, _)) => leave_unwatched(child, location),
+        }
+    }
+}
+
+/// Runs the task of an orphan. A runtime that shuts down drops it at once.
+fn look_after(pool: &Arc<Pool>, running: Running) {
+    let location = running.location;
+    let mut orphan = Orphan(Some(running));
+    let task = async move {
+        let Some(Running { child, watch, .. }) = &mut orphan.0 else { return };
+        let mut notice = watch.notice();
+        // Dropping the orphan deals with what an error leaves.
+        let _ = poll_fn(|cx| notice.poll_reap(cx, child)).await;
+    };
+    drop(pool.spawn(task, location));
+}
+
+/// Reaps `child` if it has ended. If it can't be asked, somebody else has reaped it (ECHILD), and it is over too.
+fn has_ended(child: &mut process::Child) -> bool {
+    !matches!(child.try_wait(), Ok(None))
+}
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        let Some(Running { mut child, watch, location, .. }) = self.0.take() else { return };
+        // First: what it is registered with may be gone for good.
+        drop(watch);
+        if !has_ended(&mut child) {
+            leave_unwatched(child, location);
+        }
+    }
+}

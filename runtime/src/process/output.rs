@@ -1,0 +1,297 @@
+//! `ChildStdout` and `ChildStderr`: reading from a child, bit by bit or all there is.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::pin::Pin;
+use std::process::{self, Stdio};
+use std::task::{Context, Poll, ready};
+
+use mini_net::Interest;
+
+use super::child::Wait;
+use super::pipe::{Pipe, Read, ReadExact};
+
+/// The end to read from of the pipe that is a child's standard output.
+pub type ChildStdout = ChildOutput<kind::Stdout>;
+
+/// The end to read from of the pipe that is a child's standard error.
+pub type ChildStderr = ChildOutput<kind::Stderr>;
+
+/// The end to read from of a pipe that a child writes to; used as [`ChildStdout`] and [`ChildStderr`].
+///
+/// Methods take `&self`, so several tasks may use it at the same time; each reads another part.
+///
+/// # Examples
+///
+/// ```
+/// use std::process::Stdio;
+/// use mini::process::Command;
+///
+/// # mini::block_on(async {
+/// let mut child = Command::new("sh").args(["-c", "echo oops >&2"]).stderr(Stdio::piped()).spawn()?;
+/// let stderr = child.stderr.take().unwrap();
+/// let mut buf = [0; 16];
+/// let read = stderr.read(&mut buf).await?;
+/// assert_eq!(&buf[..read], b"oops\n");
+/// child.wait().await?;
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+pub struct ChildOutput<K> {
+    pipe: Pipe,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// Which output a [`ChildOutput`] is.
+pub mod kind {
+    use std::os::fd::OwnedFd;
+    use std::process;
+
+    /// The kind of [`ChildStdout`](super::ChildStdout).
+    #[derive(Debug)]
+    pub enum Stdout {}
+
+    /// The kind of [`ChildStderr`](super::ChildStderr).
+    #[derive(Debug)]
+    pub enum Stderr {}
+
+    /// Standard output or standard error.
+    pub trait OutputKind: sealed::Kind {
+        /// The type of the standard library for the same thing.
+        type Std: Into<OwnedFd>;
+    }
+
+    impl OutputKind for Stdout {
+        type Std = process::ChildStdout;
+    }
+
+    impl OutputKind for Stderr {
+        type Std = process::ChildStderr;
+    }
+
+    pub(super) mod sealed {
+        pub trait Kind {
+            const NAME: &'static str;
+        }
+
+        impl Kind for super::Stdout {
+            const NAME: &'static str = "ChildStdout";
+        }
+
+        impl Kind for super::Stderr {
+            const NAME: &'static str = "ChildStderr";
+        }
+    }
+}
+
+use kind::OutputKind;
+
+impl<K: OutputKind> ChildOutput<K> {
+    /// Takes over a pipe of the standard library, and makes it non-blocking.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::process::{Command, Stdio};
+    /// let mut child = Command::new("echo").arg("ping").stdout(Stdio::piped()).spawn()?;
+    /// let stdout = mini::process::ChildStdout::from_std(child.stdout.take().unwrap())?;
+    /// let mut buf = [0; 5];
+    /// mini::block_on(stdout.read_exact(&mut buf))?;
+    /// assert_eq!(&buf, b"ping\n");
+    /// # child.wait()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fcntl(2) and epoll_ctl(2); that the runtime has shut down.
+    pub fn from_std(output: K::Std) -> io::Result<Self> {
+        let pipe = Pipe::new(output.into(), Interest::READABLE)?;
+        Ok(Self { pipe, kind: PhantomData })
+    }
+
+    /// Reads what there is into the front of `buf`; returns how much that was.
+    ///
+    /// 0 with a `buf` that is not empty is the end: every process that could write to the pipe has closed it or ended.
+    ///
+    /// # Examples
+    ///
+    /// See [`ChildOutput`].
+    ///
+    /// # Errors
+    ///
+    /// Those of read(2); that the runtime has shut down.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime, unless the pipe has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has taken no byte.
+    #[track_caller]
+    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Read<'a> {
+        self.pipe.read(buf)
+    }
+
+    /// Reads until `buf` is full.
+    ///
+    /// # Examples
+    ///
+    /// See [`from_std`](ChildOutput::from_std).
+    ///
+    /// # Errors
+    ///
+    /// `UnexpectedEof` if the output ends before; otherwise as [`read`](ChildOutput::read). How much was read is unknown
+    /// then.
+    ///
+    /// # Panics
+    ///
+    /// As [`read`](ChildOutput::read).
+    ///
+    /// # Cancel safety
+    ///
+    /// Loses how much was read: what there was is in the front of `buf`, and no longer in the pipe.
+    #[track_caller]
+    pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
+        self.pipe.read_exact(buf)
+    }
+
+    /// Leaves the runtime and becomes a descriptor that blocks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::{io::Read, process::Stdio};
+    /// # mini::block_on(async {
+    /// let mut child = mini::process::Command::new("echo").arg("ping").stdout(Stdio::piped()).spawn()?;
+    /// let mut file = std::fs::File::from(child.stdout.take().unwrap().into_owned_fd()?);
+    /// let mut text = String::new();
+    /// file.read_to_string(&mut text)?;
+    /// assert_eq!(text, "ping\n");
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fcntl(2).
+    pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
+        self.pipe.into_blocking()
+    }
+}
+
+/// To be the input of another child. Fails as [`into_owned_fd`](ChildOutput::into_owned_fd) does.
+///
+/// # Examples
+///
+/// ```
+/// use std::process::Stdio;
+/// use mini::process::Command;
+///
+/// # mini::block_on(async {
+/// let mut echo = Command::new("echo").arg("ping").stdout(Stdio::piped()).spawn()?;
+/// let from_echo: Stdio = echo.stdout.take().unwrap().try_into()?;
+/// let output = Command::new("tr").args(["i", "o"]).stdin(from_echo).output().await?;
+/// assert_eq!(output.stdout, b"pong\n");
+/// echo.wait().await?;
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+impl<K: OutputKind> TryFrom<ChildOutput<K>> for Stdio {
+    type Error = io::Error;
+
+    fn try_from(output: ChildOutput<K>) -> io::Result<Stdio> {
+        output.into_owned_fd().map(Stdio::from)
+    }
+}
+
+/// Waits for a child, and reads both outputs to the end.
+pub(super) async fn collect(
+    mut wait: Wait<'_>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+) -> io::Result<process::Output> {
+    let mut stdout = Rest::new(stdout);
+    let mut stderr = Rest::new(stderr);
+    let mut status = None;
+    let status = poll_fn(|cx| {
+        if status.is_none()
+            && let Poll::Ready(ended) = Pin::new(&mut wait).poll(cx)?
+        {
+            status = Some(ended);
+        }
+        let read = (stdout.poll(cx)?, stderr.poll(cx)?);
+        match (status, read) {
+            (Some(status), (Poll::Ready(()), Poll::Ready(()))) => Poll::Ready(io::Result::Ok(status)),
+            _ => Poll::Pending,
+        }
+    });
+    let status = status.await?;
+    Ok(process::Output { status, stdout: stdout.bytes, stderr: stderr.bytes })
+}
+
+/// The rest of an output.
+struct Rest<K> {
+    /// Until the end has been read.
+    output: Option<ChildOutput<K>>,
+    bytes: Vec<u8>,
+}
+
+impl<K> Rest<K> {
+    fn new(output: Option<ChildOutput<K>>) -> Self {
+        Self { output, bytes: Vec::new() }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while let Some(output) = &self.output {
+            if ready!(output.pipe.poll_append(cx, &mut self.bytes))? == 0 {
+                self.output = None;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<K> AsFd for ChildOutput<K> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+}
+
+impl<K> AsRawFd for ChildOutput<K> {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl<K: OutputKind> fmt::Debug for ChildOutput<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(K::NAME).field("fd", &self.as_raw_fd()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(feature = "futures-io")]
+mod io_traits {
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use futures_io::AsyncRead;
+
+    use super::ChildOutput;
+
+    impl<K> AsyncRead for &ChildOutput<K> {
+        #[track_caller]
+        fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+            self.pipe.poll_read(cx, buf)
+        }
+    }
+
+    impl<K> AsyncRead for ChildOutput<K> {
+        #[track_caller]
+        fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+            self.pipe.poll_read(cx, buf)
+        }
+    }
+}

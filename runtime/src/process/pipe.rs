@@ -1,0 +1,255 @@
+//! `Pipe`: our end of a pipe to a child, and the futures that read and write it.
+//!
+//! Called by `stdin` and `output`. A pipe is a file that does not block, in an `AsyncFd`; every operation is the same loop:
+//! wait until the kernel says that it is ready, try, and wait again on `WouldBlock`.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use mini_net::future::FdReady;
+use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest};
+
+use super::sys::set_nonblocking;
+
+#[derive(Debug)]
+pub(super) struct Pipe(AsyncFd<File>);
+
+/// Reads what a child has written; returned by [`ChildOutput::read`](super::ChildOutput::read).
+#[must_use = "futures do nothing unless awaited"]
+pub struct Read<'a> {
+    wait: Wait<'a>,
+    buf: &'a mut [u8],
+}
+
+/// Fills a buffer to the end; returned by [`ChildOutput::read_exact`](super::ChildOutput::read_exact).
+#[must_use = "futures do nothing unless awaited"]
+pub struct ReadExact<'a> {
+    wait: Wait<'a>,
+    buf: &'a mut [u8],
+    filled: usize,
+}
+
+/// Writes what there is room for; returned by [`ChildStdin::write`](super::ChildStdin::write).
+#[must_use = "futures do nothing unless awaited"]
+pub struct Write<'a> {
+    /// `None` if the pipe has been closed.
+    wait: Option<Wait<'a>>,
+    buf: &'a [u8],
+}
+
+/// Writes a whole buffer; returned by [`ChildStdin::write_all`](super::ChildStdin::write_all).
+#[must_use = "futures do nothing unless awaited"]
+pub struct WriteAll<'a> {
+    /// `None` if the pipe has been closed.
+    wait: Option<Wait<'a>>,
+    rest: &'a [u8],
+}
+
+/// A wait that goes on until an operation has succeeded.
+struct Wait<'a>(FdReady<'a, File>);
+
+impl Pipe {
+    pub(super) fn new(fd: OwnedFd, interest: Interest) -> io::Result<Pipe> {
+        set_nonblocking(fd.as_fd(), true)?;
+        AsyncFd::with_interest(File::from(fd), interest).map(Pipe)
+    }
+
+    /// Our end, no longer with a runtime, as other processes expect it.
+    pub(super) fn into_blocking(self) -> io::Result<OwnedFd> {
+        let file = self.0.into_inner();
+        set_nonblocking(file.as_fd(), false)?;
+        Ok(file.into())
+    }
+
+    #[track_caller]
+    pub(super) fn read<'a>(&'a self, buf: &'a mut [u8]) -> Read<'a> {
+        Read { wait: Wait(self.0.readable()), buf }
+    }
+
+    #[track_caller]
+    pub(super) fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
+        ReadExact { wait: Wait(self.0.readable()), buf, filled: 0 }
+    }
+
+    #[track_caller]
+    pub(super) fn write<'a>(&'a self, buf: &'a [u8]) -> Write<'a> {
+        Write { wait: Some(Wait(self.0.writable())), buf }
+    }
+
+    #[track_caller]
+    pub(super) fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
+        WriteAll { wait: Some(Wait(self.0.writable())), rest: buf }
+    }
+
+    #[cfg(feature = "futures-io")]
+    #[track_caller]
+    pub(super) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.poll_reading(cx, |mut file| file.read(buf))
+    }
+
+    #[cfg(feature = "futures-io")]
+    #[track_caller]
+    pub(super) fn poll_write(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        loop {
+            let mut guard = ready!(self.0.poll_write_ready(cx))?;
+            if let Some(written) = attempt(&mut guard, |mut file| file.write(buf)) {
+                return Poll::Ready(written);
+            }
+        }
+    }
+
+    /// Appends all there is until the other end is closed. Ready before that if it was fed a lot: then it is to be polled
+    /// again at once.
+    #[track_caller]
+    pub(super) fn poll_append(&self, cx: &mut Context<'_>, to: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        /// What a pipe usually holds: more in one go would let a busy child keep us from everything else.
+        const PART: u64 = 1 << 16;
+        let before = to.len();
+        // Cut short by `WouldBlock`, it has appended what there was.
+        let end = ready!(self.poll_reading(cx, |file| file.take(PART).read_to_end(to)));
+        Poll::Ready(end.map(|_| to.len() - before))
+    }
+
+    #[track_caller]
+    fn poll_reading<R>(
+        &self,
+        cx: &mut Context<'_>,
+        mut read: impl FnMut(&File) -> io::Result<R>,
+    ) -> Poll<io::Result<R>> {
+        loop {
+            let mut guard = ready!(self.0.poll_read_ready(cx))?;
+            if let Some(result) = attempt(&mut guard, &mut read) {
+                return Poll::Ready(result);
+            }
+        }
+    }
+}
+
+impl Write<'_> {
+    pub(super) const CLOSED: Self = Write { wait: None, buf: &[] };
+}
+
+impl WriteAll<'_> {
+    pub(super) const CLOSED: Self = WriteAll { wait: None, rest: &[] };
+}
+
+/// Tries `op` once; `None` if it has to be tried again.
+fn attempt<R>(
+    guard: &mut AsyncFdReadyGuard<'_, File>,
+    op: impl FnOnce(&File) -> io::Result<R>,
+) -> Option<io::Result<R>> {
+    match guard.try_io(|fd| op(fd.get_ref())) {
+        Ok(Err(e)) if e.kind() == io::ErrorKind::Interrupted => None,
+        result => result.ok(),
+    }
+}
+
+impl Wait<'_> {
+    fn poll_io<R>(&mut self, cx: &mut Context<'_>, mut op: impl FnMut(&File) -> io::Result<R>) -> Poll<io::Result<R>> {
+        loop {
+            let mut guard = ready!(Pin::new(&mut self.0).poll(cx))?;
+            if let Some(result) = attempt(&mut guard, &mut op) {
+                return Poll::Ready(result);
+            }
+        }
+    }
+}
+
+pub(super) fn closed() -> io::Error {
+    io::Error::new(io::ErrorKind::BrokenPipe, "writing to a child's stdin that was closed here")
+}
+
+impl Future for Read<'_> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Read { wait, buf } = self.get_mut();
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        wait.poll_io(cx, |mut file| file.read(buf))
+    }
+}
+
+impl Future for ReadExact<'_> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let ReadExact { wait, buf, filled } = self.get_mut();
+        while *filled < buf.len() {
+            match ready!(wait.poll_io(cx, |mut file| file.read(&mut buf[*filled..])))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
+                read => *filled += read,
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Future for Write<'_> {
+    type Output = io::Result<usize>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Write { wait, buf } = self.get_mut();
+        let Some(wait) = wait else { return Poll::Ready(Err(closed())) };
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        wait.poll_io(cx, |mut file| file.write(buf))
+    }
+}
+
+impl Future for WriteAll<'_> {
+    type Output = io::Result<()>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let WriteAll { wait, rest } = self.get_mut();
+        let Some(wait) = wait else { return Poll::Ready(Err(closed())) };
+        while !rest.is_empty() {
+            match ready!(wait.poll_io(cx, |mut file| file.write(rest)))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => *rest = &rest[written..],
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsFd for Pipe {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+macro_rules! debug {
+    ($($name:ident $wait:ident)*) => { $(
+        impl fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_tuple(stringify!($name)).field(&self.$wait).finish()
+            }
+        }
+    )* };
+}
+
+debug! { Read wait ReadExact wait Write wait WriteAll wait }
+
+impl fmt::Debug for Wait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<(Read<'_>, ReadExact<'_>, Write<'_>, WriteAll<'_>)>();
+};

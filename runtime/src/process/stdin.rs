@@ -1,0 +1,201 @@
+//! `ChildStdin`: writing to a child.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::process::{self, Stdio};
+
+use mini_net::Interest;
+
+use super::pipe::{Pipe, Write, WriteAll};
+
+/// The end to write to of the pipe that is a child's standard input.
+///
+/// The child sees the end of its input when this is dropped, or closed with `AsyncWriteExt::close`. To write when nobody
+/// reads any more is the error `BrokenPipe`, as Rust programs ignore SIGPIPE.
+///
+/// Methods take `&self`, so several tasks may use it at the same time; what they write mixes.
+///
+/// # Examples
+///
+/// ```
+/// use std::process::Stdio;
+/// use mini::process::Command;
+///
+/// # mini::block_on(async {
+/// let mut child = Command::new("wc").arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+/// let stdin = child.stdin.take().unwrap();
+/// stdin.write_all(b"hello").await?;
+/// drop(stdin);
+/// let output = child.wait_with_output().await?;
+/// assert_eq!(output.stdout.trim_ascii(), b"5");
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+pub struct ChildStdin(Option<Pipe>);
+
+impl ChildStdin {
+    /// Takes over a pipe of the standard library, and makes it non-blocking.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::process::{Command, Stdio};
+    /// let mut child = Command::new("cat").stdin(Stdio::piped()).spawn()?;
+    /// let stdin = mini::process::ChildStdin::from_std(child.stdin.take().unwrap())?;
+    /// mini::block_on(stdin.write_all(b""))?;
+    /// # drop(stdin);
+    /// # child.wait()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fcntl(2) and epoll_ctl(2); that the runtime has shut down.
+    pub fn from_std(stdin: process::ChildStdin) -> io::Result<Self> {
+        Ok(Self(Some(Pipe::new(stdin.into(), Interest::WRITABLE)?)))
+    }
+
+    /// Writes from the front of `buf` what there is room for; returns how much that was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::process::Stdio;
+    /// # mini::block_on(async {
+    /// let child = mini::process::Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    /// assert_eq!(child.stdin.as_ref().unwrap().write(b"ping").await?, 4);
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of write(2): `BrokenPipe` if nobody reads any more. That the runtime has shut down.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime, unless the pipe has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has written no byte.
+    #[track_caller]
+    pub fn write<'a>(&'a self, buf: &'a [u8]) -> Write<'a> {
+        match &self.0 {
+            Some(pipe) => pipe.write(buf),
+            None => Write::CLOSED,
+        }
+    }
+
+    /// Writes all of `buf`.
+    ///
+    /// # Examples
+    ///
+    /// See [`ChildStdin`].
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](ChildStdin::write). How much was written is unknown then.
+    ///
+    /// # Panics
+    ///
+    /// As [`write`](ChildStdin::write).
+    ///
+    /// # Cancel safety
+    ///
+    /// Loses how much was written.
+    #[track_caller]
+    pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
+        match &self.0 {
+            Some(pipe) => pipe.write_all(buf),
+            None => WriteAll::CLOSED,
+        }
+    }
+
+    /// Leaves the runtime and becomes a descriptor that blocks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::{io::Write, process::Stdio};
+    /// # mini::block_on(async {
+    /// let mut child = mini::process::Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+    /// let mut file = std::fs::File::from(child.stdin.take().unwrap().into_owned_fd()?);
+    /// file.write_all(b"ping")?;
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fcntl(2); `BrokenPipe` if it was closed.
+    pub fn into_owned_fd(self) -> io::Result<OwnedFd> {
+        self.0.ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe))?.into_blocking()
+    }
+}
+
+/// To be the output of another child. Fails as [`into_owned_fd`](ChildStdin::into_owned_fd) does.
+impl TryFrom<ChildStdin> for Stdio {
+    type Error = io::Error;
+
+    fn try_from(stdin: ChildStdin) -> io::Result<Stdio> {
+        stdin.into_owned_fd().map(Stdio::from)
+    }
+}
+
+/// # Panics
+///
+/// After `AsyncWrite::poll_close`.
+impl AsFd for ChildStdin {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_ref().expect("this ChildStdin was closed").as_fd()
+    }
+}
+
+/// # Panics
+///
+/// After `AsyncWrite::poll_close`.
+impl AsRawFd for ChildStdin {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for ChildStdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fd = self.0.as_ref().map(|pipe| pipe.as_fd().as_raw_fd());
+        f.debug_struct("ChildStdin").field("fd", &fd).finish_non_exhaustive()
+    }
+}
+
+/// By value only: closing takes the pipe away, which a shared reference can't.
+#[cfg(feature = "futures-io")]
+mod io_traits {
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use futures_io::AsyncWrite;
+
+    use super::ChildStdin;
+    use crate::process::pipe::closed;
+
+    impl AsyncWrite for ChildStdin {
+        #[track_caller]
+        fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            match &self.0 {
+                Some(pipe) => pipe.poll_write(cx, buf),
+                None => Poll::Ready(Err(closed())),
+            }
+        }
+
+        /// Nothing is buffered here, so there is nothing to flush.
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        /// Closes the pipe: the child reads the end.
+        fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            drop(self.get_mut().0.take());
+            Poll::Ready(Ok(()))
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `Running`: a child that has not been reaped, and what notices its end.
+//!
+//! Called by `child` and `orphans`. On Linux a pidfd becomes readable, which the reactor of the runtime sees. Where there
+//! are none (another system, a kernel before 5.3, a sandbox) each such child listens to SIGCHLD, and looks for its own end at
+//! every one: many such children make many looks.
+//!
+//! Readiness only says when to look; what counts is the answer of waitpid(2), which `std::process::Child` keeps once it
+//! has it. It is asked before each wait and after each wake, so neither a late nor a false one does harm.
+
+use std::fmt;
+use std::io;
+use std::panic::Location;
+use std::pin::Pin;
+use std::process::{self, ExitStatus};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use mini_net::future::FdReady;
+use mini_net::{AsyncFd, Interest};
+
+use super::sys::Pidfd;
+use crate::context;
+use crate::pool::Pool;
+use crate::signal::unix::{Recv, Signal, SignalKind, signal};
+
+pub(super) struct Running {
+    pub(super) child: process::Child,
+    pub(super) watch: Watch,
+    /// Where the child was started.
+    pub(super) location: &'static Location<'static>,
+    /// The runtime it was started in, if that runs without anybody's help: it reaps what is dropped elsewhere.
+    pub(super) home: Option<Arc<Pool>>,
+}
+
+#[derive(Debug)]
+pub(super) enum Watch {
+    Pidfd(AsyncFd<Pidfd>),
+    Signal(Signal),
+}
+
+/// One wait for the end of a child.
+#[derive(Debug)]
+pub(super) enum Notice<'a> {
+    Pidfd(FdReady<'a, Pidfd>),
+    Signal(Recv<'a>),
+}
+
+impl Running {
+    /// Watches `child`. If that is impossible the child is given back.
+    pub(super) fn new(
+        child: process::Child,
+        location: &'static Location<'static>,
+    ) -> Result<Running, (process::Child, io::Error)> {
+        match Watch::new(child.id()) {
+            Ok(watch) => {
+                let home = context::with_pool(Arc::clone).filter(|pool| pool.is_multi_thread());
+                Ok(Running { child, watch, location, home })
+            }
+            Err(error) => Err((child, error)),
+        }
+    }
+
+    /// Sends SIGKILL, unless it has ended.
+    pub(super) fn kill(&mut self) -> io::Result<()> {
+        match &self.watch {
+            Watch::Pidfd(fd) if fd.get_ref().kill().is_ok() => Ok(()),
+            // No stranger is meant: its id is its own while it can be asked for.
+            _ if matches!(self.child.try_wait(), Ok(None)) => self.child.kill(),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Watch {
+    fn new(pid: u32) -> io::Result<Watch> {
+        match Pidfd::open(pid).and_then(|fd| AsyncFd::with_interest(fd, Interest::READABLE)) {
+            Ok(fd) => Ok(Watch::Pidfd(fd)),
+            Err(_) => Watch::by_signal(),
+        }
+    }
+
+    fn by_signal() -> io::Result<Watch> {
+        signal(SignalKind::child()).map(Watch::Signal)
+    }
+
+    #[track_caller]
+    pub(super) fn notice(&mut self) -> Notice<'_> {
+        match self {
+            Watch::Pidfd(fd) => Notice::Pidfd(fd.readable()),
+            Watch::Signal(signal) => Notice::Signal(signal.recv()),
+        }
+    }
+}
+
+impl Notice<'_> {
+    /// Reaps `child` when it has ended.
+    pub(super) fn poll_reap(
+        &mut self,
+        cx: &mut Context<'_>,
+        child: &mut process::Child,
+    ) -> Poll<io::Result<ExitStatus>> {
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Poll::Ready(Ok(status));
+            }
+            match self {
+                Notice::Signal(recv) => ready!(Pin::new(recv).poll(cx)).ok_or_else(over)?,
+                Notice::Pidfd(readable) => {
+                    let mut guard = ready!(Pin::new(readable).poll(cx))?;
+                    if let Some(status) = child.try_wait()? {
+                        return Poll::Ready(Ok(status));
+                    }
+                    guard.clear_ready();
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Running { child, watch, location, .. } = self;
+        f.debug_struct("Running")
+            .field("id", &child.id())
+            .field("watch", watch)
+            .field("location", &format_args!("{location}"))
+            .finish_non_exhaustive()
+    }
+}
+
+fn over() -> io::Error {
+    io::Error::other("waiting for a child process: the mini runtime has shut down")
+}
+
+/// SIGCHLD in place of the pidfd, as on systems that have none.
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::future::poll_fn;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+    use crate::process::orphans;
+
+    fn start(program: &str, arg: &str) -> Running {
+        let child = Command::new(program).arg(arg).stdin(Stdio::piped()).spawn().unwrap();
+        Running { child, watch: Watch::by_signal().unwrap(), location: Location::caller(), home: None }
+    }
+
+    async fn end(running: &mut Running) -> ExitStatus {
+        let Running { child, watch, .. } = running;
+        let mut notice = watch.notice();
+        poll_fn(|cx| notice.poll_reap(cx, child)).await.unwrap()
+    }
+
+    #[test]
+    fn children_are_told_apart_without_pidfds() {
+        crate::block_on(async {
+            let tasks: Vec<_> = (0..30)
+                .map(|number| {
+                    let mut running = start("cat", "-");
+                    let input = running.child.stdin.take();
+                    let task = crate::spawn(async move { end(&mut running).await.success().then_some(number) });
+                    (task, input)
+                })
+                .collect();
+            for (number, (task, input)) in tasks.into_iter().enumerate().rev() {
+                drop(input);
+                assert_eq!(task.await.unwrap(), Some(number));
+            }
+        });
+    }
+
+    #[test]
+    fn a_child_is_killed_without_a_pidfd_and_only_once() {
+        crate::block_on(async {
+            let mut running = start("sleep", "10000");
+            running.kill().unwrap();
+            assert_eq!(end(&mut running).await.signal(), Some(9));
+            running.kill().unwrap();
+            assert_eq!(end(&mut running).await.signal(), Some(9));
+        });
+    }
+
+    #[test]
+    fn an_orphan_without_a_pidfd_is_reaped() {
+        crate::block_on(async {
+            let mut running = start("cat", "-");
+            let (id, input) = (running.child.id(), running.child.stdin.take());
+            orphans::leave(running);
+            drop(input);
+            while std::path::Path::new(&format!("/proc/{id}")).exists() {
+                crate::task::yield_now().await;
+            }
+        });
+    }
+}
