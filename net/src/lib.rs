@@ -10,6 +10,8 @@ mod addr;
 mod async_fd;
 mod call;
 mod context;
+#[cfg(feature = "futures-io")]
+mod copy;
 mod hop;
 #[cfg(feature = "futures-io")]
 mod io_traits;
@@ -37,6 +39,8 @@ pub mod future {
     pub use crate::addr::{LookupHost, TryEach};
     pub use crate::async_fd::FdReady;
     pub use crate::call::{Accept, Custom, CustomOn, Peek, Recv, RecvFrom, RecvVectored, Send, SendVectored};
+    #[cfg(feature = "futures-io")]
+    pub use crate::copy::{Copy, CopyBidirectional};
     pub use crate::leaf::{Op, ReadExact, Readiness, SendTo, WriteAll};
     pub use crate::tcp::Connect;
     pub use crate::unix::{ConnectUnix, RecvFds, SendFds};
@@ -45,6 +49,8 @@ pub mod future {
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
 pub use context::{BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, swap_budget, take_note};
+#[cfg(feature = "futures-io")]
+pub use copy::{copy, copy_bidirectional};
 pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;

@@ -69,6 +69,13 @@ mod peer;
 #[path = "sys/peer_bsd.rs"]
 mod peer;
 
+#[cfg(all(feature = "futures-io", any(target_os = "linux", target_os = "android")))]
+#[path = "sys/splice_linux.rs"]
+mod splice;
+#[cfg(all(feature = "futures-io", not(any(target_os = "linux", target_os = "android"))))]
+#[path = "sys/splice_none.rs"]
+mod splice;
+
 #[cfg(any(target_os = "linux", target_os = "android"))]
 #[path = "sys/thread_linux.rs"]
 mod thread;
@@ -96,6 +103,8 @@ pub(crate) use backend::{Events, Poller};
 pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, quickack, set_quickack};
 pub(crate) use flavour::accept;
 pub(crate) use peer::peer;
+#[cfg(feature = "futures-io")]
+pub(crate) use splice::{can_splice, splice, widen};
 pub(crate) use thread::{cpu_time, is_runnable, own_thread, set_timer_slack};
 
 /// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
@@ -172,6 +181,13 @@ const _: () = {
     let _: fn() -> i32 = own_thread;
     let _: fn(i32) -> Option<Duration> = cpu_time;
     let _: fn(i32) -> Option<bool> = is_runnable;
+};
+
+#[cfg(feature = "futures-io")]
+const _: () = {
+    let _: fn(BorrowedFd<'_>, BorrowedFd<'_>, usize) -> io::Result<usize> = splice;
+    let _: fn(BorrowedFd<'_>, usize) -> usize = widen;
+    let _: fn() -> bool = can_splice;
 };
 
 #[cfg(test)]

@@ -93,12 +93,14 @@ pub mod net {
     }
 }
 
-/// What other file descriptors need to wait, and the traits the streams implement.
+/// Copying, what other file descriptors need to wait, and the traits the streams implement.
 pub mod io {
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
     pub use futures_io::{AsyncRead, AsyncWrite};
     pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
+    #[cfg(feature = "futures-io")]
+    pub use mini_net::{copy, copy_bidirectional};
 }
 
 /// Sleeps, timeouts, intervals, and a clock that can be paused.

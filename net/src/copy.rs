@@ -1,0 +1,254 @@
+//! Copying from a reader to a writer, and both ways between two streams.
+//!
+//! Called by users. `flow` does the work, one direction each: through `buffer`, or through `pipe` if `ends` finds a socket
+//! at both. Here are the two futures, and what an error says.
+//!
+//! # Rejected
+//!
+//! - `async fn`: the future would have no name, and could not say where it was made.
+//! - Filling the buffer while a write waits: the socket that is read has a buffer of its own for that, and the peer learns
+//!   sooner that nobody takes its data.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_io::{AsyncRead, AsyncWrite};
+
+use crate::context::{self, Kind, Note};
+use crate::source::{Site, Wait};
+
+mod buffer;
+mod ends;
+mod flow;
+mod pipe;
+
+use flow::{Failure, Flow, Last, Step};
+
+/// Copies from `a` to `b` and from `b` to `a` until both have ended; returns how many bytes went each way, in this order.
+///
+/// When one of them ends, all that came from it is written, and writing to the other is closed (`poll_close`, for a socket
+/// a shutdown of its writing side): the peer there learns of the end and can still answer. The other direction goes on.
+///
+/// Between two sockets of this crate, [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream), by value or by
+/// reference, much data goes from one to the other within the kernel, on Linux (splice(2)). All else, and small messages, go
+/// through a buffer of 8 to 64 KiB for each direction.
+///
+/// A copy that always finds data lets other tasks run after each megabyte.
+///
+/// # Examples
+///
+/// ```
+/// # mini_net::doc::block_on(async {
+/// use std::net::Shutdown;
+/// use mini_net::{UnixStream, copy_bidirectional};
+///
+/// let (client, mut front) = UnixStream::pair()?;
+/// let (mut back, server) = UnixStream::pair()?;
+/// client.write_all(b"question").await?;
+/// client.shutdown(Shutdown::Write)?;
+/// server.write_all(b"answer").await?;
+/// server.shutdown(Shutdown::Write)?;
+///
+/// assert_eq!(copy_bidirectional(&mut front, &mut back).await?, (8, 6));
+///
+/// let mut buf = [0; 6];
+/// client.read_exact(&mut buf).await?;
+/// assert_eq!(&buf, b"answer");
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// The first error of either direction; it ends both. It has the kind of the error that was met, and its text tells at which
+/// end that was and at what. The error itself, with the number of the system, is its
+/// [`source`](std::error::Error::source). `WriteZero` if an end takes no more data.
+///
+/// # Panics
+///
+/// Where the methods of the two ends do: for sockets, if it has to wait outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Loses what has been read and not yet written, at most half a megabyte each way, and how much was copied. The ends
+/// are not closed.
+#[track_caller]
+pub fn copy_bidirectional<'a, A, B>(a: &'a mut A, b: &'a mut B) -> CopyBidirectional<'a, A, B>
+where
+    A: AsyncRead + AsyncWrite + Unpin + ?Sized,
+    B: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    const SITES: [Site; 2] = sites("copy_bidirectional");
+    let waits = waits(const { &SITES });
+    CopyBidirectional { a, b, there: Flow::new(waits, Last::Close), back: Flow::new(waits, Last::Close) }
+}
+
+/// Copies from `reader` to `writer` until `reader` has ended, and flushes; returns how many bytes it was.
+///
+/// `writer` is not closed. How the bytes go is told at [`copy_bidirectional`].
+///
+/// # Examples
+///
+/// ```
+/// # mini_net::doc::block_on(async {
+/// use mini_net::{UnixStream, copy};
+///
+/// let (client, mut server) = UnixStream::pair()?;
+/// client.write_all(b"hello").await?;
+/// drop(client);
+/// let (mut log, reader) = UnixStream::pair()?;
+/// assert_eq!(copy(&mut server, &mut log).await?, 5);
+///
+/// let mut buf = [0; 5];
+/// reader.read_exact(&mut buf).await?;
+/// assert_eq!(&buf, b"hello");
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of `reader` and `writer`, in the shape told at [`copy_bidirectional`].
+///
+/// # Panics
+///
+/// As [`copy_bidirectional`].
+///
+/// # Cancel safety
+///
+/// Loses what has been read and not yet written, at most half a megabyte, and how much was copied.
+#[track_caller]
+pub fn copy<'a, R, W>(reader: &'a mut R, writer: &'a mut W) -> Copy<'a, R, W>
+where
+    R: AsyncRead + Unpin + ?Sized,
+    W: AsyncWrite + Unpin + ?Sized,
+{
+    const SITES: [Site; 2] = sites("copy");
+    Copy { reader, writer, flow: Flow::new(waits(const { &SITES }), Last::Flush) }
+}
+
+/// The future of [`copy_bidirectional`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct CopyBidirectional<'a, A: ?Sized, B: ?Sized> {
+    a: &'a mut A,
+    b: &'a mut B,
+    there: Flow,
+    back: Flow,
+}
+
+/// The future of [`copy`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Copy<'a, R: ?Sized, W: ?Sized> {
+    reader: &'a mut R,
+    writer: &'a mut W,
+    flow: Flow,
+}
+
+impl<A, B> Future for CopyBidirectional<'_, A, B>
+where
+    A: AsyncRead + AsyncWrite + Unpin + ?Sized,
+    B: AsyncRead + AsyncWrite + Unpin + ?Sized,
+{
+    type Output = io::Result<(u64, u64)>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let CopyBidirectional { a, b, there, back } = self.get_mut();
+        let wait = there.wait();
+        noted(wait, || {
+            let there = there.poll(cx, &mut **a, &mut **b).map_err(|failure| told(wait, "`a`", "`b`", failure))?;
+            let back = back.poll(cx, &mut **b, &mut **a).map_err(|failure| told(wait, "`b`", "`a`", failure))?;
+            Poll::Ready(Ok((ready!(there), ready!(back))))
+        })
+    }
+}
+
+impl<R, W> Future for Copy<'_, R, W>
+where
+    R: AsyncRead + Unpin + ?Sized,
+    W: AsyncWrite + Unpin + ?Sized,
+{
+    type Output = io::Result<u64>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Copy { reader, writer, flow } = self.get_mut();
+        let wait = flow.wait();
+        noted(wait, || {
+            let polled = flow.poll(cx, &mut **reader, &mut **writer);
+            polled.map_err(|failure| told(wait, "the reader", "the writer", failure))
+        })
+    }
+}
+
+const fn sites(method: &'static str) -> [Site; 2] {
+    [Site { owner: "io", method, kind: Kind::Read }, Site { owner: "io", method, kind: Kind::Write }]
+}
+
+#[track_caller]
+fn waits([reading, writing]: &'static [Site; 2]) -> [Wait; 2] {
+    [Wait::here(reading), Wait::here(writing)]
+}
+
+/// Polls, and lets the note that says where the task waits name the line of the copy, whichever end has left it.
+fn noted<T>(wait: Wait, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
+    let before = context::take_note();
+    let polled = poll();
+    let note = context::take_note().map(|note| Note { location: wait.location, ..note });
+    if let Some(note) = note.or(before) {
+        context::leave_note(note);
+    }
+    polled
+}
+
+/// The error as the user gets it.
+fn told(wait: Wait, from: &'static str, to: &'static str, Failure { step, error }: Failure) -> io::Error {
+    let doing = match step {
+        Step::Reading => ["reading from ", from],
+        Step::Writing => ["writing to ", to],
+        Step::Flushing => ["flushing ", to],
+        Step::Closing => ["closing ", to],
+    };
+    io::Error::new(error.kind(), CopyError { call: wait.site.method, doing, error })
+}
+
+/// Which end of a copy failed, at what, and why.
+#[derive(Debug)]
+struct CopyError {
+    call: &'static str,
+    doing: [&'static str; 2],
+    error: io::Error,
+}
+
+impl fmt::Display for CopyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CopyError { call, doing: [doing, end], error } = self;
+        write!(f, "{call}: {doing}{end}: {error}")
+    }
+}
+
+impl Error for CopyError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+impl<A: ?Sized, B: ?Sized> fmt::Debug for CopyBidirectional<'_, A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CopyBidirectional")
+            .field("there", &self.there)
+            .field("back", &self.back)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<R: ?Sized, W: ?Sized> fmt::Debug for Copy<'_, R, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Copy").field("flow", &self.flow).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<CopyBidirectional<'_, crate::TcpStream, crate::UnixStream>>();
+    assert::<Copy<'_, crate::TcpStream, crate::UnixStream>>();
+};

@@ -1,0 +1,281 @@
+//! `Flow`: one direction of a copy.
+//!
+//! Called by the futures of `copy`. It reads into a buffer and writes that out. Between two sockets, a read that has filled
+//! the buffer makes the next one go through a pipe instead, which copies nothing but costs a call more; a message
+//! that would have fitted into the buffer ends that, and another one closes the pipe.
+//!
+//! # What the pipe may not decide
+//!
+//! splice(2) is only ever a short cut. When it moves nothing, recv(2) is asked right away, and what that says counts: that
+//! there is no data, or that the stream has ended. So nothing depends on what splice thinks of urgent data (it stops
+//! before it, for good, where recv skips it) and of half-closed sockets. (An error of the connection is told once, to the
+//! first who asks, so that one is not asked for again.) Where splice is refused, by the system or by a filter of system
+//! calls, recv goes on; what is in the pipe by then is read back and sent.
+//!
+//! # Fairness
+//!
+//! Reads and writes of sockets spend the budget of the task (`context`), but some of them move half a megabyte, and
+//! ends of other crates may have no budget. So a poll ends after `QUOTA` bytes, and is woken at once.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_io::{AsyncRead, AsyncWrite};
+
+use super::buffer::{self, Buffer};
+use super::ends::source_of;
+use super::pipe::Pipe;
+use crate::ready::Interest;
+use crate::source::{Left, Source, Wait};
+
+/// Bytes of a direction in one poll: about as much as is copied in a tenth of a millisecond.
+const QUOTA: u64 = 1 << 20;
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    reading: Wait,
+    writing: Wait,
+    stage: Stage,
+    buffer: Buffer,
+    pipe: Option<Pipe>,
+    route: Route,
+    unflushed: bool,
+    copied: u64,
+    last: Last,
+}
+
+/// What the writer is told at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    Flush,
+    Close,
+}
+
+/// What is being done, as an error tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Reading,
+    Writing,
+    Flushing,
+    Closing,
+}
+
+/// An error, and where it came from.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) step: Step,
+    pub(super) error: io::Error,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Copying,
+    /// The reader has ended, and all is written.
+    Flushing,
+    Closing,
+    Done,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Buffer,
+    Pipe,
+    /// There is no pipe to be had, or it was refused.
+    BufferOnly,
+}
+
+/// Where bytes have gone.
+enum Read {
+    IntoBuffer(usize),
+    IntoPipe(usize),
+}
+
+impl Step {
+    fn failed(self) -> impl Fn(io::Error) -> Failure {
+        move |error| Failure { step: self, error }
+    }
+}
+
+impl Flow {
+    pub(super) fn new([reading, writing]: [Wait; 2], last: Last) -> Flow {
+        Flow {
+            reading,
+            writing,
+            stage: Stage::Copying,
+            buffer: Buffer::new(),
+            pipe: None,
+            route: Route::Buffer,
+            unflushed: false,
+            copied: 0,
+            last,
+        }
+    }
+
+    /// The call that this is for, and its line.
+    pub(super) fn wait(&self) -> Wait {
+        self.reading
+    }
+
+    /// Copies until the reader ends, and tells how much.
+    pub(super) fn poll<R, W>(
+        &mut self,
+        cx: &mut Context<'_>,
+        reader: &mut R,
+        writer: &mut W,
+    ) -> Poll<Result<u64, Failure>>
+    where
+        R: AsyncRead + Unpin + ?Sized,
+        W: AsyncWrite + Unpin + ?Sized,
+    {
+        let pause_at = self.copied + QUOTA;
+        loop {
+            match self.stage {
+                Stage::Copying if self.has_bytes() => ready!(self.poll_write(cx, writer))?,
+                Stage::Copying if self.copied >= pause_at => {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                Stage::Copying => match self.poll_read(cx, reader, writer) {
+                    Poll::Ready(read) => read?,
+                    Poll::Pending => {
+                        // What has been read must not stay with the writer while there is no more.
+                        ready!(self.poll_flush(cx, writer))?;
+                        return Poll::Pending;
+                    }
+                },
+                Stage::Flushing => {
+                    ready!(self.poll_flush(cx, writer))?;
+                    self.stage = if self.last == Last::Close { Stage::Closing } else { Stage::Done };
+                }
+                Stage::Closing => {
+                    ready!(Pin::new(&mut *writer).poll_close(cx)).map_err(Step::Closing.failed())?;
+                    self.stage = Stage::Done;
+                }
+                Stage::Done => return Poll::Ready(Ok(self.copied)),
+            }
+        }
+    }
+
+    fn has_bytes(&self) -> bool {
+        !self.buffer.is_empty() || self.pipe.as_ref().is_some_and(|pipe| !pipe.is_empty())
+    }
+
+    /// Reads once, into the buffer or the pipe; both are empty.
+    fn poll_read<R, W>(&mut self, cx: &mut Context<'_>, reader: &mut R, writer: &W) -> Poll<Result<(), Failure>>
+    where
+        R: AsyncRead + Unpin + ?Sized,
+        W: ?Sized,
+    {
+        let read = match source_of(reader) {
+            Some(source) => ready!(self.poll_receive(cx, source)),
+            None => ready!(Pin::new(&mut *reader).poll_read(cx, self.buffer.room())).map(Read::IntoBuffer),
+        };
+        let is_much = match read.map_err(Step::Reading.failed())? {
+            Read::IntoBuffer(0) => {
+                self.stage = Stage::Flushing;
+                return Poll::Ready(Ok(()));
+            }
+            Read::IntoBuffer(received) => self.buffer.filled(received),
+            Read::IntoPipe(moved) => moved >= buffer::FIRST,
+        };
+        let both_are_sockets = source_of(reader).is_some() && source_of(writer).is_some();
+        self.choose_route(is_much, both_are_sockets);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads once from a socket: into the pipe if that is the route, or into the buffer if that does not work.
+    fn poll_receive(&mut self, cx: &mut Context<'_>, source: &Source) -> Poll<io::Result<Read>> {
+        let Flow { reading, buffer, pipe, route, .. } = self;
+        let room = buffer.room();
+        source.poll_io(cx, reading, Interest::READABLE, None, |source| {
+            match pipe.as_mut().filter(|_| *route == Route::Pipe).map(|pipe| pipe.fill(source.io())) {
+                Some(Ok(moved @ 1..)) => return Ok((Read::IntoPipe(moved), Left::Perhaps)),
+                Some(Err(e)) if is_refusal(&e) => (*route, *pipe) = (Route::BufferOnly, None),
+                Some(Err(e)) if e.kind() != io::ErrorKind::WouldBlock => return Err(e),
+                // Nothing has come, or the stream has ended, or neither: recv knows. See above.
+                _ => {}
+            }
+            source.recv(room).map(|(received, left)| (Read::IntoBuffer(received), left))
+        })
+    }
+
+    /// Which way the next read goes, after one that was much, or not.
+    fn choose_route(&mut self, is_much: bool, both_are_sockets: bool) {
+        self.route = match (self.route, is_much) {
+            (Route::Buffer, true) if both_are_sockets => {
+                self.pipe = self.pipe.take().or_else(Pipe::open);
+                if self.pipe.is_some() { Route::Pipe } else { Route::BufferOnly }
+            }
+            (Route::Buffer | Route::BufferOnly, true) => {
+                self.pipe = None;
+                self.buffer.grow();
+                Route::BufferOnly
+            }
+            (Route::Pipe, true) => Route::Pipe,
+            // Here the pipe is kept, in case that it was the end of a longer message.
+            (Route::Pipe, false) => Route::Buffer,
+            (Route::Buffer, false) => {
+                self.pipe = None;
+                Route::Buffer
+            }
+            (Route::BufferOnly, false) => Route::BufferOnly,
+        };
+    }
+
+    /// Writes once, from the buffer or else from the pipe.
+    fn poll_write<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<Result<(), Failure>>
+    where
+        W: AsyncWrite + Unpin + ?Sized,
+    {
+        let written = if self.buffer.is_empty() {
+            ready!(self.poll_drain(cx, writer))
+        } else {
+            let rest = self.buffer.rest();
+            let written = match source_of(writer) {
+                Some(source) => {
+                    ready!(source.poll_io(cx, &self.writing, Interest::WRITABLE, None, |source| source.send(rest)))
+                }
+                None => ready!(Pin::new(writer).poll_write(cx, rest)),
+            };
+            written.and_then(|written| self.buffer.written(written))
+        };
+        self.copied += written.map_err(Step::Writing.failed())? as u64;
+        self.unflushed = true;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes once from the pipe, or moves something from there into the buffer.
+    fn poll_drain<W: ?Sized>(&mut self, cx: &mut Context<'_>, writer: &W) -> Poll<io::Result<usize>> {
+        let (Some(pipe), Some(source)) = (&mut self.pipe, source_of(writer)) else {
+            unreachable!("a pipe with bytes in it is between two sockets");
+        };
+        let drain = |source: &Source| Ok((pipe.drain(source.io())?, Left::Perhaps));
+        match ready!(source.poll_io(cx, &self.writing, Interest::WRITABLE, None, drain)) {
+            Err(e) if is_refusal(&e) => {
+                self.route = Route::BufferOnly;
+                let read = pipe.read(self.buffer.room())?;
+                self.buffer.filled(read);
+                Poll::Ready(Ok(0))
+            }
+            Ok(0) => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            result => Poll::Ready(result),
+        }
+    }
+
+    fn poll_flush<W>(&mut self, cx: &mut Context<'_>, writer: &mut W) -> Poll<Result<(), Failure>>
+    where
+        W: AsyncWrite + Unpin + ?Sized,
+    {
+        if self.unflushed {
+            ready!(Pin::new(writer).poll_flush(cx)).map_err(Step::Flushing.failed())?;
+            self.unflushed = false;
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Whether it is splice(2) that the system, or a filter of system calls, does not want.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP))
+}

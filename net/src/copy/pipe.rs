@@ -1,0 +1,86 @@
+//! `Pipe`: where bytes are between two sockets when they are not copied.
+//!
+//! Called by `flow`. It is filled only when it is empty, so "would block" has one meaning at each end: the socket that is
+//! read has nothing, or the one that is written has no room.
+//!
+//! Rejected: filling it while it holds something. "Would block" could then mean a full pipe too (one is full when its slots
+//! are, whatever the bytes), and all that is gained is what the receive buffer of the socket holds as well.
+
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::fd::AsFd;
+
+use crate::sys;
+
+/// How much goes through at once.
+const ROOM: usize = 512 << 10;
+
+/// With less than this, copying is as good. A user who has many large pipes gets small ones (pipe(7),
+/// `pipe-user-pages-soft`).
+const LEAST: usize = 64 << 10;
+
+#[derive(Debug)]
+pub(super) struct Pipe {
+    reader: PipeReader,
+    writer: PipeWriter,
+    held: usize,
+}
+
+impl Pipe {
+    /// `None` where bytes have to be copied, be it because the process has no file descriptors left.
+    pub(super) fn open() -> Option<Pipe> {
+        if !sys::can_splice() {
+            return None;
+        }
+        let (reader, writer) = io::pipe().ok()?;
+        (sys::widen(writer.as_fd(), ROOM) >= LEAST).then_some(Pipe { reader, writer, held: 0 })
+    }
+
+    /// Whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.held == 0
+    }
+
+    /// Takes in what has arrived at `socket`; only while it is empty. 0 is not to be relied on: a read tells more.
+    pub(super) fn fill(&mut self, socket: impl AsFd) -> io::Result<usize> {
+        debug_assert!(self.is_empty(), "see the module documentation");
+        self.held = sys::splice(socket.as_fd(), self.writer.as_fd(), ROOM)?;
+        Ok(self.held)
+    }
+
+    /// Gives `socket` what it has room for; only while it is not empty.
+    pub(super) fn drain(&mut self, socket: impl AsFd) -> io::Result<usize> {
+        let moved = sys::splice(self.reader.as_fd(), socket.as_fd(), self.held)?;
+        self.held -= moved;
+        Ok(moved)
+    }
+
+    /// Takes something out of it, to be written in the usual way; only while it is not empty.
+    pub(super) fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf)?;
+        self.held -= read;
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::UnixStream;
+
+    #[test]
+    fn what_is_in_it_can_be_written_or_read_back() {
+        let Some(mut pipe) = Pipe::open() else { return };
+        let (a, b) = UnixStream::pair().unwrap();
+        let (c, d) = UnixStream::pair().unwrap();
+        a.try_write(b"pingpong").unwrap();
+        assert_eq!(pipe.fill(&b).unwrap(), 8);
+        let mut buf = [0; 16];
+        assert_eq!(pipe.read(&mut buf[..4]).unwrap(), 4);
+        assert_eq!(&buf[..4], b"ping");
+        assert_eq!(pipe.drain(&c).unwrap(), 4);
+        assert!(pipe.is_empty());
+        assert_eq!(d.try_read(&mut buf).unwrap(), 4);
+        assert_eq!(&buf[..4], b"pong");
+        assert_eq!(pipe.fill(&b).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    }
+}
