@@ -22,6 +22,7 @@ mod slot;
 mod socket;
 mod source;
 mod split;
+mod stdio;
 mod sys;
 pub mod tcp;
 #[cfg(test)]
@@ -42,6 +43,7 @@ pub mod future {
     #[cfg(feature = "futures-io")]
     pub use crate::copy::{Copy, CopyBidirectional};
     pub use crate::leaf::{Op, ReadExact, Readiness, SendTo, WriteAll};
+    pub use crate::stdio::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
     pub use crate::tcp::Connect;
     pub use crate::unix::{ConnectUnix, RecvFds, SendFds};
 }
@@ -55,6 +57,7 @@ pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;
 pub use split::{EndOnDrop, ReadHalf, ReuniteError, Share, WriteHalf};
+pub use stdio::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{ThreadNumber, set_timer_slack};
 pub use udp::UdpSocket;

@@ -5,6 +5,7 @@
 //!
 //! Rejected: a `Poller` trait. A build has one implementation, and a trait would add generics to every signature above.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::SocketAddr;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use socket2::Socket;
 
-use crate::ready::Ready;
+use crate::ready::{Interest, Ready};
 
 pub(crate) mod ancillary;
 pub(crate) mod socket;
@@ -69,6 +70,13 @@ mod peer;
 #[path = "sys/peer_bsd.rs"]
 mod peer;
 
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[path = "sys/reopen_linux.rs"]
+mod reopen;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[path = "sys/reopen_none.rs"]
+mod reopen;
+
 #[cfg(all(feature = "futures-io", any(target_os = "linux", target_os = "android")))]
 #[path = "sys/splice_linux.rs"]
 mod splice;
@@ -103,6 +111,7 @@ pub(crate) use backend::{Events, Poller};
 pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, quickack, set_quickack};
 pub(crate) use flavour::accept;
 pub(crate) use peer::peer;
+pub(crate) use reopen::reopen;
 #[cfg(feature = "futures-io")]
 pub(crate) use splice::{can_splice, splice, widen};
 pub(crate) use thread::{cpu_time, is_runnable, own_thread, set_timer_slack};
@@ -177,6 +186,7 @@ const _: () = {
     let _: [fn(&Socket) -> io::Result<u32>; 2] = [options::tclass, options::keepalive_retries];
     let _: [fn(&Socket) -> io::Result<Duration>; 2] = [options::keepalive_time, options::keepalive_interval];
     let _: fn(BorrowedFd<'_>) -> io::Result<Peer> = peer;
+    let _: fn(BorrowedFd<'_>, Interest) -> io::Result<File> = reopen;
     let _: fn(u64) -> Option<u64> = set_timer_slack;
     let _: fn() -> i32 = own_thread;
     let _: fn(i32) -> Option<Duration> = cpu_time;

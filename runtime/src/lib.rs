@@ -93,12 +93,13 @@ pub mod net {
     }
 }
 
-/// Copying, what other file descriptors need to wait, and the traits the streams implement.
+/// The standard streams, copying, what other file descriptors need to wait, and the traits the streams implement.
 pub mod io {
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
     pub use futures_io::{AsyncRead, AsyncWrite};
     pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
+    pub use mini_net::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
     #[cfg(feature = "futures-io")]
     pub use mini_net::{copy, copy_bidirectional};
 }

@@ -17,6 +17,9 @@ use super::flavour::NO_SIGNAL;
 /// For `recv` and its kin: leave the data where it is.
 pub(crate) const PEEK: c_int = libc::MSG_PEEK;
 
+/// For `recv` on a socket that may be a blocking one, as it is shared: do not wait.
+pub(crate) const NOW: c_int = libc::MSG_DONTWAIT;
+
 /// What IOV_MAX is on every system here: recvmsg(2) and sendmsg(2) refuse more slices.
 const MAX_SLICES: usize = 1024;
 
@@ -96,6 +99,11 @@ pub(crate) fn recv_message(
 
 pub(crate) fn send(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
     SockRef::from(&fd).send_with_flags(buf, NO_SIGNAL)
+}
+
+/// As `send`, on a socket that may be a blocking one.
+pub(crate) fn send_now(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
+    SockRef::from(&fd).send_with_flags(buf, NO_SIGNAL | NOW)
 }
 
 pub(crate) fn send_vectored(fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Result<usize> {

@@ -1,0 +1,342 @@
+//! The standard streams, without a thread that blocks on them where that can be had.
+//!
+//! Called by users. A pipe, a FIFO or a terminal is opened once more (`polled`), non-blocking, and waited for like a
+//! socket; a socket is told to be quick at each call. All else, files above all, goes through a thread (`thread`), and so
+//! does everything on systems that can't open a file descriptor anew.
+//!
+//! The hard part is that a standard stream is shared: with the shell, with parents and children, for all of whom it has
+//! to go on blocking, and some of whom may read it too.
+//!
+//! # Rejected
+//!
+//! - `O_NONBLOCK` on the stream itself: it belongs to the open file, so the shell and all the others get `WouldBlock` too,
+//!   also when this process has ended.
+//! - Waiting for readiness, then a read that blocks: if another process takes the bytes in between, a worker of the runtime
+//!   stands still. A poll(2) right before the read makes that seldom, not impossible.
+//! - `RWF_NOWAIT` (preadv2(2)): terminals refuse it, and pipes do on most kernels in use.
+//! - A thread for everything: what it has read, when nobody wants it any more, is lost for the other readers of the stream;
+//!   and a hop there and back for each line.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::LazyLock;
+use std::task::{Context, Poll};
+
+use crate::ready::Interest;
+use crate::slot::Key;
+use crate::source::{Left, Source, Wait};
+
+#[cfg(feature = "futures-io")]
+mod io_traits;
+mod leaf;
+mod polled;
+mod thread;
+
+pub use leaf::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
+use polled::Polled;
+use thread::{Reader, Writer};
+
+static INPUT: LazyLock<Reader> = LazyLock::new(|| Reader::new(|| duplicate(io::stdin().as_fd())));
+static OUTPUTS: [LazyLock<Writer>; 2] = [
+    LazyLock::new(|| Writer::new(|| duplicate(io::stdout().as_fd()))),
+    LazyLock::new(|| Writer::new(|| duplicate(io::stderr().as_fd()))),
+];
+
+/// The standard input of the process.
+///
+/// A read that waits keeps neither the runtime nor the process from ending, and takes nothing until it is ready. There is
+/// no buffer in here: what has not been read is there for other handles, for child processes, and for whoever reads the
+/// terminal next. For lines, put it into a `BufReader` (of `futures` or `futures-lite`) and keep that.
+///
+/// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
+///
+/// Where the input is a file, or a device that can't be waited for, a thread reads it, 64 KiB ahead, shared by all handles.
+/// The same goes for systems other than Linux, sockets apart: there a read that was dropped while it waited may take
+/// what comes next, and give it to the next read of this process.
+///
+/// # Examples
+///
+/// ```no_run
+/// # mini_net::doc::block_on(async {
+/// let (stdin, stdout, mut buf) = (mini_net::stdin(), mini_net::stdout(), [0; 1024]);
+/// loop {
+///     match stdin.read(&mut buf).await? {
+///         0 => break,
+///         length => stdout.write_all(&buf[..length]).await?,
+///     }
+/// }
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub struct Stdin(In);
+
+/// The standard output; made by [`stdout`].
+pub type Stdout = Output<1>;
+
+/// The standard error output; made by [`stderr`].
+pub type Stderr = Output<2>;
+
+/// [`Stdout`] or [`Stderr`].
+///
+/// Bytes go out in the order of the writes. There is no buffer in here for pipes, terminals and sockets: what a write has
+/// taken, the system has, also if the process ends right away. To a file, or a device that can't be waited for, and on
+/// systems other than Linux, a thread writes, up to 64 KiB behind: there [`flush`](Output::flush) before the process
+/// ends, or before others are to see it.
+///
+/// `println!` and `std::io::stdout()` write to the same place. They keep the part of a line in a buffer of their own, so the
+/// order is that of whole lines there, and of flushed writes here.
+///
+/// If nobody reads a pipe or a socket any more, a write is the error `BrokenPipe`: Rust programs ignore `SIGPIPE`.
+pub struct Output<const FD: i32>(Out);
+
+enum In {
+    Polled(Source<Polled>),
+    Thread(&'static Reader),
+}
+
+enum Out {
+    Polled(Source<Polled>),
+    Thread(&'static Writer),
+}
+
+/// The standard input of the process.
+///
+/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the input was when it
+/// was made.
+///
+/// # Examples
+///
+/// See [`Stdin`].
+pub fn stdin() -> Stdin {
+    let polled = Polled::open(io::stdin().as_fd(), Interest::READABLE);
+    Stdin(polled.map_or_else(|| In::Thread(&INPUT), In::Polled))
+}
+
+/// The standard output of the process.
+///
+/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the output was when
+/// it was made.
+///
+/// # Examples
+///
+/// ```
+/// # mini_net::doc::block_on(async {
+/// let out = mini_net::stdout();
+/// out.write_all(b"hello\n").await?;
+/// out.flush().await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub fn stdout() -> Stdout {
+    Output::open(io::stdout().as_fd())
+}
+
+/// The standard error output of the process. Otherwise as [`stdout`].
+///
+/// # Examples
+///
+/// ```
+/// # mini_net::doc::block_on(async {
+/// mini_net::stderr().write_all(b"this is no error\n").await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub fn stderr() -> Stderr {
+    Output::open(io::stderr().as_fd())
+}
+
+/// The `Site` of a method: `site!(Stdin, read, Read)` is `Stdin::read`, which waits to read.
+macro_rules! site {
+    ($owner:expr, $method:ident, $kind:ident) => {
+        const { &crate::source::Site { owner: $owner, method: stringify!($method), kind: crate::context::Kind::$kind } }
+    };
+}
+
+#[cfg(feature = "futures-io")]
+use site;
+
+impl Stdin {
+    /// Reads what is there into the front of `buf`, and waits while that is nothing.
+    ///
+    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody writes the pipe any
+    /// more, or somebody has pressed Ctrl-D at a terminal, where more may follow. A terminal gives a line at a time, unless
+    /// told otherwise (termios(3)).
+    ///
+    /// # Examples
+    ///
+    /// See [`Stdin`].
+    ///
+    /// # Errors
+    ///
+    /// Those of read(2). That a thread can't be started, where it takes one.
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside a mini runtime, unless it has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has taken no byte.
+    #[track_caller]
+    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> ReadStdin<'a> {
+        ReadStdin::new(self, site!("Stdin", read, Read), buf)
+    }
+
+    fn poll_read_from(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        match &self.0 {
+            In::Thread(reader) => reader.poll_read(cx, wait, key, buf),
+            In::Polled(source) => {
+                source.poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(buf)?, Left::Perhaps)))
+            }
+        }
+    }
+
+    fn forget(&self, key: &mut Key) {
+        match &self.0 {
+            In::Polled(source) => source.forget(key),
+            In::Thread(reader) => reader.forget(key),
+        }
+    }
+}
+
+impl<const FD: i32> Output<FD> {
+    const NAME: &'static str = if FD == 1 { "Stdout" } else { "Stderr" };
+
+    fn open(fd: BorrowedFd<'_>) -> Output<FD> {
+        let polled = Polled::open(fd, Interest::WRITABLE);
+        Output(polled.map_or_else(|| Out::Thread(&OUTPUTS[FD as usize - 1]), Out::Polled))
+    }
+
+    /// Writes from the front of `buf` what there is room for, and waits while there is none.
+    ///
+    /// Returns the number of bytes, `0..=buf.len()`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// assert_eq!(mini_net::stdout().write(b"hello\n").await?, 6);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of write(2): `BrokenPipe` if nobody reads. Where a thread writes: the error of an earlier write, or that a thread
+    /// can't be started.
+    ///
+    /// # Panics
+    ///
+    /// If it has to wait outside a mini runtime, unless it has already joined one.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: a future dropped before it is ready has written no byte.
+    #[track_caller]
+    pub fn write<'a>(&'a self, buf: &'a [u8]) -> WriteOutput<'a, FD> {
+        WriteOutput::new(self, site!(Self::NAME, write, Write), buf)
+    }
+
+    /// Writes all of `buf`.
+    ///
+    /// # Examples
+    ///
+    /// See [`stdout`].
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Output::write), and `WriteZero` if the system takes nothing. How much was written is unknown then.
+    ///
+    /// # Panics
+    ///
+    /// As [`write`](Output::write).
+    ///
+    /// # Cancel safety
+    ///
+    /// Loses how much was written: some of `buf` may be out.
+    #[track_caller]
+    pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAllOutput<'a, FD> {
+        WriteAllOutput::new(self, site!(Self::NAME, write_all, Write), buf)
+    }
+
+    /// Waits until the system has all that was written before.
+    ///
+    /// Ready at once where no thread is needed; see [`Output`]. What `println!` has in its buffer is not affected.
+    ///
+    /// # Examples
+    ///
+    /// See [`stdout`].
+    ///
+    /// # Errors
+    ///
+    /// The error of an earlier write, if a thread met it. It is told once.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: the writing goes on.
+    #[track_caller]
+    pub fn flush(&self) -> FlushOutput<'_, FD> {
+        FlushOutput::new(self, site!(Self::NAME, flush, Write))
+    }
+
+    fn poll_write_to(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        match &self.0 {
+            Out::Thread(writer) => writer.poll_write(cx, wait, key, buf),
+            Out::Polled(source) => {
+                source.poll_io(cx, wait, Interest::WRITABLE, key, |source| Ok((source.io().write(buf)?, Left::Perhaps)))
+            }
+        }
+    }
+
+    fn poll_flush_of(&self, cx: &mut Context<'_>, wait: &Wait, key: Option<&mut Key>) -> Poll<io::Result<()>> {
+        match &self.0 {
+            Out::Polled(_) => Poll::Ready(Ok(())),
+            Out::Thread(writer) => writer.poll_flush(cx, wait, key),
+        }
+    }
+
+    fn forget(&self, key: &mut Key) {
+        match &self.0 {
+            Out::Polled(source) => source.forget(key),
+            Out::Thread(writer) => writer.forget(key),
+        }
+    }
+}
+
+fn duplicate(fd: BorrowedFd<'_>) -> io::Result<File> {
+    fd.try_clone_to_owned().map(File::from)
+}
+
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stdin").field("by_thread", &matches!(self.0, In::Thread(_))).finish()
+    }
+}
+
+impl<const FD: i32> fmt::Debug for Output<FD> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(Self::NAME).field("by_thread", &matches!(self.0, Out::Thread(_))).finish()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<(Stdin, Stdout, Stderr)>();
+    assert::<(ReadStdin<'_>, WriteOutput<'_, 1>, WriteAllOutput<'_, 1>, FlushOutput<'_, 1>)>();
+};

@@ -1,0 +1,54 @@
+//! `Polled`: a standard stream that never blocks, though it is shared with processes for whom it does.
+//!
+//! Called by `stdio`.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt;
+
+use crate::ready::Interest;
+use crate::source::{Rule, Source};
+use crate::sys::{self, socket};
+
+#[derive(Debug)]
+pub(super) struct Polled {
+    file: File,
+    is_socket: bool,
+}
+
+impl Polled {
+    /// `None` if it takes a thread: for a file, a device other than a terminal, and what can't be opened again.
+    pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> Option<Source<Polled>> {
+        let shared = File::from(fd.try_clone_to_owned().ok()?);
+        let kind = shared.metadata().ok()?.file_type();
+        let polled = if kind.is_socket() {
+            Polled { file: shared, is_socket: true }
+        } else if kind.is_fifo() || kind.is_char_device() && fd.is_terminal() {
+            Polled { file: sys::reopen(fd, interest).ok()?, is_socket: false }
+        } else {
+            return None;
+        };
+        Some(Source::new(polled, Rule::Foreign))
+    }
+
+    pub(super) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        if self.is_socket {
+            return socket::recv(self.as_fd(), buf, socket::NOW);
+        }
+        (&self.file).read(buf)
+    }
+
+    pub(super) fn write(&self, buf: &[u8]) -> io::Result<usize> {
+        if self.is_socket {
+            return socket::send_now(self.as_fd(), buf);
+        }
+        (&self.file).write(buf)
+    }
+}
+
+impl AsFd for Polled {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}

@@ -1,0 +1,278 @@
+//! A standard stream that is read, or written, by a thread.
+//!
+//! Called by `stdio`, for files, and for all that would block the thread that asks. There is one `Reader` and one `Writer`
+//! for a stream in the process, so that what was read is there for whoever reads next, and what is written goes out
+//! in order. The thread starts when there is something to do and ends when that is done. It belongs to no runtime, so none
+//! waits for it, and it does not keep the process from ending. (Nor does a paused clock stand still for it.)
+//!
+//! The waiting is that of the sockets (`slot`): look, and if there is nothing, take the readiness back and wait for the
+//! thread to set it again.
+//!
+//! # Rejected
+//!
+//! - The blocking pool of the runtime: its shutdown would wait for somebody to press a key.
+//! - A thread that stays: it would have to be told to go, or read what nobody has asked for.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::thread;
+
+use crate::context;
+use crate::ready::{Interest, Ready};
+use crate::slot::{Key, Slot};
+use crate::source::Wait;
+use crate::sys::{Events, Poller, Token};
+
+/// Bytes that are read at once, or wait to be written.
+const ROOM: usize = 64 << 10;
+
+pub(super) struct Reader {
+    file: fn() -> io::Result<File>,
+    slot: Slot,
+    state: Mutex<Input>,
+}
+
+#[derive(Default)]
+struct Input {
+    bytes: Vec<u8>,
+    /// How much of them has been given out.
+    given: usize,
+    /// The end, or an error, to be told once.
+    last: Option<io::Result<usize>>,
+    /// A thread reads.
+    is_busy: bool,
+}
+
+pub(super) struct Writer {
+    file: fn() -> io::Result<File>,
+    slot: Slot,
+    state: Mutex<Output>,
+}
+
+#[derive(Default)]
+struct Output {
+    bytes: Vec<u8>,
+    /// Of bytes that were taken, to be told once.
+    error: Option<io::Error>,
+    /// A thread writes.
+    is_busy: bool,
+}
+
+impl Reader {
+    /// Of what `file` gives, a duplicate of the stream.
+    pub(super) fn new(file: fn() -> io::Result<File>) -> Reader {
+        Reader { file, slot: Slot::new(Ready::READABLE), state: Mutex::default() }
+    }
+
+    pub(super) fn poll_read(
+        &'static self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+        buf: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
+        poll(&self.slot, cx, wait, Interest::READABLE, key, || self.read(buf))
+    }
+
+    pub(super) fn forget(&self, key: &mut Key) {
+        self.slot.forget(key);
+    }
+
+    /// Takes what is there; if that is nothing, lets a thread read.
+    fn read(&'static self, buf: &mut [u8]) -> io::Result<usize> {
+        let mut state = lock(&self.state);
+        if state.given < state.bytes.len() {
+            let read = (&state.bytes[state.given..]).read(buf)?;
+            state.given += read;
+            return Ok(read);
+        }
+        if let Some(last) = state.last.take() {
+            return last;
+        }
+        let to_start = !state.is_busy;
+        state.is_busy = true;
+        drop(state);
+        if to_start {
+            start(|| self.fill()).inspect_err(|_| lock(&self.state).is_busy = false)?;
+        }
+        Err(ErrorKind::WouldBlock.into())
+    }
+
+    /// The body of the thread.
+    fn fill(&self) {
+        let mut bytes = std::mem::take(&mut lock(&self.state).bytes);
+        bytes.resize(ROOM, 0);
+        let read = (self.file)().and_then(|file| patiently(&file, Ready::READABLE, |mut file| file.read(&mut bytes)));
+        bytes.truncate(*read.as_ref().unwrap_or(&0));
+        let mut state = lock(&self.state);
+        if bytes.is_empty() {
+            state.last = Some(read);
+        }
+        (state.bytes, state.given, state.is_busy) = (bytes, 0, false);
+        drop(state);
+        wake(&self.slot, Ready::READABLE);
+    }
+}
+
+impl Writer {
+    /// To what `file` gives, a duplicate of the stream.
+    pub(super) fn new(file: fn() -> io::Result<File>) -> Writer {
+        Writer { file, slot: Slot::new(Ready::WRITABLE), state: Mutex::default() }
+    }
+
+    pub(super) fn poll_write(
+        &'static self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        poll(&self.slot, cx, wait, Interest::WRITABLE, key, || self.write(buf))
+    }
+
+    pub(super) fn poll_flush(
+        &'static self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+    ) -> Poll<io::Result<()>> {
+        poll(&self.slot, cx, wait, Interest::WRITABLE, key, || {
+            let mut state = lock(&self.state);
+            match state.error.take() {
+                Some(error) => Err(error),
+                None if state.is_busy => Err(ErrorKind::WouldBlock.into()),
+                None => Ok(()),
+            }
+        })
+    }
+
+    pub(super) fn forget(&self, key: &mut Key) {
+        self.slot.forget(key);
+    }
+
+    /// Takes what there is room for, and lets a thread write it.
+    fn write(&'static self, buf: &[u8]) -> io::Result<usize> {
+        let mut state = lock(&self.state);
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        let taken = buf.len().min(ROOM - state.bytes.len());
+        if taken == 0 {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        state.bytes.extend_from_slice(&buf[..taken]);
+        let to_start = !state.is_busy;
+        state.is_busy = true;
+        drop(state);
+        if to_start {
+            start(|| self.drain()).inspect_err(|_| *lock(&self.state) = Output::default())?;
+        }
+        Ok(taken)
+    }
+
+    /// The body of the thread.
+    fn drain(&self) {
+        let file = (self.file)();
+        loop {
+            let mut state = lock(&self.state);
+            let bytes = std::mem::take(&mut state.bytes);
+            state.is_busy = !bytes.is_empty();
+            drop(state);
+            wake(&self.slot, Ready::WRITABLE);
+            if bytes.is_empty() {
+                return;
+            }
+            let written = file.as_ref().map_err(copy_of).and_then(|file| write_all(file, &bytes));
+            if let Err(error) = written {
+                let mut state = lock(&self.state);
+                state.bytes.clear();
+                state.error = Some(error);
+            }
+        }
+    }
+}
+
+/// The loop of `Source::poll_io`, with a thread in the place of the kernel.
+fn poll<R>(
+    slot: &Slot,
+    cx: &mut Context<'_>,
+    wait: &Wait,
+    interest: Interest,
+    mut key: Option<&mut Key>,
+    mut op: impl FnMut() -> io::Result<R>,
+) -> Poll<io::Result<R>> {
+    ready!(context::check_budget(cx));
+    let result = loop {
+        let Poll::Ready(seen) = slot.poll_ready(cx, interest, key.as_deref_mut()) else {
+            wait.leave_note(-1);
+            return Poll::Pending;
+        };
+        match op() {
+            Err(e) if e.kind() == ErrorKind::WouldBlock => slot.clear(seen, interest.mask()),
+            result => break result,
+        }
+    };
+    context::spend_budget();
+    Poll::Ready(result)
+}
+
+fn wake(slot: &Slot, ready: Ready) {
+    let mut woken = Vec::new();
+    slot.set(ready, &mut woken);
+    for waker in woken {
+        waker.wake();
+    }
+}
+
+fn start(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name("mini-stdio".to_owned()).spawn(body).map(drop)
+}
+
+fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match patiently(file, Ready::WRITABLE, |mut file| file.write(bytes))? {
+            0 => return Err(ErrorKind::WriteZero.into()),
+            written => bytes = &bytes[written..],
+        }
+    }
+    Ok(())
+}
+
+/// Runs `op`, which blocks until the file is `ready`, or would if another process had not made it non-blocking for all.
+fn patiently(file: &File, ready: Ready, mut op: impl FnMut(&File) -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match op(file) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == ErrorKind::WouldBlock => wait_for(file.as_fd(), ready)?,
+            result => return result,
+        }
+    }
+}
+
+/// Blocks until `fd` is `ready`.
+fn wait_for(fd: BorrowedFd<'_>, ready: Ready) -> io::Result<()> {
+    let (poller, mut events) = (Poller::new()?, Events::with_capacity(1));
+    poller.add(fd, Token { index: 0, generation: 0 })?;
+    loop {
+        match poller.wait(&mut events, None) {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            result => result?,
+        }
+        let is_ready = |at| events.get(at).is_some_and(|event| event.ready.intersects(ready));
+        if (0..events.len()).any(is_ready) {
+            return Ok(());
+        }
+    }
+}
+
+fn copy_of(error: &io::Error) -> io::Error {
+    error.raw_os_error().map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+/// Poison is ignored: no user code runs under these locks.
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
