@@ -3,7 +3,7 @@
 //! Called by [`run`](crate::run): [`rows`] for the parent's side, [`child()`] where the program started itself again.
 //! A sample starts a child (`child.rs`), which is a server of a peer (`server.rs`) or counts its own memory
 //! (`memory.rs`); warms it up with the load client (`load.rs`); measures; and kills it. The rows are in `echo.rs`,
-//! `accept.rs`, `memory.rs`, `http.rs`, `syscalls.rs` and `build.rs`.
+//! `accept.rs`, `proxy.rs`, `memory.rs`, `http.rs`, `syscalls.rs` and `build.rs`.
 //!
 //! A server with one worker has CPU 0, its client CPU 1; a server with two workers shares CPUs 0 and 1 with the client.
 //!
@@ -27,6 +27,7 @@ mod hyper_io;
 mod load;
 mod machine;
 mod memory;
+mod proxy;
 mod server;
 mod syscalls;
 
@@ -55,6 +56,7 @@ const ROUNDS: usize = 7;
 pub(crate) fn rows(options: &Options) -> Vec<ProcessRow> {
     let mut rows = echo::rows(options);
     rows.extend(accept::rows());
+    rows.extend(proxy::rows());
     rows.extend(http::rows());
     rows.extend(memory::rows());
     if options.quick {

@@ -82,10 +82,12 @@ pub(crate) enum Kind {
     Close,
     /// HTTP/1 with hyper.
     Http,
+    /// Copies between it and the next connection, both ways.
+    Proxy,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Echo, Self::Idle, Self::Close, Self::Http];
+    const ALL: [Self; 5] = [Self::Echo, Self::Idle, Self::Close, Self::Http, Self::Proxy];
 
     /// Bytes that a read of an echo server offers.
     pub(crate) fn buffer(self) -> usize {

@@ -24,7 +24,7 @@ const EVENTS: usize = 1024;
 const LISTENER: u64 = u64::MAX;
 
 pub(super) fn serve(plan: Plan, listener: TcpListener) -> io::Result<()> {
-    if plan.layout == Layout::Shared || plan.kind == Kind::Http {
+    if plan.layout == Layout::Shared || matches!(plan.kind, Kind::Http | Kind::Proxy) {
         return Err(unknown(plan));
     }
     let mut server = Server::new(plan.kind, listener)?;

@@ -34,6 +34,7 @@ async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
         stream.set_nodelay(true)?;
         match kind {
             Kind::Http => drop(mini::spawn(http(stream))),
+            Kind::Proxy => drop(mini::spawn(proxy(stream, listener.accept().await?.0))),
             _ => drop(mini::spawn(noted(echo(stream, kind.buffer())))),
         }
     }
@@ -51,4 +52,10 @@ async fn echo(stream: TcpStream, size: usize) -> io::Result<()> {
 
 async fn http(stream: TcpStream) -> hyper::Result<()> {
     http1::Builder::new().timer(MiniTimer).serve_connection(MiniIo::new(stream), service_fn(hello)).await
+}
+
+async fn proxy(mut a: TcpStream, mut b: TcpStream) -> io::Result<()> {
+    b.set_nodelay(true)?;
+    mini::io::copy_bidirectional(&mut a, &mut b).await?;
+    Ok(())
 }

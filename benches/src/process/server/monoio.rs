@@ -22,7 +22,11 @@ pub(super) fn serve_on_uring(plan: Plan, listener: net::TcpListener) -> io::Resu
 }
 
 fn check(plan: Plan) -> io::Result<()> {
-    if plan.kind == Kind::Http || plan.layout == Layout::Shared { Err(unknown(plan)) } else { Ok(()) }
+    if matches!(plan.kind, Kind::Http | Kind::Proxy) || plan.layout == Layout::Shared {
+        Err(unknown(plan))
+    } else {
+        Ok(())
+    }
 }
 
 async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {

@@ -16,6 +16,10 @@ pub(super) fn serve(plan: Plan, listener: net::TcpListener) -> io::Result<()> {
     if plan.kind == Kind::Http {
         return Err(unknown(plan));
     }
+    if plan.kind == Kind::Proxy {
+        let local = LocalExecutor::new();
+        return smol::block_on(local.run(accept_pairs(listener, &local)));
+    }
     match plan.layout {
         Layout::One | Layout::PerCore => {
             let local = LocalExecutor::new();
@@ -42,6 +46,27 @@ async fn accept(kind: Kind, listener: net::TcpListener, spawn: impl Fn(Async<net
         stream.get_ref().set_nodelay(true)?;
         spawn(stream);
     }
+}
+
+async fn accept_pairs(listener: net::TcpListener, local: &LocalExecutor<'_>) -> io::Result<()> {
+    let listener = Async::try_from(listener)?;
+    loop {
+        let (a, _) = Async::<net::TcpListener>::accept(&listener).await?;
+        let (b, _) = Async::<net::TcpListener>::accept(&listener).await?;
+        local.spawn(proxy(a, b)).detach();
+    }
+}
+
+async fn proxy(a: Async<net::TcpStream>, b: Async<net::TcpStream>) -> io::Result<()> {
+    a.get_ref().set_nodelay(true)?;
+    b.get_ref().set_nodelay(true)?;
+    future::try_zip(copy_to_end(&a, &b), copy_to_end(&b, &a)).await?;
+    Ok(())
+}
+
+async fn copy_to_end(from: &Async<net::TcpStream>, to: &Async<net::TcpStream>) -> io::Result<()> {
+    smol::io::copy(from, to).await?;
+    to.get_ref().shutdown(net::Shutdown::Write)
 }
 
 async fn echo(mut stream: Async<net::TcpStream>, size: usize) -> io::Result<()> {

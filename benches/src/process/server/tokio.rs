@@ -35,6 +35,7 @@ async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
         stream.set_nodelay(true)?;
         match kind {
             Kind::Http => drop(tokio::spawn(http(stream))),
+            Kind::Proxy => drop(tokio::spawn(proxy(stream, listener.accept().await?.0))),
             _ => drop(tokio::spawn(noted(echo(stream, kind.buffer())))),
         }
     }
@@ -52,4 +53,10 @@ async fn echo(mut stream: TcpStream, size: usize) -> io::Result<()> {
 
 async fn http(stream: TcpStream) -> hyper::Result<()> {
     http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service_fn(hello)).await
+}
+
+async fn proxy(mut a: TcpStream, mut b: TcpStream) -> io::Result<()> {
+    b.set_nodelay(true)?;
+    tokio::io::copy_bidirectional(&mut a, &mut b).await?;
+    Ok(())
 }
