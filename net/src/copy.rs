@@ -32,9 +32,9 @@ use flow::{Failure, Flow, Last, Step};
 /// When one of them ends, all that came from it is written, and writing to the other is closed (`poll_close`, for a socket
 /// a shutdown of its writing side): the peer there learns of the end and can still answer. The other direction goes on.
 ///
-/// Between two sockets of this crate, [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream), by value or by
-/// reference, much data goes from one to the other within the kernel, on Linux (splice(2)). All else, and small messages, go
-/// through a buffer of 8 to 64 KiB for each direction.
+/// Between two sockets of this crate, [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream), by value, by
+/// reference or in halves, much data goes from one to the other within the kernel, on Linux (splice(2)). All else, and
+/// small messages, go through a buffer of 8 to 64 KiB for each direction.
 ///
 /// A copy that always finds data lets other tasks run after each megabyte.
 ///

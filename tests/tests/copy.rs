@@ -107,6 +107,20 @@ fn references_to_sockets_carry_much() {
 }
 
 #[test]
+fn halves_of_sockets_carry_much() {
+    in_each_runtime(|| async {
+        let ((a, mut near), (far, b)) = (tcp_pair().await, UnixStream::pair().unwrap());
+        let copied = async {
+            let ((mut reader, _), (_, mut writer)) = (near.split(), far.into_split());
+            copy(&mut reader, &mut writer).await.unwrap()
+        };
+        let (copied, (sent, received)) = zip(copied, zip(talk(&a, 1), listen(&b))).await;
+        assert_eq!(copied, BLOCKS.iter().sum::<usize>() as u64);
+        assert_eq!(sent, received);
+    });
+}
+
+#[test]
 fn the_end_of_one_direction_leaves_the_other_open() {
     in_each_runtime(|| async {
         let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);

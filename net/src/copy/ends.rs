@@ -19,23 +19,34 @@ use std::ptr;
 use crate::kind::{self, StreamKind};
 use crate::socket::Socket;
 use crate::source::Source;
+use crate::split::{BorrowedReadHalf, BorrowedWriteHalf, OwnedReadHalf, OwnedWriteHalf};
 
-/// The socket that `end` is, by value or by reference.
+/// The socket that `end` is, by value or by reference, or of which it is a half.
 pub(super) fn source_of<T: ?Sized>(end: &T) -> Option<&Source> {
     of_kind::<T, kind::TcpStream>(end).or_else(|| of_kind::<T, kind::UnixStream>(end))
 }
 
-fn of_kind<T: ?Sized, K: StreamKind>(end: &T) -> Option<&Source> {
-    let end_as = ptr::from_ref(end);
-    if is::<T, Socket<K>>() {
-        // SAFETY: `T` is `Socket<K>`, which has no lifetime in it that `is` could have overlooked; same borrow.
-        // Test: `sockets_are_known_and_wrappers_are_not`.
-        return Some(unsafe { &*end_as.cast::<Socket<K>>() }.source());
-    }
-    if is::<T, &Socket<K>>() {
-        // SAFETY: `T` is a reference to a `Socket<K>`, of a lifetime that is not known, but is longer than that of `end`;
-        // what is returned has the latter. Test: `sockets_are_known_and_wrappers_are_not`.
-        return Some(unsafe { *end_as.cast::<&Socket<K>>() }.source());
+/// If `$end`, a `&'e T`, is a `$known`, looks at it as a `$seen`, which is the same with the lifetime `'e`.
+macro_rules! look {
+    ($end:ident: $($known:ty => $seen:ty, $socket:expr;)*) => { $(
+        if is::<T, $known>() {
+            // SAFETY: `T` is `$known` but for lifetimes. One of a reference in there is at least that of `$end`, and all of
+            // these types may be seen with a shorter one. Test: `sockets_are_known_and_wrappers_are_not`.
+            let seen: &'e $seen = unsafe { &*ptr::from_ref($end).cast::<$seen>() };
+            let socket: fn(&'e $seen) -> &'e Socket<K> = $socket;
+            return Some(socket(seen).source());
+        }
+    )* };
+}
+
+fn of_kind<'e, T: ?Sized, K: StreamKind>(end: &'e T) -> Option<&'e Source> {
+    look! { end:
+        Socket<K> => Socket<K>, |socket| socket;
+        &'static Socket<K> => &'e Socket<K>, |socket| socket;
+        OwnedReadHalf<K> => OwnedReadHalf<K>, |half| half.as_ref();
+        OwnedWriteHalf<K> => OwnedWriteHalf<K>, |half| half.as_ref();
+        BorrowedReadHalf<'static, K> => BorrowedReadHalf<'e, K>, |half| half.as_ref();
+        BorrowedWriteHalf<'static, K> => BorrowedWriteHalf<'e, K>, |half| half.as_ref();
     }
     None
 }
@@ -71,7 +82,13 @@ mod tests {
 
     #[test]
     fn sockets_are_known_and_wrappers_are_not() {
-        let (a, _b) = UnixStream::pair().unwrap();
+        let (mut a, _b) = UnixStream::pair().unwrap();
+        let fd = a.source().raw_fd();
+        let (reader, writer) = a.split();
+        assert_eq!([source_of(&reader).unwrap().raw_fd(), source_of(&writer).unwrap().raw_fd()], [fd; 2]);
+        let (reader, writer) = a.into_split();
+        assert_eq!([source_of(&reader).unwrap().raw_fd(), source_of(&writer).unwrap().raw_fd()], [fd; 2]);
+        let a = reader.reunite(writer).unwrap();
         assert!(ptr::eq(source_of(&a).unwrap(), a.source()));
         let by_reference = &a;
         assert!(ptr::eq(source_of(&by_reference).unwrap(), a.source()));
