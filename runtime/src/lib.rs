@@ -24,8 +24,8 @@
 //! - [`#[mini::main]`](main) and [`#[mini::test]`](test) set a runtime up; [`block_on`] runs one future anywhere, with
 //!   I/O and timers; [`runtime::Builder`] configures.
 //! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs what blocks.
-//! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has what
-//!   other file descriptors need.
+//! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`fs`] has files
+//!   and directories; [`io`] has what other file descriptors need.
 //!
 //! Channels, locks, `select!` and `join!` of other crates (`async-channel`, `async-lock`, `futures`) run here as they are.
 //!
@@ -51,6 +51,7 @@ mod context;
 mod core;
 mod driver;
 mod fifo;
+pub mod fs;
 mod home;
 mod idle;
 mod lull;
@@ -97,7 +98,7 @@ pub mod net {
 pub mod io {
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
-    pub use futures_io::{AsyncRead, AsyncWrite};
+    pub use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
     pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
     pub use mini_net::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
     #[cfg(feature = "futures-io")]

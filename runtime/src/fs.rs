@@ -1,0 +1,72 @@
+//! Files and directories, under tokio's names.
+//!
+//! The kernel has no readiness for files: a call waits for the disk, in a thread. So an operation here is one job on the
+//! blocking pool, with all its calls in it: [`read`] is open, fstat, read and close in one hop. What needs no wait takes no
+//! hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc) the content and the metadata of files whose name and
+//! pages are cached come at once, and without the risk that they don't.
+//!
+//! # Examples
+//!
+//! ```
+//! # mini::block_on(async {
+//! use mini::fs::{self, File};
+//!
+//! # let path = std::env::temp_dir().join(format!("mini-doc-fs-{}", std::process::id()));
+//! let mut file = File::create(&path).await?;
+//! file.write_all(b"one\n").await?; // the kernel has it now, whatever happens to `file`
+//! drop(file);
+//! assert_eq!(fs::read_to_string(&path).await?, "one\n");
+//! fs::remove_file(&path).await?;
+//! # Ok::<(), std::io::Error>(()) }).unwrap();
+//! ```
+//!
+//! # Errors
+//!
+//! They name the operation and the path, and keep the kind: "failed to open \`/etc/x\`: No such file or directory (os error
+//! 2)". The number is in there too: see [`PathError`]. After the runtime has shut down every operation that needs a hop is
+//! an error.
+//!
+//! # Panics
+//!
+//! An operation that is awaited outside a mini runtime panics, with the line it was made at.
+//!
+//! # Cancel safety
+//!
+//! An operation begins when it is polled first, and then *goes on*: what has been handed to the pool is carried out, also if
+//! its future is dropped, unless the runtime shuts down before a thread has come to it. Whether a name was created or a file
+//! written can then be seen in the file system only. Reads take nothing away; [`File`] says what holds for its position.
+
+// The rest is for those who change this. `operation` is the hop that all share, `sys` what is done without one; `names`,
+// `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have something open.
+//
+// The hard part is to know beforehand that a call will not wait: see `sys/nowait_linux.rs`; and to keep bytes and position
+// of a file right when futures are dropped: see `file/stream.rs`.
+//
+// Rejected: io_uring. One ring per runtime is a lock, one per worker a second thing to wait on; and the kernel gives opens
+// and buffered writes to threads of its own anyway. Many containers forbid it.
+// Rejected: errors of the operating system as they are, as the sockets have them. A program that opens fifty files is told
+// "No such file or directory".
+
+mod dirs;
+mod error;
+mod file;
+mod names;
+mod operation;
+mod options;
+mod read_dir;
+mod sys;
+mod whole;
+
+pub use dirs::{DirBuilder, create_dir, create_dir_all, remove_dir, remove_dir_all};
+pub use error::PathError;
+pub use file::{File, FileOp, Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
+pub use names::{
+    canonicalize, hard_link, metadata, read_link, remove_file, rename, set_permissions, symlink, symlink_metadata,
+    try_exists,
+};
+pub use operation::Operation;
+pub use options::OpenOptions;
+pub use read_dir::{DirEntry, NextEntry, ReadDir, read_dir};
+#[doc(no_inline)]
+pub use std::fs::{FileType, Metadata, Permissions};
+pub use whole::{copy, read, read_to_string, write};

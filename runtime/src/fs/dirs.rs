@@ -1,0 +1,195 @@
+//! Making and removing directories.
+
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use super::operation::{About, Operation};
+
+/// Makes directories, with options.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// use std::os::unix::fs::PermissionsExt;
+/// use mini::fs::{self, DirBuilder};
+///
+/// # let base = std::env::temp_dir().join(format!("mini-doc-builder-{}", std::process::id()));
+/// let path = base.join("private/keys");
+/// DirBuilder::new().recursive(true).mode(0o700).create(&path).await?;
+/// assert_eq!(fs::metadata(&path).await?.permissions().mode() & 0o777, 0o700);
+/// # fs::remove_dir_all(&base).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct DirBuilder {
+    is_recursive: bool,
+    mode: Option<u32>,
+}
+
+impl DirBuilder {
+    /// A builder of one directory that everybody may use whom the process's umask doesn't exclude.
+    pub fn new() -> DirBuilder {
+        DirBuilder::default()
+    }
+
+    /// Whether to make the directories above as well, and to be content with one that is there already.
+    pub fn recursive(&mut self, recursive: bool) -> &mut DirBuilder {
+        self.is_recursive = recursive;
+        self
+    }
+
+    /// The permissions of what is made, less those in the umask; 0o777 if this is not called.
+    pub fn mode(&mut self, mode: u32) -> &mut DirBuilder {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Makes the directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_dir`], or [`create_dir_all`] if it is recursive.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn create(&self, path: impl AsRef<Path>) -> Operation<()> {
+        let about = About::new("mini::fs::DirBuilder::create", "create the directory", path.as_ref());
+        let DirBuilder { is_recursive, mode } = *self;
+        Operation::hop(about, move |about| {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(is_recursive);
+            if let Some(mode) = mode {
+                builder.mode(mode);
+            }
+            builder.create(&about.path)
+        })
+    }
+}
+
+/// Makes a directory (mkdir(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-mkdir-{}", std::process::id()));
+/// mini::fs::create_dir(&dir).await?;
+/// assert!(mini::fs::metadata(&dir).await?.is_dir());
+/// # mini::fs::remove_dir(&dir).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of mkdir(2): `AlreadyExists` if there is something at `path`, `NotFound` if there is nothing above it.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn create_dir(path: impl AsRef<Path>) -> Operation<()> {
+    let about = About::new("mini::fs::create_dir", "create the directory", path.as_ref());
+    Operation::hop(about, |about| fs::create_dir(&about.path))
+}
+
+/// Makes a directory and those above it that are missing. It is fine if all are there; others may make them meanwhile.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-mkdirs-{}", std::process::id()));
+/// mini::fs::create_dir_all(dir.join("a/b")).await?;
+/// mini::fs::create_dir_all(dir.join("a/b")).await?;
+/// # mini::fs::remove_dir_all(&dir).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of mkdir(2), of whichever directory could not be made. Those made before it stay.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn create_dir_all(path: impl AsRef<Path>) -> Operation<()> {
+    let about = About::new("mini::fs::create_dir_all", "create the directories", path.as_ref());
+    Operation::hop(about, |about| fs::create_dir_all(&about.path))
+}
+
+/// Removes an empty directory (rmdir(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-rmdir-{}", std::process::id()));
+/// mini::fs::create_dir(&dir).await?;
+/// mini::fs::remove_dir(&dir).await?;
+/// assert!(!mini::fs::try_exists(&dir).await?);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of rmdir(2): `DirectoryNotEmpty` if something is in it.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn remove_dir(path: impl AsRef<Path>) -> Operation<()> {
+    let about = About::new("mini::fs::remove_dir", "remove the directory", path.as_ref());
+    Operation::hop(about, |about| fs::remove_dir(&about.path))
+}
+
+/// Removes a directory with all that is in it. Links in it are removed, and not followed. **Take care.**
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-rmdirs-{}", std::process::id()));
+/// mini::fs::create_dir_all(dir.join("a/b")).await?;
+/// mini::fs::remove_dir_all(&dir).await?;
+/// assert!(!mini::fs::try_exists(&dir).await?);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of opendir(3), unlink(2) and rmdir(2). What was removed before it failed is gone.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn remove_dir_all(path: impl AsRef<Path>) -> Operation<()> {
+    let about = About::new("mini::fs::remove_dir_all", "remove the directory", path.as_ref());
+    Operation::hop(about, |about| fs::remove_dir_all(&about.path))
+}

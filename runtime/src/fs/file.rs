@@ -1,0 +1,464 @@
+//! `File`: an open file.
+//!
+//! What it does with its position (read, write, seek) is in `stream`; the futures of that are in `call`; `open` is what it
+//! shares with the jobs that work on it. The operations below have no part in the position, so they take `&self`.
+
+use std::fmt;
+use std::fs::{File as StdFile, Metadata, Permissions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::wrap;
+use super::operation::{About, Operation, Step};
+use super::options::OpenOptions;
+
+mod call;
+mod open;
+mod stream;
+#[cfg(feature = "futures-io")]
+mod traits;
+
+pub use call::{FileOp, Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
+use open::{Lease, Open};
+use stream::Stream;
+
+/// An open file.
+///
+/// # What is written
+///
+/// A write is ready when the kernel has the data, and not before. So nothing is lost if the `File` is dropped then, or the
+/// runtime shuts down, or the process ends without a `flush`; and its error is returned by the write itself. The price is
+/// one hop to the blocking pool for each write, of up to 256 KiB: gather small pieces in a buffer (`BufWriter` of
+/// `futures-lite`, which then wants its `flush`), or write them together (`poll_write_vectored`). What the kernel has
+/// survives the process; a power cut it survives after [`sync_all`](File::sync_all).
+///
+/// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice and not
+/// after a later write, read or seek of this `File`: they wait for it, and so does `flush`. Should the same bytes be written
+/// next, they take its place. Its error comes from the next write or `flush`; if there is none, it is printed when the
+/// `File` is dropped.
+///
+/// # What is read
+///
+/// Up to 256 KiB at once come without a hop if they are cached, on local file systems of Linux. The position moves when a
+/// read is ready: one that was dropped before has taken nothing. From a fifo or a terminal, where bytes can't be put back,
+/// they are kept for the next read of this `File`.
+///
+/// # Who else has it open
+///
+/// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
+/// inherited the file. If more than one of them reads at the same time, who gets what is undefined.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// use std::io::SeekFrom;
+/// use mini::fs::File;
+///
+/// # let path = std::env::temp_dir().join(format!("mini-doc-file-{}", std::process::id()));
+/// let mut file = File::options().read(true).write(true).create(true).open(&path).await?;
+/// file.write_all(b"hello").await?;
+/// file.seek(SeekFrom::Start(1)).await?;
+/// let mut rest = Vec::new();
+/// file.read_to_end(&mut rest).await?;
+/// assert_eq!(rest, b"ello");
+/// # mini::fs::remove_file(&path).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+pub struct File {
+    open: Arc<Open>,
+    stream: Stream,
+}
+
+impl File {
+    /// Opens a file to be read.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let file = mini::fs::File::open("Cargo.toml").await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of open(2).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> Operation<File> {
+        OpenOptions::new().read(true).open_as("mini::fs::File::open", "open", path.as_ref())
+    }
+
+    /// Opens a file to be written to: creates it if there is none, otherwise removes what is in it.
+    ///
+    /// # Examples
+    ///
+    /// See [`File`].
+    ///
+    /// # Errors
+    ///
+    /// Those of open(2).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn create(path: impl AsRef<Path>) -> Operation<File> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).open_as("mini::fs::File::create", "create", path.as_ref())
+    }
+
+    /// Creates a file that must not be there yet, to be read and written.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use std::io::ErrorKind;
+    /// use mini::fs::File;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-new-{}", std::process::id()));
+    /// let file = File::create_new(&path).await?;
+    /// assert_eq!(File::create_new(&path).await.unwrap_err().kind(), ErrorKind::AlreadyExists);
+    /// # mini::fs::remove_file(&path).await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of open(2): `AlreadyExists` also for a link to nothing.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn create_new(path: impl AsRef<Path>) -> Operation<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).open_as("mini::fs::File::create_new", "create", path.as_ref())
+    }
+
+    /// More ways to open a file; the same as [`OpenOptions::new`].
+    pub fn options() -> OpenOptions {
+        OpenOptions::new()
+    }
+
+    /// Takes over a file of the standard library, with its position.
+    ///
+    /// Its errors name no path, as it doesn't know it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut file = mini::fs::File::from_std(std::fs::File::open("Cargo.toml")?);
+    /// let mut buf = [0; 9];
+    /// file.read_exact(&mut buf).await?;
+    /// assert_eq!(&buf, b"[package]");
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    pub fn from_std(file: StdFile) -> File {
+        File::new(file, Path::new(""))
+    }
+
+    pub(super) fn new(file: StdFile, path: &Path) -> File {
+        File::with(Open::new(file, path.to_owned()))
+    }
+
+    fn with(open: Open) -> File {
+        File { open: Arc::new(open), stream: Stream::default() }
+    }
+
+    /// Becomes a file of the standard library, at the same position.
+    ///
+    /// Waits for operations whose future was dropped before they were ready.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use std::io::Seek;
+    ///
+    /// let mut file = mini::fs::File::open("Cargo.toml").await?;
+    /// file.read_exact(&mut [0; 4]).await?;
+    /// let mut file: std::fs::File = file.into_std().await;
+    /// assert_eq!(file.stream_position()?, 4);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// Loses the file, which is closed.
+    pub async fn into_std(mut self) -> StdFile {
+        std::future::poll_fn(|cx| self.stream.poll_settle(cx)).await;
+        loop {
+            match Arc::try_unwrap(self.open) {
+                Ok(open) => return open.into_std(),
+                Err(shared) => self.open = shared,
+            }
+            std::future::poll_fn(|cx| Open::poll_alone(&self.open, cx)).await;
+        }
+    }
+
+    /// As [`into_std`](File::into_std), if there is nothing to wait for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let file = mini::fs::File::open("Cargo.toml").await?;
+    /// let file: std::fs::File = file.try_into_std().expect("nothing else uses it");
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that nobody has taken.
+    pub fn try_into_std(self) -> Result<StdFile, File> {
+        if !self.stream.is_at_rest() {
+            return Err(self);
+        }
+        let File { open, stream } = self;
+        Arc::try_unwrap(open).map(Open::into_std).map_err(|open| File { open, stream })
+    }
+
+    /// Another handle to the same open file, with the same position.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut file = mini::fs::File::open("Cargo.toml").await?;
+    /// let mut clone = file.try_clone().await?;
+    /// let mut buf = [0; 8];
+    /// file.read_exact(&mut buf[..4]).await?;
+    /// clone.read_exact(&mut buf[4..]).await?;
+    /// assert_eq!(&buf, b"[package");
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fcntl(2) with `F_DUPFD_CLOEXEC`: that no more files can be opened.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn try_clone(&self) -> Operation<File> {
+        let (lease, about) = self.part("mini::fs::File::try_clone", "clone");
+        Operation::first(about, move |_| Step::Done(lease.try_clone().map(File::with)))
+    }
+
+    /// What is known of the file: its size, its times, its permissions (fstat(2)).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let file = mini::fs::File::open("Cargo.toml").await?;
+    /// assert!(file.metadata().await?.len() > 0);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fstat(2).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn metadata(&self) -> Operation<Metadata> {
+        self.job("mini::fs::File::metadata", "look at", StdFile::metadata)
+    }
+
+    /// Cuts the file, or extends it by zeros (ftruncate(2)). The position stays.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-len-{}", std::process::id()));
+    /// let file = mini::fs::File::create(&path).await?;
+    /// file.set_len(1000).await?;
+    /// assert_eq!(mini::fs::read(&path).await?, [0; 1000]);
+    /// # mini::fs::remove_file(&path).await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of ftruncate(2): `InvalidInput` if the file can't be written to.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn set_len(&self, size: u64) -> Operation<()> {
+        self.job("mini::fs::File::set_len", "set the length of", move |file| file.set_len(size))
+    }
+
+    /// Sets the permissions of the file (fchmod(2)).
+    ///
+    /// # Examples
+    ///
+    /// As with [`fs::set_permissions`](super::set_permissions).
+    ///
+    /// # Errors
+    ///
+    /// Those of fchmod(2).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn set_permissions(&self, permissions: Permissions) -> Operation<()> {
+        let set = move |file: &StdFile| file.set_permissions(permissions);
+        self.job("mini::fs::File::set_permissions", "set the permissions of", set)
+    }
+
+    /// Waits until the disk has what was written, with all metadata (fsync(2)).
+    ///
+    /// That is every write that has been ready before. For one that was dropped call [`flush`](File::flush) first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-sync-{}", std::process::id()));
+    /// let mut file = mini::fs::File::create(&path).await?;
+    /// file.write_all(b"not to be lost").await?;
+    /// file.sync_all().await?;
+    /// # mini::fs::remove_file(&path).await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fsync(2). After one nobody knows what the disk has; a second call may succeed without having written it.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn sync_all(&self) -> Operation<()> {
+        self.job("mini::fs::File::sync_all", "sync", StdFile::sync_all)
+    }
+
+    /// As [`sync_all`](File::sync_all), without the metadata that are not needed to read the content (fdatasync(2)).
+    ///
+    /// # Examples
+    ///
+    /// As with [`sync_all`](File::sync_all).
+    ///
+    /// # Errors
+    ///
+    /// As [`sync_all`](File::sync_all).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn sync_data(&self) -> Operation<()> {
+        self.job("mini::fs::File::sync_data", "sync", StdFile::sync_data)
+    }
+
+    #[track_caller]
+    fn job<T: Send + 'static>(
+        &self,
+        call: &'static str,
+        verb: &'static str,
+        job: impl FnOnce(&StdFile) -> io::Result<T> + Send + Sync + 'static,
+    ) -> Operation<T> {
+        let (lease, about) = self.part(call, verb);
+        Operation::hop(about, move |_| job(lease.std()))
+    }
+
+    fn error(&self, verb: &'static str, kind: io::ErrorKind) -> io::Error {
+        wrap(verb, self.open.path(), None, kind.into())
+    }
+
+    /// What an operation on this file begins with.
+    #[track_caller]
+    fn part(&self, call: &'static str, verb: &'static str) -> (Lease, About) {
+        (Lease::new(&self.open), About::new(call, verb, self.open.path()))
+    }
+}
+
+impl From<StdFile> for File {
+    fn from(file: StdFile) -> File {
+        File::from_std(file)
+    }
+}
+
+impl From<OwnedFd> for File {
+    fn from(fd: OwnedFd) -> File {
+        File::from_std(fd.into())
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.open.std().as_fd()
+    }
+}
+
+impl AsRawFd for File {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (fd, path) = (self.as_raw_fd(), self.open.path());
+        f.debug_struct("File").field("fd", &fd).field("path", &path).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<(File, OpenOptions)>();
+};

@@ -1,0 +1,111 @@
+//! `Open`: what a `File` shares with the jobs that work on it.
+//!
+//! A job holds it by a `Lease`. `into_std` waits until the last lease is gone, so a lease wakes whoever waits *after* it has
+//! given up its reference. Clones share `Shared`, as they share the kernel's position.
+//!
+//! Rejected: a duplicate of the descriptor for `into_std` to return. There may be none left.
+
+use std::fs::File as StdFile;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::lock;
+
+pub(super) struct Open {
+    std: StdFile,
+    path: PathBuf,
+    shared: Arc<Shared>,
+}
+
+/// What clones have in common.
+#[derive(Default)]
+struct Shared {
+    /// Jobs that use the position. Meanwhile the kernel lets everybody else who uses it wait.
+    moving: AtomicUsize,
+    /// Those who wait to be alone.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+/// A job's hold on a file.
+pub(super) struct Lease {
+    /// Until the drop.
+    open: Option<Arc<Open>>,
+    shared: Arc<Shared>,
+    moves: bool,
+}
+
+impl Open {
+    pub(super) fn new(std: StdFile, path: PathBuf) -> Open {
+        Open { std, path, shared: Arc::default() }
+    }
+
+    pub(super) fn std(&self) -> &StdFile {
+        &self.std
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn into_std(self) -> StdFile {
+        self.std
+    }
+
+    /// Whether a job uses the position, so that to use it would be to wait.
+    pub(super) fn is_moving(&self) -> bool {
+        self.shared.moving.load(Relaxed) > 0
+    }
+
+    /// Ready when `open` is the only reference.
+    pub(super) fn poll_alone(open: &Arc<Open>, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
+        lock(&open.shared.waiting).push(waker);
+        // The last lease has either gone before the lock was taken, and is not counted any more, or finds the waker.
+        if Arc::strong_count(open) == 1 { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Lease {
+    pub(super) fn new(open: &Arc<Open>) -> Lease {
+        Lease { open: Some(open.clone()), shared: open.shared.clone(), moves: false }
+    }
+
+    /// For a job that uses the position.
+    pub(super) fn moving(open: &Arc<Open>) -> Lease {
+        open.shared.moving.fetch_add(1, Relaxed);
+        Lease { open: Some(open.clone()), shared: open.shared.clone(), moves: true }
+    }
+
+    fn open(&self) -> &Open {
+        self.open.as_ref().expect("there until the drop")
+    }
+
+    pub(super) fn std(&self) -> &StdFile {
+        self.open().std()
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.open().path()
+    }
+
+    pub(super) fn try_clone(&self) -> io::Result<Open> {
+        let Open { std, path, shared } = self.open();
+        Ok(Open { std: std.try_clone()?, path: path.clone(), shared: shared.clone() })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.moves {
+            self.shared.moving.fetch_sub(1, Relaxed);
+        }
+        drop(self.open.take());
+        let waiting = std::mem::take(&mut *lock(&self.shared.waiting));
+        for waker in waiting {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! `Stream`: reading, writing and seeking at a file's position, one job at a time.
+//!
+//! Called by the futures in `call` and by the traits. The hard part is what a dropped future leaves behind, as its job goes
+//! on and a `poll_read` can't know whether it is the same read that is polled again:
+//!
+//! - A read's job uses pread(2) and moves nothing. Whoever takes the bytes moves the position, if it still is where they
+//!   were read; otherwise they are thrown away. What has no position (fifo, terminal) is kept for the next read instead.
+//! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits until
+//!   the job is done, and starts its own. An error of a job that nobody waited for is kept until somebody asks.
+//!
+//! Rejected: to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop, and
+//! has lost the data of every program that didn't know of `flush`, with the error.
+//! Rejected: a position of our own. Child processes and clones of the standard library would not share it.
+
+use std::fs::File as StdFile;
+use std::io::{self, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use super::open::{Lease, Open};
+use crate::fs::error::wrap;
+use crate::fs::operation::{no_answer, pool};
+use crate::fs::sys::{self, CHUNK};
+use crate::task::JoinHandle;
+
+/// What is under way at the position of a file.
+#[derive(Default)]
+pub(super) struct Stream {
+    doing: Doing,
+    /// Read from a fifo or a terminal, and not taken yet.
+    kept: Vec<u8>,
+    /// What went wrong in a write that nobody waited for, or behind the bytes of one that did.
+    unseen: Unseen,
+}
+
+#[derive(Default)]
+enum Doing {
+    #[default]
+    Nothing,
+    Reading(JoinHandle<io::Result<Fetched>>),
+    Writing(JoinHandle<Written>),
+    Seeking(SeekFrom, JoinHandle<io::Result<u64>>),
+}
+
+struct Fetched {
+    bytes: Vec<u8>,
+    /// Where; `None` if they can't be read again.
+    at: Option<u64>,
+}
+
+struct Written {
+    bytes: Vec<u8>,
+    /// How many of them the kernel has.
+    count: usize,
+    unseen: Unseen,
+}
+
+/// An error that must not vanish.
+#[derive(Default)]
+struct Unseen(Option<io::Error>);
+
+type Caller = &'static Location<'static>;
+
+impl Stream {
+    /// Whether nothing is under way, and nothing kept.
+    pub(super) fn is_at_rest(&self) -> bool {
+        matches!(self.doing, Doing::Nothing) && self.kept.is_empty()
+    }
+
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        open: &Arc<Open>,
+        buf: &mut [u8],
+        caller: Caller,
+    ) -> Poll<io::Result<usize>> {
+        ready!(mini_net::poll_budget(cx));
+        loop {
+            match &mut self.doing {
+                Doing::Nothing => {
+                    if let Some(read) = self.read_now(open, buf) {
+                        return Poll::Ready(Ok(read));
+                    }
+                    let (lease, length) = (Lease::moving(open), buf.len().min(CHUNK));
+                    let job = move || fetch(lease.std(), length);
+                    self.doing = Doing::Reading(pool("mini::fs::File::read", caller).spawn_blocking(job, caller));
+                }
+                Doing::Reading(job) => {
+                    let fetched = ready!(Pin::new(job).poll(cx));
+                    self.doing = Doing::Nothing;
+                    let delivered = fetched.unwrap_or_else(|lost| Err(no_answer(lost)));
+                    match delivered.and_then(|fetched| self.deliver(open.std(), fetched, buf)) {
+                        Ok(Some(read)) => return Poll::Ready(Ok(read)),
+                        Ok(None) => {}
+                        Err(error) => return Poll::Ready(Err(wrap("read", open.path(), None, error))),
+                    }
+                }
+                _ => ready!(self.poll_settle(cx)),
+            }
+        }
+    }
+
+    /// What can be read without a hop.
+    fn read_now(&mut self, open: &Open, buf: &mut [u8]) -> Option<usize> {
+        if buf.is_empty() {
+            return Some(0);
+        }
+        if !self.kept.is_empty() {
+            let read = self.kept.as_slice().read(buf).expect("memory can be read");
+            self.kept.drain(..read);
+            return Some(read);
+        }
+        if open.is_moving() { None } else { sys::read(open.std(), buf) }
+    }
+
+    /// Gives out what a job has read; `None` if the position has moved meanwhile.
+    fn deliver(&mut self, mut file: &StdFile, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
+        let Fetched { bytes, at } = fetched;
+        let read = bytes.len().min(buf.len());
+        if let Some(at) = at {
+            if file.stream_position()? != at {
+                return Ok(None);
+            }
+            if read > 0 {
+                file.seek(SeekFrom::Start(at + read as u64))?;
+            }
+        } else {
+            self.kept = bytes[read..].to_vec();
+        }
+        buf[..read].copy_from_slice(&bytes[..read]);
+        Ok(Some(read))
+    }
+
+    /// Writes from `bufs`, in order, as much as one hop takes.
+    pub(super) fn poll_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        open: &Arc<Open>,
+        bufs: &[IoSlice<'_>],
+        caller: Caller,
+    ) -> Poll<io::Result<usize>> {
+        ready!(mini_net::poll_budget(cx));
+        loop {
+            match &mut self.doing {
+                Doing::Nothing => {
+                    if let Some(error) = self.unseen.0.take() {
+                        return Poll::Ready(Err(error));
+                    }
+                    let bytes = gather(bufs);
+                    if bytes.is_empty() {
+                        return Poll::Ready(Ok(0));
+                    }
+                    let lease = Lease::moving(open);
+                    let job = move || store(&lease, bytes);
+                    self.doing = Doing::Writing(pool("mini::fs::File::write", caller).spawn_blocking(job, caller));
+                }
+                Doing::Writing(job) => {
+                    let written = ready!(Pin::new(job).poll(cx));
+                    self.doing = Doing::Nothing;
+                    let Written { bytes, count, unseen } = match written {
+                        Ok(written) => written,
+                        Err(lost) => return Poll::Ready(Err(wrap("write", open.path(), None, no_answer(lost)))),
+                    };
+                    self.unseen = unseen;
+                    if count > 0 && begins_with(bufs, &bytes) {
+                        return Poll::Ready(Ok(count));
+                    }
+                }
+                _ => ready!(self.poll_settle(cx)),
+            }
+        }
+    }
+
+    /// Ready when no write is under way; then tells what has gone wrong in one that nobody waited for.
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_settle(cx));
+        Poll::Ready(self.unseen.0.take().map_or(Ok(()), Err))
+    }
+
+    pub(super) fn poll_seek(
+        &mut self,
+        cx: &mut Context<'_>,
+        open: &Arc<Open>,
+        to: SeekFrom,
+        caller: Caller,
+    ) -> Poll<io::Result<u64>> {
+        ready!(mini_net::poll_budget(cx));
+        loop {
+            match &mut self.doing {
+                // The end may be known to a server only. Anywhere else is a matter of the kernel's memory.
+                Doing::Nothing if open.is_moving() || matches!(to, SeekFrom::End(_)) => {
+                    let lease = Lease::moving(open);
+                    let job = move || lease.std().seek(to);
+                    self.doing = Doing::Seeking(to, pool("mini::fs::File::seek", caller).spawn_blocking(job, caller));
+                }
+                Doing::Nothing => {
+                    return Poll::Ready(open.std().seek(to).map_err(|e| wrap("seek in", open.path(), None, e)));
+                }
+                Doing::Seeking(same, job) if *same == to => {
+                    let sought = ready!(Pin::new(job).poll(cx));
+                    self.doing = Doing::Nothing;
+                    let sought = sought.unwrap_or_else(|lost| Err(no_answer(lost)));
+                    return Poll::Ready(sought.map_err(|e| wrap("seek in", open.path(), None, e)));
+                }
+                _ => ready!(self.poll_settle(cx)),
+            }
+        }
+    }
+
+    /// Waits for what is under way, and keeps of it what must be kept.
+    pub(super) fn poll_settle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match &mut self.doing {
+            Doing::Nothing => {}
+            Doing::Reading(job) => {
+                if let Ok(Ok(Fetched { bytes, at: None })) = ready!(Pin::new(job).poll(cx)) {
+                    self.kept = bytes;
+                }
+            }
+            Doing::Writing(job) => {
+                if let Ok(Written { unseen, .. }) = ready!(Pin::new(job).poll(cx)) {
+                    self.unseen = unseen;
+                }
+            }
+            Doing::Seeking(_, job) => drop(ready!(Pin::new(job).poll(cx))),
+        }
+        self.doing = Doing::Nothing;
+        Poll::Ready(())
+    }
+}
+
+/// Reads up to `length` bytes, in a thread that may block.
+fn fetch(mut file: &StdFile, length: usize) -> io::Result<Fetched> {
+    let kind = file.metadata()?.file_type();
+    let at = if kind.is_file() || kind.is_block_device() { Some(file.stream_position()?) } else { None };
+    let mut bytes = vec![0; length];
+    loop {
+        let read = match at {
+            Some(at) => file.read_at(&mut bytes, at),
+            None => file.read(&mut bytes),
+        };
+        match read {
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            read => {
+                bytes.truncate(read?);
+                return Ok(Fetched { bytes, at });
+            }
+        }
+    }
+}
+
+/// Writes all it can, in a thread that may block.
+fn store(lease: &Lease, bytes: Vec<u8>) -> Written {
+    let (mut count, mut unseen) = (0, Unseen(None));
+    while count < bytes.len() && unseen.0.is_none() {
+        match lease.std().write(&bytes[count..]) {
+            Ok(0) => unseen.0 = Some(wrap("write", lease.path(), None, ErrorKind::WriteZero.into())),
+            Ok(written) => count += written,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => unseen.0 = Some(wrap("write", lease.path(), None, e)),
+        }
+    }
+    Written { bytes, count, unseen }
+}
+
+/// A copy of what `bufs` begin with.
+fn gather(bufs: &[IoSlice<'_>]) -> Vec<u8> {
+    let total: usize = bufs.iter().map(|buf| buf.len()).sum();
+    let mut bytes = Vec::with_capacity(total.min(CHUNK));
+    for buf in bufs {
+        let room = CHUNK - bytes.len();
+        bytes.extend_from_slice(&buf[..buf.len().min(room)]);
+    }
+    bytes
+}
+
+fn begins_with(bufs: &[IoSlice<'_>], mut bytes: &[u8]) -> bool {
+    for buf in bufs {
+        let length = buf.len().min(bytes.len());
+        let (head, rest) = bytes.split_at(length);
+        if buf[..length] != *head {
+            return false;
+        }
+        bytes = rest;
+    }
+    bytes.is_empty()
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        if let Some(error) = &self.0 {
+            say!("{error}, and nobody waited for it");
+        }
+    }
+}

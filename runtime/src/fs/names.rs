@@ -1,0 +1,331 @@
+//! Names in the file system, and what is known of the files behind them.
+//!
+//! Metadata of what is cached on a local file system come without a hop; everything else here takes one.
+
+use std::fs::{self, Metadata, Permissions};
+use std::os::unix;
+use std::path::{Path, PathBuf};
+
+use super::operation::{About, Operation, Step};
+use super::sys::{self, Links};
+
+/// What is known of the file or directory at `path`: its size, its times, its permissions. Links are followed (stat(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// let metadata = mini::fs::metadata("Cargo.toml").await?;
+/// assert!(metadata.is_file() && metadata.len() > 0);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of stat(2); `NotFound` also for a link to nothing.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe: nothing is lost.
+#[track_caller]
+pub fn metadata(path: impl AsRef<Path>) -> Operation<Metadata> {
+    let about = About::new("mini::fs::metadata", "look at", path.as_ref());
+    Operation::first(about, |about| match sys::metadata(&about.path, Links::Follow) {
+        Some(result) => Step::Done(result),
+        None => Step::hop(|about| fs::metadata(&about.path)),
+    })
+}
+
+/// As [`metadata`], but of a link itself, and not of what it points to (lstat(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-lstat-{}", std::process::id()));
+/// # let link = dir;
+/// mini::fs::symlink("nowhere", &link).await?;
+/// assert!(mini::fs::symlink_metadata(&link).await?.is_symlink());
+/// # mini::fs::remove_file(&link).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of lstat(2).
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe: nothing is lost.
+#[track_caller]
+pub fn symlink_metadata(path: impl AsRef<Path>) -> Operation<Metadata> {
+    let about = About::new("mini::fs::symlink_metadata", "look at", path.as_ref());
+    Operation::first(about, |about| match sys::metadata(&about.path, Links::Keep) {
+        Some(result) => Step::Done(result),
+        None => Step::hop(|about| fs::symlink_metadata(&about.path)),
+    })
+}
+
+/// Whether there is something at `path`. A link to nothing is nothing.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// assert!(mini::fs::try_exists("Cargo.toml").await?);
+/// assert!(!mini::fs::try_exists("no such file").await?);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// That it cannot be told, as a directory on the way may not be searched.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe: nothing is lost.
+#[track_caller]
+pub fn try_exists(path: impl AsRef<Path>) -> Operation<bool> {
+    let about = About::new("mini::fs::try_exists", "look for", path.as_ref());
+    Operation::first(about, |about| match sys::metadata(&about.path, Links::Follow) {
+        Some(Ok(_)) => Step::Done(Ok(true)),
+        _ => Step::hop(|about| fs::exists(&about.path)),
+    })
+}
+
+/// The path without links, dots and doubled slashes, from the root on (realpath(3)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// let path = mini::fs::canonicalize("./Cargo.toml").await?;
+/// assert!(path.is_absolute() && path.ends_with("Cargo.toml"));
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of realpath(3): all of the path must be there.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe: nothing is lost.
+#[track_caller]
+pub fn canonicalize(path: impl AsRef<Path>) -> Operation<PathBuf> {
+    let about = About::new("mini::fs::canonicalize", "find the real path of", path.as_ref());
+    Operation::hop(about, |about| fs::canonicalize(&about.path))
+}
+
+/// What the link at `path` points to (readlink(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-readlink-{}", std::process::id()));
+/// # let link = dir;
+/// mini::fs::symlink("nowhere", &link).await?;
+/// assert_eq!(mini::fs::read_link(&link).await?.to_str(), Some("nowhere"));
+/// # mini::fs::remove_file(&link).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of readlink(2); `InvalidInput` if it is no link.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe: nothing is lost.
+#[track_caller]
+pub fn read_link(path: impl AsRef<Path>) -> Operation<PathBuf> {
+    let about = About::new("mini::fs::read_link", "read the link", path.as_ref());
+    Operation::hop(about, |about| fs::read_link(&about.path))
+}
+
+/// Gives a file another name, which is taken over from a file that had it (rename(2)).
+///
+/// It happens at once for everybody who looks, so to write a new file and to rename it is the way to replace one safely.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-rename-{}", std::process::id()));
+/// # let (new, old) = (dir.with_extension("new"), dir);
+/// mini::fs::write(&new, "content").await?;
+/// mini::fs::rename(&new, &old).await?;
+/// assert!(!mini::fs::try_exists(&new).await?);
+/// # mini::fs::remove_file(&old).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of rename(2); `CrossesDevices` if the two are on different file systems.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Operation<()> {
+    let to = to.as_ref().to_owned();
+    let about = About::new("mini::fs::rename", "rename", from.as_ref()).to(&to);
+    Operation::hop(about, move |about| fs::rename(&about.path, to))
+}
+
+/// Gives a file a second name, `link`, on the same file system (link(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-hardlink-{}", std::process::id()));
+/// # let (file, link) = (dir.with_extension("file"), dir);
+/// mini::fs::write(&file, "content").await?;
+/// mini::fs::hard_link(&file, &link).await?;
+/// mini::fs::remove_file(&file).await?;
+/// assert_eq!(mini::fs::read(&link).await?, b"content");
+/// # mini::fs::remove_file(&link).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of link(2); `AlreadyExists` if there is something at `link`.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Operation<()> {
+    let link = link.as_ref().to_owned();
+    let about = About::new("mini::fs::hard_link", "link", original.as_ref()).to(&link);
+    Operation::hop(about, move |about| fs::hard_link(&about.path, link))
+}
+
+/// Makes a symbolic link at `link` that points to `original`, which need not be there (symlink(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-symlink-{}", std::process::id()));
+/// # let link = dir;
+/// mini::fs::symlink("nowhere", &link).await?;
+/// assert!(!mini::fs::try_exists(&link).await?);
+/// # mini::fs::remove_file(&link).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of symlink(2); `AlreadyExists` if there is something at `link`.
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Operation<()> {
+    let link = link.as_ref().to_owned();
+    let about = About::new("mini::fs::symlink", "link", original.as_ref()).to(&link);
+    Operation::hop(about, move |about| unix::fs::symlink(&about.path, link))
+}
+
+/// Removes a name of a file; with the last name, and when nobody has it open any more, the file (unlink(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-unlink-{}", std::process::id()));
+/// # let path = dir;
+/// mini::fs::write(&path, "").await?;
+/// mini::fs::remove_file(&path).await?;
+/// assert!(!mini::fs::try_exists(&path).await?);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of unlink(2); for a directory there is [`remove_dir`](super::remove_dir).
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn remove_file(path: impl AsRef<Path>) -> Operation<()> {
+    let about = About::new("mini::fs::remove_file", "remove the file", path.as_ref());
+    Operation::hop(about, |about| fs::remove_file(&about.path))
+}
+
+/// Sets the permissions of a file or directory (chmod(2)).
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// # let dir = std::env::temp_dir().join(format!("mini-doc-chmod-{}", std::process::id()));
+/// # let path = dir;
+/// mini::fs::write(&path, "").await?;
+/// let mut permissions = mini::fs::metadata(&path).await?.permissions();
+/// permissions.set_readonly(true);
+/// mini::fs::set_permissions(&path, permissions).await?;
+/// assert!(mini::fs::metadata(&path).await?.permissions().readonly());
+/// # mini::fs::remove_file(&path).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of chmod(2).
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Goes on.
+#[track_caller]
+pub fn set_permissions(path: impl AsRef<Path>, permissions: Permissions) -> Operation<()> {
+    let about = About::new("mini::fs::set_permissions", "set the permissions of", path.as_ref());
+    Operation::hop(about, move |about| fs::set_permissions(&about.path, permissions))
+}

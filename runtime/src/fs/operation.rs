@@ -1,0 +1,164 @@
+//! `Operation`: one job on the blocking pool, or none if it can be done without.
+//!
+//! What nearly all functions of `fs` return. A job is a task of the pool (`Pool::spawn_blocking`), so that a shutdown can
+//! name the line it was made at, and a panic in it comes out where it is awaited.
+//!
+//! Rejected: starting in the constructor. Arguments of `block_on` are made outside the runtime, and a future that is never
+//! polled should do nothing.
+
+use std::fmt;
+use std::io;
+use std::panic::{Location, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use super::error;
+use crate::context;
+use crate::pool::Pool;
+use crate::task::{JoinError, JoinHandle};
+
+/// Something that is done with a file or a name; returned by the functions of [`fs`](crate::fs).
+///
+/// It begins when it is polled first. See the [module](crate::fs) for errors, panics and cancel safety.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Operation<T> {
+    about: Arc<About>,
+    state: State<T>,
+}
+
+/// What an operation is about: for its errors, and for its job.
+pub(super) struct About {
+    /// The function that the user has called.
+    pub(super) call: &'static str,
+    /// The same in words.
+    pub(super) verb: &'static str,
+    pub(super) path: PathBuf,
+    pub(super) to: Option<PathBuf>,
+    pub(super) location: &'static Location<'static>,
+}
+
+/// What a thread of the pool does.
+pub(super) type Job<T> = Box<dyn FnOnce(&About) -> io::Result<T> + Send + Sync>;
+
+/// What the first poll does.
+type First<T> = Box<dyn FnOnce(&About) -> Step<T> + Send + Sync>;
+
+/// What the first poll has come to.
+pub(super) enum Step<T> {
+    Done(io::Result<T>),
+    Hop(Job<T>),
+}
+
+enum State<T> {
+    New(First<T>),
+    NewJob(Job<T>),
+    Running(JoinHandle<io::Result<T>>),
+    Done,
+}
+
+impl About {
+    #[track_caller]
+    pub(super) fn new(call: &'static str, verb: &'static str, path: &Path) -> About {
+        About { call, verb, path: path.to_owned(), to: None, location: Location::caller() }
+    }
+
+    pub(super) fn to(self, to: &Path) -> About {
+        About { to: Some(to.to_owned()), ..self }
+    }
+
+    fn wrap(&self, error: io::Error) -> io::Error {
+        error::wrap(self.verb, &self.path, self.to.as_deref(), error)
+    }
+}
+
+impl<T> Step<T> {
+    pub(super) fn hop(job: impl FnOnce(&About) -> io::Result<T> + Send + Sync + 'static) -> Step<T> {
+        Step::Hop(Box::new(job))
+    }
+}
+
+impl<T: Send + 'static> Operation<T> {
+    /// An operation that always takes a hop.
+    pub(super) fn hop(about: About, job: impl FnOnce(&About) -> io::Result<T> + Send + Sync + 'static) -> Operation<T> {
+        Operation { about: Arc::new(about), state: State::NewJob(Box::new(job)) }
+    }
+
+    /// An operation that tries `first` without a hop; that must not wait.
+    pub(super) fn first(about: About, first: impl FnOnce(&About) -> Step<T> + Send + Sync + 'static) -> Operation<T> {
+        Operation { about: Arc::new(about), state: State::New(Box::new(first)) }
+    }
+
+    fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if let State::New(_) | State::NewJob(_) = self.state {
+            ready!(mini_net::poll_budget(cx));
+            let pool = pool(self.about.call, self.about.location);
+            let job = match std::mem::replace(&mut self.state, State::Done) {
+                State::NewJob(job) => job,
+                State::New(first) => match first(&self.about) {
+                    Step::Done(result) => return Poll::Ready(result),
+                    Step::Hop(job) => job,
+                },
+                _ => unreachable!("just looked"),
+            };
+            let about = self.about.clone();
+            let location = about.location;
+            self.state = State::Running(pool.spawn_blocking(move || job(&about), location));
+        }
+        let State::Running(job) = &mut self.state else {
+            panic!("`{}`, called at {}, was polled again after it was done", self.about.call, self.about.location);
+        };
+        let joined = ready!(Pin::new(job).poll(cx));
+        self.state = State::Done;
+        Poll::Ready(joined.unwrap_or_else(|lost| Err(no_answer(lost))))
+    }
+}
+
+impl<T: Send + 'static> Future for Operation<T> {
+    type Output = io::Result<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        let this = self.get_mut();
+        this.poll_raw(cx).map_err(|error| this.about.wrap(error))
+    }
+}
+
+/// The runtime of this thread.
+///
+/// # Panics
+///
+/// If there is none, with the text that names the call.
+pub(super) fn pool(call: &str, location: &Location<'_>) -> Arc<Pool> {
+    match context::with_pool(Arc::clone) {
+        Some(pool) => pool,
+        None => panic!(
+            "`{call}`, called at {location}, needs a mini runtime, and none is running on this thread: use \
+             `#[mini::main]`, `mini::block_on` or `Runtime::enter`"
+        ),
+    }
+}
+
+/// The error of a job that has not been carried out. Its panic, if it had one, goes on here.
+#[cold]
+pub(super) fn no_answer(lost: JoinError) -> io::Error {
+    if lost.is_panic() {
+        resume_unwind(lost.into_panic());
+    }
+    io::Error::other("the mini runtime has shut down")
+}
+
+/// Nothing in here is ever pinned.
+impl<T> Unpin for Operation<T> {}
+
+impl<T> fmt::Debug for Operation<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let About { call, path, location, .. } = &*self.about;
+        write!(f, "{call}({path:?}) at {location}")
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<Operation<Vec<u8>>>();
+};

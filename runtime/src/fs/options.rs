@@ -1,0 +1,150 @@
+//! `OpenOptions`: how a file is opened.
+
+use std::fs;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use super::File;
+use super::operation::{About, Operation, Step};
+use super::sys;
+
+/// How a file is opened: to read, to write, to be created.
+///
+/// A file that is opened to be read only, on a local file system and with its name cached, is opened without a hop.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// use mini::fs::{self, OpenOptions};
+///
+/// # let path = std::env::temp_dir().join(format!("mini-doc-options-{}", std::process::id()));
+/// let mut log = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).await?;
+/// log.write_all(b"started\n").await?;
+/// # fs::remove_file(&path).await?;
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    options: fs::OpenOptions,
+    reads: bool,
+    /// Something else was asked for than to read.
+    is_special: bool,
+}
+
+impl OpenOptions {
+    /// Options that allow nothing; at least one way of access has to be added.
+    pub fn new() -> OpenOptions {
+        OpenOptions { options: fs::OpenOptions::new(), reads: false, is_special: false }
+    }
+
+    /// Whether the file can be read.
+    pub fn read(&mut self, read: bool) -> &mut OpenOptions {
+        self.options.read(read);
+        self.reads = read;
+        self
+    }
+
+    /// Whether the file can be written to, from its beginning and over what is there.
+    pub fn write(&mut self, write: bool) -> &mut OpenOptions {
+        self.special(write).write(write);
+        self
+    }
+
+    /// Whether everything is written at the end of the file, wherever that is by then (`O_APPEND` in open(2)).
+    pub fn append(&mut self, append: bool) -> &mut OpenOptions {
+        self.special(append).append(append);
+        self
+    }
+
+    /// Whether what is there is removed. Needs [`write`](OpenOptions::write).
+    pub fn truncate(&mut self, truncate: bool) -> &mut OpenOptions {
+        self.special(truncate).truncate(truncate);
+        self
+    }
+
+    /// Whether the file is created if it is not there. Needs [`write`](OpenOptions::write) or
+    /// [`append`](OpenOptions::append).
+    pub fn create(&mut self, create: bool) -> &mut OpenOptions {
+        self.special(create).create(create);
+        self
+    }
+
+    /// Whether the file must not be there, and is created (`O_EXCL` in open(2)). A link is something that is there.
+    pub fn create_new(&mut self, create_new: bool) -> &mut OpenOptions {
+        self.special(create_new).create_new(create_new);
+        self
+    }
+
+    /// The permissions of a file that is created, less those in the process's umask; 0o666 if this is not called.
+    pub fn mode(&mut self, mode: u32) -> &mut OpenOptions {
+        self.options.mode(mode);
+        self
+    }
+
+    /// More flags for open(2). Those of the way of access (`O_ACCMODE`) are ignored; replaces what was given before.
+    pub fn custom_flags(&mut self, flags: i32) -> &mut OpenOptions {
+        self.special(true).custom_flags(flags);
+        self
+    }
+
+    /// Opens the file at `path`. It is closed when a program is executed (`O_CLOEXEC`).
+    ///
+    /// To open a fifo waits for its other end, in a thread of the blocking pool.
+    ///
+    /// # Examples
+    ///
+    /// See [`OpenOptions`].
+    ///
+    /// # Errors
+    ///
+    /// Those of open(2); `InvalidInput` for options that contradict each other.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on: a file may be created that nobody has open.
+    #[track_caller]
+    pub fn open(&self, path: impl AsRef<Path>) -> Operation<File> {
+        self.open_as("mini::fs::OpenOptions::open", "open", path.as_ref())
+    }
+
+    #[track_caller]
+    pub(super) fn open_as(&self, call: &'static str, verb: &'static str, path: &Path) -> Operation<File> {
+        let OpenOptions { options, reads, is_special } = self.clone();
+        Operation::first(About::new(call, verb, path), move |about| {
+            if reads
+                && !is_special
+                && let Some((file, _)) = sys::open(&about.path)
+            {
+                return Step::Done(Ok(File::new(file, &about.path)));
+            }
+            Step::hop(move |about| {
+                let file = options.open(&about.path)?;
+                sys::learn(&file);
+                Ok(File::new(file, &about.path))
+            })
+        })
+    }
+
+    fn special(&mut self, is_wanted: bool) -> &mut fs::OpenOptions {
+        self.is_special |= is_wanted;
+        &mut self.options
+    }
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions::new()
+    }
+}
+
+/// Takes over the options as they are; as it can't be seen what they ask for, opening takes a hop.
+impl From<fs::OpenOptions> for OpenOptions {
+    fn from(options: fs::OpenOptions) -> OpenOptions {
+        OpenOptions { options, reads: false, is_special: true }
+    }
+}

@@ -1,0 +1,295 @@
+//! `ReadDir`: the entries of a directory, many to a hop.
+//!
+//! The directory's stream goes to a thread of the pool, and comes back with up to `BATCH` entries. It comes back also if
+//! nobody waits: then the next call finds it.
+//!
+//! Rejected: all entries at once. A directory of a million files would take seconds and memory that most loops don't need.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::fs::{FileType, Metadata};
+use std::io;
+use std::os::unix::fs::DirEntryExt;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use super::error::wrap;
+use super::operation::{About, Operation, Step, no_answer, pool};
+use crate::task::JoinHandle;
+
+/// Entries of one hop: some 100 µs of a thread's time, if the file system has them at hand.
+const BATCH: usize = 128;
+
+const VERB: &str = "read the directory";
+
+/// Opens a directory to read its entries.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// let mut entries = mini::fs::read_dir(".").await?;
+/// let mut found = false;
+/// while let Some(entry) = entries.next_entry().await? {
+///     found |= entry.file_name() == "Cargo.toml";
+/// }
+/// assert!(found);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of opendir(3).
+///
+/// # Panics
+///
+/// Outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe: nothing is lost.
+#[track_caller]
+pub fn read_dir(path: impl AsRef<Path>) -> Operation<ReadDir> {
+    Operation::hop(About::new("mini::fs::read_dir", VERB, path.as_ref()), |about| {
+        let batch = fill(fs::read_dir(&about.path)?);
+        let mut dir = ReadDir { path: about.path.clone(), state: State::Ended, ready: VecDeque::new() };
+        dir.take(batch);
+        Ok(dir)
+    })
+}
+
+/// The entries of a directory, in no order, without `.` and `..`; made by [`read_dir`].
+///
+/// What is created or removed while it is read may be among the entries or not (readdir(3)).
+pub struct ReadDir {
+    path: PathBuf,
+    state: State,
+    ready: VecDeque<io::Result<DirEntry>>,
+}
+
+enum State {
+    /// There is more to read.
+    Open(fs::ReadDir),
+    Reading(JoinHandle<Batch>),
+    Ended,
+    /// The runtime has shut down and taken the stream along.
+    Lost,
+}
+
+struct Batch {
+    entries: VecDeque<io::Result<DirEntry>>,
+    /// `None` at the end.
+    stream: Option<fs::ReadDir>,
+}
+
+/// Something in a directory.
+#[derive(Debug)]
+pub struct DirEntry {
+    /// The directory is kept open by its entries.
+    entry: Arc<fs::DirEntry>,
+    /// If the directory tells (readdir(3)).
+    file_type: Option<FileType>,
+}
+
+/// Waits for the next entry; returned by [`ReadDir::next_entry`].
+#[must_use = "futures do nothing unless awaited"]
+#[derive(Debug)]
+pub struct NextEntry<'a> {
+    dir: &'a mut ReadDir,
+    location: &'static Location<'static>,
+}
+
+impl ReadDir {
+    /// The next entry; `None` at the end.
+    ///
+    /// # Examples
+    ///
+    /// See [`read_dir`].
+    ///
+    /// # Errors
+    ///
+    /// Those of readdir(3). Reading goes on after them where the system lets it.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime, when it needs a hop.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: no entry is lost.
+    #[track_caller]
+    pub fn next_entry(&mut self) -> NextEntry<'_> {
+        NextEntry { dir: self, location: Location::caller() }
+    }
+
+    /// As [`next_entry`](ReadDir::next_entry), as a function to poll.
+    ///
+    /// # Errors
+    ///
+    /// As [`next_entry`](ReadDir::next_entry).
+    ///
+    /// # Panics
+    ///
+    /// As [`next_entry`](ReadDir::next_entry).
+    #[track_caller]
+    pub fn poll_next_entry(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<DirEntry>>> {
+        self.poll_next(cx, Location::caller())
+    }
+
+    fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+        location: &'static Location<'static>,
+    ) -> Poll<io::Result<Option<DirEntry>>> {
+        ready!(mini_net::poll_budget(cx));
+        loop {
+            if let Some(entry) = self.ready.pop_front() {
+                return Poll::Ready(entry.map(Some).map_err(|e| wrap(VERB, &self.path, None, e)));
+            }
+            match std::mem::replace(&mut self.state, State::Lost) {
+                State::Open(stream) => {
+                    let pool = pool("mini::fs::ReadDir::next_entry", location);
+                    self.state = State::Reading(pool.spawn_blocking(move || fill(stream), location));
+                }
+                State::Reading(mut job) => match Pin::new(&mut job).poll(cx) {
+                    Poll::Ready(Ok(batch)) => self.take(batch),
+                    Poll::Ready(Err(lost)) => return Poll::Ready(Err(wrap(VERB, &self.path, None, no_answer(lost)))),
+                    Poll::Pending => {
+                        self.state = State::Reading(job);
+                        return Poll::Pending;
+                    }
+                },
+                State::Ended => {
+                    self.state = State::Ended;
+                    return Poll::Ready(Ok(None));
+                }
+                State::Lost => {
+                    let error = io::Error::other("it was lost in the shutdown of a mini runtime");
+                    return Poll::Ready(Err(wrap(VERB, &self.path, None, error)));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, batch: Batch) {
+        self.ready = batch.entries;
+        self.state = batch.stream.map_or(State::Ended, State::Open);
+    }
+}
+
+/// Reads some entries, in a thread that may block.
+fn fill(mut stream: fs::ReadDir) -> Batch {
+    let mut entries = VecDeque::with_capacity(BATCH);
+    while entries.len() < BATCH {
+        let Some(entry) = stream.next() else { return Batch { entries, stream: None } };
+        entries.push_back(entry.map(|entry| DirEntry { file_type: entry.file_type().ok(), entry: Arc::new(entry) }));
+    }
+    Batch { entries, stream: Some(stream) }
+}
+
+impl DirEntry {
+    /// The path: that of the directory, as it was given to [`read_dir`], with the name.
+    pub fn path(&self) -> PathBuf {
+        self.entry.path()
+    }
+
+    /// The name alone.
+    pub fn file_name(&self) -> OsString {
+        self.entry.file_name()
+    }
+
+    /// The inode number (stat(2)), which costs nothing.
+    pub fn ino(&self) -> u64 {
+        self.entry.ino()
+    }
+
+    /// What kind of a thing it is; links are not followed. Most file systems say so with the name: then it takes no hop.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut entries = mini::fs::read_dir(".").await?;
+    /// while let Some(entry) = entries.next_entry().await? {
+    ///     let is_source = entry.file_name() == "src";
+    ///     assert!(!is_source || entry.file_type().await?.is_dir());
+    /// }
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of lstat(2), if it has to be asked for.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn file_type(&self) -> Operation<FileType> {
+        let (entry, known) = (self.entry.clone(), self.file_type);
+        let about = About::new("mini::fs::DirEntry::file_type", "look at", &self.path());
+        Operation::first(about, move |_| match known {
+            Some(file_type) => Step::Done(Ok(file_type)),
+            None => Step::hop(move |_| entry.file_type()),
+        })
+    }
+
+    /// What is known of it: as [`symlink_metadata`](super::symlink_metadata), a link is not followed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut entries = mini::fs::read_dir("src").await?;
+    /// let entry = entries.next_entry().await?.unwrap();
+    /// assert!(entry.metadata().await?.modified().is_ok());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fstatat(2).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn metadata(&self) -> Operation<Metadata> {
+        let entry = self.entry.clone();
+        let about = About::new("mini::fs::DirEntry::metadata", "look at", &self.path());
+        Operation::hop(about, move |_| entry.metadata())
+    }
+}
+
+impl Future for NextEntry<'_> {
+    type Output = io::Result<Option<DirEntry>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let NextEntry { dir, location } = self.get_mut();
+        dir.poll_next(cx, location)
+    }
+}
+
+impl fmt::Debug for ReadDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadDir").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<(ReadDir, DirEntry, NextEntry<'_>)>();
+};

@@ -1,0 +1,42 @@
+//! What can be had from a file system without a wait.
+//!
+//! Called by `whole`, `names`, `options` and `file` before they hop. This file has the `cfg` ladder; each rung has the
+//! same functions, and the block at the end checks that.
+//!
+//! Rejected: a list of the file systems that are local. It would age; asking each once (`learn`) doesn't.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::Path;
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+#[path = "sys/nowait_linux.rs"]
+mod backend;
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+#[path = "sys/nowait_none.rs"]
+mod backend;
+
+pub(super) use backend::{learn, metadata, open, read, read_to_end};
+
+/// The most that is copied without a hop: about 30 µs.
+pub(super) const CHUNK: usize = 256 << 10;
+
+/// Whether links are followed to what they point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Links {
+    Follow,
+    Keep,
+}
+
+/// The shape that every rung must have.
+const _: () = {
+    // The open file with its size, if it is an ordinary one and opening it takes no wait.
+    let _: fn(&Path) -> Option<(File, u64)> = open;
+    let _: fn(&Path, Links) -> Option<io::Result<Metadata>> = metadata;
+    // Reads at the file's position and moves it; `None` if that might wait, or fails.
+    let _: fn(&File, &mut [u8]) -> Option<usize> = read;
+    // Fills a file's content in up to the capacity and tells whether that was all.
+    let _: fn(&File, &mut Vec<u8>) -> bool = read_to_end;
+    // To be told of each file that was opened for reading in a thread that may block.
+    let _: fn(&File) = learn;
+};

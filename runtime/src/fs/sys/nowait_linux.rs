@@ -1,0 +1,173 @@
+//! Linux: opening and reading what is cached, and nothing else.
+//!
+//! Three calls say "not now" instead of waiting for a disk: openat2(2) with `RESOLVE_CACHED` (Linux 5.12), which walks a
+//! path only through names that are in memory; statx(2) with `AT_STATX_DONT_SYNC`, which asks no server; preadv2(2) with
+//! `RWF_NOWAIT` (Linux 4.14), which copies only pages that are in memory. What they don't cover is the open itself:
+//!
+//! - A fifo waits for its other end, a device may do anything. So the path is opened with `O_PATH` first, which touches
+//!   nothing, and only what turns out to be an ordinary file is opened to be read; with `O_NONBLOCK`, for the case that
+//!   another one has taken its place meanwhile, and because of leases (fcntl(2)): the holder of one is then not waited for.
+//! - A network file system or one in user space asks somebody else. So files are opened on devices only that have shown
+//!   (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local ones do.
+//!
+//! What is left: a security program that is asked about each open (fanotify(7)) is waited for.
+//!
+//! Whatever fails here is tried again in a hop, which has the error then, so no error is told from here. The calls are
+//! made by number: programs then also start where the C library is older than they are.
+//!
+//! Rejected: `O_NONBLOCK` alone, without the look by `O_PATH`. To open and close a fifo breaks the pipe of a writer that
+//! waits for a reader.
+//! Rejected: mincore(2) and a mapping. Another reader's page may be evicted between the look and the copy, and then a
+//! worker waits for the disk in a page fault.
+
+#![allow(unsafe_code)]
+
+use std::ffi::CString;
+use std::fs::{File, Metadata};
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use libc::{c_int, c_long};
+
+use super::{CHUNK, Links};
+
+/// Devices whose files can be read without a wait; zero where there is none. The oldest goes first.
+static DEVICES: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// The position of the file itself, for preadv2(2).
+const AT_POSITION: i64 = -1;
+
+/// What is of interest of a file.
+struct Status {
+    device: u64,
+    is_file: bool,
+    size: u64,
+}
+
+pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
+    let path = c_path(path)?;
+    let status = look(&path, Links::Follow).and_then(|place| status(&place))?;
+    if !status.is_file || !is_known(status.device) {
+        return None;
+    }
+    let file = File::from(open_cached(&path, libc::O_RDONLY | libc::O_NONBLOCK)?);
+    // It is of no meaning for an ordinary file, but whoever gets this one with `into_std` may look.
+    // SAFETY: no pointer is passed, and the file is ours. Test: tests/tests/fs.rs `an_opened_file_is_in_no_odd_mode`.
+    let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
+    (done == 0).then_some((file, status.size))
+}
+
+pub(in crate::fs) fn metadata(path: &Path, links: Links) -> Option<io::Result<Metadata>> {
+    let place = look(&c_path(path)?, links)?;
+    is_known(status(&place)?.device).then(|| place.metadata())
+}
+
+pub(in crate::fs) fn read(file: &File, buf: &mut [u8]) -> Option<usize> {
+    let length = buf.len().min(CHUNK);
+    // SAFETY: `buf` is `length` bytes or longer, and borrowed exclusively.
+    // Test: tests/tests/fs.rs `a_read_takes_what_is_asked_for`.
+    unsafe { read_now(file, buf.as_mut_ptr(), length, AT_POSITION) }
+}
+
+pub(in crate::fs) fn read_to_end(file: &File, content: &mut Vec<u8>) -> bool {
+    while content.len() < content.capacity() {
+        let room = content.spare_capacity_mut();
+        let (start, length) = (room.as_mut_ptr().cast::<u8>(), room.len());
+        // SAFETY: the spare capacity is `length` bytes of the vector's own, and nothing reads them meanwhile.
+        // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+        match unsafe { read_now(file, start, length, AT_POSITION) } {
+            None => return false,
+            Some(0) => return true,
+            // SAFETY: the kernel has initialised that many bytes behind the length. Test: as above.
+            Some(read) => unsafe { content.set_len(content.len() + read) },
+        }
+    }
+    // Full: there may be more, as a file can grow.
+    let mut more = [0; 32];
+    let read = read(file, &mut more);
+    content.extend_from_slice(&more[..read.unwrap_or(0)]);
+    read == Some(0)
+}
+
+pub(in crate::fs) fn learn(file: &File) {
+    let Some(status) = status(file) else { return };
+    if !status.is_file || is_known(status.device) {
+        return;
+    }
+    let mut byte = 0;
+    // SAFETY: `byte` is one byte, and borrowed exclusively. Test: as for `read_to_end`.
+    let read = unsafe { read_now(file, &raw mut byte, 1, 0) };
+    if read.is_some() || io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
+        DEVICES[NEXT.fetch_add(1, Relaxed) % DEVICES.len()].store(status.device, Relaxed);
+    }
+}
+
+fn is_known(device: u64) -> bool {
+    DEVICES.iter().any(|known| known.load(Relaxed) == device)
+}
+
+/// What `path` names, held without being opened: nothing happens to a fifo or a device.
+fn look(path: &CString, links: Links) -> Option<File> {
+    let keep = if links == Links::Keep { libc::O_NOFOLLOW } else { 0 };
+    open_cached(path, libc::O_PATH | keep).map(File::from)
+}
+
+fn open_cached(path: &CString, flags: c_int) -> Option<OwnedFd> {
+    // The kernel's `struct open_how`: flags, mode and how to resolve the path, 64 bits each (openat2(2)).
+    let how: [u64; 3] = [(flags | libc::O_CLOEXEC) as u64, 0, libc::RESOLVE_CACHED];
+    let (path, size) = (path.as_ptr(), size_of_val(&how));
+    // SAFETY: `path` ends with a zero byte, `how` has the layout and the size that are announced, and both outlive the
+    // call, which writes to neither. Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+    let fd = unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path, how.as_ptr(), size) };
+    let fd = c_int::try_from(fd).ok().filter(|fd| *fd >= 0)?;
+    // SAFETY: the call has just opened it, so nobody else owns it.
+    // Test: tests/tests/fs.rs `no_descriptor_is_leaked`.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// What the kernel knows of a file without asking a server for it.
+fn status(file: &File) -> Option<Status> {
+    let mut status = MaybeUninit::<libc::statx>::zeroed();
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    let wanted = libc::STATX_TYPE | libc::STATX_SIZE;
+    let (fd, empty, into) = (file.as_raw_fd(), c"".as_ptr(), status.as_mut_ptr());
+    // SAFETY: the path is an empty string, and `into` has room for what is written.
+    // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+    let done = unsafe { libc::syscall(libc::SYS_statx, fd, empty, flags, wanted, into) };
+    if done != 0 {
+        return None;
+    }
+    // SAFETY: all zeros before the call are a valid value already, that of integers. Test: as above.
+    let status = unsafe { status.assume_init() };
+    Some(Status {
+        // The highest bit tells a device from an empty place.
+        device: 1 << 63 | u64::from(status.stx_dev_major) << 32 | u64::from(status.stx_dev_minor),
+        is_file: u32::from(status.stx_mode) & libc::S_IFMT == libc::S_IFREG,
+        size: status.stx_size,
+    })
+}
+
+/// Reads what needs no wait; `None` if that is nothing, or something went wrong.
+///
+/// # Safety
+///
+/// `length` bytes can be written to `start`, and nobody else uses them during the call.
+unsafe fn read_now(file: &File, start: *mut u8, length: usize, offset: i64) -> Option<usize> {
+    let buf = libc::iovec { iov_base: start.cast(), iov_len: length };
+    let (fd, offset) = (file.as_raw_fd(), offset as c_long);
+    // The kernel takes the offset in two halves, and on 64-bit systems all of it is in the first.
+    // SAFETY: one buffer, which the caller vouches for; `buf` itself outlives the call.
+    // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
+    let read =
+        unsafe { libc::syscall(libc::SYS_preadv2, fd, &raw const buf, 1usize, offset, 0usize, libc::RWF_NOWAIT) };
+    usize::try_from(read).ok()
+}
+
+fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
+}
