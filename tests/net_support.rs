@@ -186,6 +186,34 @@ impl Drop for ScratchPath {
     }
 }
 
+/// An empty directory that nobody else uses; it goes away with all that is in it.
+#[derive(Debug)]
+pub struct ScratchDir(ScratchPath);
+
+impl ScratchDir {
+    /// A directory with `name` in its own.
+    ///
+    /// # Panics
+    ///
+    /// If it can't be made.
+    pub fn new(name: &str) -> Self {
+        let path = ScratchPath::new(name);
+        fs::create_dir(&path).expect("a new directory");
+        Self(path)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.0.as_ref()
+    }
+}
+
+impl Drop for ScratchDir {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.path());
+    }
+}
+
 /// How many files this process has open.
 ///
 /// # Panics

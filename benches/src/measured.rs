@@ -51,14 +51,15 @@ pub(crate) enum Group {
     Wakes,
     Stalls,
     Sockets,
+    Files,
     Memory,
     Build,
 }
 
 impl Group {
     /// In the order of the report.
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Tasks, Self::Timers, Self::Wakes, Self::Stalls, Self::Sockets, Self::Memory, Self::Build];
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Tasks, Self::Timers, Self::Wakes, Self::Stalls, Self::Sockets, Self::Files, Self::Memory, Self::Build];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
@@ -67,6 +68,7 @@ impl Group {
             Self::Wakes => "Wakes",
             Self::Stalls => "Stalls",
             Self::Sockets => "Sockets",
+            Self::Files => "Files",
             Self::Memory => "Memory",
             Self::Build => "Build",
         }

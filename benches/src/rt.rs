@@ -10,6 +10,7 @@
 use std::future::Future;
 use std::io;
 use std::net;
+use std::path::Path;
 use std::time::Duration;
 
 pub(crate) mod mini;
@@ -53,6 +54,12 @@ pub(crate) trait Rt: Sized + 'static {
 
     /// Runs `job` on a thread that may block. The returned future waits for its end.
     fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> impl Future<Output = T> + Send;
+
+    /// The whole content of a file; an error if the runtime has no files.
+    fn read_file(path: &Path) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        let _ = path;
+        async { Err(io::ErrorKind::Unsupported.into()) }
+    }
 
     fn yield_now() -> impl Future<Output = ()> + Send;
 

@@ -22,6 +22,7 @@ use crate::rt::{Flavour, Rt};
 
 mod balance;
 mod bell;
+mod files;
 mod stalls;
 mod tasks;
 mod tcp;
@@ -68,6 +69,8 @@ pub(crate) struct Row {
     pin: Pin,
     figures: Vec<Figure>,
     rounds: usize,
+    /// Whether monoio has what it takes.
+    monoio: bool,
     start: fn(Peer, Flavour, Load) -> io::Result<Started>,
 }
 
@@ -79,7 +82,7 @@ impl Row {
         };
         let name = format!("{}, {label}", S::name());
         let (group, figures) = (S::group(), S::figures());
-        Self { name, group, flavour, pin, figures, rounds: usize::MAX, start: start::<S> }
+        Self { name, group, flavour, pin, figures, rounds: usize::MAX, monoio: true, start: start::<S> }
     }
 
     /// Seven rounds at most: a sample takes long enough.
@@ -90,6 +93,10 @@ impl Row {
     /// Puts the runtime on one CPU, whatever its flavour.
     fn on_one_cpu(self) -> Self {
         Self { pin: Pin::One, ..self }
+    }
+
+    fn without_monoio(self) -> Self {
+        Self { monoio: false, ..self }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -116,8 +123,10 @@ impl Row {
     /// Who can take part. monoio has one thread per runtime.
     pub(crate) fn peers(&self) -> &'static [Peer] {
         match self.flavour {
-            Flavour::CurrentThread => &[Peer::Mini, Peer::Tokio, Peer::Smol, Peer::Monoio, Peer::MonoioUring],
-            Flavour::MultiThread(_) => &[Peer::Mini, Peer::Tokio, Peer::Smol],
+            Flavour::CurrentThread if self.monoio => {
+                &[Peer::Mini, Peer::Tokio, Peer::Smol, Peer::Monoio, Peer::MonoioUring]
+            }
+            _ => &[Peer::Mini, Peer::Tokio, Peer::Smol],
         }
     }
 
@@ -150,6 +159,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.push(Row::new::<stalls::Queued>(Flavour::TWO).in_few_rounds());
     rows.extend(both::<Timed<tcp::Echo<1>>>());
     rows.extend(both::<Timed<tcp::Echo<64>>>());
+    rows.extend(both::<Timed<files::ReadFile>>().map(Row::without_monoio));
     rows
 }
 

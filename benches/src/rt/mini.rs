@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net;
+use std::path::Path;
 use std::time::Duration;
 
 use mini::net::TcpStream;
@@ -46,6 +47,10 @@ impl Rt for Mini {
 
     async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
         mini::spawn_blocking(job).await.expect("the job ends")
+    }
+
+    fn read_file(path: &Path) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        mini::fs::read(path)
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

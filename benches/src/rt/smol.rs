@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::io;
 use std::net;
+use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -55,6 +56,10 @@ impl Rt for SmolLocal {
 
     async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
         smol::unblock(job).await
+    }
+
+    fn read_file(path: &Path) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        smol::fs::read(path)
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {
@@ -112,6 +117,10 @@ impl Rt for SmolShared {
 
     async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
         smol::unblock(job).await
+    }
+
+    fn read_file(path: &Path) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        smol::fs::read(path)
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net;
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -50,6 +51,10 @@ impl Rt for Tokio {
 
     async fn spawn_blocking<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
         tokio::task::spawn_blocking(job).await.expect("the job ends")
+    }
+
+    fn read_file(path: &Path) -> impl Future<Output = io::Result<Vec<u8>>> + Send {
+        tokio::fs::read(path)
     }
 
     fn yield_now() -> impl Future<Output = ()> + Send {

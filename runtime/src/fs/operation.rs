@@ -91,8 +91,11 @@ impl<T: Send + 'static> Operation<T> {
     }
 
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if let State::New(_) | State::NewJob(_) = self.state {
+        if let State::New(_) = self.state {
+            // A hop lets others run anyway.
             ready!(mini_net::poll_budget(cx));
+        }
+        if let State::New(_) | State::NewJob(_) = self.state {
             let pool = pool(self.about.call, self.about.location);
             let job = match std::mem::replace(&mut self.state, State::Done) {
                 State::NewJob(job) => job,

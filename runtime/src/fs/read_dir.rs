@@ -146,8 +146,10 @@ impl ReadDir {
         cx: &mut Context<'_>,
         location: &'static Location<'static>,
     ) -> Poll<io::Result<Option<DirEntry>>> {
-        ready!(mini_net::poll_budget(cx));
         loop {
+            if !self.ready.is_empty() {
+                ready!(mini_net::poll_budget(cx));
+            }
             if let Some(entry) = self.ready.pop_front() {
                 return Poll::Ready(entry.map(Some).map_err(|e| wrap(VERB, &self.path, None, e)));
             }

@@ -77,10 +77,10 @@ impl Stream {
         buf: &mut [u8],
         caller: Caller,
     ) -> Poll<io::Result<usize>> {
-        ready!(mini_net::poll_budget(cx));
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
+                    ready!(mini_net::poll_budget(cx));
                     if let Some(read) = self.read_now(open, buf) {
                         return Poll::Ready(Ok(read));
                     }
@@ -142,7 +142,6 @@ impl Stream {
         bufs: &[IoSlice<'_>],
         caller: Caller,
     ) -> Poll<io::Result<usize>> {
-        ready!(mini_net::poll_budget(cx));
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
@@ -187,7 +186,6 @@ impl Stream {
         to: SeekFrom,
         caller: Caller,
     ) -> Poll<io::Result<u64>> {
-        ready!(mini_net::poll_budget(cx));
         loop {
             match &mut self.doing {
                 // The end may be known to a server only. Anywhere else is a matter of the kernel's memory.
@@ -197,6 +195,7 @@ impl Stream {
                     self.doing = Doing::Seeking(to, pool("mini::fs::File::seek", caller).spawn_blocking(job, caller));
                 }
                 Doing::Nothing => {
+                    ready!(mini_net::poll_budget(cx));
                     return Poll::Ready(open.std().seek(to).map_err(|e| wrap("seek in", open.path(), None, e)));
                 }
                 Doing::Seeking(same, job) if *same == to => {

@@ -1,0 +1,334 @@
+//! Operations on paths: what they do, what they say when they fail, and what is left when they are dropped.
+
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::{fs as std_fs, thread};
+
+use mini::fs::{self, DirBuilder, File, OpenOptions, PathError};
+use mini_tests::net_support::{ScratchDir, ScratchPath, Words, in_each_runtime, kind_of, now, open_files};
+use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, in_child, line_of, multi_thread, poll_with, within};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, mknodat};
+
+/// What is read without a hop at most.
+const CHUNK: usize = 256 << 10;
+
+/// Polls `future` once, and drops it.
+fn give_up<F: Future + Unpin>(mut future: F) {
+    drop(poll_with(&mut future, &Counts::new()));
+}
+
+/// Whether the file system of `path` reads without a wait what is cached.
+fn is_quick(path: &Path) -> bool {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let file = std_fs::File::open(path).unwrap();
+    let mut buf = [0];
+    let bufs = &mut [std::io::IoSliceMut::new(&mut buf)];
+    cfg!(all(target_os = "linux", target_env = "gnu")) && preadv2(&file, bufs, 0, ReadWriteFlags::NOWAIT) == Ok(1)
+}
+
+fn fifo(path: &ScratchPath) {
+    mknodat(CWD, path.as_ref(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+#[test]
+fn files_of_all_sizes_are_read_whole() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("sizes");
+        for size in [0, 8, 32, 40, 4096, 64 << 10, CHUNK - 8, CHUNK, CHUNK + 8, 1 << 20] {
+            let content = Words::new(size as u64).take(size);
+            std_fs::write(&path, &content).unwrap();
+            for _ in 0..3 {
+                assert!(fs::read(&path).await.unwrap() == content, "{size} bytes");
+            }
+            let mut whole = Vec::new();
+            let read = File::open(&path).await.unwrap().read_to_end(&mut whole).await.unwrap();
+            assert!(read == size && whole == content, "{size} bytes");
+        }
+    });
+}
+
+#[test]
+fn what_is_cached_takes_no_hop() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("cached");
+        std_fs::write(&path, "abcdef").unwrap();
+        if !is_quick(path.as_ref()) {
+            return;
+        }
+        fs::read(&path).await.unwrap(); // the first one learns that the file system is quick
+        let counts = Counts::new();
+        assert_eq!(now(poll_with(&mut fs::read(&path), &counts)).unwrap(), b"abcdef");
+        assert_eq!(now(poll_with(&mut fs::read_to_string(&path), &counts)).unwrap(), "abcdef");
+        assert_eq!(now(poll_with(&mut fs::metadata(&path), &counts)).unwrap().len(), 6);
+        assert!(now(poll_with(&mut fs::try_exists(&path), &counts)).unwrap());
+        let mut file = now(poll_with(&mut File::open(&path), &counts)).unwrap();
+        let mut buf = [0; 4];
+        assert_eq!(now(poll_with(&mut file.read(&mut buf), &counts)).unwrap(), 4);
+        assert_eq!(&buf, b"abcd");
+        assert_eq!(now(poll_with(&mut file.read(&mut buf), &counts)).unwrap(), 2);
+        assert_eq!(now(poll_with(&mut file.read(&mut buf), &counts)).unwrap(), 0);
+    });
+}
+
+#[test]
+fn an_opened_file_is_in_no_odd_mode() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("mode");
+        std_fs::write(&path, "x").unwrap();
+        let expected = fcntl_getfl(std_fs::File::open(&path).unwrap()).unwrap();
+        for _ in 0..3 {
+            let file = File::open(&path).await.unwrap();
+            let flags = fcntl_getfl(&file).unwrap();
+            assert!(flags == expected && !flags.contains(OFlags::NONBLOCK), "{flags:?}");
+            assert_eq!(rustix::io::fcntl_getfd(&file).unwrap(), rustix::io::FdFlags::CLOEXEC);
+        }
+    });
+}
+
+#[test]
+fn files_without_a_size_are_read() {
+    if cfg!(target_os = "linux") {
+        in_each_runtime(|| async {
+            let expected = std_fs::read("/proc/version").unwrap();
+            assert!(!expected.is_empty());
+            assert_eq!(fs::read("/proc/version").await.unwrap(), expected);
+            let mut content = Vec::new();
+            File::open("/proc/version").await.unwrap().read_to_end(&mut content).await.unwrap();
+            assert_eq!(content, expected);
+        });
+    }
+}
+
+#[test]
+fn a_file_that_grows_is_read_up_to_some_end() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("grows");
+        let content = Words::new(1).take(400 << 10);
+        std_fs::write(&path, &content[..8]).unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let writer = thread::spawn({
+            let (mut file, is_over) = (std_fs::File::options().append(true).open(&path).unwrap(), is_over.clone());
+            let content = content.clone();
+            move || {
+                content[8..].chunks(4096 + 8).for_each(|part| file.write_all(part).unwrap());
+                is_over.store(true, SeqCst);
+            }
+        });
+        let mut length = 8;
+        loop {
+            let was_over = is_over.load(SeqCst);
+            let read = fs::read(&path).await.unwrap();
+            assert!(read.len() >= length && content.starts_with(&read));
+            length = read.len();
+            if was_over {
+                break;
+            }
+        }
+        assert_eq!(length, content.len());
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn a_fifo_stops_nobody_but_its_reader() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("fifo");
+        fifo(&path);
+        let (counts, mut read) = (Counts::new(), fs::read(&path));
+        assert!(poll_with(&mut read, &counts).is_pending());
+        mini::spawn(mini::time::sleep(mini::time::Duration::from_micros(10))).await.unwrap();
+        let path = path.as_ref().to_owned();
+        let writer = thread::spawn(move || std_fs::write(path, "ping"));
+        assert_eq!(read.await.unwrap(), b"ping");
+        writer.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn errors_name_operation_and_path_and_keep_what_the_system_said() {
+    in_each_runtime(|| async {
+        let (dir, missing) = (ScratchDir::new("errors"), "/no/such/thing");
+        let file = dir.path().join("file");
+        std_fs::write(&file, "x").unwrap();
+        let expect = |error: std::io::Error, kind, number: i32, words: &str| {
+            assert_eq!(error.kind(), kind, "{error}");
+            let details = PathError::of(&error).unwrap();
+            assert_eq!(details.raw_os_error(), Some(number), "{error}");
+            assert_eq!(details.io_error().kind(), kind);
+            assert_eq!(error.to_string().split(": ").next(), Some(words));
+        };
+        let expect_missing = |error, verb| {
+            expect(error, ErrorKind::NotFound, 2, &format!("failed to {verb} `{missing}`"));
+        };
+        expect_missing(fs::read(missing).await.unwrap_err(), "read");
+        expect_missing(fs::read_to_string(missing).await.unwrap_err(), "read");
+        expect_missing(fs::write(missing, "").await.unwrap_err(), "write");
+        expect_missing(fs::metadata(missing).await.unwrap_err(), "look at");
+        expect_missing(fs::symlink_metadata(missing).await.unwrap_err(), "look at");
+        expect_missing(fs::read_dir(missing).await.unwrap_err(), "read the directory");
+        expect_missing(fs::create_dir(missing).await.unwrap_err(), "create the directory");
+        expect_missing(fs::remove_dir(missing).await.unwrap_err(), "remove the directory");
+        expect_missing(fs::remove_dir_all(missing).await.unwrap_err(), "remove the directory");
+        expect_missing(fs::remove_file(missing).await.unwrap_err(), "remove the file");
+        expect_missing(fs::canonicalize(missing).await.unwrap_err(), "find the real path of");
+        expect_missing(fs::read_link(missing).await.unwrap_err(), "read the link");
+        expect_missing(File::open(missing).await.unwrap_err(), "open");
+        expect_missing(File::create(missing).await.unwrap_err(), "create");
+        let two = |verb| format!("failed to {verb} `{missing}` to `{}`", file.display());
+        expect(fs::rename(missing, &file).await.unwrap_err(), ErrorKind::NotFound, 2, &two("rename"));
+        expect(fs::copy(missing, &file).await.unwrap_err(), ErrorKind::NotFound, 2, &two("copy"));
+        expect(fs::hard_link(missing, &file).await.unwrap_err(), ErrorKind::NotFound, 2, &two("link"));
+
+        let directory = format!("failed to read `{}`", dir.path().display());
+        expect(fs::read(dir.path()).await.unwrap_err(), ErrorKind::IsADirectory, 21, &directory);
+        let full = format!("failed to remove the directory `{}`", dir.path().display());
+        expect(fs::remove_dir(dir.path()).await.unwrap_err(), ErrorKind::DirectoryNotEmpty, 39, &full);
+        let mut opened = File::open(&file).await.unwrap();
+        let write = format!("failed to write `{}`", file.display());
+        let error = opened.write(b"x").await.unwrap_err();
+        assert_eq!(PathError::of(&error).unwrap().raw_os_error(), Some(9));
+        assert!(error.to_string().starts_with(&write), "{error}");
+
+        std_fs::write(&file, [0xff]).unwrap();
+        assert_eq!(kind_of(fs::read_to_string(&file).await), ErrorKind::InvalidData);
+        assert_eq!(kind_of(fs::read("a\0b").await), ErrorKind::InvalidInput);
+        assert_eq!(kind_of(OpenOptions::new().open(&file).await), ErrorKind::InvalidInput);
+    });
+}
+
+#[test]
+fn names_are_made_moved_and_removed() {
+    in_each_runtime(|| async {
+        let dir = ScratchDir::new("names");
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("a"), "content").await.unwrap();
+        assert_eq!(fs::copy(at("a"), at("b")).await.unwrap(), 7);
+        fs::hard_link(at("b"), at("c")).await.unwrap();
+        fs::rename(at("b"), at("d")).await.unwrap();
+        assert!(!fs::try_exists(at("b")).await.unwrap());
+        fs::symlink("d", at("link")).await.unwrap();
+        assert_eq!(fs::read_link(at("link")).await.unwrap(), Path::new("d"));
+        assert_eq!(fs::canonicalize(at("link")).await.unwrap(), fs::canonicalize(at("d")).await.unwrap());
+        for _ in 0..2 {
+            assert_eq!(fs::read_to_string(at("link")).await.unwrap(), "content");
+            assert!(fs::metadata(at("link")).await.unwrap().is_file());
+            assert!(fs::symlink_metadata(at("link")).await.unwrap().is_symlink());
+        }
+        fs::remove_file(at("d")).await.unwrap();
+        assert!(!fs::try_exists(at("link")).await.unwrap(), "it points to nothing");
+        assert_eq!(kind_of(fs::metadata(at("link")).await), ErrorKind::NotFound);
+        fs::set_permissions(at("c"), PermissionsExt::from_mode(0o640)).await.unwrap();
+        assert_eq!(fs::metadata(at("c")).await.unwrap().permissions().mode() & 0o777, 0o640);
+
+        fs::create_dir_all(at("x/y/z")).await.unwrap();
+        fs::create_dir_all(at("x/y/z")).await.unwrap();
+        assert_eq!(kind_of(fs::create_dir(at("x")).await), ErrorKind::AlreadyExists);
+        DirBuilder::new().mode(0o700).create(at("x/private")).await.unwrap();
+        assert_eq!(fs::metadata(at("x/private")).await.unwrap().permissions().mode() & 0o777, 0o700);
+        fs::remove_dir(at("x/private")).await.unwrap();
+        fs::remove_dir_all(at("x")).await.unwrap();
+        assert!(!fs::try_exists(at("x")).await.unwrap());
+    });
+}
+
+#[test]
+fn a_directory_gives_each_entry_once_also_if_waits_are_dropped() {
+    in_each_runtime(|| async {
+        let dir = ScratchDir::new("entries");
+        let names: Vec<_> = (0..400).map(|number| format!("entry-{number:03}")).collect();
+        names.iter().for_each(|name| drop(std_fs::File::create(dir.path().join(name)).unwrap()));
+        std_fs::create_dir(dir.path().join("directory")).unwrap();
+        let mut entries = fs::read_dir(dir.path()).await.unwrap();
+        let (mut files, mut directories) = (Vec::new(), Vec::new());
+        loop {
+            let counts = Counts::new();
+            let polled = poll_with(&mut entries.next_entry(), &counts);
+            let next = if let std::task::Poll::Ready(next) = polled { next } else { entries.next_entry().await };
+            let Some(entry) = next.unwrap() else { break };
+            assert_eq!(entry.path(), dir.path().join(entry.file_name()));
+            assert_eq!(entry.metadata().await.unwrap().file_type(), entry.file_type().await.unwrap());
+            let list = if entry.file_type().await.unwrap().is_dir() { &mut directories } else { &mut files };
+            list.push(entry.file_name().into_string().unwrap());
+        }
+        files.sort();
+        assert!(files == names && directories == ["directory"]);
+        assert!(entries.next_entry().await.unwrap().is_none(), "the end stays the end");
+    });
+}
+
+#[test]
+fn what_was_begun_goes_on() {
+    within(LIMIT, || {
+        let dir = ScratchDir::new("goes-on");
+        let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            give_up(fs::create_dir(dir.path().join("made")));
+            drop(fs::create_dir(dir.path().join("never")));
+            mini::spawn_blocking(|| {}).await.unwrap(); // behind the other in the queue of one thread
+        });
+        assert!(dir.path().join("made").is_dir() && !dir.path().join("never").exists());
+    });
+}
+
+#[test]
+fn without_a_runtime_it_is_said_where() {
+    let line = line_of(include_str!("fs.rs"), "// nobody");
+    for path in ["/no/such/thing", "/proc/version"] {
+        let read = fs::read(path); // nobody
+        let panic = caught(|| block_on_elsewhere(read));
+        let expected = format!("`mini::fs::read`, called at {}:{line}:", file!());
+        assert!(panic.message.starts_with(&expected), "{}", panic.message);
+    }
+}
+
+#[test]
+fn after_the_end_every_hop_is_an_error() {
+    within(LIMIT, || {
+        let runtime = multi_thread(1).build().unwrap();
+        let handle = runtime.handle().clone();
+        let path = ScratchPath::new("ended");
+        let mut file = runtime.block_on(File::create(&path)).unwrap();
+        let mut entries = runtime.block_on(fs::read_dir("/proc/self/fd")).unwrap();
+        drop(runtime);
+        let _guard = handle.enter();
+        let said = |error: std::io::Error| assert!(error.to_string().contains("shut down"), "{error}");
+        said(block_on_elsewhere(fs::write(&path, "x")).unwrap_err());
+        said(block_on_elsewhere(file.write_all(b"x")).unwrap_err());
+        said(block_on_elsewhere(file.sync_all()).unwrap_err());
+        while let Ok(Some(_)) = block_on_elsewhere(entries.next_entry()) {}
+        assert_eq!(std_fs::read(&path).unwrap(), b"");
+        drop(block_on_elsewhere(file.into_std()));
+    });
+}
+
+#[test]
+fn no_descriptor_is_leaked() {
+    in_child("no_descriptor_is_leaked", || {
+        let path = ScratchPath::new("leaks");
+        std_fs::write(&path, "content").unwrap();
+        let before = open_files();
+        let runtime = multi_thread(2).build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..100 {
+                give_up(fs::read(&path));
+                give_up(File::open(&path));
+                give_up(File::create(&path));
+                give_up(fs::read_dir("/"));
+                give_up(fs::metadata(&path));
+                let mut file = File::options().read(true).write(true).open(&path).await.unwrap();
+                give_up(file.write_all(b"content"));
+                give_up(file.read(&mut [0; 4]));
+                give_up(file.sync_data());
+                give_up(file.try_clone());
+                drop(file);
+            }
+        });
+        drop(runtime);
+        while open_files() > before {
+            thread::yield_now(); // threads may be on their way out
+        }
+    });
+}

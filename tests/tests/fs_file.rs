@@ -1,0 +1,312 @@
+//! `File`: its position, what of its data is where when futures, files and runtimes are dropped, and its traits.
+
+use std::fs as std_fs;
+use std::io::{ErrorKind, IoSlice, Seek as _, SeekFrom, Write as _};
+use std::pin::Pin;
+use std::sync::mpsc;
+use std::task::Poll;
+
+use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, StreamExt, io};
+use mini::fs::{self, File, PathError};
+use mini_tests::net_support::{ScratchPath, Words, in_each_runtime, kind_of};
+use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+/// As `in_each_runtime`, with one thread for all that blocks.
+fn on_one_thread<F>(body: impl Fn() -> F + Send + Sync + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    on_each_flavour(move |builder| {
+        let runtime = builder.max_blocking_threads(1).build().unwrap();
+        runtime.block_on(body());
+        runtime.block_on(runtime.spawn(body())).unwrap();
+    });
+}
+
+/// Polls `future` once and drops it, while the one thread that blocks is kept from its job. Then that may go on.
+async fn give_up<F: Future + Unpin>(mut future: F) {
+    let (go, may_go) = mpsc::channel::<()>();
+    let busy = mini::spawn_blocking(move || may_go.recv().is_err());
+    assert!(poll_with(&mut future, &Counts::new()).is_pending());
+    drop(future);
+    drop(go);
+    assert!(busy.await.unwrap());
+}
+
+/// Waits until the one thread that blocks has done what was begun before.
+async fn settled() {
+    mini::spawn_blocking(|| {}).await.unwrap();
+}
+
+#[test]
+fn a_read_takes_what_is_asked_for() {
+    in_each_runtime(|| async {
+        let (path, content) = (ScratchPath::new("takes"), Words::new(3).take(600 << 10));
+        std_fs::write(&path, &content).unwrap();
+        let (mut file, mut read, mut size) = (File::open(&path).await.unwrap(), Vec::new(), 1);
+        loop {
+            let mut buf = vec![0; size];
+            let length = file.read(&mut buf).await.unwrap();
+            assert!(length <= size && buf[length..].iter().all(|&byte| byte == 0));
+            if length == 0 {
+                break;
+            }
+            read.extend_from_slice(&buf[..length]);
+            size = (size * 3).min(300 << 10);
+        }
+        assert!(read == content);
+        assert_eq!(file.read(&mut []).await.unwrap(), 0);
+        file.seek(SeekFrom::End(-4)).await.unwrap();
+        let mut buf = [0; 8];
+        let error = file.read_exact(&mut buf).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+        assert!(error.to_string().contains(path.as_ref().to_str().unwrap()), "{error}");
+        assert_eq!(buf[..4], content[content.len() - 4..]);
+    });
+}
+
+#[test]
+fn writes_and_reads_and_seeks_share_a_position() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("position");
+        let mut file = File::create_new(&path).await.unwrap();
+        file.write_all(b"0123456789").await.unwrap();
+        assert_eq!(file.seek(SeekFrom::Start(2)).await.unwrap(), 2);
+        let mut buf = [0; 3];
+        file.read_exact(&mut buf).await.unwrap();
+        assert_eq!(&buf, b"234");
+        file.write_all(b"xx").await.unwrap();
+        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 7);
+        let mut clone = file.try_clone().await.unwrap();
+        assert_eq!(clone.read(&mut buf).await.unwrap(), 3);
+        assert_eq!(&buf, b"789");
+        assert_eq!(file.read(&mut buf).await.unwrap(), 0, "the clone was there already");
+        assert_eq!(file.seek(SeekFrom::End(-1)).await.unwrap(), 9);
+        assert_eq!(kind_of(file.seek(SeekFrom::Current(-10)).await), ErrorKind::InvalidInput);
+        let mut std = file.into_std().await;
+        assert_eq!(std.stream_position().unwrap(), 9);
+        std.seek(SeekFrom::Start(8)).unwrap();
+        assert_eq!(clone.read(&mut buf).await.unwrap(), 2);
+        assert_eq!(fs::read(&path).await.unwrap(), b"01234xx789");
+    });
+}
+
+#[test]
+fn options_do_what_they_say() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("options");
+        assert_eq!(kind_of(File::options().write(true).open(&path).await), ErrorKind::NotFound);
+        File::create(&path).await.unwrap().write_all(b"old").await.unwrap();
+        assert_eq!(kind_of(File::create_new(&path).await), ErrorKind::AlreadyExists);
+        let mut end = File::options().append(true).open(&path).await.unwrap();
+        let mut front = File::options().write(true).open(&path).await.unwrap();
+        end.write_all(b"er").await.unwrap();
+        front.write_all(b"b").await.unwrap();
+        end.write_all(b"!").await.unwrap();
+        assert_eq!(fs::read(&path).await.unwrap(), b"blder!");
+        front.set_len(3).await.unwrap();
+        assert_eq!(front.metadata().await.unwrap().len(), 3);
+        let cut = File::options().read(true).write(true).truncate(true).open(&path).await.unwrap();
+        assert_eq!(cut.metadata().await.unwrap().len(), 0);
+        front.sync_all().await.unwrap();
+        front.sync_data().await.unwrap();
+    });
+}
+
+#[test]
+fn a_write_that_was_ready_is_in_the_file_whatever_is_dropped() {
+    within(LIMIT, || {
+        for round in 0..20 {
+            let (path, content) = (ScratchPath::new("ready"), Words::new(round).take(600 << 10));
+            let runtime = multi_thread(1).build().unwrap();
+            let (file, content) = runtime.block_on(async {
+                let mut file = File::create(&path).await.unwrap();
+                file.write_all(&content).await.unwrap();
+                (file, content)
+            });
+            runtime.shutdown_background();
+            assert!(std_fs::read(&path).unwrap() == content);
+            drop(file);
+        }
+    });
+}
+
+#[test]
+fn a_dropped_write_is_carried_out_once_and_before_the_next() {
+    on_one_thread(|| async {
+        let path = ScratchPath::new("dropped");
+        let mut file = File::create(&path).await.unwrap();
+        give_up(file.write(b"one,")).await;
+        file.write_all(b"two,").await.unwrap();
+        give_up(file.write_all(b"three,")).await;
+        file.write_all(b"three,").await.unwrap(); // the same again
+        give_up(file.write(b"four,")).await;
+        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 19);
+        give_up(file.write(b"five")).await;
+        file.flush().await.unwrap();
+        assert_eq!(std_fs::read(&path).unwrap(), b"one,two,three,four,five");
+        give_up(file.write(b".")).await;
+        drop(file);
+        settled().await;
+        assert_eq!(std_fs::read(&path).unwrap(), b"one,two,three,four,five.");
+    });
+}
+
+#[test]
+fn a_dropped_read_has_taken_nothing() {
+    if cfg!(target_os = "linux") {
+        on_one_thread(|| async {
+            // Of a file system where everything takes a hop.
+            let expected = std_fs::read("/proc/version").unwrap();
+            let mut file = File::open("/proc/version").await.unwrap();
+            let mut buf = [0; 8];
+            give_up(file.read(&mut buf)).await;
+            assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 0);
+            give_up(file.read(&mut buf)).await;
+            file.seek(SeekFrom::Start(3)).await.unwrap();
+            file.read_exact(&mut buf).await.unwrap();
+            assert_eq!(buf, expected[3..11]);
+            give_up(file.read(&mut buf)).await;
+            let mut clone = file.try_clone().await.unwrap();
+            assert_eq!(clone.seek(SeekFrom::Current(0)).await.unwrap(), 11);
+            let mut rest = Vec::new();
+            clone.read_to_end(&mut rest).await.unwrap();
+            assert_eq!(rest, expected[11..]);
+            file.seek(SeekFrom::Start(1)).await.unwrap();
+            give_up(file.read(&mut buf)).await;
+            assert_eq!(file.into_std().await.stream_position().unwrap(), 1);
+        });
+    }
+}
+
+#[test]
+fn what_a_dropped_read_took_from_a_fifo_goes_to_the_next() {
+    on_one_thread(|| async {
+        let path = ScratchPath::new("kept");
+        mknodat(CWD, path.as_ref(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let mut writer = std_fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut file = File::open(&path).await.unwrap();
+        let mut buf = [0; 8];
+        give_up(file.read(&mut buf)).await;
+        writer.write_all(b"abc").unwrap();
+        file.read_exact(&mut buf[..1]).await.unwrap();
+        let file = file.try_into_std().map(drop);
+        let Err(mut file) = file else { panic!("two bytes would be lost") };
+        assert_eq!(file.read(&mut buf[1..]).await.unwrap(), 2);
+        assert_eq!(&buf[..3], b"abc");
+        assert_eq!(kind_of(file.seek(SeekFrom::Start(0)).await), ErrorKind::NotSeekable);
+        writer.write_all(b"d").unwrap();
+        assert_eq!(file.read(&mut buf).await.unwrap(), 1);
+        assert!(file.try_into_std().is_ok());
+    });
+}
+
+#[test]
+fn the_error_of_a_dropped_write_is_told_by_the_next() {
+    if cfg!(target_os = "linux") {
+        on_one_thread(|| async {
+            let mut file = File::options().write(true).open("/dev/full").await.unwrap();
+            let expect = |error: std::io::Error| {
+                assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+                assert_eq!(PathError::of(&error).unwrap().raw_os_error(), Some(28));
+                assert!(error.to_string().starts_with("failed to write `/dev/full`: "), "{error}");
+            };
+            expect(file.write(b"x").await.unwrap_err());
+            file.flush().await.unwrap(); // it has been told
+            give_up(file.write(b"x")).await;
+            expect(file.flush().await.unwrap_err());
+            file.flush().await.unwrap();
+            give_up(file.write(b"x")).await;
+            expect(file.write(b"y").await.unwrap_err());
+        });
+    }
+}
+
+#[test]
+fn an_error_that_nobody_can_be_told_is_printed() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let said = in_child("an_error_that_nobody_can_be_told_is_printed", || {
+        let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let mut file = File::options().write(true).open("/dev/full").await.unwrap();
+            give_up(file.write(b"x")).await;
+            drop(file);
+            settled().await;
+        });
+    });
+    if let Some(said) = said {
+        let line = "mini: failed to write `/dev/full`: No space left on device (os error 28), and nobody waited for it";
+        assert!(said.contains(line), "{said}");
+    }
+}
+
+#[test]
+fn into_std_waits_for_what_was_dropped() {
+    on_one_thread(|| async {
+        let path = ScratchPath::new("into-std");
+        for _ in 0..5 {
+            let mut file = File::create(&path).await.unwrap();
+            give_up(file.sync_all()).await;
+            give_up(file.write(b"written")).await;
+            assert_eq!(file.into_std().await.stream_position().unwrap(), 7);
+        }
+        let file = File::open(&path).await.unwrap();
+        let sync = file.sync_all();
+        let file = file.try_into_std().expect_err("another has a part in it");
+        drop(sync);
+        assert!(file.try_into_std().is_ok());
+    });
+}
+
+#[test]
+fn several_buffers_are_written_together() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("vectored");
+        let mut file = File::create(&path).await.unwrap();
+        let content = Words::new(9).take(400 << 10);
+        let bufs = [&content[..3], &[], &content[3..1000], &content[1000..]].map(IoSlice::new);
+        let write = |file: &mut File, cx: &mut std::task::Context<'_>| Pin::new(file).poll_write_vectored(cx, &bufs);
+        let written = std::future::poll_fn(|cx| write(&mut file, cx)).await.unwrap();
+        assert!(written > 1000, "{written}");
+        assert!(std_fs::read(&path).unwrap() == content[..written]);
+        let nothing = std::future::poll_fn(|cx| Pin::new(&mut file).poll_write_vectored(cx, &[])).await;
+        assert_eq!(nothing.unwrap(), 0);
+    });
+}
+
+#[test]
+fn the_traits_of_the_ecosystem_work() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("traits");
+        let mut writer = io::BufWriter::new(File::create(&path).await.unwrap());
+        for number in 0..1000 {
+            writer.write_all(format!("{number}\n").as_bytes()).await.unwrap();
+        }
+        writer.close().await.unwrap();
+        let file = File::open(&path).await.unwrap();
+        let lines: Vec<_> = io::BufReader::new(file).lines().map(Result::unwrap).collect().await;
+        assert!(lines.iter().enumerate().all(|(number, line)| *line == number.to_string()) && lines.len() == 1000);
+        let mut file = File::open(&path).await.unwrap();
+        AsyncSeekExt::seek(&mut file, SeekFrom::Start(2)).await.unwrap();
+        let mut text = String::new();
+        file.read_to_string(&mut text).await.unwrap();
+        assert!(text.starts_with("1\n2\n"));
+    });
+}
+
+#[test]
+fn one_who_reads_all_the_time_lets_others_run() {
+    in_each_runtime(|| async {
+        let mut file = File::open("Cargo.toml").await.unwrap();
+        let (mut buf, mut reads) = ([0; 1], 0);
+        // Cached or not: some read has to wait, or to yield.
+        while let Poll::Ready(read) = poll_with(&mut file.read(&mut buf), &Counts::new()) {
+            read.unwrap();
+            reads += 1;
+            assert!(reads <= 1000);
+        }
+    });
+}
