@@ -34,16 +34,16 @@ use stream::Stream;
 /// `futures-lite`, which then wants its `flush`), or write them together (`poll_write_vectored`). What the kernel has
 /// survives the process; a power cut it survives after [`sync_all`](File::sync_all).
 ///
-/// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice and not
-/// after a later write, read or seek of this `File`: they wait for it, and so does `flush`. Should the same bytes be written
-/// next, they take its place. Its error comes from the next write or `flush`; if there is none, it is printed when the
-/// `File` is dropped.
+/// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice and
+/// not after a later write, read or seek of this `File`: they wait for it, and so does `flush`. Should the same bytes be
+/// written next, they take its place. Its error comes from the next write or `flush`; if there is none, it is printed when
+/// the `File` is dropped.
 ///
 /// # What is read
 ///
 /// Up to 256 KiB at once come without a hop if they are cached, on local file systems of Linux. The position moves when a
-/// read is ready: one that was dropped before has taken nothing. From a fifo or a terminal, where bytes can't be put back,
-/// they are kept for the next read of this `File`.
+/// read is ready: one that was dropped before has taken nothing. What it had fetched goes to the next read, if that is at the
+/// same position; from a fifo or a terminal, where bytes can't be put back, it does in any case.
 ///
 /// # Who else has it open
 ///

@@ -149,7 +149,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of write(2), and that of an earlier write whose future was dropped. `Interrupted` is handled and never returned.
+    /// Those of write(2), and that of an earlier write whose future was dropped. `Interrupted` is handled and never
+    /// returned.
     ///
     /// # Panics
     ///
