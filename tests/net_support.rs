@@ -10,6 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll};
 
@@ -184,6 +185,18 @@ impl Drop for ScratchPath {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
+}
+
+/// A new fifo.
+///
+/// # Panics
+///
+/// If it can't be made.
+pub fn fifo() -> ScratchPath {
+    let path = ScratchPath::new("fifo");
+    let made = Command::new("mkfifo").arg(path.as_ref()).status().expect("a program that makes fifos");
+    assert!(made.success(), "{made}");
+    path
 }
 
 /// An empty directory that nobody else uses; it goes away with all that is in it.

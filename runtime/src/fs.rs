@@ -22,9 +22,8 @@
 //!
 //! # Errors
 //!
-//! They name the operation and the path, and keep the kind: "failed to open \`/etc/x\`: No such file or directory (os error
-//! 2)". The number is in there too: see [`PathError`]. After the runtime has shut down every operation that needs a hop is
-//! an error.
+//! They name the operation and the path, and keep the kind; the number of the operating system is in a [`PathError`]. After
+//! the runtime has shut down every operation that needs a hop is an error.
 //!
 //! # Panics
 //!
@@ -42,8 +41,8 @@
 // The hard part is to know beforehand that a call will not wait: see `sys/nowait_linux.rs`; and to keep bytes and position
 // of a file right when futures are dropped: see `file/stream.rs`.
 //
-// Rejected: io_uring. One ring per runtime is a lock, one per worker a second thing to wait on; and the kernel gives opens
-// and buffered writes to threads of its own anyway. Many containers forbid it.
+// Rejected: io_uring. One ring per runtime is a lock, one per worker a second thing to wait on; what misses the cache goes to
+// threads of the kernel's own anyway, and many containers forbid it.
 // Rejected: errors of the operating system as they are, as the sockets have them. A program that opens fifty files is told
 // "No such file or directory".
 

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::{fs as std_fs, thread};
 
 use mini::fs::{self, DirBuilder, File, OpenOptions, PathError};
-use mini_tests::net_support::{ScratchDir, ScratchPath, Words, in_each_runtime, kind_of, now, open_files};
+use mini_tests::net_support::{ScratchDir, ScratchPath, Words, fifo, in_each_runtime, kind_of, open_files};
 use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, in_child, line_of, multi_thread, poll_with, within};
-use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, mknodat};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
 
 /// What is read without a hop at most.
 const CHUNK: usize = 256 << 10;
@@ -21,16 +22,13 @@ fn give_up<F: Future + Unpin>(mut future: F) {
 }
 
 /// Whether the file system of `path` reads without a wait what is cached.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 fn is_quick(path: &Path) -> bool {
     use rustix::io::{ReadWriteFlags, preadv2};
     let file = std_fs::File::open(path).unwrap();
     let mut buf = [0];
     let bufs = &mut [std::io::IoSliceMut::new(&mut buf)];
-    cfg!(all(target_os = "linux", target_env = "gnu")) && preadv2(&file, bufs, 0, ReadWriteFlags::NOWAIT) == Ok(1)
-}
-
-fn fifo(path: &ScratchPath) {
-    mknodat(CWD, path.as_ref(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    preadv2(&file, bufs, 0, ReadWriteFlags::NOWAIT) == Ok(1)
 }
 
 #[test]
@@ -50,6 +48,7 @@ fn files_of_all_sizes_are_read_whole() {
     });
 }
 
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
 #[test]
 fn what_is_cached_takes_no_hop() {
     in_each_runtime(|| async {
@@ -59,6 +58,7 @@ fn what_is_cached_takes_no_hop() {
             return;
         }
         fs::read(&path).await.unwrap(); // the first one learns that the file system is quick
+        use mini_tests::net_support::now;
         let counts = Counts::new();
         assert_eq!(now(poll_with(&mut fs::read(&path), &counts)).unwrap(), b"abcdef");
         assert_eq!(now(poll_with(&mut fs::read_to_string(&path), &counts)).unwrap(), "abcdef");
@@ -135,8 +135,7 @@ fn a_file_that_grows_is_read_up_to_some_end() {
 #[test]
 fn a_fifo_stops_nobody_but_its_reader() {
     in_each_runtime(|| async {
-        let path = ScratchPath::new("fifo");
-        fifo(&path);
+        let path = fifo();
         let (counts, mut read) = (Counts::new(), fs::read(&path));
         assert!(poll_with(&mut read, &counts).is_pending());
         mini::spawn(mini::time::sleep(mini::time::Duration::from_micros(10))).await.unwrap();
@@ -153,15 +152,15 @@ fn errors_name_operation_and_path_and_keep_what_the_system_said() {
         let (dir, missing) = (ScratchDir::new("errors"), "/no/such/thing");
         let file = dir.path().join("file");
         std_fs::write(&file, "x").unwrap();
-        let expect = |error: std::io::Error, kind, number: i32, words: &str| {
+        let expect = |error: std::io::Error, kind, number: Errno, words: &str| {
             assert_eq!(error.kind(), kind, "{error}");
             let details = PathError::of(&error).unwrap();
-            assert_eq!(details.raw_os_error(), Some(number), "{error}");
+            assert_eq!(details.raw_os_error(), Some(number.raw_os_error()), "{error}");
             assert_eq!(details.io_error().kind(), kind);
             assert_eq!(error.to_string().split(": ").next(), Some(words));
         };
         let expect_missing = |error, verb| {
-            expect(error, ErrorKind::NotFound, 2, &format!("failed to {verb} `{missing}`"));
+            expect(error, ErrorKind::NotFound, Errno::NOENT, &format!("failed to {verb} `{missing}`"));
         };
         expect_missing(fs::read(missing).await.unwrap_err(), "read");
         expect_missing(fs::read_to_string(missing).await.unwrap_err(), "read");
@@ -178,18 +177,18 @@ fn errors_name_operation_and_path_and_keep_what_the_system_said() {
         expect_missing(File::open(missing).await.unwrap_err(), "open");
         expect_missing(File::create(missing).await.unwrap_err(), "create");
         let two = |verb| format!("failed to {verb} `{missing}` to `{}`", file.display());
-        expect(fs::rename(missing, &file).await.unwrap_err(), ErrorKind::NotFound, 2, &two("rename"));
-        expect(fs::copy(missing, &file).await.unwrap_err(), ErrorKind::NotFound, 2, &two("copy"));
-        expect(fs::hard_link(missing, &file).await.unwrap_err(), ErrorKind::NotFound, 2, &two("link"));
+        expect(fs::rename(missing, &file).await.unwrap_err(), ErrorKind::NotFound, Errno::NOENT, &two("rename"));
+        expect(fs::copy(missing, &file).await.unwrap_err(), ErrorKind::NotFound, Errno::NOENT, &two("copy"));
+        expect(fs::hard_link(missing, &file).await.unwrap_err(), ErrorKind::NotFound, Errno::NOENT, &two("link"));
 
         let directory = format!("failed to read `{}`", dir.path().display());
-        expect(fs::read(dir.path()).await.unwrap_err(), ErrorKind::IsADirectory, 21, &directory);
+        expect(fs::read(dir.path()).await.unwrap_err(), ErrorKind::IsADirectory, Errno::ISDIR, &directory);
         let full = format!("failed to remove the directory `{}`", dir.path().display());
-        expect(fs::remove_dir(dir.path()).await.unwrap_err(), ErrorKind::DirectoryNotEmpty, 39, &full);
+        expect(fs::remove_dir(dir.path()).await.unwrap_err(), ErrorKind::DirectoryNotEmpty, Errno::NOTEMPTY, &full);
         let mut opened = File::open(&file).await.unwrap();
         let write = format!("failed to write `{}`", file.display());
         let error = opened.write(b"x").await.unwrap_err();
-        assert_eq!(PathError::of(&error).unwrap().raw_os_error(), Some(9));
+        assert_eq!(PathError::of(&error).unwrap().raw_os_error(), Some(Errno::BADF.raw_os_error()));
         assert!(error.to_string().starts_with(&write), "{error}");
 
         std_fs::write(&file, [0xff]).unwrap();

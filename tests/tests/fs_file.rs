@@ -8,9 +8,8 @@ use std::task::Poll;
 
 use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, StreamExt, io};
 use mini::fs::{self, File, PathError};
-use mini_tests::net_support::{ScratchPath, Words, in_each_runtime, kind_of};
+use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, kind_of};
 use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 /// As `in_each_runtime`, with one thread for all that blocks.
 fn on_one_thread<F>(body: impl Fn() -> F + Send + Sync + 'static)
@@ -183,8 +182,7 @@ fn a_dropped_read_has_taken_nothing() {
 #[test]
 fn what_a_dropped_read_took_from_a_fifo_goes_to_the_next() {
     on_one_thread(|| async {
-        let path = ScratchPath::new("kept");
-        mknodat(CWD, path.as_ref(), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let path = fifo();
         let mut writer = std_fs::File::options().read(true).write(true).open(&path).unwrap();
         let mut file = File::open(&path).await.unwrap();
         let mut buf = [0; 8];
