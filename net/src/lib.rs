@@ -59,7 +59,7 @@ pub use socket::Socket;
 pub use split::{EndOnDrop, ReadHalf, ReuniteError, Share, WriteHalf};
 pub use stdio::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
-pub use thread::{ThreadNumber, set_timer_slack};
+pub use thread::{ThreadNumber, pin_thread, set_timer_slack};
 pub use udp::UdpSocket;
 pub use unix::pipe;
 pub use unix::{UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener, UnixStream};

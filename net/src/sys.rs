@@ -114,7 +114,7 @@ pub(crate) use peer::peer;
 pub(crate) use reopen::reopen;
 #[cfg(feature = "futures-io")]
 pub(crate) use splice::{can_splice, splice, widen};
-pub(crate) use thread::{cpu_time, is_runnable, own_thread, set_timer_slack};
+pub(crate) use thread::{cpu_time, is_runnable, own_thread, pin, set_timer_slack};
 
 /// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
 #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -191,6 +191,7 @@ const _: () = {
     let _: fn() -> i32 = own_thread;
     let _: fn(i32) -> Option<Duration> = cpu_time;
     let _: fn(i32) -> Option<bool> = is_runnable;
+    let _: fn(usize) -> io::Result<bool> = pin;
 };
 
 #[cfg(feature = "futures-io")]

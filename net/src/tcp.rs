@@ -118,13 +118,52 @@ impl TcpListener {
     pub fn bind(addr: impl ToSocketAddrs) -> TryEach<'static, (), TcpListener> {
         type K = kind::TcpListener;
         use kind::sealed::Kind;
-        TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr))
+        TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr, false))
+    }
+
+    /// As [`bind`](Self::bind), but several listeners may share one address: on Linux the kernel spreads the connections
+    /// over them (`SO_REUSEPORT` in socket(7)), so that each core of a server has its own. They must all be bound by this.
+    ///
+    /// On the BSDs and Apple systems the last one to listen gets all connections. With port 0 each call gets a port of its
+    /// own: bind the second listener to the [`local_addr`](Self::local_addr) of the first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini_net::doc::block_on(async {
+    /// use mini_net::TcpListener;
+    ///
+    /// let first = TcpListener::bind_reuse_port("127.0.0.1:0").await?;
+    /// let second = TcpListener::bind_reuse_port(first.local_addr()?).await?;
+    /// assert_eq!(first.local_addr()?, second.local_addr()?);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`bind`](Self::bind); `AddrInUse` if somebody listens there who does not share.
+    ///
+    /// # Panics
+    ///
+    /// For a name, outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is bound.
+    #[track_caller]
+    pub fn bind_reuse_port(addr: impl ToSocketAddrs) -> TryEach<'static, (), TcpListener> {
+        type K = kind::TcpListener;
+        use kind::sealed::Kind;
+        TryEach::new(&addr, site!(bind_reuse_port, Resolve), |(), addr| bind(addr, true))
     }
 }
 
-fn bind(addr: SocketAddr) -> io::Result<TcpListener> {
+fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
     let socket = sys::socket::open(Domain::for_address(addr), Type::STREAM)?;
     socket.set_reuse_address(true)?;
+    if is_shared {
+        socket.set_reuse_port(true)?;
+    }
     socket.bind(&addr.into())?;
     socket.listen(BACKLOG as i32)?;
     Ok(Socket::adopt(socket.into()))

@@ -1,5 +1,6 @@
 //! What a runtime asks the system about its threads.
 
+use std::io;
 use std::time::Duration;
 
 use crate::sys;
@@ -18,6 +19,25 @@ use crate::sys;
 /// ```
 pub fn set_timer_slack(nanos: u64) -> Option<u64> {
     sys::set_timer_slack(nanos)
+}
+
+/// Binds the calling thread to one of the processors that it may run on: to the first for 0, the second for 1 and so on, and
+/// again to the first after the last.
+///
+/// Says whether it has; only Linux and Android can. Source: sched_setaffinity(2).
+///
+/// # Examples
+///
+/// ```
+/// std::thread::spawn(|| mini_net::pin_thread(0)).join().unwrap()?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of sched_setaffinity(2).
+pub fn pin_thread(number: usize) -> io::Result<bool> {
+    sys::pin(number)
 }
 
 /// A thread of this process, seen from the others.

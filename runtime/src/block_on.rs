@@ -52,7 +52,7 @@ pub(crate) fn block_on<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
 /// Runs the future to its end, and drops it.
 #[track_caller]
 fn run(pool: &Arc<Pool>, given: &mut Given<'_>) {
-    refuse_inside_worker();
+    refuse_inside_worker("block_on");
     let free = pool.cores.iter().find(|core| core.seat.try_take());
     let free = free.or_else(|| take_from_keeper(&pool.cores[..1], PATIENCE[0]));
     match free.or_else(|| take_from_keeper(&pool.cores, PATIENCE[1])) {
@@ -63,11 +63,11 @@ fn run(pool: &Arc<Pool>, given: &mut Given<'_>) {
 
 /// Panics on a thread that runs tasks.
 #[track_caller]
-pub(crate) fn refuse_inside_worker() {
+pub(crate) fn refuse_inside_worker(call: &str) {
     assert!(
         context::held().is_null(),
-        "block_on inside a task (or inside another block_on) would stop the worker that runs it; `.await` the future, \
-         or call block_on in mini::spawn_blocking"
+        "{call} inside a task (or inside another block_on) would stop the worker that runs it; `.await` the future, \
+         or call {call} in mini::spawn_blocking"
     );
 }
 

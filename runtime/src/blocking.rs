@@ -15,12 +15,12 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::bell::Bell;
-use crate::builder::Config;
+use crate::config::Config;
 use crate::context;
 use crate::pool::Pool;
 use crate::sync::lock;
 use crate::task::Queued;
-use crate::threads;
+use crate::threads::{self, Hooks};
 use crate::unwind::contain;
 
 pub(crate) struct Blocking {
@@ -36,12 +36,12 @@ pub(crate) struct Blocking {
     bell: Option<Arc<Bell>>,
 }
 
-#[derive(Debug)]
 struct Limits {
     threads: usize,
     keep_alive: Duration,
     stack_size: Option<usize>,
     name: String,
+    hooks: Hooks,
 }
 
 #[derive(Default)]
@@ -52,9 +52,20 @@ struct State {
     /// Wakes that no thread has taken yet.
     promised: usize,
     threads: usize,
+    /// Threads that take no more jobs and are about to end.
+    leaving: usize,
     started: usize,
     closed: bool,
     running: Vec<&'static Location<'static>>,
+}
+
+/// What [`Metrics`](crate::runtime::Metrics) tells.
+pub(crate) struct Gauge {
+    pub(crate) threads: usize,
+    /// Threads that wait and have not been promised a job.
+    pub(crate) idle: usize,
+    /// Jobs that no thread has begun.
+    pub(crate) queued: usize,
 }
 
 enum Job {
@@ -81,9 +92,16 @@ impl Blocking {
                 keep_alive: config.thread_keep_alive,
                 stack_size: config.stack_size,
                 name: format!("{}-block", config.thread_name),
+                hooks: config.hooks.clone(),
             },
             bell,
         })
+    }
+
+    /// How many threads and jobs there are.
+    pub(crate) fn gauge(&self) -> Gauge {
+        let state = lock(&self.state);
+        Gauge { threads: state.threads, idle: state.waiting, queued: state.queue.len() }
     }
 
     /// Jobs queued or running.
@@ -121,7 +139,11 @@ impl Blocking {
     fn start_thread(self: &Arc<Self>, number: usize) {
         let name = format!("{}-{number}", self.limits.name);
         let blocking = self.clone();
-        let body = Box::new(move || blocking.work());
+        let body = Box::new(move || {
+            blocking.limits.hooks.around(|| blocking.work());
+            lock(&blocking.state).leaving -= 1;
+            blocking.ended.notify_all();
+        });
         let Err(error) = threads::start(name, self.limits.stack_size, body) else { return };
         say!("could not start a blocking thread: {error}");
         let mut state = lock(&self.state);
@@ -147,10 +169,9 @@ impl Blocking {
             }
             self.job_ended();
         }
-        self.ended.notify_all();
     }
 
-    /// Waits for a job; `None` tells the thread to end, and it has been counted out.
+    /// Waits for a job; `None` tells the thread to end, and it is counted as leaving.
     fn next_job(&self) -> Option<Job> {
         let mut state = lock(&self.state);
         loop {
@@ -169,7 +190,7 @@ impl Blocking {
                 let left = deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
                 if left.is_zero() {
                     state.waiting -= 1;
-                    state.threads -= 1;
+                    state.leave();
                     return None;
                 }
                 state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -179,7 +200,7 @@ impl Blocking {
                 _ => state.promised -= 1,
             }
         }
-        state.threads -= 1;
+        state.leave();
         None
     }
 
@@ -204,7 +225,7 @@ impl Blocking {
         let mut state = lock(&self.state);
         state.closed = true;
         let queue = std::mem::take(&mut state.queue);
-        let running = state.threads > 0;
+        let running = state.threads + state.leaving > 0;
         drop(state);
         self.work.notify_all();
         for job in queue {
@@ -216,7 +237,7 @@ impl Blocking {
     /// Waits until all threads have ended; returns where the jobs were spawned that have not.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> Vec<&'static Location<'static>> {
         let mut state = lock(&self.state);
-        while state.threads > 0 {
+        while state.threads + state.leaving > 0 {
             let left = deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
             if left.is_zero() {
                 break;
@@ -243,6 +264,12 @@ impl State {
         Hire::Nobody
     }
 
+    /// A thread goes.
+    fn leave(&mut self) {
+        self.threads -= 1;
+        self.leaving += 1;
+    }
+
     fn stopped_running(&mut self, location: &'static Location<'static>) {
         if let Some(at) = self.running.iter().position(|&other| std::ptr::eq(other, location)) {
             self.running.swap_remove(at);
@@ -254,7 +281,8 @@ impl fmt::Debug for Blocking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blocking")
             .field("in_flight", &self.in_flight.load(Relaxed))
-            .field("limits", &self.limits)
-            .finish()
+            .field("threads", &self.limits.threads)
+            .field("name", &self.limits.name)
+            .finish_non_exhaustive()
     }
 }

@@ -1,34 +1,23 @@
-//! How a runtime is configured: the one place that knows defaults and checks what the user asked for.
+//! How a runtime is configured: what the user sets, one method each.
+//!
+//! What is being built is a type parameter, [`Runtime`] or [`PerCore`], so that a setting which makes sense for one of them
+//! is not there for the other.
+//!
+//! Rejected: a builder of its own for [`PerCore`] (ten methods twice, with their documentation).
 
 use std::fmt;
 use std::io;
+use std::marker::PhantomData;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
+use crate::config::{self, Config};
+use crate::per_core::PerCore;
 use crate::pool::Pool;
 use crate::runtime::Runtime;
 use crate::task::JoinError;
 
-/// Called with a panic that no join handle will see.
-type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
-
-/// What a runtime was built with.
-#[derive(Clone)]
-pub(crate) struct Config {
-    pub(crate) is_multi_thread: bool,
-    pub(crate) workers: usize,
-    pub(crate) max_blocking_threads: usize,
-    pub(crate) thread_keep_alive: Duration,
-    pub(crate) thread_name: String,
-    pub(crate) stack_size: Option<usize>,
-    pub(crate) timer_slack: Option<Duration>,
-    pub(crate) shutdown_grace: Duration,
-    pub(crate) start_paused: bool,
-    pub(crate) on_task_panic: Option<PanicHook>,
-}
-
-/// Configures and builds a [`Runtime`]. I/O and time are always on.
+/// Configures and builds a [`Runtime`], or a [`PerCore`]. I/O and time are always on.
 ///
 /// # Examples
 ///
@@ -40,49 +29,120 @@ pub(crate) struct Config {
 /// assert_eq!(runtime.block_on(async { 1 + 1 }), 2);
 /// # std::io::Result::Ok(())
 /// ```
-#[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
-pub struct Builder {
+pub struct Builder<R = Runtime> {
     config: Config,
+    workers: Option<usize>,
+    pins: bool,
+    builds: PhantomData<fn() -> R>,
 }
 
 impl Builder {
     /// One thread, the one that calls [`Runtime::block_on`], runs everything. Tasks cost no atomic instruction to run.
     pub fn new_current_thread() -> Self {
-        Self::new(false, 1)
+        Self::new(false)
     }
 
     /// Several workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of them.
     ///
-    /// There are as many workers as the machine has processors, unless
-    /// [`worker_threads`](Self::worker_threads) says otherwise.
+    /// There are as many workers as [`worker_threads`](Self::worker_threads) says; else as many as the environment variable
+    /// `MINI_WORKER_THREADS` says; else one per processor.
     pub fn new_multi_thread() -> Self {
-        Self::new(true, thread::available_parallelism().map_or(1, usize::from))
+        Self::new(true)
     }
 
-    fn new(is_multi_thread: bool, workers: usize) -> Self {
-        let config = Config {
-            is_multi_thread,
-            workers,
-            max_blocking_threads: 512,
-            thread_keep_alive: Duration::from_secs(10),
-            thread_name: "mini".to_owned(),
-            stack_size: None,
-            timer_slack: Some(Duration::from_nanos(1)),
-            shutdown_grace: Duration::from_secs(1),
-            start_paused: false,
-            on_task_panic: None,
+    /// One thread per processor, each with an event loop and tasks of its own, which share nothing; see [`PerCore`].
+    ///
+    /// There are as many as a multi-threaded runtime has workers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let cores = mini::runtime::Builder::new_per_core().worker_threads(2).build()?;
+    /// assert_eq!(cores.run(|index| async move { index * 10 })?, [0, 10]);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn new_per_core() -> Builder<PerCore> {
+        Builder::new(false)
+    }
+
+    /// Starts with the clock paused; see [`mini::time::pause`](crate::time::pause). For `current_thread` only.
+    pub fn start_paused(mut self, paused: bool) -> Self {
+        self.config.start_paused = paused;
+        self
+    }
+
+    /// Builds the runtime. No thread is started yet.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` with a text that names the setting, if one makes no sense: no workers, more workers than
+    /// processors can be addressed, several workers or a paused clock where the flavour has none, no blocking threads,
+    /// a thread name with a NUL in it; or `MINI_WORKER_THREADS`, if it is what counts and no such number. Otherwise what the
+    /// system says about a new epoll or kqueue descriptor.
+    pub fn build(self) -> io::Result<Runtime> {
+        let Self { mut config, workers, .. } = self;
+        config.workers = match config.is_multi_thread {
+            true => config::workers(workers)?,
+            false => config::workers(workers.or(Some(1)))?,
         };
-        Self { config }
+        if config.workers > 1 && !config.is_multi_thread {
+            let text = format!("worker_threads({}): a current_thread runtime has one worker", config.workers);
+            return Err(config::invalid(text));
+        }
+        config.check()?;
+        Ok(Runtime::new_from(Pool::new(config)?))
+    }
+}
+
+impl Builder<PerCore> {
+    /// Whether each thread is bound to a processor of its own, in the order of their numbers; more threads than processors
+    /// begin again with the first. Not bound by default.
+    ///
+    /// Only processors that the process may use count (taskset(1), cpusets). Linux and Android only: elsewhere the system
+    /// places threads as it likes.
+    ///
+    /// Source: sched_setaffinity(2).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let cores = mini::runtime::Builder::new_per_core().worker_threads(1).pin_cores(true).build()?;
+    /// cores.run(|_| async { /* always on the same processor */ })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn pin_cores(mut self, pin: bool) -> Self {
+        self.pins = pin;
+        self
     }
 
-    /// How many workers a multi-threaded runtime has, the thread in `block_on` included. Threads start when needed.
+    /// Builds the runtimes. No thread is started yet.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Builder::build`] for a [`Runtime`].
+    pub fn build(self) -> io::Result<PerCore> {
+        let count = config::workers(self.workers)?;
+        self.config.check()?;
+        PerCore::new_from(&self.config, count, self.pins)
+    }
+}
+
+impl<R> Builder<R> {
+    fn new(is_multi_thread: bool) -> Self {
+        Self { config: Config::new(is_multi_thread), workers: None, pins: false, builds: PhantomData }
+    }
+
+    /// How many workers a multi-threaded runtime has, the thread in `block_on` included, or how many cores a [`PerCore`] has.
+    /// Threads start when needed.
     pub fn worker_threads(mut self, count: usize) -> Self {
-        self.config.workers = count;
+        self.workers = Some(count);
         self
     }
 
     /// How many threads [`spawn_blocking`](crate::spawn_blocking) may use at once; more jobs wait. 512 by default.
+    ///
+    /// Each core of a [`PerCore`] has so many.
     pub fn max_blocking_threads(mut self, count: usize) -> Self {
         self.config.max_blocking_threads = count;
         self
@@ -123,9 +183,35 @@ impl Builder {
         self
     }
 
-    /// Starts with the clock paused; see [`mini::time::pause`](crate::time::pause). For `current_thread` only.
-    pub fn start_paused(mut self, paused: bool) -> Self {
-        self.config.start_paused = paused;
+    /// Calls `hook` on each thread that the runtime starts to run tasks or blocking jobs, before it runs any. Not on a thread
+    /// that calls `block_on`, which is not the runtime's.
+    ///
+    /// The thread is not inside of the runtime yet. A panic is contained: it is said on stderr, and the thread goes on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// let (sender, receiver) = mpsc::channel();
+    /// let stop = sender.clone();
+    /// let runtime = mini::runtime::Builder::new_current_thread()
+    ///     .on_thread_start(move || sender.send("a blocking thread begins").unwrap())
+    ///     .on_thread_stop(move || stop.send("and ends").unwrap())
+    ///     .build()?;
+    /// runtime.block_on(async { mini::spawn_blocking(|| ()).await })?;
+    /// drop(runtime);
+    /// assert_eq!(receiver.iter().collect::<Vec<_>>(), ["a blocking thread begins", "and ends"]);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.config.hooks.start = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` on each of those threads when it ends, after all that it had to run. A shutdown waits for it, within its
+    /// grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
+    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.config.hooks.stop = Some(Arc::new(hook));
         self
     }
 
@@ -151,53 +237,19 @@ impl Builder {
         self.config.on_task_panic = Some(Arc::new(hook));
         self
     }
+}
 
-    /// Builds the runtime. No thread is started yet.
-    ///
-    /// # Errors
-    ///
-    /// `InvalidInput` with a text that names the setting, if one makes no sense: no workers, more workers than
-    /// processors can be addressed, several workers or a paused clock where the flavour has none, no blocking threads,
-    /// a thread name with a NUL in it. Otherwise what the system says about a new epoll or kqueue descriptor.
-    pub fn build(self) -> io::Result<Runtime> {
-        self.config.check().map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
-        Ok(Runtime::new_from(Pool::new(self.config)?))
+impl<R> Clone for Builder<R> {
+    fn clone(&self) -> Self {
+        Self { config: self.config.clone(), workers: self.workers, pins: self.pins, builds: PhantomData }
     }
 }
 
-/// More workers than this are a mistake, not a machine.
-const MAX_WORKERS: usize = 1 << 15;
-
-impl Config {
-    fn check(&self) -> Result<(), String> {
-        let flavour = if self.is_multi_thread { "multi_thread" } else { "current_thread" };
-        if self.workers == 0 {
-            return Err("worker_threads(0): a runtime needs at least one worker".to_owned());
-        }
-        if self.workers > MAX_WORKERS {
-            return Err(format!("worker_threads({}): at most {MAX_WORKERS} are possible", self.workers));
-        }
-        if self.workers > 1 && !self.is_multi_thread {
-            return Err(format!("worker_threads({}): a {flavour} runtime has one worker", self.workers));
-        }
-        if self.max_blocking_threads == 0 {
-            return Err("max_blocking_threads(0): at least one is needed, to resolve names".to_owned());
-        }
-        if self.start_paused && self.is_multi_thread {
-            return Err(format!("start_paused(true): the clock of a {flavour} runtime cannot be paused"));
-        }
-        if self.thread_name.as_bytes().contains(&0) {
-            return Err(format!("thread_name({:?}): a name must not contain NUL", self.thread_name));
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Builder {
+impl<R> fmt::Debug for Builder<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Builder")
             .field("is_multi_thread", &self.config.is_multi_thread)
-            .field("worker_threads", &self.config.workers)
+            .field("worker_threads", &self.workers)
             .field("max_blocking_threads", &self.config.max_blocking_threads)
             .field("thread_name", &self.config.thread_name)
             .field("start_paused", &self.config.start_paused)

@@ -14,9 +14,10 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::io;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
+use std::time::Instant;
 
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
@@ -24,6 +25,7 @@ use mini_time::Clock;
 use crate::bell::Bell;
 use crate::blocks::{Blocks, Returned};
 use crate::context;
+use crate::counts::Counts;
 use crate::driver::Driver;
 use crate::fifo::Fifo;
 use crate::home::Home;
@@ -61,8 +63,9 @@ pub(crate) struct Core {
     pub(crate) is_up: AtomicBool,
     /// The shared tasks that were spawned here.
     shared: Mutex<Registry>,
-    /// How many entries the owner has run; it stands still while a poll lasts.
-    pub(crate) progress: AtomicU32,
+    pub(crate) counts: Counts,
+    /// Entries in the owner's queue, as of its last look at the driver.
+    queued: AtomicUsize,
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
     /// Set while one poll blocks this core, by the watch or the owner: others may then take the task in `last_in` too.
@@ -109,8 +112,8 @@ impl Local {
 }
 
 impl Core {
-    /// A core of `pool`, whose address is known before it is filled.
-    pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock) -> io::Result<Self> {
+    /// A core of `pool`, whose address is known before it is filled. Busy times count from `base`.
+    pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock, base: Instant) -> io::Result<Self> {
         let (driver, bell) = Driver::new(clock, pool.addr())?;
         let local = Local {
             queue: VecDeque::new(),
@@ -133,7 +136,8 @@ impl Core {
             returned: Returned::new(),
             is_up: AtomicBool::new(false),
             shared: Mutex::default(),
-            progress: AtomicU32::new(0),
+            counts: Counts::new(base),
+            queued: AtomicUsize::new(0),
             owner: AtomicI32::new(0),
             is_stalled: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
@@ -219,6 +223,7 @@ impl Core {
                 local.pinned_to = Some(thread::current().id());
             }
             local.queue.push_back(Entry::Task(entry));
+            self.counts.spawned.add(1);
             Ok(())
         });
         if let Err(task) = refused.map_err(Task::into_queued) {
@@ -233,6 +238,7 @@ impl Core {
             drop(registry);
             return task.into_queued().discard();
         }
+        self.counts.posted.add(1);
         self.inbox.push(task); // under the lock: whoever closes the registry finds it
         drop(registry);
         self.bell.ring();
@@ -319,14 +325,15 @@ impl Core {
 
     /// Takes work from this core for `thief`, whose owner calls; says whether there was any.
     pub(crate) fn steal_for(&self, thief: &Core) -> bool {
-        let mut found = self.ring.steal_into(&thief.ring) > 0;
+        let mut found = u64::from(self.ring.steal_into(&thief.ring));
         if self.is_stalled.load(Relaxed)
             && let Some(task) = self.pop_next()
         {
             thief.push_back(task);
-            found = true;
+            found += 1;
         }
-        found
+        thief.counts.steals.add(found);
+        found > 0
     }
 
     // The inbox.
@@ -359,6 +366,7 @@ impl Core {
     /// Registers a task that came through the inbox for the first time (or has ended meanwhile).
     fn admit(&self, task: Task) {
         if task.is_finished() {
+            self.counts.ended.add(1);
             return;
         }
         let inbox_ref = task.clone();
@@ -367,6 +375,7 @@ impl Core {
             Ok(()) => self.queue_remote(&inbox_ref),
             Err(task) => {
                 drop(inbox_ref);
+                self.counts.ended.add(1);
                 task.into_queued().discard();
             }
         }
@@ -397,6 +406,7 @@ impl Core {
         }
         self.local(|local| {
             let task = local.tasks.remove(task);
+            self.counts.ended.add(1);
             if local.tasks.pinned() == 0 {
                 local.pinned_to = None;
             }
@@ -404,7 +414,30 @@ impl Core {
         })
     }
 
-    /// Tasks that belong here and are alive.
+    // What others are told.
+
+    /// Entries that wait to be run here.
+    pub(crate) fn queue_depth(&self) -> usize {
+        let owned = if self.is_held() { self.local(|local| local.queue.len()) } else { self.queued.load(Relaxed) };
+        owned + self.backlog() + self.inbox.len()
+    }
+
+    /// Lets others know how many entries are in the owner's queue. Owner only.
+    pub(crate) fn note_queue(&self) {
+        self.queued.store(self.local(|local| local.queue.len()), Relaxed);
+    }
+
+    /// Tasks that belong here and are alive, owned or shared.
+    pub(crate) fn alive(&self) -> usize {
+        self.shared_alive() + self.owned_left()
+    }
+
+    /// Owned tasks that are alive. None on a closed core: they are dropped, or about to be.
+    pub(crate) fn owned_left(&self) -> usize {
+        if self.is_closed() { 0 } else { self.counts.owned_alive() as usize }
+    }
+
+    /// Shared tasks that belong here and are alive.
     pub(crate) fn shared_alive(&self) -> usize {
         lock(&self.shared).len()
     }
@@ -475,6 +508,7 @@ impl Core {
             local.forget(|entry| matches!(entry, Entry::Task(_)));
             local.tasks.take_all()
         });
+        self.counts.ended.add(tasks.len() as u64);
         for task in tasks {
             say!("{} is leaked: dropping it spawns another, for ever", task.source());
             task.abandon();
@@ -522,6 +556,7 @@ impl Core {
             local.forget(|entry| matches!(entry, Entry::Task(task) if Registry::is_pinned(task)));
             local.tasks.take_pinned()
         });
+        self.counts.ended.add(forgotten.len() as u64);
         for task in forgotten {
             say!(
                 "{} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",

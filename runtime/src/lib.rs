@@ -47,15 +47,19 @@ mod block_on;
 mod blocking;
 mod blocks;
 mod builder;
+mod config;
 mod context;
 mod core;
+mod counts;
 mod driver;
 mod fifo;
 pub mod fs;
 mod home;
 mod idle;
 mod lull;
+mod metrics;
 mod pace;
+mod per_core;
 mod pool;
 pub mod process;
 mod queue;
@@ -137,7 +141,7 @@ pub mod time {
 /// Inside a task or another `block_on`; if `future` panics; if the system has no descriptors left for a new runtime.
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    block_on::refuse_inside_worker();
+    block_on::refuse_inside_worker("block_on");
     match runtime::Handle::try_current() {
         Ok(handle) => handle.block_on(future),
         Err(_) => match runtime::Builder::new_current_thread().build() {

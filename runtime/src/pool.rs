@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
-use crate::builder::Config;
+use crate::config::Config;
 use crate::context;
 use crate::core::Core;
 use crate::fifo::Fifo;
@@ -63,9 +63,10 @@ pub(crate) struct Leftovers {
 impl Pool {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
+        let base = Instant::now();
         let mut failed = None;
         let pool = Arc::new_cyclic(|weak| {
-            let new_core = |index| Core::new(weak.as_ptr(), index, clock.clone());
+            let new_core = |index| Core::new(weak.as_ptr(), index, clock.clone(), base);
             let mut cores = Vec::with_capacity(config.workers);
             for index in 0..config.workers {
                 match new_core(index) {

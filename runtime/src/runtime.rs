@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::builder::Builder;
+use crate::config::Config;
+pub use crate::metrics::Metrics;
+pub use crate::per_core::{PerCore, worker_index};
 use crate::pool::{Leftovers, Pool};
 use crate::task::JoinHandle;
 use crate::{block_on, context};
@@ -49,6 +52,10 @@ impl Runtime {
 
     pub(crate) fn new_from(pool: Arc<Pool>) -> Self {
         Self { handle: Handle { pool } }
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.handle.pool.config
     }
 
     /// Runs `future` to its end on the calling thread, and other tasks meanwhile.
@@ -107,6 +114,23 @@ impl Runtime {
     /// ```
     pub fn enter(&self) -> EnterGuard<'_> {
         self.handle.enter()
+    }
+
+    /// What the runtime does, in numbers; see [`Metrics`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().build()?;
+    /// let metrics = runtime.metrics();
+    /// drop(runtime.spawn(std::future::pending::<()>()));
+    /// assert_eq!(metrics.num_alive_tasks(), 1);
+    /// drop(runtime);
+    /// assert_eq!(metrics.num_alive_tasks(), 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn metrics(&self) -> Metrics {
+        self.handle.metrics()
     }
 
     /// Shuts the runtime down as dropping it does, but waits for at most `grace`.
@@ -224,6 +248,35 @@ impl Handle {
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard { _guard: self.pool.enter(), _handle: PhantomData }
     }
+
+    /// What the runtime does, in numbers; see [`Metrics`].
+    pub fn metrics(&self) -> Metrics {
+        Metrics::new(self.pool.clone())
+    }
+
+    /// Which kind of runtime it is. A core of a [`PerCore`] is a `current_thread` one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::{Handle, RuntimeFlavor};
+    /// mini::block_on(async {
+    ///     assert_eq!(Handle::current().runtime_flavor(), RuntimeFlavor::CurrentThread);
+    /// });
+    /// ```
+    pub fn runtime_flavor(&self) -> RuntimeFlavor {
+        if self.pool.is_multi_thread() { RuntimeFlavor::MultiThread } else { RuntimeFlavor::CurrentThread }
+    }
+}
+
+/// A kind of runtime; see [`Handle::runtime_flavor`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuntimeFlavor {
+    /// One thread runs all tasks.
+    CurrentThread,
+    /// Several threads share the tasks.
+    MultiThread,
 }
 
 impl fmt::Debug for Handle {

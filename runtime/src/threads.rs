@@ -1,12 +1,45 @@
-//! How the runtime starts a thread of its own: a keeper, a blocking thread, the watch.
+//! How the runtime starts a thread of its own: a keeper, a blocking thread, the watch, a core of a `PerCore`.
 //!
 //! One function for all of them, and a boxed body: `Builder::spawn` is instantiated once, and not for each kind of thread.
+//! The user's [`Hooks`] are called on those that run the user's code, which the watch does not.
 
 use std::io;
-use std::thread::{Builder, Thread};
+use std::sync::Arc;
+use std::thread::{self, Builder, Thread};
+
+use crate::unwind::contain;
 
 /// What a thread runs.
 pub(crate) type Body = Box<dyn FnOnce() + Send>;
+
+/// What a user wants to be called on each thread.
+pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// The hooks around the life of a thread.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    pub(crate) start: Option<Hook>,
+    pub(crate) stop: Option<Hook>,
+}
+
+impl Hooks {
+    /// Runs the body of a thread between the two.
+    pub(crate) fn around<T>(&self, body: impl FnOnce() -> T) -> T {
+        call(self.start.as_ref(), "on_thread_start");
+        let output = body();
+        call(self.stop.as_ref(), "on_thread_stop");
+        output
+    }
+}
+
+/// Calls a hook, whose panic must not take the thread along.
+fn call(hook: Option<&Hook>, name: &str) {
+    if let Some(hook) = hook
+        && contain(|| hook()).is_none()
+    {
+        say!("{name} panicked on thread {:?}, which goes on", thread::current().name().unwrap_or("unnamed"));
+    }
+}
 
 /// Starts a thread, which goes on by itself.
 pub(crate) fn start(name: String, stack_size: Option<usize>, body: Body) -> io::Result<Thread> {

@@ -166,7 +166,7 @@ fn run(pool: &Arc<Pool>) {
 
 /// Turns the driver of a core in its owner's place for a tick, or until the owner goes on.
 fn stand_in(pool: &Pool, core: &Core, events: &mut Events) {
-    let (begin, seen) = (Instant::now(), core.progress.load(Relaxed));
+    let (begin, seen) = (Instant::now(), core.counts.progress());
     core.driver().serve(events, None);
     loop {
         // What has been woken went to the injector, and nobody was called as long as one worker is up.
@@ -174,7 +174,7 @@ fn stand_in(pool: &Pool, core: &Core, events: &mut Events) {
             pool.wake_one();
         }
         let left = TICK.saturating_sub(begin.elapsed());
-        if left.is_zero() || core.progress.load(Relaxed) != seen || pool.watch.is_stopped() {
+        if left.is_zero() || core.counts.progress() != seen || pool.watch.is_stopped() {
             break;
         }
         core.driver().serve(events, Some(left));
@@ -203,14 +203,14 @@ fn sleep(pool: &Pool) {
 /// What a look saw of a core whose owner was up.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    progress: u32,
+    progress: u64,
     /// The owner's CPU time when that was seen first.
     cpu_time: Option<Duration>,
 }
 
 impl Seen {
     fn of(core: &Core) -> Self {
-        Self { progress: core.progress.load(Relaxed), cpu_time: core.owner().cpu_time() }
+        Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time() }
     }
 
     /// Whether the owner, who has run nothing since, does something else than to wait for a CPU.
@@ -218,7 +218,7 @@ impl Seen {
         let used = self.cpu_time.zip(core.owner().cpu_time()).map(|(before, now)| now.saturating_sub(before));
         let is_busy = used.is_none_or(|used| used >= LONG) || core.owner().is_runnable() != Some(true);
         // Again: it may have gone on, and to rest, just now.
-        is_busy && self.progress == core.progress.load(Relaxed) && !core.bell.is_parked()
+        is_busy && self.progress == core.counts.progress() && !core.bell.is_parked()
     }
 }
 
@@ -230,9 +230,8 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> O
     for (core, seen) in pool.cores.iter().zip(seen) {
         let before = seen.take();
         if !core.bell.is_parked() && core.seat.is_held() {
-            *seen = Some(
-                before.filter(|seen| seen.progress == core.progress.load(Relaxed)).unwrap_or_else(|| Seen::of(core)),
-            );
+            *seen =
+                Some(before.filter(|seen| seen.progress == core.counts.progress()).unwrap_or_else(|| Seen::of(core)));
         }
         let since = before.zip(*seen).map(|(before, now)| now.progress.wrapping_sub(before.progress));
         let is_stuck = || since == Some(0) && seen.is_some_and(|seen| seen.is_stuck(core));
@@ -257,6 +256,6 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> O
 /// Whether a backlog takes longer than a fifth of a tick, at a pace of `runs` per tick.
 ///
 /// Waking a worker takes 40 µs in all; a queue that is gone by then is better left alone.
-fn is_long(backlog: usize, runs: u32) -> bool {
-    backlog > runs as usize / 5
+fn is_long(backlog: usize, runs: u64) -> bool {
+    backlog as u64 > runs / 5
 }

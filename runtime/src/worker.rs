@@ -110,7 +110,6 @@ pub(crate) struct Worker<'a> {
     core: &'a Core,
     root: Option<Arc<Root>>,
     events: Events,
-    tick: u32,
     since_injector: u32,
     last_in_run: u8,
     owned_first: bool,
@@ -135,6 +134,8 @@ impl<'a> Worker<'a> {
             return Err(thread);
         }
         core.is_up.store(true, Relaxed);
+        core.counts.sittings.add(1); // the watch looks for progress that stands still
+        core.counts.rise();
         pool.idle.rise();
         if pool.cores.len() > 1 {
             core.set_owner();
@@ -147,7 +148,6 @@ impl<'a> Worker<'a> {
             core,
             root: None,
             events: core.take_events(),
-            tick: core.progress.load(Relaxed).wrapping_add(1), // the watch looks for a number that stands still
             since_injector: 0,
             last_in_run: 0,
             owned_first: false,
@@ -184,20 +184,27 @@ impl<'a> Worker<'a> {
                         self.end_lull();
                     } else if !self.help_neighbours() {
                         self.park();
+                    } else if is_due(self.core.counts.helps.add(1)) {
+                        self.look_around();
                     }
+                    continue;
                 }
             }
-            self.core.progress.store(self.tick, Relaxed);
-            self.tick = self.tick.wrapping_add(1);
-            if self.tick.is_multiple_of(DRIVER_INTERVAL) {
+            if is_due(self.core.counts.runs.add(1)) {
                 if let Some(stop) = self.stop() {
                     return stop;
                 }
-                self.core.driver().poll(&mut self.events);
-                self.core.take_returned();
-                self.share();
+                self.look_around();
             }
         }
+    }
+
+    /// What is done every few runs.
+    fn look_around(&mut self) {
+        self.core.note_queue();
+        self.core.driver().poll(&mut self.events);
+        self.core.take_returned();
+        self.share();
     }
 
     /// Whether the core must be left, or closed.
@@ -302,7 +309,7 @@ impl<'a> Worker<'a> {
         if waiting < WORTH_MEASURING || !pool.idle.is_someone_resting() || pool.idle.is_someone_searching() {
             return;
         }
-        self.pace.start(self.tick, Instant::now());
+        self.pace.start(self.core.counts.runs.get() as u32, Instant::now());
         if self.pace.estimate(waiting) > WORTH_A_WAKE {
             pool.wake_one();
         }
@@ -310,7 +317,7 @@ impl<'a> Worker<'a> {
 
     fn stop_measuring(&mut self) {
         if self.pace.is_measuring() {
-            self.pace.stop(self.tick, Instant::now());
+            self.pace.stop(self.core.counts.runs.get() as u32, Instant::now());
         }
     }
 
@@ -327,16 +334,20 @@ impl<'a> Worker<'a> {
         self.stop_measuring();
         let (pool, core) = (self.pool, self.core);
         core.is_up.store(false, Relaxed);
+        core.counts.parks.add(1);
+        core.note_queue();
         core.take_returned();
         let wait = core.driver().choose_wait();
         core.bell.announce(wait);
         pool.idle.rest();
         if !self.sees_work() {
+            core.counts.rest();
             if core.driver().timers().clock().is_paused() {
                 self.park_paused(wait);
             } else {
                 core.driver().park(&mut self.events, wait);
             }
+            core.counts.rise();
         }
         core.bell.retract();
         core.is_up.store(true, Relaxed);
@@ -393,6 +404,8 @@ impl Drop for Worker<'_> {
         }
         self.leave();
         core.is_up.store(false, Relaxed);
+        core.counts.rest();
+        core.note_queue();
         core.take_returned();
         core.put_events(std::mem::replace(&mut self.events, Events::with_capacity(1)));
         if let Some(slack) = self.slack {
@@ -407,6 +420,12 @@ impl Drop for Worker<'_> {
         }
         close_if_closing(pool, core);
     }
+}
+
+/// Whether the driver is to be looked at after so many runs.
+#[inline]
+fn is_due(runs: u64) -> bool {
+    (runs as u32).is_multiple_of(DRIVER_INTERVAL) // half the instructions of the same on 64 bits
 }
 
 /// Called after the seat was released: an end that began meanwhile found it taken, and left the core to this thread.
@@ -435,7 +454,11 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
     let kept = pool.clone();
     let config = &pool.config;
     let name = format!("{}-{index}", config.thread_name);
-    if let Err(error) = threads::start(name, config.stack_size, Box::new(move || keep(&kept, index))) {
+    let body = Box::new(move || {
+        kept.config.hooks.around(|| keep(&kept, index));
+        kept.keeper_ended();
+    });
+    if let Err(error) = threads::start(name, config.stack_size, body) {
         say!("could not start worker thread {index}: {error}");
         pool.cores[index].seat.keeper_failed();
         pool.keeper_ended();
@@ -456,5 +479,4 @@ fn keep(pool: &Arc<Pool>, index: usize) {
             break;
         }
     }
-    pool.keeper_ended();
 }

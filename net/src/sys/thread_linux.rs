@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
@@ -53,6 +53,30 @@ pub(crate) fn is_runnable(thread: i32) -> Option<bool> {
     Some(matches!(stat.get(name_end + 2)?, b'R' | b't' | b'T'))
 }
 
+/// A set of processors, a bit each, with room for as many as Linux can be built for.
+type Processors = [libc::c_ulong; 8192 / WORD];
+
+const WORD: usize = libc::c_ulong::BITS as usize;
+
+/// Binds the calling thread to one of the processors it may run on: the first, second and so on, round and round. Says
+/// whether it has done so. Source: sched_getaffinity(2), sched_setaffinity(2).
+pub(crate) fn pin(number: usize) -> io::Result<bool> {
+    let mut set: Processors = [0; 8192 / WORD];
+    // SAFETY: `set` has as many bytes as the call is told; 0 is the calling thread. Test: `a_thread_is_pinned`.
+    if unsafe { libc::sched_getaffinity(0, size_of_val(&set), set.as_mut_ptr().cast()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let allowed: Vec<usize> = (0..set.len() * WORD).filter(|at| set[at / WORD] >> (at % WORD) & 1 == 1).collect();
+    let Some(at) = number.checked_rem(allowed.len()).map(|at| allowed[at]) else { return Ok(false) };
+    let mut set: Processors = [0; 8192 / WORD];
+    set[at / WORD] = 1 << (at % WORD);
+    // SAFETY: as above; the set is only read. Test: as above.
+    match unsafe { libc::sched_setaffinity(0, size_of_val(&set), set.as_ptr().cast()) } {
+        0 => Ok(true),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
@@ -88,6 +112,17 @@ mod tests {
         }
         drop(end);
         other.join().unwrap().unwrap_err();
+    }
+
+    #[test]
+    fn a_thread_is_pinned() {
+        thread::spawn(|| {
+            assert!(pin(usize::MAX).unwrap(), "there is always one to run on");
+            assert_eq!(thread::available_parallelism().unwrap().get(), 1);
+            assert!(pin(5).unwrap(), "which is then the first, the second and so on");
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! For systems that neither tell how a thread of this process fares, nor let it set how punctual it is woken.
+//! For systems that neither tell how a thread of this process fares, nor let it set how punctual it is woken, nor where it
+//! runs.
 
+use std::io;
 use std::time::Duration;
 
 pub(crate) fn set_timer_slack(_: u64) -> Option<u64> {
@@ -16,4 +18,8 @@ pub(crate) fn cpu_time(_: i32) -> Option<Duration> {
 
 pub(crate) fn is_runnable(_: i32) -> Option<bool> {
     None
+}
+
+pub(crate) fn pin(_: usize) -> io::Result<bool> {
+    Ok(false)
 }

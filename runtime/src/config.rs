@@ -1,0 +1,117 @@
+//! What a runtime is made with: the defaults, the environment, and the check of what the user asked for.
+//!
+//! Filled by the [`Builder`](crate::runtime::Builder), read by whoever needs a setting.
+//!
+//! Rejected: reading the environment when a builder is made (a mistake there must be an error of `build`, and whoever sets a
+//! number of workers need not care about it).
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use crate::task::JoinError;
+use crate::threads::Hooks;
+
+/// Called with a panic that no join handle will see.
+type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
+
+/// Says how many workers a runtime has that was not told.
+const WORKERS_VARIABLE: &str = "MINI_WORKER_THREADS";
+
+/// More workers than this are a mistake, not a machine.
+const MAX_WORKERS: usize = 1 << 15;
+
+/// What a runtime was built with.
+#[derive(Clone)]
+pub(crate) struct Config {
+    pub(crate) is_multi_thread: bool,
+    pub(crate) workers: usize,
+    /// The number of the first worker: the runtimes of a [`PerCore`](crate::runtime::PerCore) count theirs together.
+    pub(crate) first_worker: usize,
+    pub(crate) max_blocking_threads: usize,
+    pub(crate) thread_keep_alive: Duration,
+    pub(crate) thread_name: String,
+    pub(crate) stack_size: Option<usize>,
+    pub(crate) timer_slack: Option<Duration>,
+    pub(crate) shutdown_grace: Duration,
+    pub(crate) start_paused: bool,
+    pub(crate) on_task_panic: Option<PanicHook>,
+    pub(crate) hooks: Hooks,
+}
+
+impl Config {
+    /// The defaults. One worker; more are set by who knows the flavour.
+    pub(crate) fn new(is_multi_thread: bool) -> Self {
+        Self {
+            is_multi_thread,
+            workers: 1,
+            first_worker: 0,
+            max_blocking_threads: 512,
+            thread_keep_alive: Duration::from_secs(10),
+            thread_name: "mini".to_owned(),
+            stack_size: None,
+            timer_slack: Some(Duration::from_nanos(1)),
+            shutdown_grace: Duration::from_secs(1),
+            start_paused: false,
+            on_task_panic: None,
+            hooks: Hooks::default(),
+        }
+    }
+
+    /// What makes no sense, as an error that names the setting.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        if self.max_blocking_threads == 0 {
+            return Err(invalid("max_blocking_threads(0): at least one is needed, to resolve names"));
+        }
+        if self.start_paused && self.is_multi_thread {
+            return Err(invalid("start_paused(true): the clock of a multi_thread runtime cannot be paused"));
+        }
+        if self.thread_name.as_bytes().contains(&0) {
+            return Err(invalid(format!("thread_name({:?}): a name must not contain NUL", self.thread_name)));
+        }
+        Ok(())
+    }
+}
+
+/// How many workers there will be, if the builder was told `asked`.
+pub(crate) fn workers(asked: Option<usize>) -> io::Result<usize> {
+    match (asked, env::var_os(WORKERS_VARIABLE)) {
+        (Some(0), _) => Err(invalid("worker_threads(0): a runtime needs at least one worker")),
+        (Some(count), _) if count > MAX_WORKERS => {
+            Err(invalid(format!("worker_threads({count}): at most {MAX_WORKERS} are possible")))
+        }
+        (Some(count), _) => Ok(count),
+        (None, Some(value)) => parse_workers(&value),
+        (None, None) => Ok(thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// The number of workers that the environment asks for.
+fn parse_workers(value: &OsStr) -> io::Result<usize> {
+    let number = value.to_str().and_then(|text| text.parse().ok());
+    number.filter(|count| (1..=MAX_WORKERS).contains(count)).ok_or_else(|| {
+        invalid(format!("{WORKERS_VARIABLE}={}: expected a number from 1 to {MAX_WORKERS}", value.display()))
+    })
+}
+
+pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, text.into())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_gives_a_number_or_an_error_that_quotes_it() {
+        assert_eq!(parse_workers(OsStr::new("3")).unwrap(), 3);
+        for wrong in ["", "0", "-1", "two", "32769", " 4"] {
+            let error = parse_workers(OsStr::new(wrong)).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+            assert!(error.to_string().starts_with(&format!("MINI_WORKER_THREADS={wrong}: expected")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What the builder's thread hooks see, and the number of workers that the environment asks for.
+
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use mini::runtime::{Builder, Handle};
+use mini_tests::{LIMIT, in_child, multi_thread, on_each_flavour, within};
+
+type Log = Arc<Mutex<Vec<(&'static str, String)>>>;
+
+fn noting(builder: Builder) -> (Builder, Log) {
+    let log = Log::default();
+    let note = |what| {
+        let log = log.clone();
+        move || {
+            assert!(Handle::try_current().is_err(), "the thread is not inside of the runtime");
+            log.lock().unwrap().push((what, thread::current().name().unwrap().to_owned()));
+        }
+    };
+    (builder.on_thread_start(note("start")).on_thread_stop(note("stop")), log)
+}
+
+#[test]
+fn each_thread_of_the_runtime_starts_and_stops_once() {
+    on_each_flavour(|builder| {
+        let (builder, log) = noting(builder.thread_name("hooked"));
+        let runtime = builder.build().unwrap();
+        let here = thread::current().name().unwrap().to_owned();
+        runtime.block_on(async {
+            mini::spawn_blocking(|| ()).await.unwrap();
+            mini::spawn(async {}).await.unwrap();
+        });
+        drop(runtime);
+        let mut log = log.lock().unwrap().clone();
+        assert!(log.contains(&("start", "hooked-block-0".to_owned())), "{log:?}");
+        assert!(log.iter().all(|(_, name)| *name != here && !name.ends_with("-watch")), "{log:?}");
+        log.sort();
+        let (starts, stops) = log.split_at(log.len() / 2);
+        let names = |half: &[(&str, String)]| half.iter().map(|(_, name)| name.clone()).collect::<Vec<_>>();
+        assert!(starts.iter().all(|(what, _)| *what == "start"), "{log:?}");
+        assert_eq!(names(starts), names(stops), "and the shutdown has waited for all");
+    });
+}
+
+#[test]
+fn a_worker_starts_before_its_first_task() {
+    within(LIMIT, || {
+        let (builder, log) = noting(multi_thread(1));
+        let runtime = builder.build().unwrap();
+        let (send, seen) = std::sync::mpsc::channel();
+        let inside = log.clone();
+        drop(runtime.spawn(async move { send.send(inside.lock().unwrap().clone()).unwrap() }));
+        assert_eq!(seen.recv().unwrap(), [("start", "mini-0".to_owned())]);
+        drop(runtime);
+        assert_eq!(log.lock().unwrap()[1..], [("stop", "mini-0".to_owned())]);
+    });
+}
+
+#[test]
+fn a_hook_that_panics_is_named_and_the_thread_goes_on() {
+    let Some(stderr) = in_child("a_hook_that_panics_is_named_and_the_thread_goes_on", || {
+        let runs = Arc::new(AtomicUsize::new(0));
+        let counted = runs.clone();
+        let builder = Builder::new_current_thread().on_thread_start(|| panic!("no start"));
+        let builder = builder.on_thread_stop(move || {
+            counted.fetch_add(1, SeqCst);
+            panic!("no stop")
+        });
+        let runtime = builder.build().unwrap();
+        assert_eq!(runtime.block_on(async { mini::spawn_blocking(|| 7).await.unwrap() }), 7);
+        drop(runtime);
+        assert_eq!(runs.load(SeqCst), 1);
+    }) else {
+        return;
+    };
+    assert!(stderr.contains("mini: on_thread_start panicked on thread \"mini-block-0\", which goes on"), "{stderr}");
+    assert!(stderr.contains("mini: on_thread_stop panicked on thread \"mini-block-0\", which goes on"), "{stderr}");
+}
+
+/// Runs the test that calls again, with the variable set, and returns whether it was well and what it said.
+fn with_workers(value: &str, test: &str) -> (bool, String) {
+    let program = std::env::current_exe().unwrap();
+    let mut child = Command::new(program);
+    child.args([test, "--exact", "--nocapture", "--test-threads=1", "--include-ignored"]);
+    let output = child.env("MINI_WORKER_THREADS", value).output().unwrap();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+#[ignore = "started by the next test, in a process with the variable set"]
+fn three_workers() {
+    assert_eq!(Builder::new_multi_thread().build().unwrap().metrics().num_workers(), 3);
+    assert_eq!(Builder::new_multi_thread().worker_threads(2).build().unwrap().metrics().num_workers(), 2);
+    assert_eq!(Builder::new_current_thread().build().unwrap().metrics().num_workers(), 1);
+    assert_eq!(Builder::new_per_core().build().unwrap().num_workers(), 3);
+}
+
+#[mini::main]
+async fn main_of_a_program() {}
+
+#[test]
+#[ignore = "started by the next test, in a process with the variable set"]
+fn wrong_number() {
+    let error = Builder::new_multi_thread().build().unwrap_err();
+    assert_eq!(error.to_string(), "MINI_WORKER_THREADS=many: expected a number from 1 to 32768");
+    Builder::new_multi_thread().worker_threads(2).build().unwrap(); // it does not count there
+    main_of_a_program();
+}
+
+#[test]
+fn the_environment_sets_the_default_number_of_workers() {
+    within(LIMIT, || {
+        let (is_well, stderr) = with_workers("3", "three_workers");
+        assert!(is_well, "{stderr}");
+        let (is_well, stderr) = with_workers("many", "wrong_number");
+        assert!(!is_well, "the program's main panics");
+        assert!(stderr.contains("could not start the runtime"), "{stderr}");
+        assert!(stderr.contains("MINI_WORKER_THREADS=many: expected a number"), "{stderr}");
+    });
+}
