@@ -57,6 +57,8 @@ struct State {
     started: usize,
     closed: bool,
     running: Vec<&'static Location<'static>>,
+    /// Closures of mini's own that run.
+    calls: usize,
 }
 
 /// What [`Metrics`](crate::runtime::Metrics) tells.
@@ -164,8 +166,11 @@ impl Blocking {
                     context::serve(&pool, || task.run());
                     lock(&self.state).stopped_running(location);
                 }
-                // The caller sees its own panic as a closure that was dropped; the message has been printed.
-                Job::Call(call) => drop(contain(call)),
+                Job::Call(call) => {
+                    // The caller sees its own panic as a closure that was dropped; the message has been printed.
+                    contain(call);
+                    lock(&self.state).calls -= 1;
+                }
             }
             self.job_ended();
         }
@@ -176,8 +181,9 @@ impl Blocking {
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.queue.pop_front() {
-                if let Job::Task(_, _, location) = &job {
-                    state.running.push(location);
+                match &job {
+                    Job::Task(_, _, location) => state.running.push(location),
+                    Job::Call(_) => state.calls += 1,
                 }
                 return Some(job);
             }
@@ -234,8 +240,8 @@ impl Blocking {
         running
     }
 
-    /// Waits until all threads have ended; returns where the jobs were spawned that have not.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> Vec<&'static Location<'static>> {
+    /// Waits until all threads have ended; returns where the jobs were spawned that have not, and the number of mini's own.
+    pub(crate) fn wait(&self, deadline: Option<Instant>) -> (Vec<&'static Location<'static>>, usize) {
         let mut state = lock(&self.state);
         while state.threads + state.leaving > 0 {
             let left = deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
@@ -244,7 +250,7 @@ impl Blocking {
             }
             state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.running.clone()
+        (state.running.clone(), state.calls)
     }
 }
 

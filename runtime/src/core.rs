@@ -437,7 +437,12 @@ impl Core {
         if self.is_closed() { 0 } else { self.counts.owned_alive() as usize }
     }
 
-    /// Shared tasks that belong here and are alive.
+    /// The shared tasks that belong here and are alive.
+    pub(crate) fn list_shared(&self) -> Vec<Task> {
+        lock(&self.shared).list()
+    }
+
+    /// How many these are.
     pub(crate) fn shared_alive(&self) -> usize {
         lock(&self.shared).len()
     }

@@ -56,6 +56,7 @@ mod fifo;
 pub mod fs;
 mod home;
 mod idle;
+mod leftovers;
 mod lull;
 mod metrics;
 mod pace;

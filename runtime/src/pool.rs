@@ -18,6 +18,7 @@ use crate::context;
 use crate::core::Core;
 use crate::fifo::Fifo;
 use crate::idle::Idle;
+use crate::leftovers::{LeftTask, Leftovers};
 use crate::sync::lock;
 use crate::task::{self, JoinError, JoinHandle, Origin, Queued, Start, Task};
 use crate::unwind::contain;
@@ -51,13 +52,6 @@ struct Place<'a> {
     /// This thread holds the core.
     is_held: bool,
     start: Start,
-}
-
-/// What a shutdown could not end within its grace.
-#[derive(Debug, Default)]
-pub(crate) struct Leftovers {
-    pub(crate) workers: usize,
-    pub(crate) blocking: Vec<&'static Location<'static>>,
 }
 
 impl Pool {
@@ -271,8 +265,15 @@ impl Pool {
         }
         let workers = self.wait_for_workers(deadline);
         self.shut_drivers();
-        let blocking = if running { self.blocking.wait(deadline) } else { Vec::new() };
-        Leftovers { workers, blocking }
+        let mut left = Leftovers { workers, ..Leftovers::default() };
+        if running {
+            (left.blocking, left.lookups) = self.blocking.wait(deadline);
+        }
+        if workers > 0 {
+            left.tasks = self.cores.iter().flat_map(Core::list_shared).map(|task| LeftTask::new(&task)).collect();
+            left.local_tasks = self.cores.iter().map(Core::owned_left).sum();
+        }
+        left
     }
 
     /// Waits until all cores are closed and all threads gone; returns how many cores were not closed.

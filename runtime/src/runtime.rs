@@ -10,9 +10,10 @@ use std::time::Duration;
 
 pub use crate::builder::Builder;
 use crate::config::Config;
+pub use crate::leftovers::{LeftTask, Leftovers};
 pub use crate::metrics::Metrics;
 pub use crate::per_core::{PerCore, worker_index};
-use crate::pool::{Leftovers, Pool};
+use crate::pool::Pool;
 use crate::task::JoinHandle;
 use crate::{block_on, context};
 
@@ -133,7 +134,10 @@ impl Runtime {
         self.handle.metrics()
     }
 
-    /// Shuts the runtime down as dropping it does, but waits for at most `grace`.
+    /// Shuts the runtime down as dropping it does, but waits for at most `grace`, and returns what was left behind, which is
+    /// also said on stderr.
+    ///
+    /// Called by one of its own tasks or blocking jobs it starts the end, waits for nothing, and returns nothing.
     ///
     /// # Examples
     ///
@@ -142,15 +146,31 @@ impl Runtime {
     /// let runtime = mini::runtime::Runtime::new()?;
     /// let (quit, wait) = std::sync::mpsc::channel::<()>();
     /// runtime.spawn_blocking(move || wait.recv());
-    /// runtime.shutdown_timeout(Duration::from_millis(10)); // does not wait for the job
+    /// let left = runtime.shutdown_timeout(Duration::from_millis(10)); // does not wait for the job
+    /// print!("{left}");
     /// drop(quit);
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn shutdown_timeout(self, grace: Duration) {
-        report(&self.handle.pool.shutdown(grace));
+    pub fn shutdown_timeout(self, grace: Duration) -> Leftovers {
+        let left = self.handle.pool.shutdown(grace);
+        report(&left);
+        left
     }
 
-    /// Starts the shutdown and waits for nothing.
+    /// Starts the shutdown, waits for nothing, and says nothing about what goes on.
+    ///
+    /// Unlike dropping a runtime it may be called where one must not wait. Tasks on workers that are at rest are dropped before
+    /// it returns.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let task = runtime.spawn_blocking(|| std::thread::sleep(std::time::Duration::from_millis(20)));
+    /// runtime.shutdown_background();
+    /// # drop(task);
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn shutdown_background(self) {
         self.handle.pool.shutdown(Duration::ZERO);
     }
@@ -164,11 +184,8 @@ impl Drop for Runtime {
 
 /// Says on stderr what a shutdown left behind.
 fn report(left: &Leftovers) {
-    if left.workers > 0 {
-        say!("shutdown left {} worker(s) behind that are in a long poll", left.workers);
-    }
-    for location in &left.blocking {
-        say!("shutdown left a blocking job behind that was spawned at {location}");
+    for line in left.to_string().lines() {
+        say!("shutdown {line}");
     }
 }
 

@@ -1,0 +1,104 @@
+//! What `shutdown_timeout` returns: what it had to leave behind, by name and place.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use mini::runtime::Builder;
+use mini_tests::{Counts, LIMIT, line_of, multi_thread, never, on_each_flavour, within};
+
+const SHORT: Duration = Duration::from_millis(5);
+
+#[test]
+fn nothing_is_left_of_what_can_be_dropped() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let counts = Counts::new();
+        for _ in 0..10 {
+            drop(runtime.spawn(never(&counts)));
+        }
+        runtime.block_on(async { mini::spawn_blocking(|| ()).await.unwrap() });
+        let left = runtime.shutdown_timeout(LIMIT * 10);
+        assert!(left.is_empty(), "{left}");
+        assert_eq!((counts.drops(), left.to_string().as_str()), (10, ""));
+    });
+}
+
+#[test]
+fn jobs_are_left_where_they_were_spawned() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let task = runtime.spawn_blocking(move || {
+            begun.send(()).unwrap();
+            may_go.recv()
+        });
+        has_begun.recv().unwrap();
+        let left = runtime.shutdown_timeout(SHORT);
+        assert_eq!((left.blocking_jobs().len(), left.workers(), left.tasks().len()), (1, 0, 0));
+        assert!(!left.is_empty());
+        assert_eq!(left.blocking_jobs()[0].file(), file!());
+        assert!(left.to_string().starts_with("left a blocking job behind that was spawned at "), "{left}");
+        drop(go);
+        mini::block_on(task).unwrap().unwrap_err();
+    });
+}
+
+#[test]
+fn a_task_in_a_long_poll_is_named() {
+    let line = line_of(include_str!("leftovers.rs"), "// long");
+    within(LIMIT, move || {
+        let runtime = multi_thread(2).build().unwrap();
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let poll = async move {
+            begun.send(()).unwrap();
+            let _ = may_go.recv();
+            std::future::pending::<()>().await
+        };
+        let task = runtime.spawn(poll); // long
+        has_begun.recv().unwrap();
+        let left = runtime.shutdown_timeout(SHORT);
+        assert_eq!((left.workers(), left.tasks().len(), left.local_tasks()), (1, 1, 0));
+        assert_eq!((left.tasks()[0].id(), left.tasks()[0].location().line()), (task.id(), line));
+        assert!(left.to_string().contains(&format!("left task {} behind", task.id())), "{left}");
+        drop(go);
+        assert!(mini::block_on(task).unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
+fn tasks_of_a_worker_that_is_stuck_are_counted() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let handle = runtime.handle().clone();
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            handle.block_on(async move {
+                let tasks = [mini::spawn(never(&Counts::new())), mini::spawn_local(never(&Counts::new()))];
+                begun.send(()).unwrap();
+                let _ = may_go.recv();
+                for task in tasks {
+                    assert!(task.await.unwrap_err().is_cancelled());
+                }
+            })
+        });
+        has_begun.recv().unwrap();
+        let left = runtime.shutdown_timeout(SHORT);
+        assert_eq!((left.workers(), left.tasks().len(), left.local_tasks()), (1, 0, 2));
+        drop(go);
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn called_inside_it_waits_for_nothing() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let handle = runtime.handle().clone();
+        let left = handle.block_on(async move { runtime.shutdown_timeout(LIMIT) });
+        assert!(left.is_empty());
+    });
+}
