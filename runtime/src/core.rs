@@ -27,6 +27,7 @@ use crate::blocks::{Blocks, Returned};
 use crate::context;
 use crate::counts::Counts;
 use crate::driver::Driver;
+use crate::embed::Host;
 use crate::fifo::Fifo;
 use crate::home::Home;
 use crate::lull::Lull;
@@ -74,6 +75,7 @@ pub(crate) struct Core {
     pub(crate) is_blocked: AtomicBool,
     lull: Arc<Lull>,
     closed: AtomicBool,
+    pub(crate) host: Host,
     /// Threads inside the runtime that hold no core and use this driver.
     pub(crate) visitors: AtomicUsize,
 }
@@ -143,6 +145,7 @@ impl Core {
             is_blocked: AtomicBool::new(false),
             lull: Arc::default(),
             closed: AtomicBool::new(false),
+            host: Host::new(),
             visitors: AtomicUsize::new(0),
         })
     }

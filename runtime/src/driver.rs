@@ -85,6 +85,27 @@ impl Driver {
         self.fire();
     }
 
+    /// [`park`](Self::park) with a limit, where the bell is heard in the reactor; under a paused clock time jumps as in
+    /// [`park_paused`](Self::park_paused).
+    pub(crate) fn park_within(&self, events: &mut Events, limit: Duration, is_waited_for: bool) {
+        let timeout = match self.timers.prepare_park() {
+            Park::Ready => Duration::ZERO,
+            _ if !is_waited_for && self.timers.auto_advance() => Duration::ZERO,
+            Park::Until(wait) => wait.min(limit),
+            Park::Forever => limit,
+        };
+        self.turn(events, Some(timeout));
+        self.timers.finish_park();
+        self.fire();
+    }
+
+    /// The owner goes, and waits elsewhere until the first deadline: an earlier one, added by another thread from here on,
+    /// rings. Says whether a deadline is due, or would be as time jumps.
+    pub(crate) fn announce_leave(&self, is_waited_for: bool) -> bool {
+        let is_due = self.timers.prepare_park() == Park::Ready;
+        is_due || !is_waited_for && self.timers.clock().is_paused() && !self.timers.is_empty()
+    }
+
     /// Delivers what has happened, and with a limit what happens until then, in the place of the owner.
     pub(crate) fn serve(&self, events: &mut Events, limit: Option<Duration>) {
         let due = self.timers.next_deadline().map(|next| next.saturating_duration_since(Instant::now()));

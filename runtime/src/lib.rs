@@ -52,6 +52,7 @@ mod context;
 mod core;
 mod counts;
 mod driver;
+mod embed;
 mod fifo;
 pub mod fs;
 mod home;

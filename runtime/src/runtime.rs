@@ -10,6 +10,7 @@ use std::time::Duration;
 
 pub use crate::builder::Builder;
 use crate::config::Config;
+pub use crate::embed::Turn;
 pub use crate::leftovers::{LeftTask, Leftovers};
 pub use crate::metrics::Metrics;
 pub use crate::per_core::{PerCore, worker_index};
@@ -53,6 +54,10 @@ impl Runtime {
 
     pub(crate) fn new_from(pool: Arc<Pool>) -> Self {
         Self { handle: Handle { pool } }
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.handle.pool
     }
 
     pub(crate) fn config(&self) -> &Config {

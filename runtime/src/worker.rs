@@ -30,6 +30,8 @@ use crate::pool::Pool;
 use crate::task::Queued;
 use crate::threads;
 
+mod turn;
+
 /// Runs between two looks at the driver.
 const DRIVER_INTERVAL: u32 = 61;
 
@@ -116,6 +118,8 @@ pub(crate) struct Worker<'a> {
     pace: Pace,
     slack: Option<u64>,
     is_closed: bool,
+    /// For one turn of a host's loop (`turn.rs`).
+    is_for_host: bool,
     context: Option<context::HeldGuard>,
 }
 
@@ -126,6 +130,11 @@ impl<'a> Worker<'a> {
     ///
     /// If the core has tasks that may not leave another thread, which is named; the core is released again.
     pub(crate) fn new(pool: &'a Arc<Pool>, core: &'a Core) -> Result<Self, ThreadId> {
+        Self::sit_down(pool, core, pool.config.timer_slack)
+    }
+
+    /// With the thread's timer slack, if that is to be set.
+    fn sit_down(pool: &'a Arc<Pool>, core: &'a Core, slack: Option<Duration>) -> Result<Self, ThreadId> {
         let context = context::enter_held(pool, core);
         if let Some(thread) = core.pinned_elsewhere() {
             drop(context);
@@ -142,7 +151,7 @@ impl<'a> Worker<'a> {
             pool.watch.start(pool);
             pool.watch.rouse();
         }
-        let slack = pool.config.timer_slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
+        let slack = slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
         Ok(Self {
             pool,
             core,
@@ -154,6 +163,7 @@ impl<'a> Worker<'a> {
             pace: Pace::default(),
             slack,
             is_closed: false,
+            is_for_host: false,
             context: Some(context),
         })
     }
@@ -337,7 +347,8 @@ impl<'a> Worker<'a> {
         core.counts.parks.add(1);
         core.note_queue();
         core.take_returned();
-        let wait = core.driver().choose_wait();
+        // Where a host watches, rings meant for it are heard too, and the descriptor does not stay readable.
+        let wait = if core.host.is_watched() { Wait::Reactor } else { core.driver().choose_wait() };
         core.bell.announce(wait);
         pool.idle.rest();
         if !self.sees_work() {
@@ -412,6 +423,9 @@ impl Drop for Worker<'_> {
             mini_net::set_timer_slack(slack);
         }
         pool.idle.rest();
+        if !self.is_for_host && core.host.is_watched() {
+            core.driver().reactor().notify(); // see `embed.rs`
+        }
         self.context = None;
         core.seat.release();
         pool.keep_served(core);
