@@ -32,7 +32,9 @@
 //! # Flavours
 //!
 //! A `multi_thread` runtime (the default) has several workers that share tasks. A `current_thread` runtime has one, the
-//! thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction.
+//! thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction. A
+//! [`PerCore`](runtime::PerCore) is one of these per processor, on threads of their own. A `current_thread` runtime can also
+//! be [turned](runtime::Runtime::turn) by somebody else's event loop.
 //!
 //! # Cancellation
 //!

@@ -41,7 +41,7 @@ use crate::unwind::contain;
 /// Two cores, each with a listener on the same port:
 ///
 /// ```
-/// use mini::net::{TcpListener, TcpSocket, TcpStream};
+/// use mini::net::{TcpListener, TcpSocket};
 /// use mini::runtime::Builder;
 ///
 /// // Keeps a free port without listening on it.
@@ -50,14 +50,15 @@ use crate::unwind::contain;
 /// port.bind("127.0.0.1:0".parse().unwrap())?;
 /// let addr = port.local_addr()?;
 ///
-/// let served = Builder::new_per_core().worker_threads(2).build()?.run(|_index| async move {
+/// let cores = Builder::new_per_core().worker_threads(2).build()?;
+/// let listened = cores.run(|_index| async move {
 ///     let listener = TcpListener::bind_reuse_port(addr).await?;
-///     let client = TcpStream::connect(addr).await?; // to this core or the other
-///     let (stream, _) = listener.accept().await?;
-/// #   let _ = (client, stream);
-///     std::io::Result::Ok(1)
-/// });
-/// # let _ = served; // either core may get both
+///     // Here a server accepts, and serves each connection in a task of `spawn_local`.
+///     listener.local_addr()
+/// })?;
+/// for here in listened {
+///     assert_eq!(here?, addr);
+/// }
 /// # std::io::Result::Ok(())
 /// ```
 pub struct PerCore {

@@ -1,4 +1,4 @@
-//! The runtime as a value: built, entered, driven, shut down.
+//! The runtime as a value: built, entered, driven, shut down, looked at; one per core; inside another event loop.
 
 use std::fmt;
 use std::future::Future;

@@ -303,7 +303,7 @@ fn tasks_end_with_the_runtime() {
 fn local_tasks_bind_the_turns_to_their_thread() {
     within(LIMIT, || {
         let runtime = runtime();
-        let local = runtime.block_on(async { mini::spawn_local(yield_now()) });
+        let [local] = runtime.block_on(async { [mini::spawn_local(yield_now())] });
         thread::scope(|scope| {
             let there = scope.spawn(|| caught(|| runtime.turn(Duration::ZERO)));
             let message = there.join().unwrap().message;
