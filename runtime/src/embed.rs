@@ -272,7 +272,10 @@ impl fmt::Display for Turn {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use loom::{sync::Arc, thread};
+    use loom::{
+        sync::{Arc, Mutex},
+        thread,
+    };
 
     /// A host begins to watch while a thread in `block_on` leaves, which may hear the host's ring: the descriptor is readable
     /// afterwards.
@@ -281,19 +284,19 @@ mod models {
     #[test]
     fn who_leaves_a_core_rings_for_the_host() {
         loom::model(|| {
-            let shared = Arc::new((Host::new(), AtomicBool::new(false)));
+            let shared = Arc::new((Host::new(), Mutex::new(false)));
             let leaving = shared.clone();
             let leaver = thread::spawn(move || {
-                leaving.1.swap(false, SeqCst); // its last look
+                *leaving.1.lock().unwrap() = false; // its last look
                 if leaving.0.is_watched() {
-                    leaving.1.store(true, SeqCst);
+                    *leaving.1.lock().unwrap() = true;
                 }
             });
             if shared.0.watch() {
-                shared.1.store(true, SeqCst);
+                *shared.1.lock().unwrap() = true;
             }
             leaver.join().unwrap();
-            assert!(shared.1.load(SeqCst));
+            assert!(*shared.1.lock().unwrap());
         });
     }
 }

@@ -36,10 +36,11 @@ fn jobs_are_left_where_they_were_spawned() {
         });
         has_begun.recv().unwrap();
         let left = runtime.shutdown_timeout(SHORT);
-        assert_eq!((left.blocking_jobs().len(), left.workers(), left.tasks().len()), (1, 0, 0));
+        // Workers may need longer than that, if the machine is busy.
+        assert_eq!((left.blocking_jobs().len(), left.tasks().len()), (1, 0));
         assert!(!left.is_empty());
         assert_eq!(left.blocking_jobs()[0].file(), file!());
-        assert!(left.to_string().starts_with("left a blocking job behind that was spawned at "), "{left}");
+        assert!(left.to_string().contains("left a blocking job behind that was spawned at "), "{left}");
         drop(go);
         mini::block_on(task).unwrap().unwrap_err();
     });
@@ -60,7 +61,8 @@ fn a_task_in_a_long_poll_is_named() {
         let task = runtime.spawn(poll); // long
         has_begun.recv().unwrap();
         let left = runtime.shutdown_timeout(SHORT);
-        assert_eq!((left.workers(), left.tasks().len(), left.local_tasks()), (1, 1, 0));
+        assert!(left.workers() >= 1, "{left}");
+        assert_eq!((left.tasks().len(), left.local_tasks()), (1, 0));
         assert_eq!((left.tasks()[0].id(), left.tasks()[0].location().line()), (task.id(), line));
         assert!(left.to_string().contains(&format!("left task {} behind", task.id())), "{left}");
         drop(go);
