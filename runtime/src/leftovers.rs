@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::sync::Arc;
 
 use crate::task::{Id, Task};
 
@@ -47,20 +48,26 @@ pub struct Leftovers {
 /// # Examples
 ///
 /// See [`Leftovers`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftTask {
     id: Id,
+    name: Option<Arc<str>>,
     location: &'static Location<'static>,
 }
 
 impl LeftTask {
     pub(crate) fn new(task: &Task) -> Self {
-        Self { id: task.id(), location: task.location() }
+        Self { id: task.id(), name: task.name(), location: task.location() }
     }
 
     /// Its id, as its join handle told.
     pub fn id(&self) -> Id {
         self.id
+    }
+
+    /// Its name, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
     }
 
     /// Where it was spawned.
@@ -115,8 +122,9 @@ impl fmt::Display for Leftovers {
         if self.workers > 0 {
             writeln!(f, "left {} worker(s) behind that are in a long poll", self.workers)?;
         }
-        for LeftTask { id, location } in &self.tasks {
-            writeln!(f, "left task {id} behind that was spawned at {location}")?;
+        for LeftTask { id, name, location } in &self.tasks {
+            let named = name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));
+            writeln!(f, "left task {id}{named} behind that was spawned at {location}")?;
         }
         if self.local_tasks > 0 {
             writeln!(f, "left {} task(s) behind that may not leave their worker", self.local_tasks)?;

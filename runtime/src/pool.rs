@@ -4,7 +4,6 @@
 //! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Pool::shutdown`].
 
 use std::io;
-use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;

@@ -286,6 +286,21 @@ fn under_a_paused_clock_time_jumps() {
 }
 
 #[test]
+fn a_task_that_waits_for_a_lull_gets_a_turn() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        let task = runtime.spawn(async {
+            for _ in 0..3 {
+                mini::task::idle().await;
+            }
+        });
+        drive(&runtime, &task);
+        settle(&runtime);
+        assert!(!is_readable(&runtime));
+    });
+}
+
+#[test]
 fn tasks_end_with_the_runtime() {
     within(LIMIT, || {
         let runtime = runtime();

@@ -58,13 +58,14 @@ fn a_task_in_a_long_poll_is_named() {
             let _ = may_go.recv();
             std::future::pending::<()>().await
         };
-        let task = runtime.spawn(poll); // long
+        let task = mini::task::Builder::new().name("stuck").spawn_on(poll, runtime.handle()); // long
         has_begun.recv().unwrap();
         let left = runtime.shutdown_timeout(SHORT);
         assert!(left.workers() >= 1, "{left}");
         assert_eq!((left.tasks().len(), left.local_tasks()), (1, 0));
         assert_eq!((left.tasks()[0].id(), left.tasks()[0].location().line()), (task.id(), line));
-        assert!(left.to_string().contains(&format!("left task {} behind", task.id())), "{left}");
+        assert_eq!(left.tasks()[0].name(), Some("stuck"));
+        assert!(left.to_string().contains(&format!("left task {} \"stuck\" behind", task.id())), "{left}");
         drop(go);
         assert!(mini::block_on(task).unwrap_err().is_cancelled());
     });

@@ -30,6 +30,10 @@ impl<'a> Worker<'a> {
         let driver = self.core.driver();
         driver.serve(&mut self.events, None);
         let mut polls = self.run_ready();
+        if polls == 0 && !self.core.lull().is_empty() {
+            self.end_lull();
+            polls = self.run_ready();
+        }
         if polls == 0 && (!limit.is_zero() || driver.timers().clock().is_paused()) {
             self.wait(limit);
             polls = self.run_ready();
@@ -80,7 +84,10 @@ impl<'a> Worker<'a> {
             core.bell.announce(Wait::Reactor);
         }
         let is_waited_for = self.pool.blocking.in_flight() > 0;
-        let has_more = driver.announce_leave(is_waited_for) || core.has_owned_work() || self.sees_work();
+        let has_more = driver.announce_leave(is_waited_for)
+            || core.has_owned_work()
+            || !core.lull().is_empty()
+            || self.sees_work();
         core.host.note_more(has_more);
         if is_watched && has_more {
             core.bell.ring();
