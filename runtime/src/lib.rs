@@ -23,23 +23,50 @@
 //!
 //! - [`#[mini::main]`](main) and [`#[mini::test]`](test) set a runtime up; [`block_on`] runs one future anywhere, with
 //!   I/O and timers; [`runtime::Builder`] configures.
-//! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs what blocks.
-//! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`fs`] has files
-//!   and directories; [`io`] has what other file descriptors need.
+//! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs what blocks;
+//!   [`task`] has sets of tasks, names, task locals.
+//! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has copying,
+//!   the standard streams, and what other file descriptors need; [`fs`], [`process`] and [`signal`] are what they say.
 //!
 //! Channels, locks, `select!` and `join!` of other crates (`async-channel`, `async-lock`, `futures`) run here as they are.
 //!
 //! # Flavours
 //!
-//! A `multi_thread` runtime (the default) has several workers that share tasks. A `current_thread` runtime has one, the
-//! thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction. A
-//! [`PerCore`](runtime::PerCore) is one of these per processor, on threads of their own. A `current_thread` runtime can also
-//! be [turned](runtime::Runtime::turn) by somebody else's event loop.
+//! A `multi_thread` runtime (the default) has several workers that share tasks: for servers. A `current_thread` runtime has
+//! one, the thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction: for command line tools,
+//! tests, and [inside of other event loops](runtime::Runtime::turn). A [`PerCore`](runtime::PerCore) is a `current_thread`
+//! runtime for each processor, which share nothing: for servers whose connections do not know each other.
 //!
 //! # Cancellation
 //!
-//! Dropping a [`JoinHandle`](task::JoinHandle) detaches its task. [`abort`](task::JoinHandle::abort) asks a task to stop;
-//! [`cancel`](task::JoinHandle::cancel) also waits until its future has been dropped.
+//! Dropping a future stops it where it awaits; what that may lose stands under "Cancel safety" of each function, and where
+//! there is no such heading the answer is: nothing. Dropping a [`JoinHandle`](task::JoinHandle) detaches its task.
+//! [`abort`](task::JoinHandle::abort) asks a task to stop; [`cancel`](task::JoinHandle::cancel) also waits until its future has
+//! been dropped.
+//!
+//! # Blocking
+//!
+//! A task that blocks or computes for long holds its worker, and on a `current_thread` runtime everybody. On a `multi_thread`
+//! one the others serve its neighbours within about a millisecond. What is known to block belongs into [`spawn_blocking`],
+//! whose threads start as they are needed, or between two polls into [`block_in_place`](task::block_in_place).
+//!
+//! # Shutdown
+//!
+//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it; later sockets and timers
+//! give an error instead of waiting for ever. Blocking jobs that run get a
+//! [grace](runtime::Builder::shutdown_grace); what is left behind then is [named](runtime::Runtime::shutdown_timeout).
+//!
+//! # Testing
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! #[mini::test(start_paused = true)]
+//! async fn gives_up_after_an_hour() {
+//!     let slow = mini::time::sleep(Duration::from_secs(7200));
+//!     assert!(mini::time::timeout(Duration::from_secs(3600), slow).await.is_err()); // takes microseconds
+//! }
+//! ```
 
 #[macro_use]
 mod say;
