@@ -83,6 +83,7 @@ mod counts;
 mod driver;
 mod embed;
 mod fifo;
+#[cfg(feature = "fs")]
 pub mod fs;
 mod home;
 mod idle;
@@ -92,11 +93,13 @@ mod metrics;
 mod pace;
 mod per_core;
 mod pool;
+#[cfg(feature = "process")]
 pub mod process;
 mod queue;
 mod registry;
 pub mod runtime;
 mod seat;
+#[cfg(feature = "signal")]
 pub mod signal;
 mod sync;
 pub mod task;
