@@ -245,8 +245,8 @@ impl<T: AsFd> Source<T> {
     /// What a transfer says about what is left, as far as the rule goes.
     fn left(&self, moved: usize, asked: usize) -> Left {
         match self.rule {
-            Rule::Whole | Rule::Foreign => Left::Perhaps,
-            Rule::Stream | Rule::StreamWithAncillary | Rule::Fifo => Left::after(moved, asked),
+            Rule::Whole | Rule::Foreign | Rule::Fifo => Left::Perhaps,
+            Rule::Stream | Rule::StreamWithAncillary => Left::after(moved, asked),
         }
     }
 

@@ -437,7 +437,7 @@ impl Core {
 
     /// Owned tasks that are alive. None on a closed core: they are dropped, or about to be.
     pub(crate) fn owned_left(&self) -> usize {
-        if self.is_closed() { 0 } else { self.counts.owned_alive() as usize }
+        self.counts.owned_alive() as usize
     }
 
     /// The shared tasks that belong here and are alive.

@@ -230,6 +230,7 @@ impl AsFd for Runtime {
         let core = self.embedded("as_fd");
         let reactor = core.driver().reactor();
         if core.host.watch() {
+            core.bell.ring(); // who waits as a thread waits in the reactor from now on, and hears the next line
             reactor.notify();
         }
         reactor.as_fd()

@@ -59,7 +59,8 @@ impl Idle {
     /// B2, B3: after a push, whether nobody is up to see it.
     pub(crate) fn must_wake(&self) -> bool {
         fence(SeqCst);
-        self.resting.load(Relaxed) == self.workers
+        // Or more: in `block_in_place` one may count twice.
+        self.resting.load(Relaxed) >= self.workers
     }
 
     /// Whether some worker could be brought up. A hint.
@@ -69,7 +70,7 @@ impl Idle {
 
     /// Whether all workers rest. A hint.
     pub(crate) fn is_everyone_resting(&self) -> bool {
-        self.resting.load(Relaxed) == self.workers
+        self.resting.load(Relaxed) >= self.workers
     }
 
     /// Becomes the one searcher, if there is none.

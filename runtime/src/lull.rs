@@ -68,6 +68,20 @@ impl Lull {
         left.is_some()
     }
 
+    /// The owner is about to block. Who can run elsewhere is woken to take a place there; the others keep theirs.
+    pub(crate) fn disperse(&self) {
+        if self.is_empty() {
+            return;
+        }
+        let mut places = lock(&self.places);
+        let wakers: Vec<Waker> =
+            places.wakers.values_mut().map(|waker| std::mem::replace(waker, Waker::noop().clone())).collect();
+        drop(places);
+        for waker in wakers {
+            contain(|| waker.wake());
+        }
+    }
+
     /// Wakes who has waited longest.
     pub(crate) fn release(&self) {
         let mut places = lock(&self.places);

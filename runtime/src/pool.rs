@@ -257,12 +257,12 @@ impl Pool {
             core.seat.retire();
             core.bell.ring();
         }
-        self.watch.stop();
         let running = self.blocking.close();
         if context::is_working_for(self) {
             return Leftovers::default(); // it would wait for itself
         }
         let workers = self.wait_for_workers(deadline);
+        self.watch.stop();
         self.shut_drivers();
         let mut left = Leftovers { workers, ..Leftovers::default() };
         if running {
@@ -311,6 +311,7 @@ impl Pool {
                 }
                 thread::yield_now();
             }
+            self.watch.stop();
             self.shut_drivers();
         }
         lock(&self.ending).open_cores -= 1;

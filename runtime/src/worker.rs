@@ -143,6 +143,7 @@ impl<'a> Worker<'a> {
             return Err(thread);
         }
         core.is_up.store(true, Relaxed);
+        core.host.note_more(false); // a host that comes is told by its next turn, or rung for
         core.counts.sittings.add(1); // the watch looks for progress that stands still
         core.counts.rise();
         pool.idle.rise();
@@ -351,7 +352,9 @@ impl<'a> Worker<'a> {
         let wait = if core.host.is_watched() { Wait::Reactor } else { core.driver().choose_wait() };
         core.bell.announce(wait);
         pool.idle.rest();
-        if !self.sees_work() {
+        // A host that began to watch since the wait was chosen rings where nobody would hear it.
+        let is_unheard = wait == Wait::Thread && core.host.is_watched();
+        if !is_unheard && !self.sees_work() {
             core.counts.rest();
             if core.driver().timers().clock().is_paused() {
                 self.park_paused(wait);

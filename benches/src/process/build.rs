@@ -90,7 +90,9 @@ pub(super) fn row() -> ProcessRow {
 /// The program on `peer`, and what its package depends on.
 fn program(peer: Peer, workspace: &Path) -> Result<(&'static str, String), String> {
     match peer {
-        Peer::Mini => Ok((MINI, format!("mini = {{ path = {:?}, default-features = false }}", workspace.join("runtime")))),
+        Peer::Mini => {
+            Ok((MINI, format!("mini = {{ path = {:?}, default-features = false }}", workspace.join("runtime"))))
+        }
         Peer::Tokio => {
             let features = r#"["io-util", "macros", "net", "rt-multi-thread"]"#;
             Ok((TOKIO, format!("tokio = {{ version = \"1\", features = {features} }}")))

@@ -16,6 +16,7 @@
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
@@ -96,7 +97,10 @@ impl Reader {
         state.is_busy = true;
         drop(state);
         if to_start {
-            start(|| self.fill()).inspect_err(|_| lock(&self.state).is_busy = false)?;
+            start(|| self.fill()).inspect_err(|_| {
+                lock(&self.state).is_busy = false;
+                wake(&self.slot, Ready::READABLE); // others may wait for that thread
+            })?;
         }
         Err(ErrorKind::WouldBlock.into())
     }
@@ -168,7 +172,14 @@ impl Writer {
         state.is_busy = true;
         drop(state);
         if to_start {
-            start(|| self.drain()).inspect_err(|_| *lock(&self.state) = Output::default())?;
+            start(|| self.drain()).inspect_err(|error| {
+                let mut state = lock(&self.state);
+                // What others have written meanwhile is lost, and they are told.
+                let are_others_lost = state.bytes.len() > taken;
+                *state = Output { error: are_others_lost.then(|| copy_of(error)), ..Output::default() };
+                drop(state);
+                wake(&self.slot, Ready::WRITABLE);
+            })?;
         }
         Ok(taken)
     }
@@ -223,7 +234,10 @@ fn wake(slot: &Slot, ready: Ready) {
     let mut woken = Vec::new();
     slot.set(ready, &mut woken);
     for waker in woken {
-        waker.wake();
+        // Its panic has been printed, and must not end the thread, which has others' bytes.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            std::mem::forget(payload);
+        }
     }
 }
 

@@ -21,8 +21,12 @@ use super::socket;
 /// The most that Linux sends with one message (`SCM_MAX_FD` in unix(7)); others take no more.
 pub(crate) const MAX_FDS: usize = 253;
 
-/// Enough for that many, with a head of 16 bytes.
-const ROOM: usize = 1056;
+/// Enough for that many, with a head of 16 bytes, and for what options of the socket add (credentials, say), which comes
+/// first.
+const ROOM: usize = 1056 + 512;
+
+/// A descriptor of the sender's process, which comes with each message where SO_PASSPIDFD is set (Linux 6.5).
+const SCM_PIDFD: Option<i32> = if cfg!(any(target_os = "linux", target_os = "android")) { Some(4) } else { None };
 
 /// The size of one descriptor.
 const EACH: usize = size_of::<RawFd>();
@@ -39,14 +43,10 @@ pub(crate) fn send_fds(fd: BorrowedFd<'_>, buf: &[u8], fds: &[BorrowedFd<'_>]) -
 /// Receives into `buf`, with at most `max` descriptors. If there are more, or some could not be opened here, all are closed.
 pub(crate) fn recv_fds(fd: BorrowedFd<'_>, buf: &mut [u8], max: usize) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut room = [0; ROOM];
-    // Room for just as many: Linux opens no more than fit in.
-    let room = match max.min(MAX_FDS) {
-        0 => &mut room[..0],
-        max => &mut room[..length(max * EACH)],
-    };
     let mut bufs = [IoSliceMut::new(buf)];
-    let (received, filled, cut) = socket::recv_message(fd, &mut bufs, room, CLOSE_ON_EXEC)?;
-    let fds: Vec<OwnedFd> = decode(&room[..filled.min(room.len())]).into_iter().map(own).collect();
+    let (received, filled, cut) = socket::recv_message(fd, &mut bufs, &mut room, CLOSE_ON_EXEC)?;
+    let all = decode(&room[..filled.min(ROOM)]).into_iter().map(|(kind, fd)| (kind, own(fd)));
+    let fds: Vec<OwnedFd> = all.filter_map(|(kind, fd)| (kind == libc::SCM_RIGHTS).then_some(fd)).collect();
     if cut || fds.len() > max {
         let text =
             "file descriptors that came with a message are lost: more than expected, or too many files are open here";
@@ -68,17 +68,18 @@ fn encode<'a>(fds: &[BorrowedFd<'_>], room: &'a mut [u8; ROOM]) -> &'a [u8] {
     &room[..space(size)]
 }
 
-/// The descriptors in a list that the kernel has written.
-fn decode(mut list: &[u8]) -> Vec<RawFd> {
+/// The descriptors in a list that the kernel has written, each with the kind of its entry.
+fn decode(mut list: &[u8]) -> Vec<(i32, RawFd)> {
     let mut fds = Vec::new();
     while let Some(head) = head_of(list) {
         let told: usize = head.cmsg_len as _;
         let Some(data) = list.get(length(0)..told.min(list.len())) else {
             break;
         };
-        if (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS) {
+        let kind = head.cmsg_type;
+        if head.cmsg_level == libc::SOL_SOCKET && (kind == libc::SCM_RIGHTS || Some(kind) == SCM_PIDFD) {
             let each = data.chunks_exact(EACH).filter_map(|bytes| bytes.try_into().ok());
-            fds.extend(each.map(RawFd::from_ne_bytes));
+            fds.extend(each.map(|bytes| (kind, RawFd::from_ne_bytes(bytes))));
         }
         list = list.get(space(data.len())..).unwrap_or_default();
     }
@@ -136,7 +137,7 @@ mod tests {
             let mut room = [0; ROOM];
             let list = encode(&fds, &mut room);
             assert_eq!(list.len(), space(count * EACH));
-            let wanted: Vec<RawFd> = fds.iter().map(BorrowedFd::as_raw_fd).collect();
+            let wanted: Vec<_> = fds.iter().map(|fd| (libc::SCM_RIGHTS, fd.as_raw_fd())).collect();
             assert_eq!(decode(list), wanted);
             assert_eq!(decode(&[list, list].concat()), [&wanted[..], &wanted].concat());
         }

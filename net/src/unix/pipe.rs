@@ -156,10 +156,9 @@ fn check(file: File, access: impl FnOnce(&mut &File) -> io::Result<usize>, what:
     if !is_pipe(&file)? {
         return Err(invalid("the file is not a pipe".to_owned()));
     }
-    set_nonblocking(&file)?;
     match access(&mut &file) {
         Err(e) if e.raw_os_error() == Some(libc::EBADF) => Err(invalid(format!("the pipe is not open for {what}"))),
-        _ => Ok(file),
+        _ => set_nonblocking(&file).map(|()| file),
     }
 }
 

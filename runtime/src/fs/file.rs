@@ -325,6 +325,7 @@ impl File {
     /// Goes on.
     #[track_caller]
     pub fn set_len(&self, size: u64) -> Operation<()> {
+        self.open.note_cut();
         self.job("mini::fs::File::set_len", "set the length of", move |file| file.set_len(size))
     }
 

@@ -31,12 +31,13 @@ pub(super) fn leave(mut running: Running) {
     if has_ended(&mut running.child) {
         return;
     }
-    let home = running.home.take();
-    // Rather the one that this thread is inside of: that is more likely to be up.
-    match context::with_pool(Arc::clone).or(home) {
-        Some(pool) => look_after(&pool, running),
-        None => drop(Orphan(Some(running))),
+    if let Some(home) = running.home.take().filter(|home| !home.is_closing()) {
+        return look_after(&home, running);
     }
+    // It may be watched by a reactor that stands still: who takes it over watches it anew.
+    let Running { child, watch, location, .. } = running;
+    drop(watch);
+    take_over(child, location);
 }
 
 /// As [`leave`], for one that could not be watched.
@@ -47,21 +48,23 @@ pub(super) fn leave_unwatched(child: process::Child, location: &'static Location
 /// Reaps those in the list that have ended; the others go to the runtime of this thread, if there is one.
 pub(super) fn sweep() {
     let listed = std::mem::take(&mut *lock(&LIST));
-    for (mut child, location) in listed {
-        if has_ended(&mut child) {
-            continue;
+    for (child, location) in listed {
+        take_over(child, location);
+    }
+}
+
+/// Reaps an orphan that nobody watches, or gives it to the runtime of this thread, or else puts it into the list.
+fn take_over(mut child: process::Child, location: &'static Location<'static>) {
+    if has_ended(&mut child) {
+        return;
+    }
+    let Some(pool) = context::with_pool(Arc::clone) else { return leave_unwatched(child, location) };
+    match Running::new(child, location) {
+        Ok(mut running) => {
+            running.home = None;
+            look_after(&pool, running);
         }
-        let Some(pool) = context::with_pool(Arc::clone) else {
-            leave_unwatched(child, location);
-            continue;
-        };
-        match Running::new(child, location) {
-            Ok(mut running) => {
-                running.home = None;
-                look_after(&pool, running);
-            }
-            Err((child, _)) => leave_unwatched(child, location),
-        }
+        Err((child, _)) => leave_unwatched(child, location),
     }
 }
 

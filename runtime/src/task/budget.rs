@@ -85,24 +85,30 @@ impl<F: Future> Future for Unconstrained<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _endless = Endless::begin();
+        let _endless = Budgets::endless();
         self.project().future.poll(cx)
     }
 }
 
-/// While it lives, the budgets of this thread do not end. Dropping it brings back what was left of them.
-struct Endless {
+/// While it lives, the budgets of this thread are others. Dropping it brings back what was left of them.
+pub(super) struct Budgets {
     net: u8,
     time: u8,
 }
 
-impl Endless {
-    fn begin() -> Self {
+impl Budgets {
+    /// They do not end.
+    fn endless() -> Self {
         Self { net: mini_net::swap_budget(u8::MAX), time: mini_time::swap_budget(u8::MAX) }
+    }
+
+    /// Those of a poll that has just begun.
+    pub(super) fn fresh() -> Self {
+        Self { net: mini_net::swap_budget(mini_net::BUDGET), time: mini_time::swap_budget(mini_net::BUDGET) }
     }
 }
 
-impl Drop for Endless {
+impl Drop for Budgets {
     fn drop(&mut self) {
         mini_net::swap_budget(self.net);
         mini_time::swap_budget(self.time);

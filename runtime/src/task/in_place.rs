@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::context::{self, SetAside};
 use crate::core::Core;
 use crate::pool::Pool;
+use crate::task::budget::Budgets;
 
 /// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
 ///
@@ -51,6 +52,8 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
         ),
         Some(Some(pool)) => {
             let _blocked = Blocked::begin(&pool);
+            // What runs in there is no part of this poll, which may have been given an endless one.
+            let _budgets = Budgets::fresh();
             f()
         }
     }
@@ -67,6 +70,7 @@ impl Blocked {
         core.is_stalled.store(true, Relaxed);
         core.set_owner();
         pool.idle.rest();
+        core.lull().disperse();
         // After that, as a worker that parks: somebody may have seen this one up, and called nobody.
         if core.backlog() > 0 || !pool.injector.is_empty() {
             pool.wake_one();

@@ -17,6 +17,8 @@ use crate::sync::lock;
 pub(super) struct Open {
     std: StdFile,
     path: PathBuf,
+    /// What `cuts` was when this handle's last write began.
+    cuts_then: AtomicUsize,
     shared: Arc<Shared>,
 }
 
@@ -25,6 +27,8 @@ pub(super) struct Open {
 struct Shared {
     /// Jobs that use the position. Meanwhile the kernel lets everybody else who uses it wait.
     moving: AtomicUsize,
+    /// How often the length was set.
+    cuts: AtomicUsize,
     /// Those who wait to be alone.
     waiting: Mutex<Vec<Waker>>,
 }
@@ -38,8 +42,23 @@ pub(super) struct Lease {
 }
 
 impl Open {
+    /// A write begins.
+    pub(super) fn note_write(&self) {
+        self.cuts_then.store(self.shared.cuts.load(Relaxed), Relaxed);
+    }
+
+    /// The length is set.
+    pub(super) fn note_cut(&self) {
+        self.shared.cuts.fetch_add(1, Relaxed);
+    }
+
+    /// Whether the length was set since this handle's last write began.
+    pub(super) fn was_cut(&self) -> bool {
+        self.cuts_then.load(Relaxed) != self.shared.cuts.load(Relaxed)
+    }
+
     pub(super) fn new(std: StdFile, path: PathBuf) -> Open {
-        Open { std, path, shared: Arc::default() }
+        Open { std, path, cuts_then: AtomicUsize::new(0), shared: Arc::default() }
     }
 
     pub(super) fn std(&self) -> &StdFile {
@@ -92,8 +111,9 @@ impl Lease {
     }
 
     pub(super) fn try_clone(&self) -> io::Result<Open> {
-        let Open { std, path, shared } = self.open();
-        Ok(Open { std: std.try_clone()?, path: path.clone(), shared: shared.clone() })
+        let Open { std, path, shared, .. } = self.open();
+        let cuts_then = AtomicUsize::new(0);
+        Ok(Open { std: std.try_clone()?, path: path.clone(), cuts_then, shared: shared.clone() })
     }
 }
 

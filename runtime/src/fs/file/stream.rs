@@ -152,6 +152,7 @@ impl Stream {
                     if bytes.is_empty() {
                         return Poll::Ready(Ok(0));
                     }
+                    open.note_write();
                     let lease = Lease::moving(open);
                     let job = move || store(&lease, bytes);
                     self.doing = Doing::Writing(pool("mini::fs::File::write", caller).spawn_blocking(job, caller));
@@ -164,7 +165,8 @@ impl Stream {
                         Err(lost) => return Poll::Ready(Err(wrap("write", open.path(), None, no_answer(lost)))),
                     };
                     self.unseen = unseen;
-                    if count > 0 && begins_with(bufs, &bytes) {
+                    // A write that was given up: the same again takes its place, unless it may have been cut off since.
+                    if count > 0 && !open.was_cut() && begins_with(bufs, &bytes) {
                         return Poll::Ready(Ok(count));
                     }
                 }
@@ -175,7 +177,9 @@ impl Stream {
 
     /// Ready when no write is under way; then tells what has gone wrong in one that nobody waited for.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_settle(cx));
+        if let Doing::Writing(_) = self.doing {
+            ready!(self.poll_settle(cx));
+        }
         Poll::Ready(self.unseen.0.take().map_or(Ok(()), Err))
     }
 

@@ -29,7 +29,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use libc::{c_int, c_long};
 
@@ -67,11 +67,16 @@ pub(in crate::fs) fn metadata(path: &Path, links: Links) -> Option<io::Result<Me
     is_known(status(&place)?.device).then(|| place.metadata())
 }
 
+/// Set once openat2(2) has done what it was asked, so on Linux 5.12 or later: on 5.9 and 5.10 a read that shall not wait may
+/// report an end where there is none (preadv2(2), BUGS).
+static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);
+
 pub(in crate::fs) fn read(file: &File, buf: &mut [u8]) -> Option<usize> {
     let length = buf.len().min(CHUNK);
     // SAFETY: `buf` is `length` bytes or longer, and borrowed exclusively.
     // Test: tests/tests/fs.rs `a_read_takes_what_is_asked_for`.
-    unsafe { read_now(file, buf.as_mut_ptr(), length, AT_POSITION) }
+    let read = unsafe { read_now(file, buf.as_mut_ptr(), length, AT_POSITION) }?;
+    (read > 0 || ENDS_ARE_TRUE.load(Relaxed)).then_some(read)
 }
 
 pub(in crate::fs) fn read_to_end(file: &File, content: &mut Vec<u8>) -> bool {
@@ -125,6 +130,7 @@ fn open_cached(path: &CString, flags: c_int) -> Option<OwnedFd> {
     // call, which writes to neither. Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
     let fd = unsafe { libc::syscall(libc::SYS_openat2, libc::AT_FDCWD, path, how.as_ptr(), size) };
     let fd = c_int::try_from(fd).ok().filter(|fd| *fd >= 0)?;
+    ENDS_ARE_TRUE.store(true, Relaxed);
     // SAFETY: the call has just opened it, so nobody else owns it.
     // Test: tests/tests/fs.rs `no_descriptor_is_leaked`.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })

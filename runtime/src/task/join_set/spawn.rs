@@ -121,13 +121,13 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// If its output has been taken already.
     #[track_caller]
-    pub fn insert(&mut self, mut task: JoinHandle<T>) -> AbortHandle {
+    pub fn insert(&mut self, task: JoinHandle<T>) -> AbortHandle {
         assert!(!task.is_spent(), "JoinSet::insert: {task:?} has been joined already");
         let abort = task.abort_handle();
         let number = self.place();
-        let has_ended = task.leave_waiter(self.ended.waker(number)) == OnJoin::Done;
-        self.handles[number as usize] = Some(task);
-        if has_ended {
+        // In its place first: dropping the waker that it had may panic.
+        let task = self.handles[number as usize].insert(task);
+        if task.leave_waiter(self.ended.waker(number)) == OnJoin::Done {
             self.ended.push(number);
         }
         abort
