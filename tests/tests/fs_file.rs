@@ -153,6 +153,19 @@ fn a_dropped_write_is_carried_out_once_and_before_the_next() {
 }
 
 #[test]
+fn what_is_written_after_a_cut_is_written_though_a_dropped_write_was_the_same() {
+    on_one_thread(|| async {
+        let path = ScratchPath::new("cut");
+        let mut file = File::options().append(true).create(true).open(&path).await.unwrap();
+        give_up(file.write_all(b"record")).await;
+        file.set_len(0).await.unwrap(); // one thread: after the write
+        file.write_all(b"record").await.unwrap();
+        assert_eq!(std_fs::read(&path).unwrap(), b"record");
+        std_fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
 fn a_dropped_read_has_taken_nothing() {
     if cfg!(target_os = "linux") {
         on_one_thread(|| async {
@@ -197,6 +210,19 @@ fn what_a_dropped_read_took_from_a_fifo_goes_to_the_next() {
         writer.write_all(b"d").unwrap();
         assert_eq!(file.read(&mut buf).await.unwrap(), 1);
         assert!(file.try_into_std().is_ok());
+    });
+}
+
+#[test]
+fn a_flush_does_not_wait_for_a_dropped_read() {
+    on_one_thread(|| async {
+        let path = fifo();
+        let mut writer = std_fs::File::options().read(true).write(true).open(&path).unwrap();
+        let mut file = File::options().read(true).write(true).open(&path).await.unwrap();
+        give_up(file.read(&mut [0; 4])).await;
+        file.flush().await.unwrap();
+        writer.write_all(b"x").unwrap();
+        settled().await;
     });
 }
 

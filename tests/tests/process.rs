@@ -213,6 +213,23 @@ fn a_child_dropped_outside_is_reaped_by_its_runtime() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_child_dropped_in_another_runtime_is_reaped_by_that() {
+    within(LIMIT, || {
+        let still = Builder::new_current_thread().build().unwrap();
+        let other = multi_thread(2).build().unwrap();
+        let mut child = still.block_on(async { cat().spawn().unwrap() });
+        let (id, stdin) = (child.id().unwrap(), child.stdin.take());
+        other.block_on(async { drop(child) });
+        drop(stdin);
+        while is_known(id) {
+            thread::yield_now();
+        }
+        drop(still);
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn a_child_without_any_runtime_is_reaped_by_a_later_spawn() {
     within(LIMIT, || {
         let mut child = cat().spawn().unwrap();
