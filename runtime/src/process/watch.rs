@@ -36,6 +36,8 @@ pub(super) struct Running {
 pub(super) enum Watch {
     Pidfd(AsyncFd<Pidfd>),
     Signal(Signal),
+    /// There was nobody to watch: somebody has reaped it already, or the system has, as the program ignores SIGCHLD.
+    Gone,
 }
 
 /// One wait for the end of a child.
@@ -43,6 +45,7 @@ pub(super) enum Watch {
 pub(super) enum Notice<'a> {
     Pidfd(FdReady<'a, Pidfd>),
     Signal(Recv<'a>),
+    Gone,
 }
 
 impl Running {
@@ -73,9 +76,11 @@ impl Running {
 
 impl Watch {
     fn new(pid: u32) -> io::Result<Watch> {
-        match Pidfd::open(pid).and_then(|fd| AsyncFd::with_interest(fd, Interest::READABLE)) {
-            Ok(fd) => Ok(Watch::Pidfd(fd)),
-            Err(_) => Watch::by_signal(),
+        match Pidfd::open(pid) {
+            Ok(fd) => AsyncFd::with_interest(fd, Interest::READABLE).map(Watch::Pidfd),
+            Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(Watch::Gone),
+            Err(e) if has_no_pidfds(&e) => Watch::by_signal(),
+            Err(e) => Err(e),
         }
     }
 
@@ -88,6 +93,7 @@ impl Watch {
         match self {
             Watch::Pidfd(fd) => Notice::Pidfd(fd.readable()),
             Watch::Signal(signal) => Notice::Signal(signal.recv()),
+            Watch::Gone => Notice::Gone,
         }
     }
 }
@@ -105,6 +111,8 @@ impl Notice<'_> {
             }
             match self {
                 Notice::Signal(recv) => ready!(Pin::new(recv).poll(cx)).ok_or_else(over)?,
+                // The one that runs is another of our children, which has got the same id.
+                Notice::Gone => return Poll::Ready(Err(io::Error::from_raw_os_error(libc::ECHILD))),
                 Notice::Pidfd(readable) => {
                     let mut guard = ready!(Pin::new(readable).poll(cx))?;
                     if let Some(status) = child.try_wait()? {
@@ -126,6 +134,11 @@ impl fmt::Debug for Running {
             .field("location", &format_args!("{location}"))
             .finish_non_exhaustive()
     }
+}
+
+/// Whether the system has none, or a sandbox lets nobody have one. Any other error (`EMFILE`, say) is one of `spawn`.
+fn has_no_pidfds(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(libc::EPERM | libc::EINVAL))
 }
 
 fn over() -> io::Error {
@@ -180,6 +193,23 @@ mod tests {
             running.kill().unwrap();
             assert_eq!(end(&mut running).await.signal(), Some(9));
         });
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_child_that_has_been_reaped_is_gone() {
+        let mut child = Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        assert!(matches!(Watch::new(child.id()), Ok(Watch::Gone)), "and no signal is listened to");
+    }
+
+    #[test]
+    fn only_the_lack_of_pidfds_makes_signals_do() {
+        for code in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            assert!(!has_no_pidfds(&io::Error::from_raw_os_error(code)));
+        }
+        assert!(has_no_pidfds(&io::Error::from_raw_os_error(libc::ENOSYS)));
+        assert!(has_no_pidfds(&io::ErrorKind::Unsupported.into()));
     }
 
     #[test]
