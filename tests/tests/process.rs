@@ -346,6 +346,23 @@ fn a_thousand_children_leave_nothing_behind() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_child_keeps_one_reactor_of_a_runtime_that_is_gone() {
+    let _ = in_child("a_child_keeps_one_reactor_of_a_runtime_that_is_gone", || {
+        mini::block_on(async { assert!(Command::new("true").status().await.unwrap().success()) });
+        let before = descriptors();
+        let runtime = multi_thread(4).build().unwrap();
+        let child = runtime.block_on(async { sleeper().kill_on_drop(true).spawn().unwrap() });
+        drop(runtime);
+        // A pidfd and its reactor's two; without a child it would be none, with all four reactors nine.
+        while descriptors() > before + 3 {
+            thread::yield_now(); // threads may be on their way out
+        }
+        drop(child);
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn without_descriptors_a_spawn_fails_and_leaves_no_child() {
     let _ = in_child("without_descriptors_a_spawn_fails_and_leaves_no_child", || {
         mini::block_on(async {

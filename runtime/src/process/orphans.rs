@@ -31,7 +31,8 @@ pub(super) fn leave(mut running: Running) {
     if has_ended(&mut running.child) {
         return;
     }
-    if let Some(home) = running.home.take().filter(|home| !home.is_closing()) {
+    let home = running.home.take().and_then(|home| home.upgrade());
+    if let Some(home) = home.filter(|home| !home.is_closing()) {
         return look_after(&home, running);
     }
     // It may be watched by a reactor that stands still: who takes it over watches it anew.

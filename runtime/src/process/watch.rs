@@ -12,7 +12,7 @@ use std::io;
 use std::panic::Location;
 use std::pin::Pin;
 use std::process::{self, ExitStatus};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use mini_net::future::FdReady;
@@ -29,7 +29,8 @@ pub(super) struct Running {
     /// Where the child was started.
     pub(super) location: &'static Location<'static>,
     /// The runtime it was started in, if that runs without anybody's help: it reaps what is dropped elsewhere.
-    pub(super) home: Option<Arc<Pool>>,
+    /// Weak: it has the descriptors of all its workers.
+    pub(super) home: Option<Weak<Pool>>,
 }
 
 #[derive(Debug)]
@@ -56,7 +57,7 @@ impl Running {
     ) -> Result<Running, (process::Child, io::Error)> {
         match Watch::new(child.id()) {
             Ok(watch) => {
-                let home = context::with_pool(Arc::clone).filter(|pool| pool.is_multi_thread());
+                let home = context::with_pool(|pool| pool.is_multi_thread().then(|| Arc::downgrade(pool))).flatten();
                 Ok(Running { child, watch, location, home })
             }
             Err(error) => Err((child, error)),
