@@ -259,6 +259,28 @@ fn a_directory_gives_each_entry_once_also_if_waits_are_dropped() {
 }
 
 #[test]
+fn a_directory_asked_outside_a_runtime_loses_nothing() {
+    within(LIMIT, || {
+        let dir = ScratchDir::new("outside");
+        (0..300).for_each(|number| drop(std_fs::File::create(dir.path().join(number.to_string())).unwrap()));
+        let mut entries = mini::block_on(fs::read_dir(dir.path())).unwrap();
+        let mut count = 0;
+        let panic = caught(|| {
+            while block_on_elsewhere(entries.next_entry()).unwrap().is_some() {
+                count += 1;
+            }
+        });
+        assert!(panic.message.starts_with("`mini::fs::ReadDir::next_entry`, called at"), "{}", panic.message);
+        mini::block_on(async {
+            while entries.next_entry().await.unwrap().is_some() {
+                count += 1;
+            }
+        });
+        assert_eq!(count, 300);
+    });
+}
+
+#[test]
 fn what_was_begun_goes_on() {
     within(LIMIT, || {
         let dir = ScratchDir::new("goes-on");

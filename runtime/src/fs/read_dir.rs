@@ -153,9 +153,12 @@ impl ReadDir {
             if let Some(entry) = self.ready.pop_front() {
                 return Poll::Ready(entry.map(Some).map_err(|e| wrap(VERB, &self.path, None, e)));
             }
+            // Before the stream is taken out of its place: without a runtime this panics.
+            let is_open = matches!(self.state, State::Open(_));
+            let pool = is_open.then(|| pool("mini::fs::ReadDir::next_entry", location));
             match std::mem::replace(&mut self.state, State::Lost) {
                 State::Open(stream) => {
-                    let pool = pool("mini::fs::ReadDir::next_entry", location);
+                    let pool = pool.expect("just looked");
                     self.state = State::Reading(pool.spawn_blocking(move || fill(stream), location));
                 }
                 State::Reading(mut job) => match Pin::new(&mut job).poll(cx) {
