@@ -248,6 +248,27 @@ fn the_error_of_a_dropped_write_is_told_by_the_next() {
 }
 
 #[test]
+fn a_write_that_a_shutdown_discards_is_told_by_flush() {
+    within(LIMIT, || {
+        let path = ScratchPath::new("discarded");
+        let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
+        let (go, may_go) = mpsc::channel::<()>();
+        let mut file = runtime.block_on(async {
+            let mut file = File::create(&path).await.unwrap();
+            drop(mini::spawn_blocking(move || may_go.recv().is_err()));
+            assert!(poll_with(&mut file.write(b"x"), &Counts::new()).is_pending());
+            file
+        });
+        runtime.shutdown_background();
+        drop(go);
+        let error = mini::block_on(file.flush()).unwrap_err().to_string();
+        assert!(error.starts_with("failed to write `") && error.contains("shut down"), "{error}");
+        mini::block_on(file.flush()).expect("it has been told");
+        assert_eq!(std_fs::read(&path).unwrap(), b"");
+    });
+}
+
+#[test]
 fn an_error_that_nobody_can_be_told_is_printed() {
     if !cfg!(target_os = "linux") {
         return;

@@ -207,7 +207,7 @@ impl File {
     ///
     /// Loses the file, which is closed.
     pub async fn into_std(mut self) -> StdFile {
-        std::future::poll_fn(|cx| self.stream.poll_settle(cx)).await;
+        std::future::poll_fn(|cx| self.stream.poll_settle(cx, &self.open)).await;
         loop {
             match Arc::try_unwrap(self.open) {
                 Ok(open) => return open.into_std(),

@@ -344,7 +344,7 @@ impl Call for Flush {
     type Output = ();
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, _: Caller) -> Poll<io::Result<()>> {
-        file.stream.poll_flush(cx)
+        file.stream.poll_flush(cx, &file.open)
     }
 }
 

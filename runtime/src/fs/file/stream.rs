@@ -98,7 +98,7 @@ impl Stream {
                         Err(error) => return Poll::Ready(Err(wrap("read", open.path(), None, error))),
                     }
                 }
-                _ => ready!(self.poll_settle(cx)),
+                _ => ready!(self.poll_settle(cx, open)),
             }
         }
     }
@@ -170,15 +170,15 @@ impl Stream {
                         return Poll::Ready(Ok(count));
                     }
                 }
-                _ => ready!(self.poll_settle(cx)),
+                _ => ready!(self.poll_settle(cx, open)),
             }
         }
     }
 
     /// Ready when no write is under way; then tells what has gone wrong in one that nobody waited for.
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>, open: &Open) -> Poll<io::Result<()>> {
         if let Doing::Writing(_) = self.doing {
-            ready!(self.poll_settle(cx));
+            ready!(self.poll_settle(cx, open));
         }
         Poll::Ready(self.unseen.0.take().map_or(Ok(()), Err))
     }
@@ -208,13 +208,13 @@ impl Stream {
                     let sought = sought.unwrap_or_else(|lost| Err(no_answer(lost)));
                     return Poll::Ready(sought.map_err(|e| wrap("seek in", open.path(), None, e)));
                 }
-                _ => ready!(self.poll_settle(cx)),
+                _ => ready!(self.poll_settle(cx, open)),
             }
         }
     }
 
     /// Waits for what is under way, and keeps of it what must be kept.
-    pub(super) fn poll_settle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_settle(&mut self, cx: &mut Context<'_>, open: &Open) -> Poll<()> {
         match &mut self.doing {
             Doing::Nothing => {}
             Doing::Reading(job) => {
@@ -223,9 +223,13 @@ impl Stream {
                 }
             }
             Doing::Writing(job) => {
-                if let Ok(Written { unseen, .. }) = ready!(Pin::new(job).poll(cx)) {
-                    self.unseen = unseen;
-                }
+                let written = ready!(Pin::new(job).poll(cx));
+                self.doing = Doing::Nothing;
+                self.unseen = match written {
+                    Ok(Written { unseen, .. }) => unseen,
+                    // A shutdown has discarded it.
+                    Err(lost) => Unseen(Some(wrap("write", open.path(), None, no_answer(lost)))),
+                };
             }
             Doing::Seeking(_, job) => drop(ready!(Pin::new(job).poll(cx))),
         }

@@ -35,7 +35,8 @@ impl AsyncWrite for File {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.get_mut().stream.poll_flush(cx)
+        let File { open, stream } = self.get_mut();
+        stream.poll_flush(cx, open)
     }
 
     /// As [`poll_flush`](File::flush). The file is closed when it is dropped.
