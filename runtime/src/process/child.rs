@@ -268,9 +268,17 @@ impl Drop for Life {
         self.forget_ended();
         let Some(mut running) = self.running.take() else { return };
         if self.kill_on_drop {
-            let _ = running.kill();
+            kill_unasked(&mut running);
         }
         orphans::leave(running);
+    }
+}
+
+/// Kills for a destructor, which can return no error.
+fn kill_unasked(running: &mut Running) {
+    if let Err(error) = running.kill() {
+        let (id, location) = (running.child.id(), running.location);
+        say!("failed to kill the dropped child process {id}, started at {location}: {error}");
     }
 }
 
