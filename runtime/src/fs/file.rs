@@ -50,6 +50,10 @@ use stream::Stream;
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
 /// inherited the file. If more than one of them reads at the same time, who gets what is undefined.
 ///
+/// What another process does with it, or a clone that the standard library made, is not known here. While one of those is
+/// in a read or write, the kernel may let a read or seek of this `File` wait for it, on a thread that runs tasks. And where
+/// it moves the position in the middle of a read here, that may read elsewhere, or move the position back.
+///
 /// # Examples
 ///
 /// ```
@@ -188,7 +192,10 @@ impl File {
 
     /// Becomes a file of the standard library, at the same position.
     ///
-    /// Waits for operations whose future was dropped before they were ready.
+    /// Waits for operations whose future was dropped before they were ready, and for those that were made and not polled yet:
+    /// who holds such a future (of [`metadata`](File::metadata), say) and awaits this first waits for ever.
+    ///
+    /// What a dropped read has taken from a fifo or a terminal is lost; [`try_into_std`](File::try_into_std) refuses then.
     ///
     /// # Examples
     ///

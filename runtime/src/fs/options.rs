@@ -83,6 +83,9 @@ impl OpenOptions {
     }
 
     /// More flags for open(2). Those of the way of access (`O_ACCMODE`) are ignored; replaces what was given before.
+    ///
+    /// `O_DIRECT` is not supported: it wants aligned memory (open(2)), and what is read or written passes through memory
+    /// that is not.
     pub fn custom_flags(&mut self, flags: i32) -> &mut OpenOptions {
         self.special(true).custom_flags(flags);
         self

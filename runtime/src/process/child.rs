@@ -21,6 +21,9 @@ use super::watch::{Notice, Running};
 /// is in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. At the
 /// end of the program the system does it.
 ///
+/// A child and its pipes are waited for by the runtime it was started in, also if another one awaits them: that one must
+/// run meanwhile. A `current_thread` runtime that nobody is in notices nothing.
+///
 /// # Examples
 ///
 /// ```

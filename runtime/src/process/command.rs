@@ -207,8 +207,8 @@ impl Command {
 
     /// Whether to kill a process whose [`Child`] is dropped before its status is known. By default it goes on.
     ///
-    /// Killed, it is reaped in the background; that it could not be killed (kill(2)) is said on standard error. What it has started itself goes on: see
-    /// [`process_group`](Command::process_group).
+    /// Killed, it is reaped in the background; that it could not be killed (kill(2)) is said on standard error. What it has
+    /// started itself goes on: see [`process_group`](Command::process_group).
     ///
     /// # Examples
     ///
