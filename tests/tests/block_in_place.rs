@@ -10,7 +10,7 @@ use std::thread;
 
 use mini::net::TcpListener;
 use mini::runtime::{Builder, Runtime};
-use mini::task::{block_in_place, id, yield_now};
+use mini::task::{block_in_place, consume_budget, id, idle, unconstrained, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, never, oneshot, until, within};
 
@@ -158,6 +158,51 @@ fn what_comes_meanwhile_is_run() {
                 });
             }
         });
+    });
+}
+
+#[test]
+fn a_task_that_waits_for_a_lull_runs_meanwhile() {
+    within(LIMIT, || {
+        let runtime = several(2);
+        let task = runtime.spawn(async {
+            for _ in 0..100 {
+                let (polled, was_polled) = mpsc::channel();
+                let (send, receive) = mpsc::channel();
+                drop(mini::spawn(async move {
+                    polled.send(()).unwrap();
+                    idle().await; // often on the worker that is about to block
+                    send.send(()).unwrap();
+                }));
+                until(move || was_polled.try_recv().is_ok()).await;
+                block_in_place(|| receive.recv()).unwrap();
+            }
+        });
+        runtime.block_on(task).unwrap();
+    });
+}
+
+#[test]
+fn an_endless_budget_ends_at_its_door() {
+    within(LIMIT, || {
+        let runtime = several(2);
+        let task = runtime.spawn(unconstrained(async {
+            block_in_place(|| {
+                Builder::new_current_thread().build().unwrap().block_on(async {
+                    let is_over = Arc::new(AtomicBool::new(false));
+                    let seen = is_over.clone();
+                    let busy = mini::spawn(async move {
+                        while !seen.load(SeqCst) {
+                            consume_budget().await;
+                        }
+                    });
+                    yield_now().await;
+                    is_over.store(true, SeqCst);
+                    busy.await.unwrap();
+                });
+            });
+        }));
+        runtime.block_on(task).unwrap();
     });
 }
 

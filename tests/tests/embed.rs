@@ -270,6 +270,37 @@ fn while_another_thread_is_in_block_on_a_turn_runs_nothing() {
 }
 
 #[test]
+fn what_another_thread_runs_is_not_due_for_the_host() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        let task = runtime.spawn(async {
+            for _ in 0..600 {
+                yield_now().await;
+            }
+        });
+        settle_once(&runtime);
+        assert!(runtime.turn(Duration::ZERO).has_more());
+        let (entered, has_entered) = mpsc::channel();
+        let (end, ended) = oneshot::<()>();
+        thread::scope(|scope| {
+            let runtime = &runtime;
+            scope.spawn(move || {
+                runtime.block_on(async {
+                    task.await.unwrap();
+                    entered.send(()).unwrap();
+                    ended.await
+                })
+            });
+            has_entered.recv().unwrap();
+            assert!(!runtime.turn(Duration::ZERO).has_more());
+            let due = runtime.next_deadline();
+            assert!(due.is_none_or(|due| due > Instant::now()), "the host would spin: {due:?}");
+            drop(end);
+        });
+    });
+}
+
+#[test]
 fn under_a_paused_clock_time_jumps() {
     within(LIMIT, || {
         let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();

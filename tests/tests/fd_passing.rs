@@ -183,6 +183,20 @@ fn a_process_without_room_for_them_gets_none() {
     });
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn credentials_beside_them_do_not_disturb() {
+    in_each_runtime(|| async {
+        let (a, b) = UnixStream::pair().unwrap();
+        rustix::net::sockopt::set_socket_passcred(&b, true).unwrap();
+        for max in [1, 8] {
+            a.send_fds(b"!", &[null().as_fd()]).await.unwrap();
+            let (received, fds) = b.recv_fds(&mut [0; 8], max).await.unwrap();
+            assert_eq!((received, fds.len()), (1, 1));
+        }
+    });
+}
+
 #[test]
 fn descriptors_can_be_kept_and_sent_on() {
     in_each_runtime(|| async {

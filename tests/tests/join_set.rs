@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
 use mini::task::{Builder, JoinSet, yield_now};
 use mini_tests::{
@@ -374,6 +374,34 @@ fn a_handle_that_was_joined_is_refused() {
             assert!(set.is_empty());
         });
         assert!(caught(|| JoinSet::new().spawn(async {})).message.contains("needs a mini runtime"));
+    });
+}
+
+#[test]
+fn a_waker_that_panics_when_a_task_is_inserted_loses_nothing() {
+    struct Bad;
+    impl Wake for Bad {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Bad {
+        fn drop(&mut self) {
+            panic!("a waker's drop");
+        }
+    }
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let mut set = JoinSet::new();
+            let (send, receive) = oneshot();
+            let mut task = mini::spawn(receive);
+            let waker = Waker::from(Arc::new(Bad));
+            assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+            drop(waker);
+            assert_eq!(caught(|| set.insert(task)).message, "a waker's drop");
+            assert_eq!(set.len(), 1);
+            send.send(7);
+            assert_eq!(set.join_next().await.unwrap().unwrap(), Some(7));
+            assert!(set.join_next().await.is_none());
+        });
     });
 }
 

@@ -1,7 +1,7 @@
 //! Pipes: made here, opened by a path, taken over; their ends, their limits, and who may use what.
 
 use std::fs::File;
-use std::io::{ErrorKind, IoSlice, IoSliceMut};
+use std::io::{ErrorKind, IoSlice, IoSliceMut, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
@@ -213,6 +213,39 @@ fn an_end_is_checked_for_its_direction() {
         assert_eq!(waiting.await.unwrap(), 4);
         let unchecked = Receiver::from_owned_fd_unchecked(sender.into_nonblocking_fd()).unwrap();
         assert!(unchecked.try_read(&mut buf).is_err());
+    });
+}
+
+#[test]
+fn a_refused_end_stays_blocking() {
+    in_each_runtime(|| async {
+        let (reader, writer) = std::io::pipe().unwrap();
+        Sender::from_owned_fd(reader.try_clone().unwrap().into()).unwrap_err();
+        Receiver::from_owned_fd(writer.try_clone().unwrap().into()).unwrap_err();
+        assert!(!fcntl_getfl(&reader).unwrap().contains(OFlags::NONBLOCK));
+        assert!(!fcntl_getfl(&writer).unwrap().contains(OFlags::NONBLOCK));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_of_packets_is_read_packet_by_packet() {
+    use rustix::pipe::{PipeFlags, pipe_with};
+    in_each_runtime(|| async {
+        let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
+        let receiver = Receiver::from_owned_fd(reader).unwrap();
+        let mut writer = File::from(writer);
+        let mut buf = [0; 64];
+        for packets in [&[b"one", b"two"][..], &[b"new"]] {
+            for packet in packets {
+                writer.write_all(*packet).unwrap();
+            }
+            for packet in packets {
+                // A short read is not the end of what has come.
+                assert_eq!(receiver.read(&mut buf).await.unwrap(), 3);
+                assert_eq!(&buf[..3], *packet);
+            }
+        }
     });
 }
 
