@@ -388,7 +388,7 @@ fn a_copy_closes_its_pipes() {
             drop(copying);
             assert_eq!(open_files(), before);
 
-            // A pipe is given up when messages are small again.
+            // A pipe is given up when nothing comes, and when messages are small again.
             b.set_linger(Some(Duration::ZERO)).unwrap();
             drop((a, near, far, b));
             let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
@@ -396,6 +396,7 @@ fn a_copy_closes_its_pipes() {
             let exchange = async {
                 zip(async { a.write_all(&block).await.unwrap() }, async { b.read_exact(&mut buf).await.unwrap() })
                     .await;
+                until(|| open_files() == before).await;
                 for _ in 0..10 {
                     a.write_all(b"small").await.unwrap();
                     while b.read(&mut buf).await.unwrap() != 5 {}

@@ -2,7 +2,8 @@
 //!
 //! Called by the futures of `copy`. It reads into a buffer and writes that out. Between two sockets, a read that has filled
 //! the buffer makes the next one go through a pipe instead, which copies nothing but costs a call more; a message
-//! that would have fitted into the buffer ends that, and another one closes the pipe.
+//! that would have fitted into the buffer ends that, and another one closes the pipe. So does a wait for more: an idle copy
+//! keeps no descriptors of its own.
 //!
 //! # What the pipe may not decide
 //!
@@ -139,6 +140,7 @@ impl Flow {
                 Stage::Copying => match self.poll_read(cx, reader, writer) {
                     Poll::Ready(read) => read?,
                     Poll::Pending => {
+                        self.give_up_pipe();
                         // What has been read must not stay with the writer while there is no more.
                         ready!(self.poll_flush(cx, writer))?;
                         return Poll::Pending;
@@ -154,6 +156,13 @@ impl Flow {
                 }
                 Stage::Done => return Poll::Ready(Ok(self.copied)),
             }
+        }
+    }
+
+    /// Closes the empty pipe, which may not be needed for long: a proxy has many connections that are idle.
+    fn give_up_pipe(&mut self) {
+        if self.pipe.take().is_some() && self.route == Route::Pipe {
+            self.route = Route::Buffer; // the next read that is much opens one again
         }
     }
 
