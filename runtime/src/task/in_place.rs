@@ -26,6 +26,9 @@ use crate::task::budget::Budgets;
 /// What it does not do: it starts no additional worker. While all workers are in here, no task runs; so `f` must not
 /// wait for tasks of this runtime unless it has more workers than can be in here at once. Tasks of
 /// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the one that calls, wait until `f` returns.
+/// A [`block_on`](crate::block_on) elsewhere gets no worker's place while all are in here; it polls its future beside them,
+/// where `spawn_local` panics. For as long as `f` runs, a background thread wakes up every millisecond to see to this
+/// worker's sockets and timers, so one that never returns costs a little all the time.
 /// [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
 ///
 /// # Examples
@@ -41,7 +44,8 @@ use crate::task::budget::Budgets;
 ///
 /// # Panics
 ///
-/// On the thread of a `current_thread` runtime, where nobody could take its tasks; and if `f` does.
+/// On the thread of a `current_thread` runtime, where nobody could take its tasks; and if `f` does, as it will if it calls
+/// `spawn_local` outside of a `block_on` of its own.
 #[track_caller]
 pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
     match context::with_held(|core| core.pool().is_multi_thread().then(|| core.home().arc())) {

@@ -60,7 +60,9 @@ where
 /// # Panics
 ///
 /// Outside of a task or `block_on`, at the caller's line; also in a `block_on` that got no worker's place, because all are
-/// taken by other threads in `block_on`, by workers with local tasks, or by polls of more than 200 ms.
+/// taken by other threads in `block_on`, by workers with local tasks or in
+/// [`block_in_place`](crate::task::block_in_place), or by polls of more than 200 ms; and inside the closure given to
+/// `block_in_place`.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
