@@ -44,6 +44,9 @@ const INJECTOR_SHARE: usize = 64;
 /// How many tasks may jump the queue in a row by having been woken last.
 const LAST_IN_LIMIT: u8 = 3;
 
+/// How many neighbours a worker looks after before it parks: a look is a system call.
+const HELPED: usize = 4;
+
 /// Fewer waiting tasks than this are left to their worker.
 const WORTH_MEASURING: usize = 8;
 
@@ -304,9 +307,14 @@ impl<'a> Worker<'a> {
 
     /// This worker has nothing: look what has happened to the sockets of workers that are up, and have not come to look by
     /// themselves. Says whether anything has: then this worker may have got work of any kind.
+    ///
+    /// At a few of them, others each time: with many workers the looks would cost more than they find.
     fn help_neighbours(&mut self) -> bool {
-        let others = self.pool.cores.iter().filter(|core| core.index() != self.core.index());
-        others.filter(|core| core.is_up.load(Relaxed)).any(|core| core.driver().help(&mut self.events) > 0)
+        let (own, cores) = (self.core.index(), &self.pool.cores);
+        let (later, first) = cores.split_at((own + self.core.counts.parks.get() as usize) % cores.len());
+        let others = first.iter().chain(later).filter(|core| core.index() != own);
+        let mut up = others.filter(|core| core.is_up.load(Relaxed)).take(HELPED);
+        up.any(|core| core.driver().help(&mut self.events) > 0)
     }
 
     /// Wakes a resting worker if the tasks that wait here take longer than the wake.
