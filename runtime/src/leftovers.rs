@@ -37,6 +37,7 @@ use crate::task::{Id, Task};
 #[derive(Clone, Debug, Default)]
 pub struct Leftovers {
     pub(crate) workers: usize,
+    pub(crate) threads: usize,
     pub(crate) tasks: Vec<LeftTask>,
     pub(crate) local_tasks: usize,
     pub(crate) blocking: Vec<&'static Location<'static>>,
@@ -87,12 +88,19 @@ impl Leftovers {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.workers + self.tasks.len() + self.local_tasks + self.blocking.len() + self.lookups == 0
+        let tasks = self.tasks.len() + self.local_tasks;
+        self.workers + self.threads + tasks + self.blocking.len() + self.lookups == 0
     }
 
     /// How many workers are in a long poll, threads in `block_on` included.
     pub fn workers(&self) -> usize {
         self.workers
+    }
+
+    /// How many threads that the runtime has started for its workers have not ended: those in a long poll, and those that
+    /// are still in [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
+    pub fn threads(&self) -> usize {
+        self.threads
     }
 
     /// The tasks of a multi-threaded runtime that are not dropped yet.
@@ -121,6 +129,9 @@ impl fmt::Display for Leftovers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.workers > 0 {
             writeln!(f, "left {} worker(s) behind that are in a long poll", self.workers)?;
+        }
+        if self.threads > 0 {
+            writeln!(f, "left {} worker thread(s) behind that have not ended", self.threads)?;
         }
         for LeftTask { id, name, location } in &self.tasks {
             let named = name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));

@@ -261,10 +261,10 @@ impl Pool {
         if context::is_working_for(self) {
             return Leftovers::default(); // it would wait for itself
         }
-        let workers = self.wait_for_workers(deadline);
+        let (workers, threads) = self.wait_for_workers(deadline);
         self.watch.stop();
         self.shut_drivers();
-        let mut left = Leftovers { workers, ..Leftovers::default() };
+        let mut left = Leftovers { workers, threads, ..Leftovers::default() };
         if running {
             (left.blocking, left.lookups) = self.blocking.wait(deadline);
         }
@@ -275,8 +275,9 @@ impl Pool {
         left
     }
 
-    /// Waits until all cores are closed and all threads gone; returns how many cores were not closed.
-    fn wait_for_workers(&self, deadline: Option<Instant>) -> usize {
+    /// Waits until all cores are closed and all threads gone; returns how many cores were not closed, and how many threads
+    /// have not ended.
+    fn wait_for_workers(&self, deadline: Option<Instant>) -> (usize, usize) {
         let mut ending = lock(&self.ending);
         while ending.open_cores > 0 || ending.keepers > 0 {
             ending = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
@@ -285,7 +286,7 @@ impl Pool {
                 None => self.ended.wait(ending).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        ending.open_cores
+        (ending.open_cores, ending.keepers)
     }
 
     pub(crate) fn keeper_started(&self) {

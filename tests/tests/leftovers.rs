@@ -1,6 +1,6 @@
 //! What `shutdown_timeout` returns: what it had to leave behind, by name and place.
 
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -93,6 +93,28 @@ fn tasks_of_a_worker_that_is_stuck_are_counted() {
         assert_eq!((left.workers(), left.tasks().len(), left.local_tasks()), (1, 0, 2));
         drop(go);
         thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_thread_in_its_last_hook_is_counted() {
+    within(LIMIT, || {
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let may_go = Mutex::new(may_go);
+        let hook = move || {
+            begun.send(()).unwrap();
+            let _ = may_go.lock().unwrap().recv();
+        };
+        let runtime = Builder::new_multi_thread().worker_threads(1).on_thread_stop(hook).build().unwrap();
+        let (ran, has_run) = mpsc::channel();
+        drop(runtime.spawn(async move { ran.send(()).unwrap() }));
+        has_run.recv().unwrap();
+        let left = runtime.shutdown_timeout(SHORT);
+        assert_eq!((left.threads(), left.is_empty()), (1, false));
+        assert!(left.to_string().contains("left 1 worker thread(s) behind"), "{left}");
+        has_begun.recv().unwrap();
+        drop(go);
     });
 }
 
