@@ -46,7 +46,7 @@ at_full_speed() {
       for (name in calls) list = list " " name "=" calls[name]
       printf "%d worker(s), beside %d messages: %d other system calls%s\n", workers, messages, all, list
       # Nothing is registered anew, but for sockets that follow their tasks from one worker to the other.
-      exit messages < 1000 || all > (workers > 1 ? messages / 1000 : 0)
+      exit messages < 1000 || all > (workers > 1 ? messages / 250 : 0)
     }' "$out/rare"
 }
 
