@@ -12,7 +12,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use crate::reactor::{Reactor, ReactorId};
+use crate::reactor::Reactor;
 
 /// How many operations a task may complete before it has to let others run.
 pub const BUDGET: u8 = 128;
@@ -70,14 +70,10 @@ struct Current {
 struct Local {
     budget: Cell<u8>,
     note: Cell<Option<Note>>,
-    /// Of the reactor in `CURRENT`, for a look that costs one load.
-    reactor: Cell<ReactorId>,
 }
 
 thread_local! {
-    static LOCAL: Local = const {
-        Local { budget: Cell::new(BUDGET), note: Cell::new(None), reactor: Cell::new(ReactorId::NONE) }
-    };
+    static LOCAL: Local = const { Local { budget: Cell::new(BUDGET), note: Cell::new(None) } };
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
@@ -196,11 +192,6 @@ pub(crate) fn leave_note(note: Note) {
     LOCAL.with(|local| local.note.set(Some(note)));
 }
 
-/// Which reactor [`reactor`] would return.
-pub(crate) fn reactor_id() -> ReactorId {
-    LOCAL.with(|local| local.reactor.get())
-}
-
 /// The reactor of the runtime this thread works for, if any.
 pub(crate) fn reactor() -> Option<Reactor> {
     current(|current| current.reactor.clone())
@@ -220,10 +211,7 @@ fn current<R>(get: impl FnOnce(&Current) -> R) -> Option<R> {
 ///
 /// On a thread that is ending, which has dropped its thread-locals, there is nothing to enter.
 fn replace(current: Option<Current>) -> Option<Current> {
-    let id = current.as_ref().map_or(ReactorId::NONE, |current| current.reactor.id());
-    let previous = CURRENT.try_with(|now| now.replace(current));
-    LOCAL.with(|local| local.reactor.set(if previous.is_ok() { id } else { ReactorId::NONE }));
-    previous.unwrap_or_default()
+    CURRENT.try_with(|now| now.replace(current)).unwrap_or_default()
 }
 
 impl Drop for EnterGuard {
@@ -250,16 +238,15 @@ mod tests {
 
     #[test]
     fn contexts_nest_and_are_restored() {
-        assert!(reactor().is_none() && reactor_id() == ReactorId::NONE);
+        assert!(reactor().is_none());
         let (outer, inner) = (Reactor::new().unwrap(), Reactor::new().unwrap());
         let first = enter(&outer, &blocking_none());
         let second = enter(&inner, &blocking_none());
-        assert_eq!((reactor().unwrap().id(), reactor_id()), (inner.id(), inner.id()));
+        assert!(reactor().unwrap().is(&inner));
         drop(second);
-        assert_eq!((reactor().unwrap().id(), reactor_id()), (outer.id(), outer.id()));
+        assert!(reactor().unwrap().is(&outer));
         drop(first);
         assert!(reactor().is_none() && blocking().is_none());
-        assert_eq!(reactor_id(), ReactorId::NONE);
     }
 
     #[test]

@@ -27,7 +27,6 @@ use crate::slot::Slot;
 use crate::sys::{self, Poller, Token};
 
 mod registration;
-mod stay;
 mod table;
 
 pub(crate) use registration::Registration;
@@ -72,18 +71,8 @@ struct Shared {
     poller: Poller,
     table: Mutex<Table>,
     on_use: OnceLock<Waker>,
-    /// 0 for none.
-    group: AtomicUsize,
     /// The length of the table, written under its lock: drivers ask for it before every turn.
     registered: AtomicUsize,
-}
-
-/// Which reactor it is: an address, to compare with. It is another one's only when this one is gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ReactorId(usize);
-
-impl ReactorId {
-    pub(crate) const NONE: ReactorId = ReactorId(0);
 }
 
 impl Reactor {
@@ -102,8 +91,8 @@ impl Reactor {
     /// Those of epoll_create1(2) and eventfd(2), or of kqueue(2): too many open files.
     pub fn new() -> io::Result<Reactor> {
         let (poller, table) = (Poller::new()?, Mutex::default());
-        let (on_use, group, registered) = (OnceLock::new(), AtomicUsize::new(0), AtomicUsize::new(0));
-        Ok(Reactor(Arc::new(Shared { poller, table, on_use, group, registered })))
+        let (on_use, registered) = (OnceLock::new(), AtomicUsize::new(0));
+        Ok(Reactor(Arc::new(Shared { poller, table, on_use, registered })))
     }
 
     /// Waits for events and wakes who waited for them; returns how many there were.
@@ -136,33 +125,6 @@ impl Reactor {
         Ok(self.dispatch(events))
     }
 
-    /// [`turn`](Self::turn) without waiting, in the place of the thread whose part that is: a ring of the bell is not taken
-    /// away from it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mini_net::{Events, Reactor};
-    ///
-    /// let reactor = Reactor::new()?;
-    /// let mut events = Events::new();
-    /// reactor.notify();
-    /// assert_eq!(reactor.help(&mut events)?, 0);
-    /// reactor.turn(&mut events, None)?; // hears the bell
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of [`turn`](Self::turn).
-    pub fn help(&self, events: &mut Events) -> io::Result<usize> {
-        let delivered = self.turn(events, Some(Duration::ZERO))?;
-        if (0..events.events.len()).any(|at| events.events.get(at).is_none()) {
-            self.notify();
-        }
-        Ok(delivered)
-    }
-
     /// Makes one turn, the current or else the next one, return.
     ///
     /// Each call is a system call: whoever may ring often first asks whether somebody sleeps.
@@ -181,28 +143,6 @@ impl Reactor {
     /// ```
     pub fn notify(&self) {
         self.0.poller.notify();
-    }
-
-    /// Makes this reactor one of those with the same number, which is not 0: between them sockets follow their tasks. Each
-    /// of a group must be turned for as long as there are sockets in it, whoever has put them there.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let reactors = [mini_net::Reactor::new()?, mini_net::Reactor::new()?];
-    /// for reactor in &reactors {
-    ///     reactor.join_group(1);
-    /// }
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn join_group(&self, group: usize) {
-        self.0.group.store(group, Release);
-    }
-
-    /// Whether the two are of one group.
-    pub(crate) fn is_beside(&self, other: &Reactor) -> bool {
-        let group = self.0.group.load(Acquire);
-        group != 0 && group == other.0.group.load(Acquire)
     }
 
     /// From now on `waker` is woken whenever a socket is registered while there was none: a driver that waits elsewhere
@@ -254,8 +194,9 @@ impl Reactor {
         wake_all(&mut woken);
     }
 
-    pub(crate) fn id(&self) -> ReactorId {
-        ReactorId(Arc::as_ptr(&self.0).addr())
+    /// Whether the two are handles to the same one.
+    pub(crate) fn is(&self, other: &Reactor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Adds `fd`, which starts out as `ready` until the kernel says more.
@@ -364,6 +305,24 @@ impl Events {
     /// ```
     pub fn with_capacity(capacity: usize) -> Events {
         Events { events: sys::Events::with_capacity(capacity), woken: Vec::new() }
+    }
+
+    /// Whether the last turn heard the bell: then a thread that looked in the place of another may have to ring again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_net::{Events, Reactor};
+    ///
+    /// let reactor = Reactor::new()?;
+    /// let mut events = Events::new();
+    /// reactor.notify();
+    /// reactor.turn(&mut events, None)?;
+    /// assert!(events.has_bell());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn has_bell(&self) -> bool {
+        (0..self.events.len()).any(|at| self.events.get(at).is_none())
     }
 }
 

@@ -27,9 +27,8 @@ mod stream;
 /// Methods take `&self`, so several tasks may use one socket at the same time, in an `Arc` or by reference. Dropping it
 /// closes it.
 ///
-/// A socket joins a runtime when it first has to wait, and follows the task that uses it from one worker to another. When
-/// its runtime shuts down, those who wait for it get an error, except in another runtime that is still up: there the wait
-/// goes on.
+/// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an error, except in
+/// another runtime that is still up: there the wait goes on.
 pub struct Socket<K> {
     source: Source,
     kind: PhantomData<fn() -> K>,

@@ -5,7 +5,7 @@
 //! The loop tries the operation first. Only when the kernel says `WouldBlock` is the fd registered, once and for both
 //! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an echo
 //! server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it saves.
-//! The registration follows the task that waits, when that has come to run elsewhere; see `reactor/registration.rs`.
+//! A registration whose runtime has ended goes on in the one that waits; see `reactor/registration.rs`.
 //!
 //! # When readiness goes
 //!
@@ -292,7 +292,7 @@ impl<T: AsFd> Source<T> {
         Ok(self.registration.get_or_init(|| registration))
     }
 
-    /// Waits for `interest`; the registration follows if it is elsewhere for long.
+    /// Waits for `interest`.
     fn poll_wait(
         &self,
         known: &Registration,
@@ -304,20 +304,8 @@ impl<T: AsFd> Source<T> {
         let polled = known.slot().poll_ready(cx, interest, key);
         if polled.is_pending() {
             wait.leave_note(known.fd());
-            if self.rule != Rule::Foreign && known.count_wait(context::reactor_id()) {
-                self.follow(known);
-            }
         }
         polled
-    }
-
-    /// Moves the registration to the reactor of this thread, if that is of the same runtime.
-    #[cold]
-    fn follow(&self, known: &Registration) {
-        if let Some(here) = context::reactor() {
-            // Where it stays if that fails, it works as before.
-            let _ = known.follow_to(here, self.io.as_fd());
-        }
     }
 
     /// Waiting is over where the fd is registered; it may go on where this thread works.

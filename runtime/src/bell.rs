@@ -13,14 +13,14 @@
 //! The two fences are ordered. If A2 comes first, B3 reads A1 and rings. If B2 comes first, A3 sees B1 and does not
 //! wait. Whoever takes the announcement owes the one ring; one that comes late costs the worker one extra turn.
 //!
-//! A worker waits in the reactor, where a write to the eventfd ends the wait; or, while nothing is registered with the
-//! reactor, as a thread on a condition variable, which costs 0.5 µs less per wait and wake. A first registration is work
-//! in the sense of B1, and rings.
+//! The lookout (`lookout.rs`) waits in the reactor, where a write to the eventfd ends the wait. All others, and all while
+//! nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5 µs less per wait and
+//! wake. A first registration is work in the sense of B1, and rings.
 //!
 //! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the thread
 //! by `std::thread::park`: it takes away what a caller of `block_on` has coming for its own `park`.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::Wake;
 use std::time::{Duration, Instant};
 
@@ -88,14 +88,9 @@ pub(crate) struct Bell {
     waiting: Condvar,
 }
 
-/// Rings when a reactor that nobody used is used. The reactor keeps it, so it keeps the bell, which has the reactor, not.
-struct OnUse(Weak<Bell>);
-
 impl Bell {
     pub(crate) fn new(reactor: mini_net::Reactor) -> Arc<Self> {
-        let bell = Arc::new(Self { parked: Parked::new(), reactor, rung: Mutex::new(false), waiting: Condvar::new() });
-        bell.reactor.call_when_used(Arc::new(OnUse(Arc::downgrade(&bell))).into());
-        bell
+        Arc::new(Self { parked: Parked::new(), reactor, rung: Mutex::new(false), waiting: Condvar::new() })
     }
 
     /// Waits as a thread until the bell has rung since the last time, or until `limit` is over.
@@ -137,14 +132,6 @@ impl Bell {
             Some(Wait::Thread) => self.end_wait(),
         }
         true
-    }
-}
-
-impl Wake for OnUse {
-    fn wake(self: Arc<Self>) {
-        if let Some(bell) = self.0.upgrade() {
-            bell.ring();
-        }
     }
 }
 

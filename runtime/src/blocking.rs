@@ -33,7 +33,7 @@ pub(crate) struct Blocking {
     in_flight: AtomicUsize,
     limits: Limits,
     /// Rung after each job: a paused clock waits for the last one.
-    bell: Option<Arc<Bell>>,
+    bell: Arc<Bell>,
 }
 
 struct Limits {
@@ -83,7 +83,7 @@ enum Hire {
 }
 
 impl Blocking {
-    pub(crate) fn new(config: &Config, bell: Option<Arc<Bell>>) -> Arc<Self> {
+    pub(crate) fn new(config: &Config, bell: Arc<Bell>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             work: Condvar::new(),
@@ -211,10 +211,8 @@ impl Blocking {
     }
 
     fn job_ended(&self) {
-        if self.in_flight.fetch_sub(1, SeqCst) == 1
-            && let Some(bell) = &self.bell
-        {
-            bell.ring();
+        if self.in_flight.fetch_sub(1, SeqCst) == 1 {
+            self.bell.ring();
         }
     }
 

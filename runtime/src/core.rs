@@ -12,7 +12,6 @@
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
-use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -26,7 +25,7 @@ use crate::bell::Bell;
 use crate::blocks::{Blocks, Returned};
 use crate::context;
 use crate::counts::Counts;
-use crate::driver::Driver;
+use crate::driver::{Driver, Post};
 use crate::embed::Host;
 use crate::fifo::Fifo;
 use crate::home::Home;
@@ -115,8 +114,8 @@ impl Local {
 
 impl Core {
     /// A core of `pool`, whose address is known before it is filled. Busy times count from `base`.
-    pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock, base: Instant) -> io::Result<Self> {
-        let (driver, bell) = Driver::new(clock, pool.addr())?;
+    pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock, base: Instant, post: Post) -> Self {
+        let (driver, bell) = Driver::new(clock, post);
         let local = Local {
             queue: VecDeque::new(),
             tasks: Registry::default(),
@@ -124,7 +123,7 @@ impl Core {
             events: Events::new(),
             pinned_to: None,
         };
-        Ok(Self {
+        Self {
             pool,
             index,
             tenants: Tenants::new(),
@@ -147,7 +146,7 @@ impl Core {
             closed: AtomicBool::new(false),
             host: Host::new(),
             visitors: AtomicUsize::new(0),
-        })
+        }
     }
 
     pub(crate) fn index(&self) -> usize {

@@ -40,8 +40,6 @@ pub(crate) struct Counts {
     pub(crate) runs: Count,
     /// Waits for something to do.
     pub(crate) parks: Count,
-    /// Looks at other workers' sockets that were not in vain.
-    pub(crate) helps: Count,
     /// Threads that have sat down here.
     pub(crate) sittings: Count,
     /// Tasks taken from other workers.
@@ -61,7 +59,6 @@ impl Counts {
         Self {
             runs: Count::default(),
             parks: Count::default(),
-            helps: Count::default(),
             sittings: Count::default(),
             steals: Count::default(),
             spawned: Count::default(),
@@ -73,9 +70,7 @@ impl Counts {
 
     /// Stands still as long as one poll lasts, and changes with all else that the owner does.
     pub(crate) fn progress(&self) -> u64 {
-        [&self.runs, &self.parks, &self.helps, &self.sittings]
-            .iter()
-            .fold(0, |sum, count| sum.wrapping_add(count.get()))
+        [&self.runs, &self.parks, &self.sittings].iter().fold(0, |sum, count| sum.wrapping_add(count.get()))
     }
 
     /// Owned tasks that are alive, those included that wait in the inbox for the first time.
@@ -163,7 +158,7 @@ mod tests {
     fn progress_stands_still_only_while_nothing_happens() {
         let counts = Counts::new(Instant::now());
         let mut before = counts.progress();
-        for count in [&counts.runs, &counts.parks, &counts.helps, &counts.sittings] {
+        for count in [&counts.runs, &counts.parks, &counts.sittings] {
             count.add(1);
             assert_ne!(counts.progress(), before);
             before = counts.progress();

@@ -1,4 +1,4 @@
-//! What a worker waits on: the reactor and the timers of one core.
+//! What a worker waits on: the reactor of its runtime and the timers of its core.
 //!
 //! [`Driver::park`] is the only place of the runtime that blocks for I/O or time. The worker also [polls](Driver::poll)
 //! it every few dozen tasks, and the watch polls it in the place of a worker that is stuck in a long poll.
@@ -11,28 +11,45 @@ use mini_net::{Events, Reactor};
 use mini_time::{Clock, Instant, Park, Timers};
 
 use crate::bell::{Bell, Wait};
+use crate::lookout::Lookout;
 use crate::unwind::contain;
 
-/// The reactor and the timers of one core.
+/// The reactor of a runtime, and who waits in it.
+#[derive(Clone, Debug)]
+pub(crate) struct Post {
+    pub(crate) reactor: Reactor,
+    lookout: Arc<Lookout>,
+}
+
+impl Post {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { reactor: Reactor::new()?, lookout: Arc::new(Lookout::new()) })
+    }
+}
+
+/// The reactor of a runtime and the timers of one core.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    reactor: Reactor,
+    post: Post,
     timers: Timers,
     bell: Arc<Bell>,
 }
 
 impl Driver {
-    /// The driver of a core of a runtime, which `group` stands for.
-    pub(crate) fn new(clock: Clock, group: usize) -> io::Result<(Self, Arc<Bell>)> {
-        let reactor = Reactor::new()?;
-        reactor.join_group(group);
-        let bell = Bell::new(reactor.clone());
+    /// The driver of a core of a runtime.
+    pub(crate) fn new(clock: Clock, post: Post) -> (Self, Arc<Bell>) {
+        let bell = Bell::new(post.reactor.clone());
         let timers = Timers::new(clock, bell.clone().into());
-        Ok((Self { reactor, timers, bell: bell.clone() }, bell))
+        (Self { post, timers, bell: bell.clone() }, bell)
     }
 
     pub(crate) fn reactor(&self) -> &Reactor {
-        &self.reactor
+        &self.post.reactor
+    }
+
+    /// Whether an event can come.
+    pub(crate) fn has_sockets(&self) -> bool {
+        self.post.reactor.registrations() > 0
     }
 
     pub(crate) fn timers(&self) -> &Timers {
@@ -41,24 +58,37 @@ impl Driver {
 
     /// Whether an event or a deadline can come from here.
     pub(crate) fn is_used(&self) -> bool {
-        self.reactor.registrations() > 0 || !self.timers.is_empty()
+        self.has_sockets() || !self.timers.is_empty()
     }
 
     /// Delivers what has happened, without waiting.
     pub(crate) fn poll(&self, events: &mut Events) {
-        if self.reactor.registrations() > 0 {
+        if self.has_sockets() {
             self.turn(events, Some(Duration::ZERO));
+            self.pass_bell_on(events);
         }
         self.fire();
     }
 
-    /// How the owner is to wait.
-    pub(crate) fn choose_wait(&self) -> Wait {
-        if self.reactor.registrations() > 0 { Wait::Reactor } else { Wait::Thread }
+    /// Whether there are sockets, and nobody waits for their events.
+    pub(crate) fn lacks_lookout(&self) -> bool {
+        self.has_sockets() && !self.post.lookout.is_taken()
     }
 
-    /// Waits for an event, a deadline or the bell, and delivers what has happened. The wait has been announced.
-    pub(crate) fn park(&self, events: &mut Events, wait: Wait) {
+    pub(crate) fn lookout(&self) -> &Lookout {
+        &self.post.lookout
+    }
+
+    /// Whoever looked in the lookout's place may have heard a ring that was meant for it.
+    fn pass_bell_on(&self, events: &Events) {
+        if events.has_bell() && self.post.lookout.is_taken() {
+            self.post.reactor.notify();
+        }
+    }
+
+    /// Waits for an event, a deadline or the bell, for at most `limit`, and delivers what has happened. The wait has been
+    /// announced.
+    pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
             Park::Until(wait) => Some(wait),
@@ -66,6 +96,7 @@ impl Driver {
             Park::Forever if self.timers.clock().is_paused() => Some(Duration::ZERO),
             Park::Forever => None,
         };
+        let timeout = timeout.into_iter().chain(limit).min();
         self.wait(events, timeout, wait);
         self.timers.finish_park();
         self.fire();
@@ -111,23 +142,13 @@ impl Driver {
         let due = self.timers.next_deadline().map(|next| next.saturating_duration_since(Instant::now()));
         let wait = limit.map_or(Duration::ZERO, |limit| due.map_or(limit, |due| due.min(limit)));
         self.turn(events, Some(wait));
+        self.pass_bell_on(events);
         self.fire();
-    }
-
-    /// Delivers what has happened to the sockets here, in the place of the owner; returns how many events there were.
-    pub(crate) fn help(&self, events: &mut Events) -> usize {
-        if self.reactor.registrations() == 0 {
-            return 0;
-        }
-        // An error is the owner's to see.
-        contain(|| self.reactor.help(events)).map_or(0, |result| result.unwrap_or(0))
     }
 
     fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: Wait) {
         match timeout {
             _ if wait == Wait::Reactor => self.turn(events, timeout),
-            // Registered since the wait was announced, perhaps without a ring.
-            _ if self.reactor.registrations() > 0 => self.turn(events, Some(Duration::ZERO)),
             Some(Duration::ZERO) => {}
             _ => self.bell.wait(timeout),
         }
@@ -135,7 +156,7 @@ impl Driver {
 
     /// One turn of the reactor.
     fn turn(&self, events: &mut Events, timeout: Option<Duration>) {
-        match contain(|| self.reactor.turn(events, timeout)) {
+        match contain(|| self.post.reactor.turn(events, timeout)) {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
                 // Without events a worker would spin or sleep for ever, and its tasks with it.
@@ -143,18 +164,18 @@ impl Driver {
                 std::process::abort()
             }
             // A turn contains the panics of wakers itself; after any other the next one comes at once.
-            None => self.reactor.notify(),
+            None => self.post.reactor.notify(),
         }
     }
 
     /// Fires the timers that are due.
-    fn fire(&self) {
+    pub(crate) fn fire(&self) {
         while contain(|| self.timers.turn()).is_none() {}
     }
 
     /// Fails what waits here, and all that comes later.
     pub(crate) fn shutdown(&self) {
-        while contain(|| self.reactor.shutdown()).is_none() {}
+        while contain(|| self.post.reactor.shutdown()).is_none() {}
         while contain(|| self.timers.shutdown()).is_none() {}
     }
 }

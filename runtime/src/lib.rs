@@ -88,6 +88,7 @@ pub mod fs;
 mod home;
 mod idle;
 mod leftovers;
+mod lookout;
 mod lull;
 mod metrics;
 mod pace;

@@ -5,7 +5,8 @@
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::task::Wake;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use crate::blocking::Blocking;
 use crate::config::Config;
 use crate::context;
 use crate::core::Core;
+use crate::driver::Post;
 use crate::fifo::Fifo;
 use crate::idle::Idle;
 use crate::leftovers::{LeftTask, Leftovers};
@@ -53,25 +55,29 @@ struct Place<'a> {
     start: Start,
 }
 
+/// Told when a socket is registered and there was none: if all workers rest, one must wait for its events.
+struct OnUse(Weak<Pool>);
+
+impl Wake for OnUse {
+    fn wake(self: Arc<Self>) {
+        if let Some(pool) = self.0.upgrade()
+            && pool.idle.must_wake()
+        {
+            pool.wake_one();
+        }
+    }
+}
+
 impl Pool {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let base = Instant::now();
-        let mut failed = None;
-        let pool = Arc::new_cyclic(|weak| {
-            let new_core = |index| Core::new(weak.as_ptr(), index, clock.clone(), base);
-            let mut cores = Vec::with_capacity(config.workers);
-            for index in 0..config.workers {
-                match new_core(index) {
-                    Ok(core) => cores.push(core),
-                    Err(error) => {
-                        failed = Some(error);
-                        break;
-                    }
-                }
-            }
-            let bell = cores.first().map(|core| core.bell.clone());
-            let blocking = Blocking::new(&config, bell);
+        let post = Post::new()?;
+        Ok(Arc::new_cyclic(|weak| {
+            let new_core = |index| Core::new(weak.as_ptr(), index, clock.clone(), base, post.clone());
+            let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
+            let blocking = Blocking::new(&config, cores[0].bell.clone());
+            post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
             Self {
                 injector: Fifo::new(),
                 idle: Idle::new(config.workers),
@@ -82,14 +88,10 @@ impl Pool {
                 open_cores: AtomicUsize::new(config.workers),
                 ending: Mutex::new(Ending { open_cores: config.workers, keepers: 0 }),
                 ended: Condvar::new(),
-                cores: cores.into_boxed_slice(),
+                cores,
                 config,
             }
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(pool),
-        }
+        }))
     }
 
     pub(crate) fn is_multi_thread(&self) -> bool {

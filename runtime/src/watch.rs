@@ -3,13 +3,16 @@
 //!
 //! Started with the first worker of a runtime that has several. It never runs tasks. A core is *stuck* if its owner has
 //! run nothing between two looks, and has used the CPU meanwhile or waits for something: an owner who only waits for a
-//! CPU, on a machine that has too few, goes on by itself, and help would have to wait for that CPU too. For a stuck core it turns the driver and goes on waiting there in the owner's place, so that the neighbours'
-//! sockets and timers are served, marks the core as stalled, so that thieves may take the task in the `last_in` slot too,
-//! and brings up a resting worker to do the work. Nothing of this costs the owner more than the store that counts its
-//! progress.
+//! CPU, on a machine that has too few, goes on by itself, and help would have to wait for that CPU too.
 //!
-//! Who has been stuck will be stuck again. For ten seconds after each such look the runtime is on *alert*: a worker that
-//! queues a second task brings up a resting one at once, instead of waiting until the backlog is worth it; but a few times between
+//! For a stuck core the watch marks it as stalled, so that thieves may take the task in the `last_in` slot too, and sees to
+//! it that there is a lookout (`lookout.rs`) among the workers that rest, who then minds the timers of that core beside
+//! the sockets of all, and is up to do the work. Only if nobody rests does the watch turn the driver itself, and goes on
+//! waiting there in the owner's place. Nothing of this costs the owner more than the store that counts its progress.
+//!
+//! Who has been stuck will be stuck again. For ten seconds after each such look the runtime is on *alert*: the lookout minds
+//! the timers of all workers that are up, calls the next lookout when it goes to work itself, and a worker that queues a second task
+//! brings up a resting one at once, instead of waiting until the backlog is worth it; but a few times between
 //! two looks at most, so that a worker with many short tasks does not call for each of them.
 //!
 //! A worker in `block_in_place` says so, and counts as stuck at once, without an alert: it has called for help by itself.
@@ -27,7 +30,7 @@
 //! Rejected: a parked worker that ticks (it has work of its own now and then, and must wake another to take over the
 //! watch each time: 15 µs per event on a quiet server). Waking a sibling whenever a core has a backlog (see `idle.rs`).
 //! Only turning the driver of a stuck worker at each look (a socket beside a task that computes waited 0.7 ms in the
-//! middle; half the tick).
+//! middle; half the tick). Turning it here while a worker rests: one more hop from thread to thread for each event.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::sync::{Arc, OnceLock};
@@ -63,6 +66,8 @@ pub(crate) struct Watch {
     asleep: AtomicBool,
     stopped: AtomicBool,
     on_alert: AtomicBool,
+    /// There are cores whose timers the lookout minds too: a stuck one, or on alert all that are up.
+    has_late: AtomicBool,
     /// How often a worker may be called before the next look.
     calls_left: AtomicU8,
 }
@@ -93,7 +98,9 @@ impl Watch {
     pub(crate) fn notice(&self, pool: &Arc<Pool>, core: &Core) {
         self.start(pool);
         self.rouse();
-        if core.driver().is_used() {
+        self.has_late.store(true, SeqCst);
+        let driver = core.driver();
+        if (driver.lacks_lookout() || !driver.timers().is_empty()) && !call_lookout(pool, true) {
             self.unpark();
         }
     }
@@ -110,6 +117,12 @@ impl Watch {
     #[inline]
     pub(crate) fn is_on_alert(&self) -> bool {
         self.on_alert.load(Relaxed)
+    }
+
+    /// Whether the lookout is to mind the timers of others.
+    #[inline]
+    pub(crate) fn has_late(&self) -> bool {
+        self.has_late.load(Relaxed)
     }
 
     /// Whether the caller is to call a worker: that has not been done too often since the last look.
@@ -142,7 +155,7 @@ fn run(pool: &Arc<Pool>) {
     let mut seen = vec![None; pool.cores.len()];
     let (mut quiet, mut alert) = (0, 0);
     while !pool.watch.is_stopped() {
-        let mut stalled = None;
+        let mut found = Found::default();
         if is_quiet(pool) {
             quiet += 1;
             if quiet >= QUIET_TICKS {
@@ -151,20 +164,35 @@ fn run(pool: &Arc<Pool>) {
             }
         } else {
             quiet = 0;
-            stalled = look(pool, &mut seen, &mut events);
-            let is_news = stalled.is_some_and(|core| !core.is_blocked.load(Relaxed));
-            alert = if is_news { ALERT_TICKS } else { alert.saturating_sub(1) };
+            found = look(pool, &mut seen, &mut events);
+            let is_alarming = found.stalled.is_some_and(|core| !core.is_blocked.load(Relaxed));
+            alert = if is_alarming { ALERT_TICKS } else { alert.saturating_sub(1) };
             pool.watch.on_alert.store(alert > 0, Relaxed);
+            pool.watch.has_late.store(alert > 0 || found.stalled.is_some(), SeqCst);
             pool.watch.calls_left.store(CALLS, Relaxed);
         }
-        match stalled {
-            Some(core) => stand_in(pool, core, &mut events),
-            None => thread::park_timeout(TICK),
+        match found.stalled {
+            Some(core) if !call_lookout(pool, found.is_news) => stand_in(pool, core, &mut events),
+            _ => thread::park_timeout(TICK),
         }
     }
 }
 
-/// Turns the driver of a core in its owner's place for a tick, or until the owner goes on.
+/// Sees to it that a resting worker looks after the sockets and timers of those that are stuck, who is told of news; says
+/// whether there is one.
+fn call_lookout(pool: &Pool, is_news: bool) -> bool {
+    match pool.cores[0].driver().lookout().holder() {
+        Some(index) => {
+            if is_news {
+                pool.cores[index].bell.ring();
+            }
+            true
+        }
+        None => pool.wake_one(),
+    }
+}
+
+/// Turns the driver of a core in its owner's place, as there is no other worker to do it, for a tick, or until the owner goes on.
 fn stand_in(pool: &Pool, core: &Core, events: &mut Events) {
     let (begin, seen) = (Instant::now(), core.counts.progress());
     core.driver().serve(events, None);
@@ -179,9 +207,6 @@ fn stand_in(pool: &Pool, core: &Core, events: &mut Events) {
         }
         core.driver().serve(events, Some(left));
     }
-    // The turns may have heard the bell in the owner's place, who may have been about to wait for it. Not after each: the
-    // next one would hear this.
-    core.driver().reactor().notify();
 }
 
 /// Whether there is nothing to look at.
@@ -200,17 +225,27 @@ fn sleep(pool: &Pool) {
     watch.asleep.store(false, SeqCst);
 }
 
+/// What a look has found.
+#[derive(Default)]
+struct Found<'a> {
+    /// A core that is stuck.
+    stalled: Option<&'a Core>,
+    /// One was not at the last look.
+    is_news: bool,
+}
+
 /// What a look saw of a core whose owner was up.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     progress: u64,
+    is_stalled: bool,
     /// The owner's CPU time when that was seen first.
     cpu_time: Option<Duration>,
 }
 
 impl Seen {
     fn of(core: &Core) -> Self {
-        Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time() }
+        Self { progress: core.counts.progress(), is_stalled: false, cpu_time: core.owner().cpu_time() }
     }
 
     /// Whether the owner, who has run nothing since, does something else than to wait for a CPU.
@@ -222,10 +257,10 @@ impl Seen {
     }
 }
 
-/// One look at all cores. Returns one that is stuck.
-fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> Option<&'a Core> {
+/// One look at all cores.
+fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> Found<'a> {
     let mut runs = 0;
-    let mut stalled = None;
+    let mut found = Found::default();
     let mut is_worth_a_wake = false;
     for (core, seen) in pool.cores.iter().zip(seen) {
         let before = seen.take();
@@ -239,9 +274,13 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> O
         if is_stalled != core.is_stalled.load(Relaxed) {
             core.is_stalled.store(is_stalled, Relaxed);
         }
-        if is_stalled && let Some(other) = stalled.replace(core) {
-            other.driver().serve(events, None);
-            other.driver().reactor().notify(); // as in `stand_in`
+        if is_stalled {
+            if let Some(seen) = seen {
+                found.is_news |= !std::mem::replace(&mut seen.is_stalled, true);
+            }
+            if let Some(other) = found.stalled.replace(core) {
+                other.driver().serve(events, None);
+            }
         }
         is_worth_a_wake |= core.is_worth_stealing() && is_long(core.backlog(), since.unwrap_or(0));
         runs = since.unwrap_or(0).saturating_add(runs);
@@ -250,7 +289,7 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> O
     if is_worth_a_wake && pool.idle.is_someone_resting() && !pool.idle.is_someone_searching() {
         pool.wake_one();
     }
-    stalled
+    found
 }
 
 /// Whether a backlog takes longer than a fifth of a tick, at a pace of `runs` per tick.

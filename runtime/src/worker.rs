@@ -5,9 +5,8 @@
 //!
 //! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
 //! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue
-//! and its ring, looks into the injector every 16th time, and into other workers' rings when it has nothing left. Then it
-//! looks for events of the workers that are up and have not come to look themselves: they may be waiting for a CPU. Its
-//! own driver is polled every 61 runs, and by the wait; a yielding task or `block_on` future costs no system call.
+//! and its ring, looks into the injector every 16th time, and into other workers' rings when it has nothing left. The
+//! driver is polled every 61 runs, and by the wait; a yielding task or `block_on` future costs no system call.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
@@ -20,7 +19,6 @@ use std::time::Duration;
 use mini_net::Events;
 use mini_time::Instant;
 
-use crate::bell::Wait;
 use crate::block_on::Given;
 use crate::context;
 use crate::core::{Core, Entry};
@@ -30,6 +28,7 @@ use crate::pool::Pool;
 use crate::task::Queued;
 use crate::threads;
 
+mod park;
 mod turn;
 
 /// Runs between two looks at the driver.
@@ -43,9 +42,6 @@ const INJECTOR_SHARE: usize = 64;
 
 /// How many tasks may jump the queue in a row by having been woken last.
 const LAST_IN_LIMIT: u8 = 3;
-
-/// How many neighbours a worker looks after before it parks: a look is a system call.
-const HELPED: usize = 4;
 
 /// Fewer waiting tasks than this are left to their worker.
 const WORTH_MEASURING: usize = 8;
@@ -196,10 +192,8 @@ impl<'a> Worker<'a> {
                     }
                     if !self.core.lull().is_empty() {
                         self.end_lull();
-                    } else if !self.help_neighbours() {
+                    } else {
                         self.park();
-                    } else if is_due(self.core.counts.helps.add(1)) {
-                        self.look_around();
                     }
                     continue;
                 }
@@ -305,18 +299,6 @@ impl<'a> Worker<'a> {
         core.index() != self.core.index() && core.is_worth_stealing()
     }
 
-    /// This worker has nothing: look what has happened to the sockets of workers that are up, and have not come to look by
-    /// themselves. Says whether anything has: then this worker may have got work of any kind.
-    ///
-    /// At a few of them, others each time: with many workers the looks would cost more than they find.
-    fn help_neighbours(&mut self) -> bool {
-        let (own, cores) = (self.core.index(), &self.pool.cores);
-        let (later, first) = cores.split_at((own + self.core.counts.parks.get() as usize) % cores.len());
-        let others = first.iter().chain(later).filter(|core| core.index() != own);
-        let mut up = others.filter(|core| core.is_up.load(Relaxed)).take(HELPED);
-        up.any(|core| core.driver().help(&mut self.events) > 0)
-    }
-
     /// Wakes a resting worker if the tasks that wait here take longer than the wake.
     fn share(&mut self) {
         let pool = self.pool;
@@ -346,58 +328,6 @@ impl<'a> Worker<'a> {
         if !self.core.has_owned_work() && self.core.backlog() == 0 && !self.sees_work() {
             self.core.lull().release();
         }
-    }
-
-    /// Waits until there is something to do.
-    fn park(&mut self) {
-        self.stop_measuring();
-        let (pool, core) = (self.pool, self.core);
-        core.is_up.store(false, Relaxed);
-        core.counts.parks.add(1);
-        core.note_queue();
-        core.take_returned();
-        // Where a host watches, rings meant for it are heard too, and the descriptor does not stay readable.
-        let wait = if core.host.is_watched() { Wait::Reactor } else { core.driver().choose_wait() };
-        core.bell.announce(wait);
-        pool.idle.rest();
-        // A host that began to watch since the wait was chosen rings where nobody would hear it.
-        let is_unheard = wait == Wait::Thread && core.host.is_watched();
-        if !is_unheard && !self.sees_work() {
-            core.counts.rest();
-            if core.driver().timers().clock().is_paused() {
-                self.park_paused(wait);
-            } else {
-                core.driver().park(&mut self.events, wait);
-            }
-            core.counts.rise();
-        }
-        core.bell.retract();
-        core.is_up.store(true, Relaxed);
-        pool.idle.rise();
-        if pool.cores.len() > 1 {
-            pool.watch.rouse();
-            self.share();
-        }
-    }
-
-    /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
-    fn park_paused(&mut self, wait: Wait) {
-        let (core, driver) = (self.core, self.core.driver());
-        driver.poll(&mut self.events);
-        // In this order: a job wakes whom it has to wake before it counts as done.
-        let is_waited_for = self.pool.blocking.in_flight() > 0;
-        if core.has_owned_work() || !core.bell.is_parked() {
-            return; // the poll has woken a task, or heard the bell, whose flag is taken by who rings
-        }
-        driver.park_paused(&mut self.events, wait, is_waited_for);
-    }
-
-    /// The last look before the wait; see `bell.rs` and `idle.rs`.
-    fn sees_work(&self) -> bool {
-        self.core.has_mail()
-            || self.root.as_ref().is_some_and(|root| root.woken.load(Relaxed))
-            || (!self.pool.injector.is_empty() && !self.is_closed)
-            || self.stop().is_some()
     }
 
     /// Closes the core; see [`Core::close`].

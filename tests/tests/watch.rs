@@ -1,4 +1,5 @@
-//! The watch, which serves a core in the place of an owner that is stuck in a long poll, and lets go in time.
+//! Who looks for events in the place of another: busy workers in that of the one who waits for them, the watch in that of
+//! owners who are stuck in long polls.
 //!
 //! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does.
 
@@ -21,13 +22,13 @@ use mini_tests::{Counts, LIMIT, multi_thread, poll_with, until, within};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event};
 
-/// What has happened in `the_watch_takes_no_bell_away`, in this order.
+/// What has happened in `a_busy_worker_takes_no_bell_away`, in this order.
 mod step {
-    pub(super) const STUCK: u8 = 1;
-    pub(super) const WATCH_TURNS: u8 = 2;
+    pub(super) const SOCKET: u8 = 1;
+    pub(super) const BUSY_ONE_LOOKS: u8 = 2;
     pub(super) const OWNER_WAITS: u8 = 3;
     pub(super) const RUNG: u8 = 4;
-    pub(super) const WATCH_TURNED: u8 = 5;
+    pub(super) const BUSY_ONE_HAS_LOOKED: u8 = 5;
 }
 
 static STEP: AtomicU8 = AtomicU8::new(0);
@@ -51,12 +52,12 @@ fn make(step: u8) -> bool {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room: i32, millis: i32) -> i32 {
     let name = thread::current().name().unwrap_or_default().to_owned();
-    let is_watched = name == "held-watch" && make(step::WATCH_TURNS);
-    if is_watched {
+    let is_looking = name == "held-1" && millis == 0 && make(step::BUSY_ONE_LOOKS);
+    if is_looking {
         wait_for(step::RUNG);
     }
     if name == "owner" && millis != 0 && make(step::OWNER_WAITS) {
-        wait_for(step::WATCH_TURNED);
+        wait_for(step::BUSY_ONE_HAS_LOOKED);
     }
     // SAFETY: the caller has the descriptor open for the time of the call.
     let epoll = unsafe { BorrowedFd::borrow_raw(epoll) };
@@ -70,17 +71,19 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
             Err(error) => panic!("epoll_wait: {error}"),
         }
     };
-    if is_watched {
-        assert!(make(step::WATCH_TURNED));
+    if is_looking {
+        assert!(make(step::BUSY_ONE_HAS_LOOKED));
     }
     filled
 }
 
-/// The watch has decided to turn; then the owner goes to wait, and is rung for; the watch hears that, not the owner.
+/// A busy worker looks for events; then the owner of the other core goes to wait for them, and is rung for; the busy one hears
+/// that, not the owner.
 #[test]
-fn the_watch_takes_no_bell_away() {
+fn a_busy_worker_takes_no_bell_away() {
     within(LIMIT, || {
         let runtime = multi_thread(2).thread_name("held").build().unwrap();
+        let busy = runtime.spawn(until(|| STEP.load(SeqCst) >= step::BUSY_ONE_LOOKS));
         let place = Mutex::new(None::<Waker>);
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -101,8 +104,8 @@ fn the_watch_takes_no_bell_away() {
                             return Poll::Ready(());
                         }
                         *place.lock().unwrap() = Some(cx.waker().clone());
-                        assert!(make(step::STUCK));
-                        wait_for(step::WATCH_TURNS);
+                        assert!(make(step::SOCKET));
+                        wait_for(step::BUSY_ONE_LOOKS);
                         Poll::Pending
                     })
                     .await;
@@ -110,6 +113,7 @@ fn the_watch_takes_no_bell_away() {
             };
             owner.spawn_scoped(scope, body).unwrap().join().unwrap();
         });
+        runtime.block_on(busy).unwrap();
     });
 }
 

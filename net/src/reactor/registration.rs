@@ -1,13 +1,8 @@
-//! `Registration`: an fd's entry in a reactor. The entry follows the task that waits for it.
+//! `Registration`: an fd's entry in a reactor.
 //!
-//! Made by `Reactor::register`; held and asked by `source`. A multi-threaded runtime has a reactor per core, and an event
-//! is cheap only where it reaches its task without another thread: a wake across cores costs more than fifty events, and
-//! a reactor whose worker is stuck in a long poll is turned late. So when a task has been found waiting on another
-//! reactor's thread several times in a row (`stay` says how many), the entry goes there, if that reactor is of the same
-//! group: somebody else may go on waiting here, and only within a runtime is the other reactor sure to be turned for them.
-//! It goes at once, and anywhere, if its reactor has shut down: a socket serves as long as the runtime does in which it is
-//! used, not the one in which it first waited. An fd of the user's stays until then: what `poll` says of a file may be used
-//! up by saying it (`/proc/self/mounts`), and two of the same fd are kept apart by where they are.
+//! Made by `Reactor::register`; held and asked by `source`. If its reactor has shut down the entry goes to the one where
+//! somebody waits next: a socket serves as long as the runtime does in which it is used, not the one in which it first
+//! waited.
 //!
 //! # Why a move loses nothing
 //!
@@ -31,18 +26,16 @@
 //! # Rejected
 //!
 //! - Remove, then add: if the add fails the fd is nowhere, and going back may fail as well.
-//! - One poller for all cores: every event would have to find its core, and an idle worker to be chosen to wait.
-//! - Asking the task where it runs, when the event is delivered: `net` knows no tasks, and the event has its cost by then.
+//! - A move to wherever the task runs that waits, for runtimes with a reactor per worker: it took a count at each wait, and
+//!   a runtime with one reactor for all workers is faster.
 
 use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::stay::Stay;
-use super::{Reactor, ReactorId};
+use super::Reactor;
 use crate::slot::Slot;
 use crate::sys::Token;
 
@@ -50,9 +43,6 @@ use crate::sys::Token;
 pub(crate) struct Registration {
     slot: Arc<Slot>,
     fd: RawFd,
-    stay: Stay,
-    /// The `ReactorId` of `home`, to compare with; changed under its lock.
-    at: AtomicUsize,
     home: Mutex<Home>,
 }
 
@@ -63,8 +53,7 @@ struct Home {
 
 impl Registration {
     pub(super) fn new(reactor: Reactor, slot: Arc<Slot>, token: Token, fd: RawFd) -> Registration {
-        let at = AtomicUsize::new(reactor.id().0);
-        Registration { slot, fd, stay: Stay::default(), at, home: Mutex::new(Home { reactor, token }) }
+        Registration { slot, fd, home: Mutex::new(Home { reactor, token }) }
     }
 
     pub(crate) fn slot(&self) -> &Slot {
@@ -73,25 +62,6 @@ impl Registration {
 
     pub(crate) fn fd(&self) -> RawFd {
         self.fd
-    }
-
-    /// Counts a wait on a thread of the reactor `here`; true if the entry should go there.
-    pub(crate) fn count_wait(&self, here: ReactorId) -> bool {
-        // Relaxed: nothing is reached through it, and to be wrong is to move late or early.
-        if self.at.load(Relaxed) == here.0 {
-            self.stay.wait_at_home();
-            return false;
-        }
-        here != ReactorId::NONE && self.stay.wait_away()
-    }
-
-    /// Moves the entry to `reactor` if that is of the same group.
-    pub(crate) fn follow_to(&self, reactor: Reactor, fd: BorrowedFd<'_>) -> io::Result<()> {
-        if self.home.lock().unwrap_or_else(PoisonError::into_inner).reactor.is_beside(&reactor) {
-            return self.move_to(reactor, fd);
-        }
-        self.stay.end();
-        Ok(())
     }
 
     /// Moves the entry to `reactor`, unless it is there. The mark of a shut-down reactor is left behind.
@@ -104,12 +74,10 @@ impl Registration {
         }
         // Poison is ignored: no user code runs under this lock.
         let mut home = self.home.lock().unwrap_or_else(PoisonError::into_inner);
-        if home.reactor.id() == reactor.id() {
+        if home.reactor.is(&reactor) {
             return Ok(());
         }
-        self.stay.end();
         let token = reactor.add(fd, &self.slot).inspect_err(|_| home.reactor.revive(&self.slot))?;
-        self.at.store(reactor.id().0, Relaxed);
         let left = mem::replace(&mut *home, Home { reactor, token });
         left.reactor.remove(self.fd, left.token);
         home.reactor.revive(&self.slot);

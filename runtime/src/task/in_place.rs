@@ -1,7 +1,7 @@
 //! Blocking on a worker, announced.
 //!
 //! The worker keeps its core, and gives away what is in it: it counts as resting and as stalled meanwhile (see `idle.rs` and
-//! `watch.rs`), so that others take its tasks, also those that come, and the watch turns its driver.
+//! `watch.rs`), so that others take its tasks, also those that come, and mind its timers.
 //!
 //! Rejected: handing the core to another thread. It cannot be had back while that thread is in a long poll, perhaps one
 //! that waits for what this task has locked; a poll that goes on without a core would need a second kind of worker;

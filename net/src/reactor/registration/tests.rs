@@ -2,7 +2,7 @@ use std::io::{ErrorKind, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::ready::Ready;
 use crate::tests::rig::{Task, is_shut_down};
-use crate::{AsyncFd, Blocking, Events, Interest, UnixStream, enter};
+use crate::{Blocking, Events, Interest, UnixStream, enter};
 
 /// Runs `f` on a thread of this reactor's, which this one is for so long.
 fn within<R>(reactor: &Reactor, f: impl FnOnce() -> R) -> R {
@@ -35,13 +35,8 @@ fn turn(reactor: &Reactor) -> usize {
     reactor.turn(&mut Events::new(), Some(Duration::ZERO)).unwrap()
 }
 
-/// Two of one group.
 fn two() -> [Reactor; 2] {
-    [(); 2].map(|()| {
-        let reactor = Reactor::new().unwrap();
-        reactor.join_group(1);
-        reactor
-    })
+    [(); 2].map(|()| Reactor::new().unwrap())
 }
 
 fn counts(reactors: &[Reactor; 2]) -> [usize; 2] {
@@ -49,68 +44,13 @@ fn counts(reactors: &[Reactor; 2]) -> [usize; 2] {
 }
 
 #[test]
-fn a_socket_follows_the_task_that_waits_elsewhere_twice() {
-    let reactors = two();
-    let [old, new] = &reactors;
-    let (a, b) = UnixStream::pair().unwrap();
-    within(old, || wait(&b, 1));
-    turn(old);
-    within(new, || wait(&b, 1));
-    assert_eq!(counts(&reactors), [1, 0]);
-    let (task, mut buf) = (Task::new(), [0; 8]);
-    {
-        let mut read = pin!(b.read(&mut buf));
-        within(new, || assert!(task.poll(read.as_mut()).is_pending()));
-        assert_eq!(counts(&reactors), [0, 1]);
-        turn(new);
-        a.try_write(b"ping").unwrap();
-        assert_eq!((turn(old), task.wakes()), (0, 0));
-        assert_eq!((turn(new), task.wakes()), (1, 1));
-        assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
-    }
-    drop(b);
-    assert_eq!(counts(&reactors), [0, 0]);
-}
-
-#[test]
-fn a_task_in_each_runtime_leaves_the_socket_where_it_is() {
-    let reactors = two();
-    let [old, new] = &reactors;
-    let (_a, b) = UnixStream::pair().unwrap();
-    for _ in 0..20 {
-        within(old, || wait(&b, 1));
-        within(new, || wait(&b, 1));
-    }
-    wait(&b, 20); // outside of any runtime
-    assert_eq!(counts(&reactors), [1, 0]);
-}
-
-#[test]
 fn a_socket_stays_with_its_runtime_while_that_lives() {
     let reactors = two();
     let [old, new] = &reactors;
-    new.join_group(2);
     let (_a, b) = UnixStream::pair().unwrap();
     within(old, || wait(&b, 1));
     within(new, || wait(&b, 100));
     assert_eq!(counts(&reactors), [1, 0]);
-}
-
-#[test]
-fn an_fd_of_the_users_stays_while_its_reactor_lives() {
-    let reactors = two();
-    let (mut a, b) = StdUnixStream::pair().unwrap();
-    let fd = within(&reactors[0], || AsyncFd::with_interest(b, Interest::READABLE).unwrap());
-    let task = Task::new();
-    let mut readable = pin!(fd.readable());
-    for _ in 0..20 {
-        within(&reactors[1], || assert!(task.poll(readable.as_mut()).is_pending()));
-    }
-    assert_eq!(counts(&reactors), [1, 0]);
-    turn(&reactors[0]);
-    a.write_all(b"x").unwrap();
-    assert_eq!((turn(&reactors[0]), task.wakes()), (1, 1));
-    assert!(task.poll(readable.as_mut()).is_ready());
 }
 
 #[test]
@@ -155,22 +95,6 @@ fn an_entry_that_cannot_move_goes_on_where_it_is() {
     drop(twin);
     registration.move_to(new.clone(), b.as_fd()).unwrap();
     assert_eq!(counts(&reactors), [0, 1]);
-}
-
-#[test]
-fn a_refused_move_does_not_disturb_the_wait() {
-    let reactors = two();
-    let [old, new] = &reactors;
-    let (a, b) = UnixStream::pair().unwrap();
-    let _twin = new.register(b.as_fd(), Ready::EMPTY).unwrap();
-    within(old, || wait(&b, 1));
-    within(new, || wait(&b, 40));
-    turn(old);
-    let task = Task::new();
-    assert!(within(new, || poll_read(&b, &task)).is_pending());
-    a.try_write(b"x").unwrap();
-    assert_eq!((turn(old), task.wakes()), (1, 1));
-    assert!(matches!(poll_read(&b, &task), Poll::Ready(Ok(()))));
 }
 
 #[test]

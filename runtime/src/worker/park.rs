@@ -1,0 +1,107 @@
+//! The wait of a worker that has nothing to do; `bell.rs`, `idle.rs` and `lookout.rs` have the protocols.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use mini_time::Instant;
+
+use super::{Core, Worker};
+use crate::bell::Wait;
+use crate::driver::Driver;
+
+impl Worker<'_> {
+    /// Waits until there is something to do.
+    pub(super) fn park(&mut self) {
+        self.stop_measuring();
+        let (pool, core) = (self.pool, self.core);
+        core.is_up.store(false, Relaxed);
+        core.counts.parks.add(1);
+        core.note_queue();
+        core.take_returned();
+        let wait = self.choose_wait();
+        let is_lookout = wait == Wait::Reactor && !self.is_alone();
+        core.bell.announce(wait);
+        pool.idle.rest();
+        if !self.is_unheard(wait) && !self.sees_work() {
+            core.counts.rest();
+            if core.driver().timers().clock().is_paused() {
+                self.park_paused(wait);
+            } else if is_lookout && pool.watch.has_late() {
+                self.park_for_others(wait);
+            } else {
+                core.driver().park(&mut self.events, wait, None);
+            }
+            core.counts.rise();
+        }
+        if is_lookout {
+            core.driver().lookout().leave();
+        }
+        core.bell.retract();
+        core.is_up.store(true, Relaxed);
+        pool.idle.rise();
+        if !self.is_alone() {
+            pool.watch.rouse();
+            self.share();
+            // This one may get stuck: another is to look out then.
+            if is_lookout && pool.watch.is_on_alert() && pool.idle.is_someone_resting() {
+                pool.wake_one();
+            }
+        }
+    }
+
+    /// How to wait: among several workers the lookout alone waits in the reactor, whether it is wanted for sockets or for
+    /// others' timers.
+    fn choose_wait(&self) -> Wait {
+        let is_lookout =
+            self.wants_lookout() && (self.is_alone() || self.core.driver().lookout().try_take(self.core.index()));
+        if is_lookout { Wait::Reactor } else { Wait::Thread }
+    }
+
+    /// Whether somebody must wait in the reactor. Where a host watches, rings meant for it are heard too, and the descriptor
+    /// does not stay readable.
+    fn wants_lookout(&self) -> bool {
+        self.core.driver().has_sockets() || self.pool.watch.has_late() || self.core.host.is_watched()
+    }
+
+    /// Whether something may happen that nobody would hear of if this worker waited as it has announced.
+    fn is_unheard(&self, wait: Wait) -> bool {
+        wait == Wait::Thread && !self.core.driver().lookout().is_taken() && self.wants_lookout()
+    }
+
+    fn is_alone(&self) -> bool {
+        self.pool.cores.len() == 1
+    }
+
+    /// Waits as the lookout while other workers are stuck, or may be: for their timers too.
+    fn park_for_others(&mut self, wait: Wait) {
+        let (pool, own) = (self.pool, self.core.index());
+        let is_alert = pool.watch.is_on_alert();
+        let is_late = |core: &&Core| {
+            core.index() != own && core.is_up.load(Relaxed) && (is_alert || core.is_stalled.load(Relaxed))
+        };
+        let late = || pool.cores.iter().filter(is_late).map(Core::driver);
+        let first = late().filter_map(|driver| driver.timers().next_deadline()).min();
+        let limit = first.map(|first| first.saturating_duration_since(Instant::now()));
+        self.core.driver().park(&mut self.events, wait, limit);
+        late().for_each(Driver::fire);
+    }
+
+    /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
+    fn park_paused(&mut self, wait: Wait) {
+        let (core, driver) = (self.core, self.core.driver());
+        driver.poll(&mut self.events);
+        // In this order: a job wakes whom it has to wake before it counts as done.
+        let is_waited_for = self.pool.blocking.in_flight() > 0;
+        if core.has_owned_work() || !core.bell.is_parked() {
+            return; // the poll has woken a task, or heard the bell, whose flag is taken by who rings
+        }
+        driver.park_paused(&mut self.events, wait, is_waited_for);
+    }
+
+    /// The last look before the wait; see `bell.rs` and `idle.rs`.
+    pub(super) fn sees_work(&self) -> bool {
+        self.core.has_mail()
+            || self.root.as_ref().is_some_and(|root| root.woken.load(Relaxed))
+            || (!self.pool.injector.is_empty() && !self.is_closed)
+            || self.stop().is_some()
+    }
+}
