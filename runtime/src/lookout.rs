@@ -104,7 +104,7 @@ mod models {
 
     /// The lookout goes up and to rest again, while another worker goes to rest: one of them waits for events then.
     ///
-    /// Fails when A3 is left out.
+    /// Fails when the lookout keeps its place, or gives it up once it has chosen how to wait the next time.
     #[test]
     fn one_of_those_who_rest_looks_out() {
         loom::model(|| {
