@@ -4,7 +4,7 @@
 //! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Pool::shutdown`].
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::task::Wake;
 use std::thread;
@@ -216,9 +216,11 @@ impl Pool {
     /// Brings up a resting worker, unless that has been tried just now.
     #[cold]
     pub(crate) fn call_for_help(&self) {
+        // Pairs with that in `Idle::rest`: a worker that goes to rest sees what has been queued, or is seen here.
+        fence(SeqCst);
         let is_free = self.idle.is_someone_resting() && !self.idle.is_someone_searching();
-        if is_free && self.watch.may_call() {
-            self.wake_one();
+        if is_free && self.watch.may_call() && self.wake_one() {
+            self.watch.note_call();
         }
     }
 

@@ -125,12 +125,15 @@ impl Watch {
         self.has_late.load(Relaxed)
     }
 
-    /// Whether the caller is to call a worker: that has not been done too often since the last look.
+    /// Whether somebody may call a worker: that has not been done too often since the last look.
     pub(crate) fn may_call(&self) -> bool {
-        let left = self.calls_left.load(Relaxed);
+        self.calls_left.load(Relaxed) > 0
+    }
+
+    /// A worker has been called.
+    pub(crate) fn note_call(&self) {
         // A plain store: two who call at once may count once.
-        self.calls_left.store(left.saturating_sub(1), Relaxed);
-        left > 0
+        self.calls_left.store(self.calls_left.load(Relaxed).saturating_sub(1), Relaxed);
     }
 
     /// Ends the thread.

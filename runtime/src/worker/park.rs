@@ -97,11 +97,19 @@ impl Worker<'_> {
         driver.park_paused(&mut self.events, wait, is_waited_for);
     }
 
+    /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody who saw
+    /// this worker up.
+    fn misses_call(&self) -> bool {
+        let pool = self.pool;
+        pool.watch.has_late() && !self.is_closed && pool.cores.iter().any(|core| self.can_steal_from(core))
+    }
+
     /// The last look before the wait; see `bell.rs` and `idle.rs`.
     pub(super) fn sees_work(&self) -> bool {
         self.core.has_mail()
             || self.root.as_ref().is_some_and(|root| root.woken.load(Relaxed))
             || (!self.pool.injector.is_empty() && !self.is_closed)
+            || self.misses_call()
             || self.stop().is_some()
     }
 }
