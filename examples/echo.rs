@@ -14,24 +14,18 @@ use std::time::{Duration, Instant};
 
 use mini::net::{TcpListener, TcpStream};
 use mini::runtime::Builder;
-use mini_examples::{Latencies, number_option, resident_memory};
+use mini_examples::{Latencies, bad_usage, number_option, resident_memory, run_with_args};
 
 const CONNECTIONS: u64 = 400;
 const USAGE: &str =
     "usage: echo [serve ADDRESS [--workers N] | load ADDRESS [--connections N] [--seconds N] [--size BYTES]]";
 
 fn main() -> ExitCode {
-    match run(std::env::args().skip(1).collect()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("echo: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_with_args("echo", run)
 }
 
 fn run(mut args: Vec<String>) -> io::Result<()> {
-    let bad = |text: String| io::Error::new(io::ErrorKind::InvalidInput, format!("{text}\n{USAGE}"));
+    let bad = |text: String| bad_usage(text, USAGE);
     let workers = number_option(&mut args, "--workers", 1).map_err(bad)?;
     let connections = number_option(&mut args, "--connections", CONNECTIONS).map_err(bad)?;
     let seconds = number_option(&mut args, "--seconds", 3).map_err(bad)?;

@@ -1,5 +1,7 @@
-//! What the example programs share: a latency histogram and a look at the process's own memory.
+//! What the example programs share: arguments, a latency histogram, a look at the process's own memory.
 
+use std::io;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// Sub-buckets per power of two: a latency is known to about 3 %.
@@ -67,6 +69,34 @@ pub fn resident_memory() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * 4096)
+}
+
+/// Runs a program with its arguments. An error goes to stderr, after the program's name.
+pub fn run_with_args(name: &str, program: impl FnOnce(Vec<String>) -> io::Result<()>) -> ExitCode {
+    match program(std::env::args().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The error for arguments that make no sense: what is wrong with them, and what they may be.
+pub fn bad_usage(problem: impl std::fmt::Display, usage: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, format!("{problem}\n{usage}"))
+}
+
+/// Refuses arguments that no option has taken.
+///
+/// # Errors
+///
+/// [`bad_usage`], which names them.
+pub fn refuse_more(args: &[String], usage: &str) -> io::Result<()> {
+    match args {
+        [] => Ok(()),
+        more => Err(bad_usage(format_args!("what is {}?", more.join(" ")), usage)),
+    }
 }
 
 /// Takes `--name N` out of the arguments; the default if it is not there.
