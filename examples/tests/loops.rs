@@ -1,0 +1,156 @@
+//! The examples about event loops, run as a user runs them: they end by themselves, and say what they should.
+//!
+//! They assert their own claims; what is looked at here is that they get that far, and what they do with bad arguments.
+
+use std::env;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a program may take before it counts as a hang.
+const LIMIT: Duration = Duration::from_secs(100);
+
+#[test]
+fn cores_serves_every_message_on_one_of_its_cores() {
+    let out = succeeds("cores", &["--cores", "3", "--connections", "30", "--messages", "5"]);
+    let served: Vec<Vec<u64>> = lines(&out, "core ").iter().map(|line| numbers(line)).collect();
+    assert_eq!(served.len(), 3, "{out}");
+    assert_eq!(served.iter().map(|core| core[1]).sum::<u64>(), 30, "{out}");
+    assert_eq!(served.iter().map(|core| core[2]).sum::<u64>(), 150, "{out}");
+}
+
+#[test]
+fn priority_measures_three_servers() {
+    let out = succeeds("priority", &["--seconds", "1", "--newcomers", "5"]);
+    for (server, has_newcomers) in [("no newcomers", false), ("accept when idle", true), ("accept at once", true)] {
+        let [line] = lines(&out, server)[..] else { panic!("{out}") };
+        assert_eq!(line.contains("newcomers: "), has_newcomers, "{out}");
+    }
+}
+
+#[test]
+fn workers_gets_jobs_done_everywhere() {
+    let out = succeeds("workers", &["--seconds", "1", "--jobs", "2"]);
+    assert!(lines(&out, "no jobs")[0].ends_with(" 0 jobs"), "{out}");
+    for place in ["on threads of low priority", "on ordinary threads", "in the loop"] {
+        let [line] = lines(&out, place)[..] else { panic!("{out}") };
+        assert!(numbers(line).last() > Some(&0), "{out}");
+    }
+}
+
+#[test]
+fn embed_sleeps_when_there_is_nothing_to_do() {
+    let out = succeeds("embed", &["--messages", "50"]);
+    assert!(out.contains("50 messages echoed, 5 ticks, 5 keys typed"), "{out}");
+    assert!(out.contains("in 1 call of poll(2)"), "{out}");
+}
+
+#[test]
+fn queue_has_each_job_done_once() {
+    let out = succeeds("queue", &["--jobs", "200", "--consumers", "3"]);
+    for queue in ["eventfd", "SOCK_DGRAM", "SOCK_SEQPACKET"] {
+        let [line] = lines(&out, queue)[..] else { panic!("{out}") };
+        let shares = numbers(line);
+        assert_eq!((shares.len(), shares.iter().sum()), (3, 200), "{out}");
+    }
+    for args in [["--jobs", "70000"], ["--consumers", "101"]] {
+        assert!(fails("queue", &args).contains("at most 65535 jobs and 100 consumers"));
+    }
+}
+
+#[test]
+fn c10k_keeps_its_idle_connections() {
+    let out = succeeds("c10k", &["--connections", "2000", "--rounds", "5"]);
+    assert_eq!(lines(&out, "beside ").len(), 3, "{out}");
+    assert!(out.ends_with("all 2000 still answer\n"), "{out}");
+    assert!(fails("c10k", &["--connections", "10"]).contains("from 2000 to 1000000"));
+    assert!(fails("c10k", &["load", "nowhere"]).contains("what is nowhere?"));
+}
+
+#[test]
+fn c10k_says_how_many_descriptors_it_may_not_have() {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 500 && exec \"$0\""]).arg(program("c10k"));
+    let error = failure(&ended(&mut command));
+    assert!(error.contains("10064 open descriptors are needed, and the limit is 500"), "{error}");
+}
+
+#[test]
+fn bad_arguments_are_named_with_the_usage() {
+    for name in ["c10k", "cores", "embed", "priority", "queue", "workers"] {
+        let error = fails(name, &["one", "two"]);
+        assert!(error.starts_with(&format!("{name}: what is one two?\nusage: {name} ")), "{error}");
+    }
+    for (name, option) in [("cores", "--cores"), ("embed", "--messages"), ("queue", "--jobs"), ("workers", "--jobs")] {
+        assert!(fails(name, &[option, "many"]).contains(&format!("{option} needs a number from 1 on, not \"many\"")));
+        assert!(fails(name, &[option]).contains(&format!("{option} needs a number")));
+    }
+}
+
+/// Runs an example that has to succeed, and returns what it has printed.
+fn succeeds(name: &str, args: &[&str]) -> String {
+    let output = ended(Command::new(program(name)).args(args));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Runs an example that has to fail, and returns what it has said about that.
+fn fails(name: &str, args: &[&str]) -> String {
+    failure(&ended(Command::new(program(name)).args(args)))
+}
+
+fn failure(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Cargo builds the examples of a package for its tests, into a directory beside theirs.
+fn program(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("the test's own path");
+    let built = test.parent().and_then(|deps| deps.parent()).expect("target/debug").join("examples").join(name);
+    assert!(built.exists(), "{} is not built: run `cargo build -p mini-examples --examples`", built.display());
+    built
+}
+
+/// Runs a program to its end, within the limit.
+fn ended(command: &mut Command) -> Output {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
+    let status = wait(&mut child).unwrap_or_else(|| panic!("{command:?} has not ended after {LIMIT:?}"));
+    Output { status, stdout: stdout.join().expect("stdout"), stderr: stderr.join().expect("stderr") }
+}
+
+fn read(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut all = Vec::new();
+        pipe.expect("a pipe was asked for").read_to_end(&mut all).expect("a pipe can be read");
+        all
+    })
+}
+
+fn wait(child: &mut Child) -> Option<std::process::ExitStatus> {
+    let begin = Instant::now();
+    while begin.elapsed() < LIMIT {
+        if let Some(status) = child.try_wait().expect("a child can be waited for") {
+            return Some(status);
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().expect("a child can be killed");
+    child.wait().expect("a killed child ends");
+    None
+}
+
+/// The lines that begin like this.
+fn lines<'a>(text: &'a str, begin: &str) -> Vec<&'a str> {
+    text.lines().filter(|line| line.starts_with(begin)).collect()
+}
+
+/// The whole numbers in a line, in their order.
+fn numbers(line: &str) -> Vec<u64> {
+    line.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+}
