@@ -154,7 +154,17 @@ impl<R> Builder<R> {
         self
     }
 
-    /// What thread names begin with; a dash and a number follow. `mini` by default.
+    /// What thread names begin with: `mini` by default, whose workers are `mini-0` and so on, and whose blocking threads are
+    /// `mini-block-0` and so on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().thread_name("shop").build()?;
+    /// let name = || std::thread::current().name().map(str::to_owned);
+    /// assert_eq!(runtime.block_on(runtime.spawn_blocking(name))?.as_deref(), Some("shop-block-0"));
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.config.thread_name = name.into();
         self
@@ -186,7 +196,8 @@ impl<R> Builder<R> {
     /// Calls `hook` on each thread that the runtime starts to run tasks or blocking jobs, before it runs any. Not on a thread
     /// that calls `block_on`, which is not the runtime's.
     ///
-    /// The thread is not inside of the runtime yet. A panic is contained: it is said on stderr, and the thread goes on.
+    /// The thread is not inside of the runtime yet; its [name](Self::thread_name) tells a worker from a blocking thread, which
+    /// may be given a lower priority, for example. A panic is contained: it is said on stderr, and the thread goes on.
     ///
     /// # Examples
     ///
