@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::vec;
 
 use crate::context::Kind;
+use crate::error::{Object, failed};
 use crate::source::Site;
 
 mod resolve;
@@ -139,7 +140,10 @@ impl ToTarget for str {
         let parts = self.rsplit_once(':').filter(|(host, _)| !host.is_empty());
         match parts.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
             Some((host, port)) => Target::Name { host: host.to_owned(), port },
-            None => Target::Wrong(invalid(format!("invalid socket address `{self}`: expected `host:port`"))),
+            None => {
+                let wrong = invalid("it is no address: expected `host:port`");
+                Target::Wrong(failed("look up", Object::Host(self.to_owned()))(wrong))
+            }
         }
     }
 }
@@ -185,6 +189,6 @@ impl ToSocketAddrs for String {}
 impl ToSocketAddrs for [SocketAddr] {}
 impl<T: ToSocketAddrs + ?Sized> ToSocketAddrs for &T {}
 
-fn invalid(text: String) -> io::Error {
+fn invalid(text: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, text)
 }

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use socket2::SockRef;
 
+use crate::error::{Object, failed};
 use crate::kind::SocketKind;
 use crate::source::Source;
 
@@ -156,6 +157,11 @@ impl<K> Socket<K> {
     /// For the options.
     pub(crate) fn sock(&self) -> SockRef<'_> {
         SockRef::from(self.source.io())
+    }
+
+    /// What an option says when the system refuses it.
+    pub(crate) fn refused(&self, operation: &'static str) -> impl FnOnce(io::Error) -> io::Error {
+        failed(operation, Object::Fd(self.source.raw_fd()))
     }
 }
 

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use socket2::{Domain, Type};
 
 use crate::addr::{ToSocketAddrs, TryEach};
+use crate::error::failed;
 use crate::kind;
 use crate::socket::{Socket, site};
 use crate::split;
@@ -159,12 +160,16 @@ impl TcpListener {
 }
 
 fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
-    let socket = sys::socket::open(Domain::for_address(addr), Type::STREAM)?;
-    socket.set_reuse_address(true)?;
-    if is_shared {
-        socket.set_reuse_port(true)?;
-    }
-    socket.bind(&addr.into())?;
-    socket.listen(BACKLOG as i32)?;
+    let open = || {
+        let socket = sys::socket::open(Domain::for_address(addr), Type::STREAM)?;
+        socket.set_reuse_address(true)?;
+        if is_shared {
+            socket.set_reuse_port(true)?;
+        }
+        socket.bind(&addr.into())?;
+        Ok(socket)
+    };
+    let socket = open().map_err(failed("bind to", addr))?;
+    socket.listen(BACKLOG as i32).map_err(failed("listen on", addr))?;
     Ok(Socket::adopt(socket.into()))
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use socket2::{Domain, Type};
 
 use crate::addr::{Resolve, ToSocketAddrs, TryEach};
+use crate::error::failed;
 use crate::kind;
 use crate::kind::sealed::Kind;
 use crate::leaf::{Receiver, SendTo};
@@ -82,9 +83,10 @@ impl UdpSocket {
     ///
     /// Those of `prepare` and bind(2).
     pub fn bind_with(addr: SocketAddr, prepare: impl FnOnce(&UdpSocket) -> io::Result<()>) -> io::Result<UdpSocket> {
-        let socket = UdpSocket::adopt(sys::socket::open(Domain::for_address(addr), Type::DGRAM)?.into());
+        let socket = sys::socket::open(Domain::for_address(addr), Type::DGRAM).map_err(failed("bind to", addr))?;
+        let socket = UdpSocket::adopt(socket.into());
         prepare(&socket)?;
-        socket.sock().bind(&addr.into())?;
+        socket.sock().bind(&addr.into()).map_err(failed("bind to", addr))?;
         Ok(socket)
     }
 
@@ -108,7 +110,9 @@ impl UdpSocket {
     #[track_caller]
     pub fn connect(&self, addr: impl ToSocketAddrs) -> TryEach<'_, UdpSocket, ()> {
         let site = site!(connect, Resolve);
-        TryEach::with(self, &addr, site, |socket, addr| socket.sock().connect(&addr.into()))
+        TryEach::with(self, &addr, site, |socket, addr| {
+            socket.sock().connect(&addr.into()).map_err(failed("connect to", addr))
+        })
     }
 
     /// Sends `buf` as one message to the first address of `to`; returns its length.

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use socket2::{Domain, SockAddr, Type};
 
+use crate::error::{Object, failed};
 use crate::kind;
 use crate::kind::SocketKind;
 use crate::socket::Socket;
@@ -155,22 +156,31 @@ pub type OwnedWriteHalf = split::OwnedWriteHalf<kind::UnixStream>;
 /// See [`reunite`](OwnedReadHalf::reunite).
 pub type ReuniteError = split::ReuniteError<kind::UnixStream>;
 
+const BIND: &str = "bind to";
+const CONNECT: &str = "connect to";
+const SEND: &str = "send to";
+
 fn pair<K: SocketKind>(kind: Type) -> io::Result<(Socket<K>, Socket<K>)> {
-    let (a, b) = sys::socket::pair(kind)?;
+    let (a, b) = sys::socket::pair(kind).map_err(failed("make a pair of Unix sockets", Object::Nothing))?;
     Ok((Socket::adopt(a), Socket::adopt(b)))
 }
 
-/// A new socket, bound unless there is nothing to bind it to.
-fn open(kind: Type, bound_to: Option<SockAddr>) -> io::Result<socket2::Socket> {
-    let socket = sys::socket::open(Domain::UNIX, kind)?;
-    if let Some(addr) = bound_to {
-        socket.bind(&addr)?;
-    }
-    Ok(socket)
+fn open(kind: Type) -> io::Result<socket2::Socket> {
+    sys::socket::open(Domain::UNIX, kind)
+}
+
+fn open_bound(kind: Type, addr: &SockAddr) -> io::Result<socket2::Socket> {
+    let bound = open(kind).and_then(|socket| socket.bind(addr).map(|()| socket));
+    bound.map_err(failed(BIND, addr))
+}
+
+/// The kernel's form of a path, for an operation that is named if there is none.
+fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
+    encode_path(path).map_err(failed(operation, path))
 }
 
 /// The kernel would silently cut a path at a zero byte, so there must be none.
-fn raw_path(path: &Path) -> io::Result<SockAddr> {
+fn encode_path(path: &Path) -> io::Result<SockAddr> {
     if path.as_os_str().as_bytes().contains(&0) {
         let text = "a socket path has no zero bytes; for an abstract name, use the method that takes an address";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
@@ -178,14 +188,16 @@ fn raw_path(path: &Path) -> io::Result<SockAddr> {
     SockAddr::unix(path)
 }
 
-fn raw_addr(addr: &SocketAddr) -> io::Result<SockAddr> {
+/// As `raw_path`, for an address.
+fn raw_addr(operation: &'static str, addr: &SocketAddr) -> io::Result<SockAddr> {
     if let Some(path) = addr.as_pathname() {
-        return SockAddr::unix(path);
+        return raw_path(operation, path);
     }
     let Some(name) = sys::abstract_name(addr) else {
-        let text = "an unnamed address is nobody's";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is nobody's");
+        return Err(failed(operation, Object::Unnamed)(error));
     };
     let zero_and_name = [b"\0", name].concat();
-    SockAddr::unix(Path::new(std::ffi::OsStr::from_bytes(&zero_and_name)))
+    let raw = SockAddr::unix(Path::new(std::ffi::OsStr::from_bytes(&zero_and_name)));
+    raw.map_err(|error| failed(operation, Object::AbstractName(name.to_owned()))(error))
 }

@@ -22,8 +22,9 @@
 //!
 //! # Errors
 //!
-//! They name the operation and the path, and keep the kind; the number of the operating system is in a [`PathError`]. After
-//! the runtime has shut down every operation that needs a hop is an error.
+//! They name the operation and the path, and keep the kind; the number of the operating system is found by
+//! [`raw_os_error`](crate::io::raw_os_error), the path in an [`OperationError`](crate::io::OperationError). After the runtime has
+//! shut down every operation that needs a hop is an error.
 //!
 //! # Panics
 //!
@@ -43,11 +44,8 @@
 //
 // Rejected: io_uring. One ring per runtime is a lock, one per worker a second thing to wait on; what misses the cache goes to
 // threads of the kernel's own anyway, and many containers forbid it.
-// Rejected: errors of the operating system as they are, as the sockets have them. A program that opens fifty files is told
-// "No such file or directory".
 
 mod dirs;
-mod error;
 mod file;
 mod names;
 mod operation;
@@ -57,7 +55,6 @@ mod sys;
 mod whole;
 
 pub use dirs::{DirBuilder, create_dir, create_dir_all, remove_dir, remove_dir_all};
-pub use error::PathError;
 pub use file::{File, FileOp, Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
 pub use names::{
     canonicalize, hard_link, metadata, read_link, remove_file, rename, set_permissions, symlink, symlink_metadata,

@@ -50,6 +50,12 @@
 //! one the others serve its neighbours within about a millisecond. What is known to block belongs into [`spawn_blocking`],
 //! whose threads start as they are needed, or between two polls into [`block_in_place`](task::block_in_place).
 //!
+//! # Errors
+//!
+//! They are [`std::io::Error`]s whose kind is that of the system's error. What sets something up (connecting, binding, opening,
+//! starting a process) says what failed and with what, also to the program: [`io::OperationError`]. Such an error has no
+//! [`raw_os_error`](std::io::Error::raw_os_error) of its own; [`io::raw_os_error`] finds the number.
+//!
 //! # Shutdown
 //!
 //! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it; later sockets and timers
@@ -133,12 +139,13 @@ pub mod net {
     }
 }
 
-/// The standard streams, copying, what other file descriptors need to wait, and the traits the streams implement.
+/// The standard streams, copying, what errors are about, what other file descriptors need to wait, and the traits the streams implement.
 pub mod io {
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
     pub use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
     pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
+    pub use mini_net::{Object, OperationError, raw_os_error};
     pub use mini_net::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
     #[cfg(feature = "futures-io")]
     pub use mini_net::{copy, copy_bidirectional};

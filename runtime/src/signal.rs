@@ -23,6 +23,8 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use mini_net::{Object, failed};
+
 mod mailbox;
 pub mod unix;
 
@@ -80,7 +82,8 @@ impl Future for CtrlC {
 }
 
 fn over() -> io::Error {
-    io::Error::other("waiting for Ctrl-C: the mini runtime has shut down")
+    let error = io::Error::other("the mini runtime has shut down");
+    failed("wait for", Object::Signal(SignalKind::interrupt().as_raw_value()))(error)
 }
 
 impl fmt::Debug for CtrlC {

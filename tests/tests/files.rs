@@ -139,7 +139,7 @@ fn exhaust() -> Vec<File> {
 }
 
 fn is_exhausted(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
+    mini::io::raw_os_error(error) == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
 
 /// Few enough that filling them takes no time.

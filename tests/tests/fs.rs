@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::{fs as std_fs, thread};
 
-use mini::fs::{self, DirBuilder, File, OpenOptions, PathError};
+use mini::fs::{self, DirBuilder, File, OpenOptions};
+use mini::io::{OperationError, raw_os_error};
 use mini_tests::net_support::{ScratchDir, ScratchPath, Words, fifo, in_each_runtime, kind_of, open_files};
 use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, in_child, line_of, multi_thread, poll_with, within};
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -154,7 +155,7 @@ fn errors_name_operation_and_path_and_keep_what_the_system_said() {
         std_fs::write(&file, "x").unwrap();
         let expect = |error: std::io::Error, kind, number: Errno, words: &str| {
             assert_eq!(error.kind(), kind, "{error}");
-            let details = PathError::of(&error).unwrap();
+            let details = OperationError::of(&error).unwrap();
             assert_eq!(details.raw_os_error(), Some(number.raw_os_error()), "{error}");
             assert_eq!(details.io_error().kind(), kind);
             assert_eq!(error.to_string().split(": ").next(), Some(words));
@@ -188,7 +189,7 @@ fn errors_name_operation_and_path_and_keep_what_the_system_said() {
         let mut opened = File::open(&file).await.unwrap();
         let write = format!("failed to write `{}`", file.display());
         let error = opened.write(b"x").await.unwrap_err();
-        assert_eq!(PathError::of(&error).unwrap().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+        assert_eq!(raw_os_error(&error), Some(Errno::BADF.raw_os_error()));
         assert!(error.to_string().starts_with(&write), "{error}");
 
         std_fs::write(&file, [0xff]).unwrap();

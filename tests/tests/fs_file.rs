@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::task::Poll;
 
 use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, StreamExt, io};
-use mini::fs::{self, File, PathError};
+use mini::fs::{self, File};
+use mini::io::raw_os_error;
 use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, kind_of};
 use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
 
@@ -233,7 +234,7 @@ fn the_error_of_a_dropped_write_is_told_by_the_next() {
             let mut file = File::options().write(true).open("/dev/full").await.unwrap();
             let expect = |error: std::io::Error| {
                 assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
-                assert_eq!(PathError::of(&error).unwrap().raw_os_error(), Some(28));
+                assert_eq!(raw_os_error(&error), Some(28));
                 assert!(error.to_string().starts_with("failed to write `/dev/full`: "), "{error}");
             };
             expect(file.write(b"x").await.unwrap_err());

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use mini::io::Interest;
+use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use mini_tests::net_support::{ANY_PORT, in_each_runtime, kind_of, tcp_pair, udp};
 use mini_tests::{Counts, poll_with};
@@ -84,7 +85,7 @@ fn linux_has_devices_and_quick_acknowledgements() {
             Ok(()) => assert_eq!(socket.device().unwrap().as_deref(), Some(&b"lo"[..])),
             Err(e) => assert_eq!(e.kind(), ErrorKind::PermissionDenied),
         }
-        assert!(socket.bind_device(Some(b"no such device")).unwrap_err().raw_os_error().is_some());
+        assert!(raw_os_error(&socket.bind_device(Some(b"no such device")).unwrap_err()).is_some());
         let (client, server) = tcp_pair().await;
         kept!(client, quickack / set_quickack: false, true);
         client.write_all(b"ping").await.unwrap();
@@ -115,7 +116,7 @@ fn sockets_of_ipv6_have_their_own() {
         kept!(socket, multicast_hops_v6 / set_multicast_hops_v6: 3);
         kept!(socket, multicast_if_v6 / set_multicast_if_v6: 0);
         let v4 = udp().await;
-        assert!(v4.tclass_v6().unwrap_err().raw_os_error().is_some());
+        assert!(raw_os_error(&v4.tclass_v6().unwrap_err()).is_some());
     });
 }
 

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};
 use std::sync::mpsc;
 
+use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket, lookup_host};
 use mini_tests::net_support::{ANY_PORT, in_each_runtime, kind_of, now, refusing_port, udp};
 use mini_tests::{Counts, block_on_elsewhere, caught, on_each_flavour, poll_with};
@@ -134,7 +135,7 @@ fn addresses_are_tried_in_order_and_the_last_error_counts() {
 
         let error = TcpStream::connect(&[refused, refused_too][..]).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
-        assert!(error.raw_os_error().is_some(), "as the system gave it");
+        assert!(raw_os_error(&error).is_some(), "as the system gave it");
 
         let free: SocketAddr = ANY_PORT.parse().unwrap();
         let second = TcpListener::bind(&[addr, free][..]).await.unwrap();

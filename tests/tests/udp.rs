@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use mini::io::Interest;
+use mini::io::raw_os_error;
 use mini::net::UdpSocket;
 use mini_tests::net_support::{in_each_runtime, kind_of, udp, udp_pair};
 use mini_tests::{Counts, poll_with};
@@ -211,7 +212,7 @@ fn options_are_told_as_they_were_set() {
         socket.set_multicast_ttl_v4(3).unwrap();
         assert_eq!((socket.ttl().unwrap(), socket.multicast_ttl_v4().unwrap()), (17, 3));
         let error = socket.leave_multicast_v4(Ipv4Addr::new(224, 0, 0, 123), Ipv4Addr::LOCALHOST).unwrap_err();
-        assert!(error.raw_os_error().is_some(), "it was not in that group");
+        assert!(raw_os_error(&error).is_some(), "it was not in that group");
     });
 }
 

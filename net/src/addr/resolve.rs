@@ -12,6 +12,7 @@ use std::task::{Context, Poll, ready};
 use super::sealed::{Target, ToTarget};
 use super::{Addrs, Found, invalid};
 use crate::context;
+use crate::error::{Object, failed};
 use crate::hop::{self, Hop};
 use crate::source::{Site, Wait};
 
@@ -35,7 +36,7 @@ pub(crate) struct Resolve {
 
 enum State {
     Start(Target),
-    Looking(Hop<Addrs>),
+    Looking(Hop<Addrs>, String),
     Done,
 }
 
@@ -55,14 +56,15 @@ impl Resolve {
                 State::Start(Target::Wrong(e)) => return Poll::Ready(Err(e)),
                 State::Start(Target::Name { host, port }) => {
                     let pool = hop::pool(&self.wait);
-                    self.state = State::Looking(Hop::start(&pool, move |_| look_up(&host, port)));
+                    let name = host.clone();
+                    self.state = State::Looking(Hop::start(&pool, move |_| look_up(&name, port)), host);
                 }
-                State::Looking(mut hop) => {
-                    let polled = hop.poll(cx, &self.wait);
-                    if polled.is_pending() {
-                        self.state = State::Looking(hop);
-                    }
-                    return polled;
+                State::Looking(mut hop, host) => {
+                    let Poll::Ready(found) = hop.poll(cx, &self.wait) else {
+                        self.state = State::Looking(hop, host);
+                        return Poll::Pending;
+                    };
+                    return Poll::Ready(found.map_err(failed("look up", Object::Host(host))));
                 }
                 State::Done => panic!("a lookup was polled again after it was done"),
             }
@@ -129,21 +131,18 @@ impl<S, R> Future for TryEach<'_, S, R> {
 
 /// What is left to say when no address was even tried.
 pub(crate) fn no_address() -> io::Error {
-    invalid("the host has no address".to_owned())
+    failed("look up the host", Object::Nothing)(invalid("it has no address"))
 }
 
 fn look_up(host: &str, port: u16) -> io::Result<Addrs> {
-    let addrs = (host, port)
-        .to_socket_addrs()
-        .map_err(|e| io::Error::new(e.kind(), format!("failed to look up `{host}`: {e}")))?;
-    Ok(Addrs(Found::Many(addrs)))
+    Ok(Addrs(Found::Many((host, port).to_socket_addrs()?)))
 }
 
 impl fmt::Debug for Resolve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.state {
             State::Start(target) => target.fmt(f),
-            State::Looking(_) => f.write_str("Looking"),
+            State::Looking(..) => f.write_str("Looking"),
             State::Done => f.write_str("Done"),
         }
     }

@@ -29,7 +29,8 @@ macro_rules! options {
         ///
         /// Those of getsockopt(2); `Unsupported` where the system has no such option.
         pub fn $get(&self) -> io::Result<$ty> {
-            $raw_get(&self.sock())?.try_into().map_err(io::Error::other)
+            let value = $raw_get(&self.sock()).and_then(|raw| raw.try_into().map_err(io::Error::other));
+            value.map_err(self.refused(concat!("get `", stringify!($get), "` of")))
         }
 
         #[doc = concat!("Sets ", $doc, ".")]
@@ -47,7 +48,9 @@ macro_rules! options {
         ///
         /// Those of setsockopt(2); `Unsupported` where the system has no such option.
         pub fn $set(&self, value: $ty) -> io::Result<()> {
-            $raw_set(&self.sock(), value.try_into().map_err(io::Error::other)?)
+            let raw = value.try_into().map_err(io::Error::other);
+            let set = raw.and_then(|raw| $raw_set(&self.sock(), raw));
+            set.map_err(self.refused(concat!("set `", stringify!($get), "` of")))
         }
     )* };
 }
@@ -70,7 +73,8 @@ impl<K: IpKind> Socket<K> {
     ///
     /// Those of getsockopt(2).
     pub fn ttl(&self) -> io::Result<u32> {
-        if self.is_ipv6()? { self.sock().unicast_hops_v6() } else { self.sock().ttl_v4() }
+        let get = |is_v6| if is_v6 { self.sock().unicast_hops_v6() } else { self.sock().ttl_v4() };
+        self.is_ipv6().and_then(get).map_err(self.refused("get `ttl` of"))
     }
 
     /// Sets what [`ttl`](Socket::ttl) tells, `1..=255`.
@@ -83,7 +87,8 @@ impl<K: IpKind> Socket<K> {
     ///
     /// Those of setsockopt(2).
     pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        if self.is_ipv6()? { self.sock().set_unicast_hops_v6(ttl) } else { self.sock().set_ttl_v4(ttl) }
+        let set = |is_v6| if is_v6 { self.sock().set_unicast_hops_v6(ttl) } else { self.sock().set_ttl_v4(ttl) };
+        self.is_ipv6().and_then(set).map_err(self.refused("set `ttl` of"))
     }
 
     options! {
@@ -122,7 +127,7 @@ impl<K: IpKind> Socket<K> {
     ///
     /// Those of getsockopt(2); `Unsupported` where the system has no such option: Linux and Android have it.
     pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
-        sys::device(&self.sock())
+        sys::device(&self.sock()).map_err(self.refused("get `device` of"))
     }
 
     /// Uses the network interface with this name only; `None` ends that.
@@ -141,7 +146,7 @@ impl<K: IpKind> Socket<K> {
     /// Those of setsockopt(2): `ENODEV` if there is no such interface, `PermissionDenied` without the capability
     /// `CAP_NET_RAW` to change it. `Unsupported` as with [`device`](Socket::device).
     pub fn bind_device(&self, interface: Option<&[u8]>) -> io::Result<()> {
-        sys::bind_device(&self.sock(), interface)
+        sys::bind_device(&self.sock(), interface).map_err(self.refused("set `device` of"))
     }
 
     fn is_ipv6(&self) -> io::Result<bool> {

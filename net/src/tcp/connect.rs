@@ -14,6 +14,7 @@ use std::task::{Context, Poll, ready};
 use socket2::{Domain, Socket as RawSocket, Type};
 
 use crate::addr::{Addrs, Resolve, no_address};
+use crate::error::failed;
 use crate::kind;
 use crate::kind::sealed::Kind;
 use crate::ready::Interest;
@@ -37,6 +38,7 @@ pub struct Connect {
 
 /// A connection being made to one address. The waiter goes when the source does.
 struct Attempt {
+    to: SocketAddr,
     source: Source,
     key: Key,
 }
@@ -51,14 +53,14 @@ impl Connect {
             return Poll::Ready(None);
         };
         let outcome = ready!(attempt.poll(cx, &self.resolve.wait));
-        let Attempt { source, mut key } = self.attempt.take().expect("just polled");
+        let Attempt { to, source, mut key } = self.attempt.take().expect("just polled");
         match outcome {
             Ok(()) => {
                 source.forget(&mut key);
                 Poll::Ready(Some(Socket::from_source(source)))
             }
             Err(e) => {
-                self.last_error = Some(e);
+                self.last_error = Some(failed("connect to", to)(e));
                 Poll::Ready(None)
             }
         }
@@ -74,15 +76,15 @@ impl Connect {
             Ok(Source::new(socket.into(), kind::TcpStream::RULE))
         });
         match started {
-            Ok(source) => self.attempt = Some(Attempt { source, key: Key::default() }),
-            Err(e) => self.last_error = Some(e),
+            Ok(source) => self.attempt = Some(Attempt { to: addr, source, key: Key::default() }),
+            Err(e) => self.last_error = Some(failed("connect to", addr)(e)),
         }
     }
 }
 
 impl Attempt {
     fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
-        let Attempt { source, key } = self;
+        let Attempt { source, key, .. } = self;
         source.poll_io(cx, wait, Interest::WRITABLE, Some(key), |source| {
             Ok((socket::connected(source.io().as_fd())?, Left::Perhaps))
         })

@@ -61,7 +61,7 @@ impl<K: TcpKind> Socket<K> {
     ///
     /// Those of getsockopt(2).
     pub fn linger(&self) -> io::Result<Option<Duration>> {
-        self.sock().linger()
+        self.sock().linger().map_err(self.refused("get `linger` of"))
     }
 
     /// Sets what [`linger`](Socket::linger) tells, in whole seconds.
@@ -76,6 +76,6 @@ impl<K: TcpKind> Socket<K> {
     ///
     /// Those of setsockopt(2).
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.sock().set_linger(limit)
+        self.sock().set_linger(limit).map_err(self.refused("set `linger` of"))
     }
 }

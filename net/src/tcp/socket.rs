@@ -2,10 +2,12 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 
 use socket2::{Domain, Type};
 
 use crate::addr::Resolve;
+use crate::error::{Object, failed};
 use crate::kind;
 use crate::kind::sealed::Kind;
 use crate::socket::{Socket, site};
@@ -94,7 +96,7 @@ impl TcpSocket {
     ///
     /// Those of bind(2).
     pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
-        self.sock().bind(&addr.into())
+        self.sock().bind(&addr.into()).map_err(failed("bind to", addr))
     }
 
     /// Becomes a listener, on which up to `backlog` connections may wait to be accepted.
@@ -107,7 +109,10 @@ impl TcpSocket {
     ///
     /// Those of listen(2).
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        self.sock().listen(i32::try_from(backlog).unwrap_or(i32::MAX))?;
+        if let Err(error) = self.sock().listen(i32::try_from(backlog).unwrap_or(i32::MAX)) {
+            let object = self.local_addr().map_or(Object::Fd(self.as_raw_fd()), Object::Address);
+            return Err(failed("listen on", object)(error));
+        }
         Ok(Socket::adopt(self.into_fd()))
     }
 
@@ -135,5 +140,6 @@ impl TcpSocket {
 }
 
 fn open(domain: Domain) -> io::Result<TcpSocket> {
-    Ok(Socket::adopt(sys::socket::open(domain, Type::STREAM)?.into()))
+    let socket = sys::socket::open(domain, Type::STREAM).map_err(failed("make a TCP socket", Object::Nothing))?;
+    Ok(Socket::adopt(socket.into()))
 }

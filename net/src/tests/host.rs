@@ -38,7 +38,7 @@ fn a_text_that_is_no_address_is_told_as_it_was_given() {
     for text in ["localhost", "localhost:", ":80", "localhost:port", "localhost:70000", ""] {
         let error = rig.block_on(lookup_host(text)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.to_string().contains(&format!("invalid socket address `{text}`")), "{error}");
+        assert!(error.to_string().contains(&format!("look up `{text}`: it is no address")), "{error}");
     }
 }
 

@@ -49,7 +49,7 @@ impl UdpSocket {
     ///
     /// Those of getsockopt(2).
     pub fn multicast_if_v4(&self) -> io::Result<Ipv4Addr> {
-        self.sock().multicast_if_v4()
+        self.sock().multicast_if_v4().map_err(self.refused("get `multicast_if_v4` of"))
     }
 
     /// Sets what [`multicast_if_v4`](UdpSocket::multicast_if_v4) tells.
@@ -62,7 +62,7 @@ impl UdpSocket {
     ///
     /// Those of setsockopt(2): `AddrNotAvailable` if no interface has that address.
     pub fn set_multicast_if_v4(&self, interface: &Ipv4Addr) -> io::Result<()> {
-        self.sock().set_multicast_if_v4(interface)
+        self.sock().set_multicast_if_v4(interface).map_err(self.refused("set `multicast_if_v4` of"))
     }
 
     /// Joins an IPv4 multicast group, on the interface with the address `interface`, or on any if it is unspecified.
@@ -84,7 +84,7 @@ impl UdpSocket {
     ///
     /// Those of setsockopt(2).
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.sock().join_multicast_v4(&group, &interface)
+        self.sock().join_multicast_v4(&group, &interface).map_err(self.refused("join a multicast group on"))
     }
 
     /// Leaves an IPv4 multicast group.
@@ -97,7 +97,7 @@ impl UdpSocket {
     ///
     /// Those of setsockopt(2).
     pub fn leave_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.sock().leave_multicast_v4(&group, &interface)
+        self.sock().leave_multicast_v4(&group, &interface).map_err(self.refused("leave a multicast group on"))
     }
 
     /// Joins an IPv6 multicast group, on the interface with the index `interface`, or on any if that is 0.
@@ -117,7 +117,7 @@ impl UdpSocket {
     ///
     /// Those of setsockopt(2).
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.sock().join_multicast_v6(group, interface)
+        self.sock().join_multicast_v6(group, interface).map_err(self.refused("join a multicast group on"))
     }
 
     /// Leaves an IPv6 multicast group.
@@ -130,6 +130,6 @@ impl UdpSocket {
     ///
     /// Those of setsockopt(2).
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.sock().leave_multicast_v6(group, interface)
+        self.sock().leave_multicast_v6(group, interface).map_err(self.refused("leave a multicast group on"))
     }
 }

@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use socket2::{SockAddr, Socket as RawSocket};
 
-use super::open;
+use super::{CONNECT, open};
 use crate::context;
+use crate::error::failed;
 use crate::hop::{self, Hop, Job};
 use crate::kind::SocketKind;
 use crate::socket::Socket;
@@ -36,7 +37,7 @@ pub struct ConnectUnix<K> {
 
 enum State {
     Start(io::Result<SockAddr>),
-    Queueing(Hop<RawSocket>),
+    Queueing(Hop<RawSocket>, SockAddr),
     Done,
 }
 
@@ -47,13 +48,14 @@ impl<K: SocketKind> ConnectUnix<K> {
     }
 
     /// `None` if the queue is full, and the pool has been asked.
-    fn start(&mut self, addr: SockAddr) -> io::Result<Option<RawSocket>> {
-        let socket = open(K::TYPE, None)?;
-        match sys::socket::connect(&socket, &addr) {
+    fn start(&mut self, addr: &SockAddr) -> io::Result<Option<RawSocket>> {
+        let socket = open(K::TYPE)?;
+        match sys::socket::connect(&socket, addr) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let pool = hop::pool(&self.wait);
-                let hop = Hop::start(&pool, move |job| connect_in_turns(job, socket, &addr));
-                self.state = State::Queueing(hop);
+                let to = addr.clone();
+                let hop = Hop::start(&pool, move |job| connect_in_turns(job, socket, &to));
+                self.state = State::Queueing(hop, addr.clone());
                 Ok(None)
             }
             result => result.map(|()| Some(socket)),
@@ -74,14 +76,15 @@ impl<K: SocketKind> Future for ConnectUnix<K> {
             let State::Start(addr) = std::mem::replace(&mut this.state, State::Done) else {
                 unreachable!("just looked");
             };
-            if let Some(socket) = this.start(addr?)? {
+            let addr = addr?;
+            if let Some(socket) = this.start(&addr).map_err(failed(CONNECT, &addr))? {
                 return Poll::Ready(Ok(Socket::adopt(socket.into())));
             }
         }
-        let State::Queueing(hop) = &mut this.state else {
+        let State::Queueing(hop, addr) = &mut this.state else {
             panic!("a connect was polled again after it was done");
         };
-        let socket = ready!(hop.poll(cx, &this.wait));
+        let socket = ready!(hop.poll(cx, &this.wait)).map_err(failed(CONNECT, &*addr));
         this.state = State::Done;
         Poll::Ready(Ok(Socket::adopt(socket?.into())))
     }

@@ -5,9 +5,10 @@ use std::os::unix::net::SocketAddr;
 use std::path::Path;
 use std::task::{Context, Poll};
 
-use socket2::Type;
+use socket2::{SockAddr, Type};
 
-use super::{UnixDatagram, open, pair, raw_addr, raw_path};
+use super::{BIND, CONNECT, SEND, UnixDatagram, open, open_bound, pair, raw_addr, raw_path};
+use crate::error::{Object, failed};
 use crate::kind;
 use crate::kind::sealed::Kind;
 use crate::leaf::SendTo;
@@ -42,7 +43,7 @@ impl UnixDatagram {
     ///
     /// Those of bind(2): `AddrInUse` if there is something at `path`.
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
-        Ok(Socket::adopt(open(Type::DGRAM, Some(raw_path(path.as_ref())?))?.into()))
+        Ok(Socket::adopt(open_bound(Type::DGRAM, &raw_path(BIND, path.as_ref())?)?.into()))
     }
 
     /// As [`bind`](UnixDatagram::bind), to an address, which may be an abstract name.
@@ -55,7 +56,7 @@ impl UnixDatagram {
     ///
     /// As [`bind`](UnixDatagram::bind).
     pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixDatagram> {
-        Ok(Socket::adopt(open(Type::DGRAM, Some(raw_addr(addr)?))?.into()))
+        Ok(Socket::adopt(open_bound(Type::DGRAM, &raw_addr(BIND, addr)?)?.into()))
     }
 
     /// Makes a socket without an address: nobody can send to it, unless it connects.
@@ -68,7 +69,8 @@ impl UnixDatagram {
     ///
     /// Those of socket(2).
     pub fn unbound() -> io::Result<UnixDatagram> {
-        Ok(Socket::adopt(open(Type::DGRAM, None)?.into()))
+        let socket = open(Type::DGRAM).map_err(failed("make a Unix socket", Object::Nothing))?;
+        Ok(Socket::adopt(socket.into()))
     }
 
     /// Makes two sockets that are connected to each other.
@@ -107,7 +109,7 @@ impl UnixDatagram {
     ///
     /// Those of connect(2).
     pub fn connect(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.sock().connect(&raw_path(path.as_ref())?)
+        self.connect_raw(&raw_path(CONNECT, path.as_ref())?)
     }
 
     /// As [`connect`](UnixDatagram::connect), to an address, which may be an abstract name.
@@ -120,7 +122,11 @@ impl UnixDatagram {
     ///
     /// Those of connect(2).
     pub fn connect_addr(&self, addr: &SocketAddr) -> io::Result<()> {
-        self.sock().connect(&raw_addr(addr)?)
+        self.connect_raw(&raw_addr(CONNECT, addr)?)
+    }
+
+    fn connect_raw(&self, addr: &SockAddr) -> io::Result<()> {
+        self.sock().connect(addr).map_err(failed(CONNECT, addr))
     }
 
     /// Sends `buf` as one message to the socket at `path`; returns its length.
@@ -145,7 +151,7 @@ impl UnixDatagram {
     /// Safe: a future dropped before it is ready has sent nothing.
     #[track_caller]
     pub fn send_to<'a>(&'a self, buf: &'a [u8], path: impl AsRef<Path>) -> SendTo<'a> {
-        SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(path.as_ref()).into())
+        SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(SEND, path.as_ref()).into())
     }
 
     /// As [`send_to`](UnixDatagram::send_to), to an address, which may be an abstract name.
@@ -167,7 +173,7 @@ impl UnixDatagram {
     /// Safe: a future dropped before it is ready has sent nothing.
     #[track_caller]
     pub fn send_to_addr<'a>(&'a self, buf: &'a [u8], addr: &SocketAddr) -> SendTo<'a> {
-        SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(addr).into())
+        SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(SEND, addr).into())
     }
 
     /// As [`send_to`](UnixDatagram::send_to), as a function to poll.
@@ -192,7 +198,7 @@ impl UnixDatagram {
     #[track_caller]
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], path: impl AsRef<Path>) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
-        let to = raw_path(path.as_ref())?;
+        let to = raw_path(SEND, path.as_ref())?;
         self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send_to(buf, &to))
     }
 
@@ -211,7 +217,7 @@ impl UnixDatagram {
     ///
     /// Those of sendto(2).
     pub fn try_send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
-        let to = raw_path(path.as_ref())?;
+        let to = raw_path(SEND, path.as_ref())?;
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
     }
 
@@ -225,7 +231,7 @@ impl UnixDatagram {
     ///
     /// Those of sendto(2).
     pub fn try_send_to_addr(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
-        let to = raw_addr(addr)?;
+        let to = raw_addr(SEND, addr)?;
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
     }
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use socket2::SockAddr;
 
-use super::{open, raw_addr, raw_path};
+use super::{BIND, open_bound, raw_addr, raw_path};
+use crate::error::failed;
 use crate::kind::{ListenerKind, SocketKind, UnixKind};
 use crate::socket::Socket;
 use crate::tcp::BACKLOG;
@@ -23,7 +24,7 @@ impl<K: ListenerKind + UnixKind> Socket<K> {
     /// Those of bind(2): `AddrInUse` if there is something at `path`. `InvalidInput` if `path` is too long (about 100
     /// bytes, unix(7)).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Socket<K>> {
-        bind(raw_path(path.as_ref())?)
+        bind(raw_path(BIND, path.as_ref())?)
     }
 
     /// Listens at an address, which may be an abstract name.
@@ -48,12 +49,12 @@ impl<K: ListenerKind + UnixKind> Socket<K> {
     ///
     /// As [`bind`](crate::UnixListener::bind).
     pub fn bind_addr(addr: &SocketAddr) -> io::Result<Socket<K>> {
-        bind(raw_addr(addr)?)
+        bind(raw_addr(BIND, addr)?)
     }
 }
 
 fn bind<K: SocketKind>(addr: SockAddr) -> io::Result<Socket<K>> {
-    let socket = open(K::TYPE, Some(addr))?;
-    socket.listen(BACKLOG as i32)?;
+    let socket = open_bound(K::TYPE, &addr)?;
+    socket.listen(BACKLOG as i32).map_err(failed("listen on", &addr))?;
     Ok(Socket::adopt(socket.into()))
 }

@@ -16,6 +16,7 @@ use std::path::Path;
 
 use socket2::SockRef;
 
+use crate::error::{Object, failed};
 use crate::source::{Rule, Source};
 
 mod receiver;
@@ -45,12 +46,17 @@ pub use sender::Sender;
 ///
 /// Those of pipe(2).
 pub fn pipe() -> io::Result<(Sender, Receiver)> {
+    let (reader, writer) = open_both().map_err(failed("make a pipe", Object::Nothing))?;
+    let receiver = Receiver(Source::new(reader.into(), Rule::Stream));
+    Ok((Sender(Source::new(writer.into(), Rule::Stream)), receiver))
+}
+
+fn open_both() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = io::pipe()?;
     let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
     set_nonblocking(&reader)?;
     set_nonblocking(&writer)?;
-    let receiver = Receiver(Source::new(reader.into(), Rule::Stream));
-    Ok((Sender(Source::new(writer.into(), Rule::Stream)), receiver))
+    Ok((reader, writer))
 }
 
 /// How to open a FIFO by its path.
@@ -120,7 +126,8 @@ impl OpenOptions {
     /// Those of open(2); `InvalidInput` if it is no FIFO.
     pub fn open_receiver(&self, path: impl AsRef<Path>) -> io::Result<Receiver> {
         let path = path.as_ref();
-        let file = self.open(path, fs::OpenOptions::new().read(true).write(self.read_write))?;
+        let file =
+            self.open(path, fs::OpenOptions::new().read(true).write(self.read_write)).map_err(failed("open", path))?;
         Ok(Receiver(Source::new(file, Rule::Fifo)))
     }
 
@@ -132,18 +139,20 @@ impl OpenOptions {
     ///
     /// # Errors
     ///
-    /// Those of open(2): `ENXIO` if nobody has opened it for reading, which can be tried again later. `InvalidInput` if it is no
+    /// Those of open(2): `ENXIO` (see [`raw_os_error`](crate::raw_os_error)) if nobody has opened it for reading, which can be tried
+    /// again later. `InvalidInput` if it is no
     /// FIFO.
     pub fn open_sender(&self, path: impl AsRef<Path>) -> io::Result<Sender> {
         let path = path.as_ref();
-        let file = self.open(path, fs::OpenOptions::new().write(true).read(self.read_write))?;
+        let file =
+            self.open(path, fs::OpenOptions::new().write(true).read(self.read_write)).map_err(failed("open", path))?;
         Ok(Sender(Source::new(file, Rule::Stream)))
     }
 
     fn open(&self, path: &Path, options: &mut fs::OpenOptions) -> io::Result<File> {
         let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
         if !self.unchecked && !is_pipe(&file)? {
-            return Err(invalid(format!("`{}` is not a FIFO", path.display())));
+            return Err(invalid("it is not a FIFO".to_owned()));
         }
         Ok(file)
     }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::SocketAddr;
 use std::path::Path;
 
-use super::{ConnectUnix, UCred, pair, raw_addr, raw_path};
+use super::{CONNECT, ConnectUnix, UCred, pair, raw_addr, raw_path};
 use crate::kind::{ConnectionKind, UnixKind};
 use crate::socket::{Socket, site};
 use crate::sys;
@@ -32,7 +32,7 @@ impl<K: ConnectionKind + UnixKind> Socket<K> {
     /// Safe: the connection is given up.
     #[track_caller]
     pub fn connect(path: impl AsRef<Path>) -> ConnectUnix<K> {
-        ConnectUnix::new(raw_path(path.as_ref()), site!(connect, Connect))
+        ConnectUnix::new(raw_path(CONNECT, path.as_ref()), site!(connect, Connect))
     }
 
     /// As [`connect`](crate::UnixStream::connect), to an address, which may be an abstract name.
@@ -54,7 +54,7 @@ impl<K: ConnectionKind + UnixKind> Socket<K> {
     /// Safe: the connection is given up.
     #[track_caller]
     pub fn connect_addr(addr: &SocketAddr) -> ConnectUnix<K> {
-        ConnectUnix::new(raw_addr(addr), site!(connect_addr, Connect))
+        ConnectUnix::new(raw_addr(CONNECT, addr), site!(connect_addr, Connect))
     }
 
     /// Makes two streams that are connected to each other.

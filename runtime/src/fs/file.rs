@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::wrap;
+use mini_net::failed;
+
 use super::operation::{About, Operation, Step};
 use super::options::OpenOptions;
 
@@ -166,7 +167,7 @@ impl File {
 
     /// Takes over a file of the standard library, with its position.
     ///
-    /// Its errors name no path, as it doesn't know it.
+    /// Its errors name the descriptor, as it doesn't know the path.
     ///
     /// # Examples
     ///
@@ -425,13 +426,13 @@ impl File {
     }
 
     fn error(&self, verb: &'static str, kind: io::ErrorKind) -> io::Error {
-        wrap(verb, self.open.path(), None, kind.into())
+        failed(verb, &*self.open)(kind.into())
     }
 
     /// What an operation on this file begins with.
     #[track_caller]
     fn part(&self, call: &'static str, verb: &'static str) -> (Lease, About) {
-        (Lease::new(&self.open), About::new(call, verb, self.open.path()))
+        (Lease::new(&self.open), About::new(call, verb, self.open.path()).of_open(self.as_raw_fd()))
     }
 }
 

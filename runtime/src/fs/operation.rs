@@ -8,13 +8,15 @@
 
 use std::fmt;
 use std::io;
+use std::os::fd::RawFd;
 use std::panic::{Location, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::error;
+use mini_net::{IntoObject, Object, failed};
+
 use crate::context;
 use crate::pool::Pool;
 use crate::task::{JoinError, JoinHandle};
@@ -35,6 +37,8 @@ pub(super) struct About {
     /// The same in words.
     pub(super) verb: &'static str,
     pub(super) path: PathBuf,
+    /// To name a file that came without a path.
+    pub(super) fd: Option<RawFd>,
     pub(super) to: Option<PathBuf>,
     pub(super) location: &'static Location<'static>,
 }
@@ -61,15 +65,27 @@ enum State<T> {
 impl About {
     #[track_caller]
     pub(super) fn new(call: &'static str, verb: &'static str, path: &Path) -> About {
-        About { call, verb, path: path.to_owned(), to: None, location: Location::caller() }
+        About { call, verb, path: path.to_owned(), fd: None, to: None, location: Location::caller() }
     }
 
     pub(super) fn to(self, to: &Path) -> About {
         About { to: Some(to.to_owned()), ..self }
     }
 
-    fn wrap(&self, error: io::Error) -> io::Error {
-        error::wrap(self.verb, &self.path, self.to.as_deref(), error)
+    /// For a file that is open.
+    pub(super) fn of_open(self, fd: RawFd) -> About {
+        About { fd: Some(fd), ..self }
+    }
+}
+
+impl IntoObject for &About {
+    fn into_object(self) -> Object {
+        let About { path, fd, to, .. } = self;
+        match (to, fd) {
+            (Some(to), _) => Object::Paths { from: path.clone(), to: to.clone() },
+            (None, Some(fd)) if path.as_os_str().is_empty() => Object::Fd(*fd),
+            (None, _) => path.as_path().into_object(),
+        }
     }
 }
 
@@ -123,7 +139,7 @@ impl<T: Send + 'static> Future for Operation<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         let this = self.get_mut();
-        this.poll_raw(cx).map_err(|error| this.about.wrap(error))
+        this.poll_raw(cx).map_err(failed(this.about.verb, &*this.about))
     }
 }
 

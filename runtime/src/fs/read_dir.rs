@@ -18,7 +18,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::error::wrap;
+use mini_net::failed;
+
 use super::operation::{About, Operation, Step, no_answer, pool};
 use crate::task::JoinHandle;
 
@@ -151,7 +152,7 @@ impl ReadDir {
                 ready!(mini_net::poll_budget(cx));
             }
             if let Some(entry) = self.ready.pop_front() {
-                return Poll::Ready(entry.map(Some).map_err(|e| wrap(VERB, &self.path, None, e)));
+                return Poll::Ready(entry.map(Some).map_err(failed(VERB, &*self.path)));
             }
             // Before the stream is taken out of its place: without a runtime this panics.
             let is_open = matches!(self.state, State::Open(_));
@@ -163,7 +164,7 @@ impl ReadDir {
                 }
                 State::Reading(mut job) => match Pin::new(&mut job).poll(cx) {
                     Poll::Ready(Ok(batch)) => self.take(batch),
-                    Poll::Ready(Err(lost)) => return Poll::Ready(Err(wrap(VERB, &self.path, None, no_answer(lost)))),
+                    Poll::Ready(Err(lost)) => return Poll::Ready(Err(failed(VERB, &*self.path)(no_answer(lost)))),
                     Poll::Pending => {
                         self.state = State::Reading(job);
                         return Poll::Pending;
@@ -175,7 +176,7 @@ impl ReadDir {
                 }
                 State::Lost => {
                     let error = io::Error::other("it was lost in the shutdown of a mini runtime");
-                    return Poll::Ready(Err(wrap(VERB, &self.path, None, error)));
+                    return Poll::Ready(Err(failed(VERB, &*self.path)(error)));
                 }
             }
         }

@@ -24,7 +24,7 @@ use super::sys;
 ///
 /// # Errors
 ///
-/// Those of open(2) and read(2); that there is not enough memory for the content. See also [`PathError`](super::PathError).
+/// Those of open(2) and read(2); that there is not enough memory for the content. See also [`fs`](super).
 ///
 /// # Panics
 ///

@@ -9,6 +9,8 @@ use std::pin::Pin;
 use std::process::{self, ExitStatus};
 use std::task::{Context, Poll, ready};
 
+use mini_net::{Object, failed};
+
 use super::orphans;
 use super::output::{self, ChildStderr, ChildStdout};
 use super::stdin::ChildStdin;
@@ -44,6 +46,8 @@ pub struct Child {
     pub stderr: Option<ChildStderr>,
     life: Life,
 }
+
+const WAIT: &str = "wait for";
 
 /// Not reaped, or how it ended.
 #[derive(Debug)]
@@ -121,7 +125,8 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of waitpid(2): `ECHILD` if somebody else has reaped the child, or if the program ignores SIGCHLD. That the
+    /// Those of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if somebody else has reaped the child, or
+    /// if the program ignores SIGCHLD. That the
     /// runtime has shut down; the wait can be made again in another one.
     ///
     /// # Panics
@@ -164,7 +169,7 @@ impl Child {
     /// Those of waitpid(2), as [`wait`](Child::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if let (Some(running), None) = (&mut self.life.running, self.life.status) {
-            self.life.status = running.child.try_wait()?;
+            self.life.status = running.child.try_wait().map_err(failed(WAIT, Object::Process(running.child.id())))?;
         }
         self.life.forget_ended();
         Ok(self.life.status)
@@ -189,7 +194,8 @@ impl Child {
     /// Those of kill(2): `EPERM` if the process has become another user's.
     pub fn start_kill(&mut self) -> io::Result<()> {
         self.life.forget_ended();
-        self.life.running.as_mut().map_or(Ok(()), Running::kill)
+        let Some(running) = &mut self.life.running else { return Ok(()) };
+        running.kill().map_err(failed("kill", Object::Process(running.child.id())))
     }
 
     /// Sends SIGKILL, and waits for the end.
@@ -292,7 +298,8 @@ impl Future for Wait<'_> {
         let Wait { stdin, status, running } = self.get_mut();
         drop(stdin.take());
         if let (Some((child, notice)), None) = (running, &status) {
-            **status = Some(ready!(notice.poll_reap(cx, child))?);
+            let reaped = ready!(notice.poll_reap(cx, child));
+            **status = Some(reaped.map_err(failed(WAIT, Object::Process(child.id())))?);
         }
         Poll::Ready(Ok(status.expect("a child that does not run has a status")))
     }

@@ -7,6 +7,8 @@ use std::panic::Location;
 use std::path::Path;
 use std::process::{self, ExitStatus, Stdio};
 
+use mini_net::{IntoObject, Object, failed};
+
 use super::child::Child;
 use super::orphans;
 use crate::context;
@@ -298,9 +300,10 @@ impl Command {
     pub fn spawn(&mut self) -> io::Result<Child> {
         orphans::sweep();
         let slack = Slack::usual();
-        let child = self.std.spawn()?;
+        let child = self.std.spawn();
         drop(slack);
-        Child::adopt(child, self.kill_on_drop, Location::caller())
+        let location = Location::caller();
+        child.and_then(|child| Child::adopt(child, self.kill_on_drop, location)).map_err(failed("start", &*self))
     }
 
     /// Starts the process and waits for its end.
@@ -383,6 +386,13 @@ impl Drop for Slack {
         if let Some(before) = self.0 {
             mini_net::set_timer_slack(before);
         }
+    }
+}
+
+impl IntoObject for &Command {
+    fn into_object(self) -> Object {
+        let (name, directory) = (self.std.get_program().into(), self.std.get_current_dir());
+        Object::Program { name, directory: directory.map(Path::to_owned) }
     }
 }
 

@@ -143,7 +143,7 @@ fn has_no_pidfds(error: &io::Error) -> bool {
 }
 
 fn over() -> io::Error {
-    io::Error::other("waiting for a child process: the mini runtime has shut down")
+    io::Error::other("the mini runtime has shut down")
 }
 
 /// SIGCHLD in place of the pidfd, as on systems that have none.

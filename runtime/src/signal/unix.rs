@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use libc::c_int;
 use mini_net::future::{CustomOn, Op};
-use mini_net::{AsyncFd, Interest};
+use mini_net::{AsyncFd, Interest, Object, failed};
 use signal_hook_registry::FORBIDDEN;
 
 use super::mailbox::Mailbox;
@@ -159,12 +159,13 @@ type Take = fn(&Mailbox) -> io::Result<()>;
 /// are faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2), as
 /// each listener takes two descriptors; that the runtime has shut down.
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
-    if FORBIDDEN.contains(&kind.0) {
-        let text = format!("signal {} cannot be listened to", kind.0);
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
-    }
-    let mailbox = AsyncFd::with_interest(Mailbox::open(kind.0)?, Interest::READABLE)?;
-    Ok(Signal { mailbox, kind })
+    let mailbox = match kind.0 {
+        number if FORBIDDEN.contains(&number) => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "this one cannot be listened to"))
+        }
+        number => Mailbox::open(number).and_then(|mailbox| AsyncFd::with_interest(mailbox, Interest::READABLE)),
+    };
+    Ok(Signal { mailbox: mailbox.map_err(failed("listen to", Object::Signal(kind.0)))?, kind })
 }
 
 impl Signal {

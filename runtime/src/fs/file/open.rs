@@ -7,10 +7,13 @@
 
 use std::fs::File as StdFile;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+
+use mini_net::{IntoObject, Object};
 
 use crate::sync::lock;
 
@@ -87,6 +90,13 @@ impl Open {
     }
 }
 
+impl IntoObject for &Open {
+    fn into_object(self) -> Object {
+        let Open { std, path, .. } = self;
+        if path.as_os_str().is_empty() { Object::Fd(std.as_raw_fd()) } else { path.as_path().into_object() }
+    }
+}
+
 impl Lease {
     pub(super) fn new(open: &Arc<Open>) -> Lease {
         Lease { open: Some(open.clone()), shared: open.shared.clone(), moves: false }
@@ -98,16 +108,12 @@ impl Lease {
         Lease { open: Some(open.clone()), shared: open.shared.clone(), moves: true }
     }
 
-    fn open(&self) -> &Open {
+    pub(super) fn open(&self) -> &Open {
         self.open.as_ref().expect("there until the drop")
     }
 
     pub(super) fn std(&self) -> &StdFile {
         self.open().std()
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.open().path()
     }
 
     pub(super) fn try_clone(&self) -> io::Result<Open> {

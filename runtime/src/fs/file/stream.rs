@@ -21,7 +21,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::open::{Lease, Open};
-use crate::fs::error::wrap;
+use mini_net::failed;
+
 use crate::fs::operation::{no_answer, pool};
 use crate::fs::sys::{self, CHUNK};
 use crate::task::JoinHandle;
@@ -95,7 +96,7 @@ impl Stream {
                     match delivered.and_then(|fetched| self.deliver(open.std(), fetched, buf)) {
                         Ok(Some(read)) => return Poll::Ready(Ok(read)),
                         Ok(None) => {}
-                        Err(error) => return Poll::Ready(Err(wrap("read", open.path(), None, error))),
+                        Err(error) => return Poll::Ready(Err(failed("read", &**open)(error))),
                     }
                 }
                 _ => ready!(self.poll_settle(cx, open)),
@@ -162,7 +163,7 @@ impl Stream {
                     self.doing = Doing::Nothing;
                     let Written { bytes, count, unseen } = match written {
                         Ok(written) => written,
-                        Err(lost) => return Poll::Ready(Err(wrap("write", open.path(), None, no_answer(lost)))),
+                        Err(lost) => return Poll::Ready(Err(failed("write", &**open)(no_answer(lost)))),
                     };
                     self.unseen = unseen;
                     // A write that was given up: the same again takes its place, unless it may have been cut off since.
@@ -200,13 +201,13 @@ impl Stream {
                 }
                 Doing::Nothing => {
                     ready!(mini_net::poll_budget(cx));
-                    return Poll::Ready(open.std().seek(to).map_err(|e| wrap("seek in", open.path(), None, e)));
+                    return Poll::Ready(open.std().seek(to).map_err(failed("seek in", &**open)));
                 }
                 Doing::Seeking(same, job) if *same == to => {
                     let sought = ready!(Pin::new(job).poll(cx));
                     self.doing = Doing::Nothing;
                     let sought = sought.unwrap_or_else(|lost| Err(no_answer(lost)));
-                    return Poll::Ready(sought.map_err(|e| wrap("seek in", open.path(), None, e)));
+                    return Poll::Ready(sought.map_err(failed("seek in", &**open)));
                 }
                 _ => ready!(self.poll_settle(cx, open)),
             }
@@ -228,7 +229,7 @@ impl Stream {
                 self.unseen = match written {
                     Ok(Written { unseen, .. }) => unseen,
                     // A shutdown has discarded it.
-                    Err(lost) => Unseen(Some(wrap("write", open.path(), None, no_answer(lost)))),
+                    Err(lost) => Unseen(Some(failed("write", open)(no_answer(lost)))),
                 };
             }
             Doing::Seeking(_, job) => drop(ready!(Pin::new(job).poll(cx))),
@@ -263,10 +264,10 @@ fn store(lease: &Lease, bytes: Vec<u8>) -> Written {
     let (mut count, mut unseen) = (0, Unseen(None));
     while count < bytes.len() && unseen.0.is_none() {
         match lease.std().write(&bytes[count..]) {
-            Ok(0) => unseen.0 = Some(wrap("write", lease.path(), None, ErrorKind::WriteZero.into())),
+            Ok(0) => unseen.0 = Some(failed("write", lease.open())(ErrorKind::WriteZero.into())),
             Ok(written) => count += written,
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) => unseen.0 = Some(wrap("write", lease.path(), None, e)),
+            Err(e) => unseen.0 = Some(failed("write", lease.open())(e)),
         }
     }
     Written { bytes, count, unseen }

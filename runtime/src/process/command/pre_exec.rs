@@ -17,7 +17,8 @@ impl Command {
     /// let mut command = mini::process::Command::new("true");
     /// // SAFETY: it does nothing but make an error of a number.
     /// unsafe { command.pre_exec(|| Err(std::io::Error::from_raw_os_error(13))) };
-    /// assert_eq!(command.spawn().unwrap_err().raw_os_error(), Some(13));
+    /// let refused = command.spawn().unwrap_err();
+    /// assert_eq!(mini::io::raw_os_error(&refused), Some(13));
     /// # });
     /// ```
     ///

@@ -1,0 +1,338 @@
+//! `OperationError`: what an `io::Error` carries that says what could not be done, and with what.
+//!
+//! Made by `failed`, which everything calls that sets something up: `addr`, `tcp`, `udp`, `unix` and the options here; files,
+//! processes and signals in `mini`. What moves data has its errors as the system gave them.
+//!
+//! The hard part is that an `io::Error` has either a number or a payload, never both. So the number moves into the payload, and
+//! `raw_os_error` finds it wherever it is; the kind stays where it was.
+//!
+//! Rejected: the operation in the text alone. The number would be lost.
+//! Rejected: a result type of our own. `?` in a function that returns `io::Result` is what everybody writes.
+//! Rejected: the errors of the system as they are. They keep `io::Error::raw_os_error`, which few programs ask and none has
+//! to; and a program that opens fifty files, or connects to five servers, is told "No such file or directory".
+
+use std::error::Error;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use socket2::SockAddr;
+
+/// The payload of an [`io::Error`] that tells what failed: the operation, its object, and what the system said.
+///
+/// Errors of calls that set something up have one: connecting, binding, listening, looking up a host, setting a socket option,
+/// making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a signal. Their text names both:
+/// "failed to connect to 127.0.0.1:80: Connection refused (os error 111)".
+///
+/// What moves data on a socket or a pipe, accepts a connection, or waits for readiness has the error of the system as it
+/// is: it happens on an object that the caller has at hand, often, and `WouldBlock` is a part of it. A copy tells its end, and
+/// has the error of the system as its [`source`](Error::source).
+///
+/// # Kind and number
+///
+/// [`io::Error::kind`] is that of the system's error, so a `match` on it works as with the standard library and tokio.
+/// [`io::Error::raw_os_error`] is not: it is `None` for every error that has a payload. Whoever needs the number asks
+/// [`raw_os_error`], which looks into both. A number without a kind of its own (`ENXIO`, `ECHILD`) is found in no other way.
+///
+/// # Examples
+///
+/// ```
+/// # mini_net::doc::block_on(async {
+/// use mini_net::{Object, OperationError, TcpStream, raw_os_error};
+///
+/// # let addr = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+/// let error = TcpStream::connect(addr).await.unwrap_err(); // nobody listens there
+/// assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+/// assert!(error.to_string().starts_with(&format!("failed to connect to {addr}: ")));
+///
+/// let details = OperationError::of(&error).unwrap();
+/// assert_eq!(details.operation(), "connect to");
+/// assert!(matches!(details.object(), Object::Address(to) if *to == addr));
+/// assert_eq!(raw_os_error(&error), details.raw_os_error());
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+#[derive(Debug)]
+pub struct OperationError {
+    operation: &'static str,
+    object: Object,
+    error: io::Error,
+}
+
+/// What an operation was about.
+///
+/// # Examples
+///
+/// See [`OperationError`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Object {
+    /// Nothing that has a name: a new socket, say.
+    Nothing,
+    /// A file, a directory, or the path of a Unix socket; as it was given.
+    Path(PathBuf),
+    /// What was to be renamed, copied or linked to, and the new name.
+    Paths {
+        /// The first path.
+        from: PathBuf,
+        /// The second one.
+        to: PathBuf,
+    },
+    /// An address of the internet.
+    Address(SocketAddr),
+    /// A host that was looked up, as it was given.
+    Host(String),
+    /// The name of a Unix socket that is no path (unix(7), "abstract").
+    AbstractName(Vec<u8>),
+    /// The address of a Unix socket that has none (unix(7), "unnamed").
+    Unnamed,
+    /// A descriptor: that of a file that came without a path, or of a socket.
+    Fd(RawFd),
+    /// A program that was to be started.
+    Program {
+        /// Its name or path, as it was given.
+        name: PathBuf,
+        /// Where it was to run, if that was said.
+        directory: Option<PathBuf>,
+    },
+    /// A process, by its id.
+    Process(u32),
+    /// A signal, by its number.
+    Signal(i32),
+}
+
+/// What can be made an `Object` of when there is an error, and not before.
+#[doc(hidden)]
+pub trait IntoObject {
+    fn into_object(self) -> Object;
+}
+
+impl OperationError {
+    /// The details of `error`, if it has some.
+    ///
+    /// # Examples
+    ///
+    /// See [`OperationError`].
+    pub fn of(error: &io::Error) -> Option<&OperationError> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// What failed, as it stands in the text: "open", "connect to".
+    ///
+    /// # Examples
+    ///
+    /// See [`OperationError`].
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
+    /// What it was about.
+    ///
+    /// # Examples
+    ///
+    /// See [`OperationError`].
+    pub fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// The path it was about, the first one if there were two.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_net::{OperationError, UnixListener};
+    ///
+    /// let error = UnixListener::bind("/no/such/directory/socket").unwrap_err();
+    /// let path = OperationError::of(&error).unwrap().path();
+    /// assert_eq!(path.unwrap().to_str(), Some("/no/such/directory/socket"));
+    /// ```
+    pub fn path(&self) -> Option<&Path> {
+        match &self.object {
+            Object::Path(path) | Object::Paths { from: path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The error without the words around it.
+    ///
+    /// # Examples
+    ///
+    /// See [`path`](OperationError::path).
+    pub fn io_error(&self) -> &io::Error {
+        &self.error
+    }
+
+    /// The number of the operating system (errno(3)), if it was the one who refused.
+    ///
+    /// # Examples
+    ///
+    /// See [`OperationError`].
+    pub fn raw_os_error(&self) -> Option<i32> {
+        raw_os_error(&self.error)
+    }
+}
+
+/// The number of the operating system (errno(3)) in `error`: its own, or the one in its payload.
+///
+/// The payload is an [`OperationError`], or one whose [`source`](Error::source) is an [`io::Error`], as that of a copy.
+///
+/// # Examples
+///
+/// ```
+/// use std::io;
+/// use mini_net::{UnixListener, raw_os_error};
+///
+/// assert_eq!(raw_os_error(&io::Error::from_raw_os_error(11)), Some(11));
+///
+/// let error = UnixListener::bind("/no/such/directory/socket").unwrap_err();
+/// assert_eq!(raw_os_error(&error), Some(2)); // ENOENT
+/// assert_eq!(error.raw_os_error(), None, "it has a payload");
+/// ```
+pub fn raw_os_error(error: &io::Error) -> Option<i32> {
+    if let Some(details) = OperationError::of(error) {
+        return details.raw_os_error();
+    }
+    error.raw_os_error().or_else(|| raw_os_error(error.get_ref()?.source()?.downcast_ref()?))
+}
+
+/// Adds to an error what it was about: an argument of `map_err`, which costs nothing until there is an error.
+///
+/// # Examples
+///
+/// ```
+/// use std::io;
+/// use mini_net::{Object, failed};
+///
+/// let refused: io::Result<()> = Err(io::ErrorKind::TimedOut.into());
+/// let error = refused.map_err(failed("knock at", Object::Host("home".to_owned()))).unwrap_err();
+/// assert_eq!(error.to_string(), "failed to knock at `home`: timed out");
+/// ```
+pub fn failed<O: IntoObject>(operation: &'static str, object: O) -> impl FnOnce(io::Error) -> io::Error {
+    #[cold]
+    fn wrap(operation: &'static str, object: Object, error: io::Error) -> io::Error {
+        io::Error::new(error.kind(), OperationError { operation, object, error })
+    }
+    move |error| wrap(operation, object.into_object(), error)
+}
+
+impl fmt::Display for OperationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let OperationError { operation, object, error } = self;
+        write!(f, "failed to {operation}")?;
+        if *object != Object::Nothing {
+            write!(f, " {object}")?;
+        }
+        write!(f, ": {error}")
+    }
+}
+
+impl Error for OperationError {
+    /// The text has the cause in it already, so this is what comes behind the cause.
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl fmt::Display for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Object::Nothing => f.write_str("nothing"),
+            Object::Path(path) => write!(f, "`{}`", path.display()),
+            Object::Paths { from, to } => write!(f, "`{}` to `{}`", from.display(), to.display()),
+            Object::Address(addr) => write!(f, "{addr}"),
+            Object::Host(host) => write!(f, "`{host}`"),
+            Object::AbstractName(name) => write!(f, "the abstract name `{}`", OsStr::from_bytes(name).display()),
+            Object::Unnamed => f.write_str("an unnamed address"),
+            Object::Fd(fd) => write!(f, "descriptor {fd}"),
+            Object::Program { name, directory: None } => write!(f, "`{}`", name.display()),
+            Object::Program { name, directory: Some(at) } => write!(f, "`{}` in `{}`", name.display(), at.display()),
+            Object::Process(id) => write!(f, "process {id}"),
+            Object::Signal(number) => write!(f, "signal {number}"),
+        }
+    }
+}
+
+impl IntoObject for Object {
+    fn into_object(self) -> Object {
+        self
+    }
+}
+
+impl IntoObject for &Path {
+    fn into_object(self) -> Object {
+        Object::Path(self.to_owned())
+    }
+}
+
+impl IntoObject for SocketAddr {
+    fn into_object(self) -> Object {
+        Object::Address(self)
+    }
+}
+
+impl IntoObject for &SockAddr {
+    fn into_object(self) -> Object {
+        if let Some(addr) = self.as_socket() {
+            return Object::Address(addr);
+        }
+        match (self.as_pathname(), self.as_abstract_namespace()) {
+            (Some(path), _) => path.into_object(),
+            (None, Some(name)) => Object::AbstractName(name.to_owned()),
+            (None, None) => Object::Unnamed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_names_operation_object_and_cause() {
+        let path = || PathBuf::from("/a");
+        let texts = [
+            (Object::Nothing, "failed to try: x"),
+            (Object::Path(path()), "failed to try `/a`: x"),
+            (Object::Paths { from: path(), to: "b".into() }, "failed to try `/a` to `b`: x"),
+            (Object::Address("[::1]:80".parse().unwrap()), "failed to try [::1]:80: x"),
+            (Object::Host("a.example:80".to_owned()), "failed to try `a.example:80`: x"),
+            (Object::AbstractName(b"a".to_vec()), "failed to try the abstract name `a`: x"),
+            (Object::Unnamed, "failed to try an unnamed address: x"),
+            (Object::Fd(7), "failed to try descriptor 7: x"),
+            (Object::Program { name: path(), directory: None }, "failed to try `/a`: x"),
+            (Object::Program { name: path(), directory: Some("b".into()) }, "failed to try `/a` in `b`: x"),
+            (Object::Process(7), "failed to try process 7: x"),
+            (Object::Signal(15), "failed to try signal 15: x"),
+        ];
+        for (object, text) in texts {
+            let error = failed("try", object.clone())(io::Error::new(io::ErrorKind::TimedOut, "x"));
+            assert_eq!((error.kind(), &*error.to_string()), (io::ErrorKind::TimedOut, text));
+            let details = OperationError::of(&error).unwrap();
+            assert_eq!((details.operation(), details.object(), details.raw_os_error()), ("try", &object, None));
+        }
+    }
+
+    #[test]
+    fn a_number_without_a_kind_is_kept() {
+        let plain = io::Error::from_raw_os_error(libc::ENXIO);
+        let error = failed("open", Path::new("/a"))(io::Error::from_raw_os_error(libc::ENXIO));
+        assert_eq!(error.kind(), plain.kind());
+        assert_eq!((error.raw_os_error(), raw_os_error(&error)), (None, Some(libc::ENXIO)));
+        let twice = failed("start", Object::Nothing)(error);
+        assert_eq!(raw_os_error(&twice), Some(libc::ENXIO));
+        assert_eq!(raw_os_error(&io::Error::other("x")), None);
+    }
+
+    #[test]
+    fn an_address_of_the_kernel_is_named_as_it_was_given() {
+        let unix = |name: &str| SockAddr::unix(name).unwrap().into_object();
+        assert_eq!(unix("/a/b"), Object::Path("/a/b".into()));
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        assert_eq!(unix("\0name"), Object::AbstractName(b"name".to_vec()));
+        let addr: SocketAddr = "127.0.0.1:80".parse().unwrap();
+        assert_eq!(SockAddr::from(addr).into_object(), Object::Address(addr));
+    }
+}
