@@ -266,7 +266,7 @@ impl<const FD: i32> Output<FD> {
         WriteAllOutput::new(self, site!(Self::NAME, write_all, Write), buf)
     }
 
-    /// Waits until the system has all that was written before.
+    /// Waits until the system has all that was written before the first poll.
     ///
     /// Ready at once where no thread is needed; see [`Output`]. What `println!` has in its buffer is not affected.
     ///
@@ -304,10 +304,16 @@ impl<const FD: i32> Output<FD> {
         }
     }
 
-    fn poll_flush_of(&self, cx: &mut Context<'_>, wait: &Wait, key: Option<&mut Key>) -> Poll<io::Result<()>> {
+    fn poll_flush_of(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+        until: &mut Option<u64>,
+    ) -> Poll<io::Result<()>> {
         match &self.0 {
             Out::Polled(_) => Poll::Ready(Ok(())),
-            Out::Thread(writer) => writer.poll_flush(cx, wait, key),
+            Out::Thread(writer) => writer.poll_flush(cx, wait, key, until),
         }
     }
 

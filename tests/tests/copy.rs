@@ -13,6 +13,7 @@ use futures_lite::future::{or, zip};
 use futures_lite::io::{BufReader, BufWriter, Cursor};
 use mini::io::{AsyncRead, AsyncWrite, copy, copy_bidirectional};
 use mini::net::{TcpStream, UnixStream};
+use mini::signal::unix::{SignalKind, signal};
 use mini_tests::net_support::{Words, in_each_runtime, kind_of, narrow_tcp_pair, open_files, tcp_pair};
 use mini_tests::{Counts, block_on_elsewhere, caught, in_child, on_single_workers, poll_with, until};
 use rustix::net::SendFlags;
@@ -188,6 +189,32 @@ fn a_reset_ends_both_directions_and_says_where_it_was() {
         assert!(text.contains("copy_bidirectional: ") && text.contains(" `b`: "), "{text}");
         let source = error.get_ref().and_then(Error::source).and_then(|e| e.downcast_ref::<io::Error>());
         assert!(source.unwrap().raw_os_error().is_some(), "{text}");
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_begins_to_listen_to_sigpipe_hears_of_none() {
+    let _ = in_child("a_program_that_begins_to_listen_to_sigpipe_hears_of_none", || {
+        mini::block_on(async {
+            let ((a, mut near), (mut far, b)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+            let mut proxy = Box::pin(copy(&mut near, &mut far));
+            // Until it stands still: `b` reads nothing, so the last of it waits in a pipe.
+            let counts = Counts::new();
+            let mut refused = 0;
+            while refused < 2 {
+                refused = if a.try_write(&[0; 64 << 10]).is_ok() { 0 } else { refused + 1 };
+                assert!(poll_with(&mut proxy, &counts).is_pending());
+                mini::task::idle().await;
+            }
+            let mut signals = signal(SignalKind::pipe()).unwrap();
+            drop(b);
+            assert_eq!(proxy.await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+            let mut heard = pin!(signals.recv());
+            assert!(poll_with(&mut heard, &counts).is_pending());
+            mini::task::idle().await;
+            assert!(poll_with(&mut heard, &counts).is_pending(), "there was no signal");
+        });
     });
 }
 

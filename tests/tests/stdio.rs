@@ -302,6 +302,31 @@ fn a_thread_that_reads_holds_up_neither_runtime_nor_process() {
 }
 
 #[test]
+fn a_flush_does_not_wait_for_what_is_written_later() {
+    let mut command = part("a_flush_does_not_wait_for_what_is_written_later", || async {
+        // With what is in it already this fills the pipe.
+        io::stdout().write_all(&[b'x'; 60 << 10])?;
+        io::stdout().flush()?;
+        let (stdout, block, counts) = (stdout(), [b'x'; 32 << 10], Counts::new());
+        stdout.write_all(&block).await?;
+        let mut flush = stdout.flush();
+        assert!(poll_with(&mut flush, &counts).is_pending());
+        stdout.write_all(&block).await?;
+        eprint!("{MARK}");
+        flush.await
+    });
+    command.stderr(Stdio::piped());
+    if let Some(mut child) = as_somebody_else(command) {
+        hear(child.stderr.as_mut().unwrap(), MARK);
+        let mut output = child.stdout.take().unwrap();
+        hear(&mut output, MARK);
+        // Now the first block fits in, and the second one never will.
+        output.read_exact(&mut [0; 32 << 10]).unwrap();
+        ended(child);
+    }
+}
+
+#[test]
 fn a_device_without_readiness_ends_at_once() {
     let mut command = part("a_device_without_readiness_ends_at_once", || async {
         assert_eq!(stdin().read(&mut [0; 8]).await?, 0);

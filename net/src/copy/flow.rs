@@ -286,5 +286,5 @@ impl Flow {
 
 /// Whether it is splice(2) that the system, or a filter of system calls, does not want.
 fn is_refusal(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP))
+    error.kind() == io::ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM))
 }

@@ -47,8 +47,12 @@ impl Pipe {
         Ok(self.held)
     }
 
-    /// Gives `socket` what it has room for; only while it is not empty.
+    /// Gives `socket` what it has room for; only while it is not empty. `Unsupported` if it has to be read and written.
     pub(super) fn drain(&mut self, socket: impl AsFd) -> io::Result<usize> {
+        // Each time: the program may have begun to listen to SIGPIPE since the last one.
+        if !sys::can_splice() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let moved = sys::splice(self.reader.as_fd(), socket.as_fd(), self.held)?;
         self.held -= moved;
         Ok(moved)

@@ -34,6 +34,8 @@ pub struct WriteAllOutput<'a, const FD: i32> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct FlushOutput<'a, const FD: i32> {
     held: Held<'a, Output<FD>>,
+    /// What it waits for, once that is known.
+    until: Option<u64>,
 }
 
 /// A future's hold on a stream: when it is dropped, nobody waits in its place.
@@ -105,7 +107,7 @@ impl<'a, const FD: i32> WriteAllOutput<'a, FD> {
 impl<'a, const FD: i32> FlushOutput<'a, FD> {
     #[track_caller]
     pub(super) fn new(stream: &'a Output<FD>, site: &'static Site) -> FlushOutput<'a, FD> {
-        FlushOutput { held: Held::new(stream, site) }
+        FlushOutput { held: Held::new(stream, site), until: None }
     }
 }
 
@@ -146,8 +148,8 @@ impl<const FD: i32> Future for FlushOutput<'_, FD> {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Held { stream, wait, key } = &mut self.get_mut().held;
-        stream.poll_flush_of(cx, wait, Some(key))
+        let FlushOutput { held: Held { stream, wait, key }, until } = self.get_mut();
+        stream.poll_flush_of(cx, wait, Some(key), until)
     }
 }
 

@@ -13,6 +13,7 @@
 //! - The blocking pool of the runtime: its shutdown would wait for somebody to press a key.
 //! - A thread that stays: it would have to be told to go, or read what nobody has asked for.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -60,6 +61,11 @@ struct Output {
     error: Option<io::Error>,
     /// A thread writes.
     is_busy: bool,
+    /// How many bytes have ever been taken, and how many of them are out, or lost with an error.
+    taken: u64,
+    out: u64,
+    /// What flushes wait for, in order: nothing behind it is written together with what is in front of it.
+    marks: VecDeque<u64>,
 }
 
 impl Reader {
@@ -137,17 +143,20 @@ impl Writer {
         poll(&self.slot, cx, wait, Interest::WRITABLE, key, || self.write(buf))
     }
 
+    /// Ready when `until` bytes are out; the first poll says how many that are.
     pub(super) fn poll_flush(
         &'static self,
         cx: &mut Context<'_>,
         wait: &Wait,
         key: Option<&mut Key>,
+        until: &mut Option<u64>,
     ) -> Poll<io::Result<()>> {
         poll(&self.slot, cx, wait, Interest::WRITABLE, key, || {
             let mut state = lock(&self.state);
+            let until = *until.get_or_insert_with(|| state.mark());
             match state.error.take() {
                 Some(error) => Err(error),
-                None if state.is_busy => Err(ErrorKind::WouldBlock.into()),
+                None if state.out < until => Err(ErrorKind::WouldBlock.into()),
                 None => Ok(()),
             }
         })
@@ -168,6 +177,7 @@ impl Writer {
             return Err(ErrorKind::WouldBlock.into());
         }
         state.bytes.extend_from_slice(&buf[..taken]);
+        state.taken += taken as u64;
         let to_start = !state.is_busy;
         state.is_busy = true;
         drop(state);
@@ -176,7 +186,9 @@ impl Writer {
                 let mut state = lock(&self.state);
                 // What others have written meanwhile is lost, and they are told.
                 let are_others_lost = state.bytes.len() > taken;
-                *state = Output { error: are_others_lost.then(|| copy_of(error)), ..Output::default() };
+                state.error = are_others_lost.then(|| copy_of(error));
+                state.lose();
+                state.is_busy = false;
                 drop(state);
                 wake(&self.slot, Ready::WRITABLE);
             })?;
@@ -187,22 +199,52 @@ impl Writer {
     /// The body of the thread.
     fn drain(&self) {
         let file = (self.file)();
+        let mut out = 0;
         loop {
             let mut state = lock(&self.state);
-            let bytes = std::mem::take(&mut state.bytes);
+            state.out += out;
+            let bytes = state.up_to_a_mark();
             state.is_busy = !bytes.is_empty();
             drop(state);
             wake(&self.slot, Ready::WRITABLE);
             if bytes.is_empty() {
                 return;
             }
+            out = bytes.len() as u64;
             let written = file.as_ref().map_err(copy_of).and_then(|file| write_all(file, &bytes));
             if let Err(error) = written {
                 let mut state = lock(&self.state);
-                state.bytes.clear();
                 state.error = Some(error);
+                state.lose();
             }
         }
+    }
+}
+
+impl Output {
+    /// What a flush waits for that begins now.
+    fn mark(&mut self) -> u64 {
+        if self.marks.back() != Some(&self.taken) {
+            self.marks.push_back(self.taken);
+        }
+        self.taken
+    }
+
+    /// Takes out what is to be written next.
+    fn up_to_a_mark(&mut self) -> Vec<u8> {
+        let begin = self.taken - self.bytes.len() as u64;
+        while self.marks.front().is_some_and(|mark| *mark <= begin) {
+            self.marks.pop_front();
+        }
+        let length = self.marks.front().map_or(self.bytes.len(), |mark| (mark - begin) as usize);
+        let rest = self.bytes.split_off(length);
+        std::mem::replace(&mut self.bytes, rest)
+    }
+
+    /// Nobody writes what waits here.
+    fn lose(&mut self) {
+        self.out += self.bytes.len() as u64;
+        self.bytes.clear();
     }
 }
 

@@ -1,20 +1,23 @@
 //! `Mailbox`: where a signal's handler leaves word for one listener.
 //!
-//! Called by `unix::Signal`. A flag says whether there is word that has not been taken; who sets it writes one byte into a
-//! socket, which makes the other end readable, and who reads that byte lowers the flag.
+//! Called by `unix::Signal`. A counter says how often there was word that has not been taken; who counts the first writes one
+//! byte into a socket, which makes the other end readable, and who reads that byte sets the counter back.
 //!
 //! # Why a handler may do this
 //!
-//! It swaps an atomic and calls write(2) on a socket that never blocks: both are on the list of signal-safety(7). It
+//! It counts in an atomic and calls write(2) on a socket that never blocks: both are on the list of signal-safety(7). It
 //! allocates nothing, locks nothing and cannot panic. `errno` is put back by `signal-hook-registry`.
 //!
 //! # Why no signal is lost
 //!
-//! A handler that finds the flag lowered writes, so the listener wakes. One that finds it raised comes, in the order in
-//! which the flag changes, before the swap that lowers it; that swap acquires what the handler has released. The `take` it
-//! belongs to has not returned yet, so this signal is part of what it reports, and its taker sees whatever caused the signal
-//! (a child that can be reaped, say). A plain store could still be on its way when its taker looks for the child, and then
-//! undo the flag of a handler that has run since.
+//! A handler that finds zero writes, so the listener wakes. One that finds more comes, in the order in which the counter
+//! changes, before the swap that sets it back; that swap acquires what the handler has released. The `take` it belongs to has
+//! not returned yet, so this signal is part of what it reports, and its taker sees whatever caused the signal (a child that
+//! can be reaped, say). A plain store could still be on its way when its taker looks for the child, and then undo what a
+//! handler has counted since.
+//!
+//! A write fails if the kernel has no memory for one byte. Then that signal is lost, but none that came meanwhile and relied on
+//! it: whoever could not write tries again for as long as somebody else has counted since its last attempt.
 
 #![allow(unsafe_code)]
 
@@ -22,7 +25,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 
 use libc::c_int;
 use signal_hook_registry::SigId;
@@ -39,8 +42,8 @@ pub(crate) struct Mailbox {
 /// The handler's side.
 #[derive(Debug)]
 struct Letter {
-    /// Raised while there is a byte in the socket, or one is being written or taken.
-    raised: AtomicBool,
+    /// Above zero while there is a byte in the socket, or one is being written or taken.
+    signals: AtomicUsize,
     writer: UnixStream,
 }
 
@@ -53,7 +56,7 @@ impl Mailbox {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
-        let letter = Arc::new(Letter { raised: AtomicBool::new(false), writer });
+        let letter = Arc::new(Letter { signals: AtomicUsize::new(0), writer });
         let hook = Hook::install(signal, letter.clone())?;
         Ok(Mailbox { _hook: hook, letter, reader })
     }
@@ -63,8 +66,8 @@ impl Mailbox {
         match (&self.reader).read(&mut [0])? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()), // not while `letter` holds the other end
             _ => {
-                // AcqRel: pairs with the swap in `Letter::leave`, see above.
-                self.letter.raised.swap(false, AcqRel);
+                // AcqRel: pairs with those in `Letter::count`, see above.
+                self.letter.signals.swap(0, AcqRel);
                 Ok(())
             }
         }
@@ -74,17 +77,26 @@ impl Mailbox {
 impl Letter {
     /// Runs in the handler.
     fn leave(&self) {
-        // AcqRel: pairs with the swap in `Mailbox::take`.
-        if self.raised.swap(true, AcqRel) {
+        let byte = 1u8;
+        self.count(|| {
+            // SAFETY: `writer` is open as long as `self` is, and the one byte to read is `byte`.
+            // Test: tests/tests/signal.rs `a_signal_wakes_its_listener`.
+            unsafe { libc::write(self.writer.as_raw_fd(), (&raw const byte).cast(), 1) == 1 }
+        });
+    }
+
+    /// Counts a signal, and lets `write` announce it if nobody does. Runs in the handler.
+    fn count(&self, write: impl Fn() -> bool) {
+        // AcqRel, here and below: pairs with the swap in `Mailbox::take`.
+        if self.signals.fetch_add(1, AcqRel) > 0 {
             return;
         }
-        let byte = 1u8;
-        // SAFETY: `writer` is open as long as `self` is, and the one byte to read is `byte`.
-        // Test: tests/tests/signal.rs `a_signal_wakes_its_listener`.
-        let written = unsafe { libc::write(self.writer.as_raw_fd(), (&raw const byte).cast(), 1) };
-        if written != 1 {
-            // No memory for a byte: this signal is lost, the next one tries again.
-            self.raised.store(false, Relaxed);
+        let mut tried_for = 1;
+        while !write() {
+            match self.signals.compare_exchange(tried_for, 0, AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(signals) => tried_for = signals,
+            }
         }
     }
 }
@@ -109,5 +121,43 @@ impl Drop for Hook {
 impl AsFd for Mailbox {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.reader.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn letter() -> Letter {
+        Letter { signals: AtomicUsize::new(0), writer: UnixStream::pair().unwrap().0 }
+    }
+
+    #[test]
+    fn a_signal_that_came_during_a_failed_write_is_announced() {
+        let (letter, writes) = (letter(), Cell::new(0));
+        let write_the_second = || {
+            writes.set(writes.get() + 1);
+            if writes.get() == 1 {
+                letter.count(|| panic!("the first one is at it"));
+            }
+            writes.get() == 2
+        };
+        letter.count(write_the_second);
+        assert_eq!(writes.get(), 2);
+        letter.count(|| panic!("there is a byte already"));
+    }
+
+    #[test]
+    fn after_a_failed_write_the_next_signal_is_announced() {
+        let (letter, writes) = (letter(), Cell::new(0));
+        for _ in 0..2 {
+            letter.count(|| {
+                writes.set(writes.get() + 1);
+                false
+            });
+        }
+        assert_eq!(writes.get(), 2);
     }
 }
