@@ -194,6 +194,59 @@ fn a_dropped_read_has_taken_nothing() {
 }
 
 #[test]
+fn the_end_that_a_dropped_read_has_seen_is_not_believed_when_the_file_has_grown() {
+    on_one_thread(|| async {
+        let path = ScratchPath::new("grown");
+        std_fs::write(&path, "").unwrap();
+        let mut file = File::open(&path).await.unwrap();
+        let mut clone = file.try_clone().await.unwrap();
+        let (go, may_go) = mpsc::channel::<()>();
+        let busy = mini::spawn_blocking(move || may_go.recv().is_err());
+        let counts = Counts::new();
+        // A clone that is about to move the position sends the read to the thread as well.
+        let mut seek = clone.seek(SeekFrom::End(0));
+        assert!(poll_with(&mut seek, &counts).is_pending());
+        let mut buf = [0; 8];
+        assert!(poll_with(&mut file.read(&mut buf), &counts).is_pending());
+        drop(go);
+        assert!(busy.await.unwrap());
+        assert_eq!(seek.await.unwrap(), 0);
+        settled().await;
+
+        std_fs::write(&path, "grown").unwrap();
+        assert_eq!((file.read(&mut buf).await.unwrap(), &buf[..5]), (5, &b"grown"[..]));
+        assert_eq!(file.read(&mut buf).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn clones_that_read_at_the_same_time_share_the_bytes() {
+    in_each_runtime(|| async {
+        let (path, total) = (ScratchPath::new("share"), 1500_u32);
+        let records: Vec<u8> = (0..total).flat_map(u32::to_ne_bytes).collect();
+        std_fs::write(&path, &records).unwrap();
+        let file = File::open(&path).await.unwrap();
+        let mut readers = Vec::new();
+        for _ in 0..3 {
+            let mut clone = file.try_clone().await.unwrap();
+            readers.push(mini::spawn(async move {
+                let (mut taken, mut record) = (Vec::new(), [0; 4]);
+                while clone.read(&mut record).await.unwrap() > 0 {
+                    taken.push(u32::from_ne_bytes(record));
+                }
+                taken
+            }));
+        }
+        let mut taken = Vec::new();
+        for reader in readers {
+            taken.extend(reader.await.unwrap());
+        }
+        taken.sort_unstable();
+        assert!(taken.iter().copied().eq(0..total), "each once");
+    });
+}
+
+#[test]
 fn what_a_dropped_read_took_from_a_fifo_goes_to_the_next() {
     on_one_thread(|| async {
         let path = fifo();

@@ -16,7 +16,7 @@ mod backend;
 #[path = "sys/nowait_none.rs"]
 mod backend;
 
-pub(super) use backend::{learn, metadata, open, read, read_to_end};
+pub(super) use backend::{learn, metadata, open, read, read_to_end, size};
 
 /// The most that is copied without a hop: about 30 µs.
 pub(super) const CHUNK: usize = 256 << 10;
@@ -35,6 +35,8 @@ const _: () = {
     let _: fn(&Path, Links) -> Option<io::Result<Metadata>> = metadata;
     // Reads at the file's position and moves it; `None` if that might wait, or fails.
     let _: fn(&File, &mut [u8]) -> Option<usize> = read;
+    // The size of a file, as far as it is known here; `None` if that is not known.
+    let _: fn(&File) -> Option<u64> = size;
     // Fills a file's content in up to the capacity and tells whether that was all.
     let _: fn(&File, &mut Vec<u8>) -> bool = read_to_end;
     // To be told of each file that was opened for reading in a thread that may block.

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::task::{Context, Poll, Waker};
 
 use mini_net::{IntoObject, Object};
@@ -32,6 +32,8 @@ struct Shared {
     moving: AtomicUsize,
     /// How often the length was set.
     cuts: AtomicUsize,
+    /// Held by who moves the position, so that nobody else does between a look at it and the move.
+    turn: Mutex<()>,
     /// Those who wait to be alone.
     waiting: Mutex<Vec<Waker>>,
 }
@@ -77,8 +79,27 @@ impl Open {
     }
 
     /// Whether a job uses the position, so that to use it would be to wait.
-    pub(super) fn is_moving(&self) -> bool {
+    fn is_moving(&self) -> bool {
         self.shared.moving.load(Relaxed) > 0
+    }
+
+    /// The position for this handle alone; in a thread that may block, as a write of a clone takes its time.
+    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
+        lock(&self.shared.turn)
+    }
+
+    /// As `turn`; `None` if it would have to wait, or a job is about to use the position.
+    pub(super) fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
+        if self.is_moving() { None } else { self.try_turn_of_job() }
+    }
+
+    /// As `try_turn`, for what a job has begun.
+    pub(super) fn try_turn_of_job(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.shared.turn.try_lock() {
+            Ok(turn) => Some(turn),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Ready when `open` is the only reference.

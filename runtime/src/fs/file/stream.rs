@@ -86,14 +86,14 @@ impl Stream {
                         return Poll::Ready(Ok(read));
                     }
                     let (lease, length) = (Lease::moving(open), buf.len().min(CHUNK));
-                    let job = move || fetch(lease.std(), length);
+                    let job = move || fetch(lease.open(), length);
                     self.doing = Doing::Reading(pool("mini::fs::File::read", caller).spawn_blocking(job, caller));
                 }
                 Doing::Reading(job) => {
                     let fetched = ready!(Pin::new(job).poll(cx));
                     self.doing = Doing::Nothing;
                     let delivered = fetched.unwrap_or_else(|lost| Err(no_answer(lost)));
-                    match delivered.and_then(|fetched| self.deliver(open.std(), fetched, buf)) {
+                    match delivered.and_then(|fetched| self.deliver(open, fetched, buf)) {
                         Ok(Some(read)) => return Poll::Ready(Ok(read)),
                         Ok(None) => {}
                         Err(error) => return Poll::Ready(Err(failed("read", &**open)(error))),
@@ -114,15 +114,21 @@ impl Stream {
             self.kept.drain(..read);
             return Some(read);
         }
-        if open.is_moving() { None } else { sys::read(open.std(), buf) }
+        let _turn = open.try_turn()?;
+        sys::read(open.std(), buf)
     }
 
-    /// Gives out what a job has read; `None` if the position has moved meanwhile.
-    fn deliver(&mut self, mut file: &StdFile, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
+    /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone is just
+    /// about to move it, or the end is where it was no longer.
+    fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
         let Fetched { bytes, at } = fetched;
         let read = bytes.len().min(buf.len());
         if let Some(at) = at {
-            if file.stream_position()? != at {
+            let mut file = open.std();
+            // A job that begins now waits for its turn, as the next `fetch` does for this clone's.
+            let Some(_turn) = open.try_turn_of_job() else { return Ok(None) };
+            let has_grown = || bytes.is_empty() && sys::size(file).is_some_and(|size| size > at);
+            if file.stream_position()? != at || has_grown() {
                 return Ok(None);
             }
             if read > 0 {
@@ -193,15 +199,19 @@ impl Stream {
     ) -> Poll<io::Result<u64>> {
         loop {
             match &mut self.doing {
-                // The end may be known to a server only. Anywhere else is a matter of the kernel's memory.
-                Doing::Nothing if open.is_moving() || matches!(to, SeekFrom::End(_)) => {
-                    let lease = Lease::moving(open);
-                    let job = move || lease.std().seek(to);
-                    self.doing = Doing::Seeking(to, pool("mini::fs::File::seek", caller).spawn_blocking(job, caller));
-                }
                 Doing::Nothing => {
-                    ready!(mini_net::poll_budget(cx));
-                    return Poll::Ready(open.std().seek(to).map_err(failed("seek in", &**open)));
+                    // The end may be known to a server only. Anywhere else is a matter of the kernel's memory.
+                    let turn = if matches!(to, SeekFrom::End(_)) { None } else { open.try_turn() };
+                    if turn.is_some() {
+                        ready!(mini_net::poll_budget(cx));
+                        return Poll::Ready(open.std().seek(to).map_err(failed("seek in", &**open)));
+                    }
+                    let lease = Lease::moving(open);
+                    let job = move || {
+                        let _turn = lease.open().turn();
+                        lease.std().seek(to)
+                    };
+                    self.doing = Doing::Seeking(to, pool("mini::fs::File::seek", caller).spawn_blocking(job, caller));
                 }
                 Doing::Seeking(same, job) if *same == to => {
                     let sought = ready!(Pin::new(job).poll(cx));
@@ -240,9 +250,9 @@ impl Stream {
 }
 
 /// Reads up to `length` bytes, in a thread that may block.
-fn fetch(mut file: &StdFile, length: usize) -> io::Result<Fetched> {
-    let kind = file.metadata()?.file_type();
-    let at = if kind.is_file() || kind.is_block_device() { Some(file.stream_position()?) } else { None };
+fn fetch(open: &Open, length: usize) -> io::Result<Fetched> {
+    let mut file = open.std();
+    let mut at = position(open)?;
     let mut bytes = vec![0; length];
     loop {
         let read = match at {
@@ -251,6 +261,7 @@ fn fetch(mut file: &StdFile, length: usize) -> io::Result<Fetched> {
         };
         match read {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == ErrorKind::NotSeekable && at.is_some() => at = None,
             read => {
                 bytes.truncate(read?);
                 return Ok(Fetched { bytes, at });
@@ -259,9 +270,31 @@ fn fetch(mut file: &StdFile, length: usize) -> io::Result<Fetched> {
     }
 }
 
+/// Whether a file has a position, by its looks.
+fn looks_seekable(file: &StdFile) -> io::Result<bool> {
+    let kind = file.metadata()?.file_type();
+    Ok(kind.is_file() || kind.is_block_device())
+}
+
+/// Where the next read is to be made; `None` for a file whose bytes come once, in their order. That may look like an ordinary
+/// one, as some of the kernel's own do (`trace_pipe` of tracefs).
+fn position(open: &Open) -> io::Result<Option<u64>> {
+    let mut file = open.std();
+    if !looks_seekable(file)? {
+        return Ok(None);
+    }
+    let _turn = open.turn();
+    match file.stream_position() {
+        Err(e) if e.kind() == ErrorKind::NotSeekable => Ok(None),
+        at => at.map(Some),
+    }
+}
+
 /// Writes all it can, in a thread that may block.
 fn store(lease: &Lease, bytes: Vec<u8>) -> Written {
     let (mut count, mut unseen) = (0, Unseen(None));
+    // One that has no position may have nobody who reads.
+    let _turn = looks_seekable(lease.std()).unwrap_or(false).then(|| lease.open().turn());
     while count < bytes.len() && unseen.0.is_none() {
         match lease.std().write(&bytes[count..]) {
             Ok(0) => unseen.0 = Some(failed("write", lease.open())(ErrorKind::WriteZero.into())),
@@ -301,5 +334,28 @@ impl Drop for Unseen {
         if let Some(error) = &self.0 {
             say!("{error}, and nobody waited for it");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_position_that_a_clone_is_about_to_move_stays_where_it_is() {
+        let path = std::env::temp_dir().join(format!("mini-turn-{}", std::process::id()));
+        std::fs::write(&path, "content").unwrap();
+        let (open, mut buf) = (Open::new(StdFile::open(&path).unwrap(), path.clone()), [0; 4]);
+        let mut stream = Stream::default();
+        let fetched = || fetch(&open, 4).unwrap();
+
+        let (early, turn) = (fetched(), open.turn());
+        assert_eq!(stream.deliver(&open, early, &mut buf).unwrap(), None);
+        assert_eq!(stream.read_now(&open, &mut buf), None);
+        assert_eq!(open.std().stream_position().unwrap(), 0);
+        drop(turn);
+        assert_eq!(stream.deliver(&open, fetched(), &mut buf).unwrap(), Some(4));
+        assert_eq!((open.std().stream_position().unwrap(), &buf), (4, b"cont"));
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -67,6 +67,10 @@ pub(in crate::fs) fn metadata(path: &Path, links: Links) -> Option<io::Result<Me
     is_known(status(&place)?.device).then(|| place.metadata())
 }
 
+pub(in crate::fs) fn size(file: &File) -> Option<u64> {
+    status(file).map(|status| status.size)
+}
+
 /// Set once openat2(2) has done what it was asked, so on Linux 5.12 or later: on 5.9 and 5.10 a read that shall not wait may
 /// report an end where there is none (preadv2(2), BUGS).
 static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);

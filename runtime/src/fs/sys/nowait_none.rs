@@ -14,6 +14,10 @@ pub(in crate::fs) fn metadata(_: &Path, _: Links) -> Option<io::Result<Metadata>
     None
 }
 
+pub(in crate::fs) fn size(file: &File) -> Option<u64> {
+    file.metadata().ok().map(|metadata| metadata.len())
+}
+
 pub(in crate::fs) fn read(_: &File, _: &mut [u8]) -> Option<usize> {
     None
 }
