@@ -7,10 +7,13 @@
 //! - A fifo waits for its other end, a device may do anything. So the path is opened with `O_PATH` first, which touches
 //!   nothing, and only what turns out to be an ordinary file is opened to be read; with `O_NONBLOCK`, for the case that
 //!   another one has taken its place meanwhile, and because of leases (fcntl(2)): the holder of one is then not waited for.
-//! - A network file system or one in user space asks somebody else. So files are opened on devices only that have shown
-//!   (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local ones do.
+//! - A network file system or one in user space asks somebody else. So files are opened on mounts only that have shown
+//!   (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local ones do. A mount
+//!   is known by an id that is never used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
 //!
-//! What is left: a security program that is asked about each open (fanotify(7)) is waited for.
+//! What is left: a security program that is asked about each open (fanotify(7)) is waited for. And before Linux 6.8 a mount is
+//! known by its device number, which may come to stand for another file system when the first one has been unmounted: then the
+//! first open there may wait, if that file system makes its files wait.
 //!
 //! Whatever fails here is tried again in a hop, which has the error then, so no error is told from here. The calls are
 //! made by number: programs then also start where the C library is older than they are.
@@ -35,8 +38,8 @@ use libc::{c_int, c_long};
 
 use super::{CHUNK, Links};
 
-/// Devices whose files can be read without a wait; zero where there is none. The oldest goes first.
-static DEVICES: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
+/// Mounts whose files can be read without a wait; zero where there is none. The oldest goes first.
+static MOUNTS: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 /// The position of the file itself, for preadv2(2).
@@ -44,7 +47,7 @@ const AT_POSITION: i64 = -1;
 
 /// What is of interest of a file.
 struct Status {
-    device: u64,
+    mount: u64,
     is_file: bool,
     size: u64,
 }
@@ -52,7 +55,7 @@ struct Status {
 pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
     let path = c_path(path)?;
     let status = look(&path, Links::Follow).and_then(|place| status(&place))?;
-    if !status.is_file || !is_known(status.device) {
+    if !status.is_file || !is_known(status.mount) {
         return None;
     }
     let file = File::from(open_cached(&path, libc::O_RDONLY | libc::O_NONBLOCK)?);
@@ -64,7 +67,7 @@ pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
 
 pub(in crate::fs) fn metadata(path: &Path, links: Links) -> Option<io::Result<Metadata>> {
     let place = look(&c_path(path)?, links)?;
-    is_known(status(&place)?.device).then(|| place.metadata())
+    is_known(status(&place)?.mount).then(|| place.metadata())
 }
 
 pub(in crate::fs) fn size(file: &File) -> Option<u64> {
@@ -105,19 +108,19 @@ pub(in crate::fs) fn read_to_end(file: &File, content: &mut Vec<u8>) -> bool {
 
 pub(in crate::fs) fn learn(file: &File) {
     let Some(status) = status(file) else { return };
-    if !status.is_file || is_known(status.device) {
+    if !status.is_file || is_known(status.mount) {
         return;
     }
     let mut byte = 0;
     // SAFETY: `byte` is one byte, and borrowed exclusively. Test: as for `read_to_end`.
     let read = unsafe { read_now(file, &raw mut byte, 1, 0) };
     if read.is_some() || io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock {
-        DEVICES[NEXT.fetch_add(1, Relaxed) % DEVICES.len()].store(status.device, Relaxed);
+        MOUNTS[NEXT.fetch_add(1, Relaxed) % MOUNTS.len()].store(status.mount, Relaxed);
     }
 }
 
-fn is_known(device: u64) -> bool {
-    DEVICES.iter().any(|known| known.load(Relaxed) == device)
+fn is_known(mount: u64) -> bool {
+    MOUNTS.iter().any(|known| known.load(Relaxed) == mount)
 }
 
 /// What `path` names, held without being opened: nothing happens to a fifo or a device.
@@ -144,7 +147,7 @@ fn open_cached(path: &CString, flags: c_int) -> Option<OwnedFd> {
 fn status(file: &File) -> Option<Status> {
     let mut status = MaybeUninit::<libc::statx>::zeroed();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    let wanted = libc::STATX_TYPE | libc::STATX_SIZE;
+    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_MNT_ID_UNIQUE;
     let (fd, empty, into) = (file.as_raw_fd(), c"".as_ptr(), status.as_mut_ptr());
     // SAFETY: the path is an empty string, and `into` has room for what is written.
     // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
@@ -154,9 +157,13 @@ fn status(file: &File) -> Option<Status> {
     }
     // SAFETY: all zeros before the call are a valid value already, that of integers. Test: as above.
     let status = unsafe { status.assume_init() };
+    let mount = match status.stx_mask & libc::STATX_MNT_ID_UNIQUE {
+        0 => u64::from(status.stx_dev_major) << 32 | u64::from(status.stx_dev_minor),
+        _ => status.stx_mnt_id,
+    };
     Some(Status {
-        // The highest bit tells a device from an empty place.
-        device: 1 << 63 | u64::from(status.stx_dev_major) << 32 | u64::from(status.stx_dev_minor),
+        // The highest bit tells a mount from an empty place.
+        mount: 1 << 63 | mount,
         is_file: u32::from(status.stx_mode) & libc::S_IFMT == libc::S_IFREG,
         size: status.stx_size,
     })
@@ -180,4 +187,16 @@ unsafe fn read_now(file: &File, start: *mut u8, length: usize, offset: i64) -> O
 
 fn c_path(path: &Path) -> Option<CString> {
     CString::new(path.as_os_str().as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_one_mount_are_known_together_and_no_others() {
+        let mount = |path: &str| status(&File::open(path).unwrap()).unwrap().mount;
+        assert_eq!(mount("/proc/version"), mount("/proc/uptime"));
+        assert_ne!(mount("/proc/version"), mount("Cargo.toml"));
+    }
 }
