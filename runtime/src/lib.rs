@@ -139,7 +139,8 @@ pub mod net {
     }
 }
 
-/// The standard streams, copying, what errors are about, what other file descriptors need to wait, and the traits the streams implement.
+/// The standard streams, copying, what other file descriptors need to wait, the traits the streams implement, and what errors
+/// tell.
 pub mod io {
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]

@@ -35,6 +35,10 @@ mod turn;
 const DRIVER_INTERVAL: u32 = 61;
 
 /// Runs between two looks into the injector.
+///
+/// So a task from another thread waits for this many runs where all workers are busy: 3 ms if each takes 200 µs. (One that rests
+/// is called for it at once.) A clock read at each run would cost more than a short task does, and `look_around` comes later
+/// still.
 const INJECTOR_INTERVAL: u32 = 16;
 
 /// How many tasks a worker takes from the injector at once, beside the one it runs.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 
-use mini::task::{Builder, JoinSet, yield_now};
+use mini::task::{AbortHandle, Builder, JoinSet, yield_now};
 use mini_tests::{
     Counts, LIMIT, Token, block_on_elsewhere, caught, multi_thread, never, on_each_flavour, on_single_workers, oneshot,
     poll_with, text_of, until, within,
@@ -359,6 +359,52 @@ fn nothing_is_left_of_a_set() {
         });
         drop(runtime);
         assert_eq!(Arc::strong_count(&wakers), 1);
+    });
+}
+
+/// Starts a task in a set, which `body` then gets in that task.
+fn in_its_own_set<F>(body: impl FnOnce(JoinSet<()>) -> F + Send + 'static) -> AbortHandle
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let (send, receive) = oneshot();
+    let mut set = JoinSet::new();
+    let task = set.spawn(async move { body(receive.await.unwrap()).await });
+    send.send(set);
+    task
+}
+
+#[test]
+fn a_task_that_holds_its_own_set_ends_with_it_and_with_its_runtime() {
+    on_each_flavour(|builder| {
+        let counts = Counts::new();
+        let runtime = builder.build().unwrap();
+        runtime.block_on(async {
+            let inside = counts.clone();
+            let dropped = in_its_own_set(async move |set| {
+                drop(set);
+                never(&inside).await
+            });
+            until(|| dropped.is_finished() && counts.drops() == 1).await;
+
+            let inside = counts.clone();
+            let shut_down = in_its_own_set(async move |mut set| {
+                set.spawn(never(&inside));
+                set.shutdown().await;
+                unreachable!("it has aborted itself");
+            });
+            until(|| shut_down.is_finished() && counts.drops() == 2).await;
+
+            let inside = counts.clone();
+            let alone = in_its_own_set(async move |mut set| {
+                let _inside = Token::new(&inside);
+                set.join_next().await;
+            });
+            mini::task::idle().await;
+            assert!(!alone.is_finished());
+        });
+        drop(runtime);
+        assert_eq!(counts.drops(), 3);
     });
 }
 

@@ -44,12 +44,13 @@ use stream::Stream;
 ///
 /// Up to 256 KiB at once come without a hop if they are cached, on local file systems of Linux. The position moves when a
 /// read is ready: one that was dropped before has taken nothing. What it had fetched goes to the next read, if that is at the
-/// same position; from a fifo or a terminal, where bytes can't be put back, it does in any case.
+/// same position (the end of the file does so only if it still is the end); from a fifo or a terminal, where bytes can't be put
+/// back, it does in any case.
 ///
 /// # Who else has it open
 ///
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
-/// inherited the file. If more than one of them reads at the same time, who gets what is undefined.
+/// inherited the file. Of clones that read at the same time each gets other bytes; who gets which is undefined.
 ///
 /// What another process does with it, or a clone that the standard library made, is not known here. While one of those is
 /// in a read or write, the kernel may let a read or seek of this `File` wait for it, on a thread that runs tasks. And where

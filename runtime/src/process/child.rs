@@ -126,8 +126,7 @@ impl Child {
     /// # Errors
     ///
     /// Those of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if somebody else has reaped the child, or
-    /// if the program ignores SIGCHLD. That the
-    /// runtime has shut down; the wait can be made again in another one.
+    /// if the program ignores SIGCHLD. That the runtime has shut down; the wait can be made again in another one.
     ///
     /// # Panics
     ///

@@ -26,6 +26,10 @@ pub use next::{JoinNext, JoinNextWithId};
 
 /// A set of tasks with outputs of one type. Dropping it aborts them all.
 ///
+/// A task may hold the set that it is in. To drop it there, or to call [`shutdown`](JoinSet::shutdown), then ends that task too,
+/// at its next await; but [`join_next`](JoinSet::join_next) waits for itself if no other task is left, until somebody aborts it
+/// or the runtime goes.
+///
 /// # Examples
 ///
 /// ```

@@ -45,6 +45,9 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// The position of the file itself, for preadv2(2).
 const AT_POSITION: i64 = -1;
 
+/// `STATX_MNT_ID_UNIQUE` of statx(2), which older versions of `libc` lack.
+const MNT_ID_UNIQUE: u32 = 0x4000;
+
 /// What is of interest of a file.
 struct Status {
     mount: u64,
@@ -147,7 +150,7 @@ fn open_cached(path: &CString, flags: c_int) -> Option<OwnedFd> {
 fn status(file: &File) -> Option<Status> {
     let mut status = MaybeUninit::<libc::statx>::zeroed();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
-    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | libc::STATX_MNT_ID_UNIQUE;
+    let wanted = libc::STATX_TYPE | libc::STATX_SIZE | MNT_ID_UNIQUE;
     let (fd, empty, into) = (file.as_raw_fd(), c"".as_ptr(), status.as_mut_ptr());
     // SAFETY: the path is an empty string, and `into` has room for what is written.
     // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
@@ -157,7 +160,7 @@ fn status(file: &File) -> Option<Status> {
     }
     // SAFETY: all zeros before the call are a valid value already, that of integers. Test: as above.
     let status = unsafe { status.assume_init() };
-    let mount = match status.stx_mask & libc::STATX_MNT_ID_UNIQUE {
+    let mount = match status.stx_mask & MNT_ID_UNIQUE {
         0 => u64::from(status.stx_dev_major) << 32 | u64::from(status.stx_dev_minor),
         _ => status.stx_mnt_id,
     };
