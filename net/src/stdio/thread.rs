@@ -128,9 +128,12 @@ impl Reader {
 }
 
 impl Writer {
+    /// Writers wait for room as for `WRITABLE`. Flushes wait apart, as for `READABLE`, since there may be room while they wait.
+    const ALL: Ready = Ready::from_bits(Ready::WRITABLE.bits() | Ready::READABLE.bits());
+
     /// To what `file` gives, a duplicate of the stream.
     pub(super) fn new(file: fn() -> io::Result<File>) -> Writer {
-        Writer { file, slot: Slot::new(Ready::WRITABLE), state: Mutex::default() }
+        Writer { file, slot: Slot::new(Writer::ALL), state: Mutex::default() }
     }
 
     pub(super) fn poll_write(
@@ -151,7 +154,7 @@ impl Writer {
         key: Option<&mut Key>,
         until: &mut Option<u64>,
     ) -> Poll<io::Result<()>> {
-        poll(&self.slot, cx, wait, Interest::WRITABLE, key, || {
+        poll(&self.slot, cx, wait, Interest::READABLE, key, || {
             let mut state = lock(&self.state);
             let until = *until.get_or_insert_with(|| state.mark());
             match state.error.take() {
@@ -190,7 +193,7 @@ impl Writer {
                 state.lose();
                 state.is_busy = false;
                 drop(state);
-                wake(&self.slot, Ready::WRITABLE);
+                wake(&self.slot, Writer::ALL);
             })?;
         }
         Ok(taken)
@@ -206,7 +209,7 @@ impl Writer {
             let bytes = state.up_to_a_mark();
             state.is_busy = !bytes.is_empty();
             drop(state);
-            wake(&self.slot, Ready::WRITABLE);
+            wake(&self.slot, Writer::ALL);
             if bytes.is_empty() {
                 return;
             }
