@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 
@@ -54,6 +54,27 @@ pub async fn connected_to(listener: &TcpListener) -> (TcpStream, TcpStream) {
     let (server, from) = listener.accept().await.expect("a connection");
     assert_eq!(from, client.local_addr().expect("connected"), "somebody else has connected");
     (client, server)
+}
+
+/// A listener whose queue has no room, and who is in it. It leaves other connections unanswered, so that they have to wait.
+///
+/// # Panics
+///
+/// If there is no loopback, or the queue has no end.
+pub async fn full_listener() -> (TcpListener, Vec<TcpStream>) {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(ANY_PORT.parse().expect("an address")).expect("a free port");
+    let listener = socket.listen(0).expect("a listener");
+    let addr = listener.local_addr().expect("bound");
+    let mut in_queue = Vec::new();
+    loop {
+        let mut connect = pin!(TcpStream::connect(addr));
+        match connect.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(stream) => in_queue.push(stream.expect("a connection")),
+            Poll::Pending => return (listener, in_queue),
+        }
+        assert!(in_queue.len() < 100, "the queue has no end");
+    }
 }
 
 /// As [`tcp_pair`], with buffers so small that a writer soon has to wait.

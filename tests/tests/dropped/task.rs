@@ -1,0 +1,84 @@
+//! Tasks and what waits for them: a handle that is dropped detaches, a set keeps its outputs.
+
+use std::future::pending;
+use std::sync::mpsc;
+
+use mini::runtime::Handle;
+use mini::task::{Builder, JoinSet, consume_budget, idle, unconstrained, yield_now};
+use mini::{spawn, spawn_blocking, spawn_local};
+use mini_tests::{Counts, never, oneshot, until};
+
+use crate::List;
+
+mini::task_local! {
+    static NUMBER: u32;
+}
+
+pub(crate) async fn rows(list: &mut List) {
+    handles(list).await;
+    sets(list).await;
+    waits!(list, idle());
+    waits!(list, unconstrained(pending::<()>()));
+    waits!(list, NUMBER.scope(7, pending::<()>()));
+    begins!(list, yield_now());
+    begins!(list, consume_budget());
+}
+
+async fn handles(list: &mut List) {
+    let (send, receive) = oneshot();
+    let mut task = spawn(receive);
+    waits!(list, &mut task, kept);
+    send.send(7);
+    assert_eq!(task.await.unwrap(), Some(7), "nobody has taken the output away");
+
+    let (counts, here) = (Counts::new(), Handle::current());
+    begins!(list, Builder::new().spawn_on(never(&counts), &here).cancel());
+    until(|| counts.drops() == 2).await;
+
+    let (quit, wait) = mpsc::channel::<()>();
+    let mut job = spawn_blocking(move || wait.recv());
+    waits!(list, &mut job, kept);
+    drop(quit);
+    assert!(job.await.unwrap().is_err());
+
+    for local in [false, true] {
+        begins!(list, {
+            let task = if local { spawn_local(never(&counts)) } else { spawn(never(&counts)) };
+            task.cancel()
+        });
+    }
+    until(|| counts.drops() == 6).await;
+}
+
+async fn sets(list: &mut List) {
+    let (send, receive) = oneshot();
+    let mut set = JoinSet::new();
+    set.spawn(receive);
+    waits!(list, set.join_next(), kept);
+    waits!(list, set.join_next_with_id(), kept);
+    send.send(7);
+    assert_eq!(set.join_next().await.unwrap().unwrap(), Some(7), "the set has kept it");
+
+    let (quit, wait) = mpsc::channel::<()>();
+    let (begins, has_begun) = mpsc::channel();
+    set.spawn_blocking(move || {
+        begins.send(()).unwrap();
+        wait.recv().ok();
+        Some(8)
+    });
+    has_begun.recv().unwrap();
+    waits!(list, set.shutdown(), kept);
+    drop(quit);
+    assert_eq!(set.join_next().await.unwrap().unwrap(), Some(8), "who had begun is still in the set");
+
+    let counts = Counts::new();
+    let alive = Handle::current().metrics().num_alive_tasks();
+    waits!(list, {
+        let mut set = JoinSet::new();
+        set.spawn(never(&counts));
+        set.spawn(async {});
+        set.join_all()
+    });
+    until(|| counts.drops() == 3).await;
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), alive);
+}
