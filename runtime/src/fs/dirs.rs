@@ -30,23 +30,39 @@ pub struct DirBuilder {
 
 impl DirBuilder {
     /// A builder of one directory that everybody may use whom the process's umask doesn't exclude.
+    ///
+    /// # Examples
+    ///
+    /// See [`DirBuilder`].
     pub fn new() -> DirBuilder {
         DirBuilder::default()
     }
 
     /// Whether to make the directories above as well, and to be content with one that is there already.
+    ///
+    /// # Examples
+    ///
+    /// See [`DirBuilder`].
     pub fn recursive(&mut self, recursive: bool) -> &mut DirBuilder {
         self.is_recursive = recursive;
         self
     }
 
     /// The permissions of what is made, less those in the umask; 0o777 if this is not called.
+    ///
+    /// # Examples
+    ///
+    /// See [`DirBuilder`].
     pub fn mode(&mut self, mode: u32) -> &mut DirBuilder {
         self.mode = Some(mode);
         self
     }
 
     /// Makes the directory.
+    ///
+    /// # Examples
+    ///
+    /// See [`DirBuilder`].
     ///
     /// # Errors
     ///

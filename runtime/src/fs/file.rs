@@ -162,6 +162,10 @@ impl File {
     }
 
     /// More ways to open a file; the same as [`OpenOptions::new`].
+    ///
+    /// # Examples
+    ///
+    /// See [`File`].
     pub fn options() -> OpenOptions {
         OpenOptions::new()
     }

@@ -34,11 +34,19 @@ pub struct OpenOptions {
 
 impl OpenOptions {
     /// Options that allow nothing; at least one way of access has to be added.
+    ///
+    /// # Examples
+    ///
+    /// See [`OpenOptions`].
     pub fn new() -> OpenOptions {
         OpenOptions { options: fs::OpenOptions::new(), reads: false, is_special: false }
     }
 
     /// Whether the file can be read.
+    ///
+    /// # Examples
+    ///
+    /// See [`File`](super::File).
     pub fn read(&mut self, read: bool) -> &mut OpenOptions {
         self.options.read(read);
         self.reads = read;
@@ -46,18 +54,40 @@ impl OpenOptions {
     }
 
     /// Whether the file can be written to, from its beginning and over what is there.
+    ///
+    /// # Examples
+    ///
+    /// See [`File`](super::File).
     pub fn write(&mut self, write: bool) -> &mut OpenOptions {
         self.special(write).write(write);
         self
     }
 
     /// Whether everything is written at the end of the file, wherever that is by then (`O_APPEND` in open(2)).
+    ///
+    /// # Examples
+    ///
+    /// See [`OpenOptions`].
     pub fn append(&mut self, append: bool) -> &mut OpenOptions {
         self.special(append).append(append);
         self
     }
 
     /// Whether what is there is removed. Needs [`write`](OpenOptions::write).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::fs::{self, OpenOptions};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-truncate-{}", std::process::id()));
+    /// fs::write(&path, "what is there").await?;
+    /// OpenOptions::new().write(true).truncate(true).open(&path).await?;
+    /// assert_eq!(fs::metadata(&path).await?.len(), 0);
+    /// # fs::remove_file(&path).await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
     pub fn truncate(&mut self, truncate: bool) -> &mut OpenOptions {
         self.special(truncate).truncate(truncate);
         self
@@ -65,18 +95,30 @@ impl OpenOptions {
 
     /// Whether the file is created if it is not there. Needs [`write`](OpenOptions::write) or
     /// [`append`](OpenOptions::append).
+    ///
+    /// # Examples
+    ///
+    /// See [`OpenOptions`].
     pub fn create(&mut self, create: bool) -> &mut OpenOptions {
         self.special(create).create(create);
         self
     }
 
     /// Whether the file must not be there, and is created (`O_EXCL` in open(2)). A link is something that is there.
+    ///
+    /// # Examples
+    ///
+    /// As with [`File::create_new`](super::File::create_new).
     pub fn create_new(&mut self, create_new: bool) -> &mut OpenOptions {
         self.special(create_new).create_new(create_new);
         self
     }
 
     /// The permissions of a file that is created, less those in the process's umask; 0o666 if this is not called.
+    ///
+    /// # Examples
+    ///
+    /// See [`OpenOptions`].
     pub fn mode(&mut self, mode: u32) -> &mut OpenOptions {
         self.options.mode(mode);
         self
@@ -86,6 +128,17 @@ impl OpenOptions {
     ///
     /// `O_DIRECT` is not supported: it wants aligned memory (open(2)), and what is read or written passes through memory
     /// that is not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut options = mini::fs::OpenOptions::new();
+    /// options.read(true).custom_flags(libc::O_DIRECTORY);
+    /// assert!(options.open("src").await.is_ok());
+    /// assert!(options.open("Cargo.toml").await.is_err());
+    /// # });
+    /// ```
     pub fn custom_flags(&mut self, flags: i32) -> &mut OpenOptions {
         self.special(true).custom_flags(flags);
         self

@@ -67,6 +67,10 @@ pub fn read_dir(path: impl AsRef<Path>) -> Operation<ReadDir> {
 /// The entries of a directory, in no order, without `.` and `..`; made by [`read_dir`].
 ///
 /// What is created or removed while it is read may be among the entries or not (readdir(3)).
+///
+/// # Examples
+///
+/// See [`read_dir`].
 pub struct ReadDir {
     path: PathBuf,
     state: State,
@@ -89,6 +93,18 @@ struct Batch {
 }
 
 /// Something in a directory.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// let mut entries = mini::fs::read_dir("src").await?;
+/// while let Some(entry) = entries.next_entry().await? {
+///     assert_eq!(entry.path(), std::path::Path::new("src").join(entry.file_name()));
+///     assert_ne!(entry.ino(), 0);
+/// }
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
 #[derive(Debug)]
 pub struct DirEntry {
     /// The directory is kept open by its entries.
@@ -129,6 +145,15 @@ impl ReadDir {
     }
 
     /// As [`next_entry`](ReadDir::next_entry), as a function to poll.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let mut entries = mini::fs::read_dir("src").await?;
+    /// assert!(std::future::poll_fn(|cx| entries.poll_next_entry(cx)).await?.is_some());
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
     ///
     /// # Errors
     ///
@@ -200,16 +225,28 @@ fn fill(mut stream: fs::ReadDir) -> Batch {
 
 impl DirEntry {
     /// The path: that of the directory, as it was given to [`read_dir`], with the name.
+    ///
+    /// # Examples
+    ///
+    /// See [`DirEntry`].
     pub fn path(&self) -> PathBuf {
         self.entry.path()
     }
 
     /// The name alone.
+    ///
+    /// # Examples
+    ///
+    /// See [`DirEntry`].
     pub fn file_name(&self) -> OsString {
         self.entry.file_name()
     }
 
     /// The inode number (stat(2)), which costs nothing.
+    ///
+    /// # Examples
+    ///
+    /// See [`DirEntry`].
     pub fn ino(&self) -> u64 {
         self.entry.ino()
     }

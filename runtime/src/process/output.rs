@@ -15,9 +15,17 @@ use super::child::Wait;
 use super::pipe::{Pipe, Read, ReadExact};
 
 /// The end to read from of the pipe that is a child's standard output.
+///
+/// # Examples
+///
+/// See [`from_std`](ChildOutput::from_std).
 pub type ChildStdout = ChildOutput<kind::Stdout>;
 
 /// The end to read from of the pipe that is a child's standard error.
+///
+/// # Examples
+///
+/// See [`ChildOutput`].
 pub type ChildStderr = ChildOutput<kind::Stderr>;
 
 /// The end to read from of a pipe that a child writes to; used as [`ChildStdout`] and [`ChildStderr`].
