@@ -37,6 +37,10 @@ use sealed::{Target, ToTarget};
 pub trait ToSocketAddrs: sealed::ToTarget {}
 
 /// The addresses of a host, in the order in which to try them.
+///
+/// # Examples
+///
+/// See [`lookup_host`].
 #[derive(Clone, Debug)]
 pub struct Addrs(pub(crate) Found);
 

@@ -16,7 +16,8 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign};
 ///
 /// let ready = Ready::READABLE | Ready::READ_CLOSED;
 /// assert!(ready.is_readable() && ready.is_read_closed());
-/// assert!(!ready.is_writable());
+/// assert!(!ready.is_writable() && !ready.is_write_closed());
+/// assert!(!ready.is_priority() && !ready.is_error() && !ready.is_empty());
 /// assert_eq!(ready & Ready::READABLE, Ready::READABLE);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,7 +31,7 @@ pub struct Ready(u8);
 /// use mini_net::Interest;
 ///
 /// let both = Interest::READABLE | Interest::WRITABLE;
-/// assert!(both.is_readable() && both.is_writable());
+/// assert!(both.is_readable() && both.is_writable() && !both.is_priority() && !both.is_error());
 /// assert_eq!(Interest::READABLE.add(Interest::WRITABLE), both);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -60,36 +61,64 @@ impl Ready {
     pub(crate) const CLOSED: Ready = Ready(1 | 2 | 4 | 8);
 
     /// Whether no flag is set.
+    ///
+    /// # Examples
+    ///
+    /// See [`Ready`].
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Whether a read will not block: data, a connection to accept, the end of the stream, or an error.
+    ///
+    /// # Examples
+    ///
+    /// See [`Ready`].
     pub const fn is_readable(self) -> bool {
         self.intersects(Ready(1 | 4))
     }
 
     /// Whether a write will not block: there is room, or an error.
+    ///
+    /// # Examples
+    ///
+    /// See [`Ready`].
     pub const fn is_writable(self) -> bool {
         self.intersects(Ready(2 | 8))
     }
 
     /// Whether the reading side is closed.
+    ///
+    /// # Examples
+    ///
+    /// See [`Ready`].
     pub const fn is_read_closed(self) -> bool {
         self.intersects(Ready::READ_CLOSED)
     }
 
     /// Whether the writing side is closed.
+    ///
+    /// # Examples
+    ///
+    /// See [`Ready`].
     pub const fn is_write_closed(self) -> bool {
         self.intersects(Ready::WRITE_CLOSED)
     }
 
     /// Whether out-of-band data has arrived.
+    ///
+    /// # Examples
+    ///
+    /// See [`Ready`].
     pub const fn is_priority(self) -> bool {
         self.intersects(Ready::PRIORITY)
     }
 
     /// Whether an error is pending.
+    ///
+    /// # Examples
+    ///
+    /// See [`Ready`].
     pub const fn is_error(self) -> bool {
         self.intersects(Ready::ERROR)
     }
@@ -126,26 +155,46 @@ impl Interest {
     pub const ERROR: Interest = Interest(Ready::ERROR);
 
     /// Both `self` and `other`; the same as `|`.
+    ///
+    /// # Examples
+    ///
+    /// See [`Interest`].
     pub const fn add(self, other: Interest) -> Interest {
         Interest(Ready(self.0.0 | other.0.0))
     }
 
     /// Whether reading is part of it.
+    ///
+    /// # Examples
+    ///
+    /// See [`Interest`].
     pub const fn is_readable(self) -> bool {
         self.0.intersects(Ready::READABLE)
     }
 
     /// Whether writing is part of it.
+    ///
+    /// # Examples
+    ///
+    /// See [`Interest`].
     pub const fn is_writable(self) -> bool {
         self.0.intersects(Ready::WRITABLE)
     }
 
     /// Whether out-of-band data is part of it.
+    ///
+    /// # Examples
+    ///
+    /// See [`Interest`].
     pub const fn is_priority(self) -> bool {
         self.0.intersects(Ready::PRIORITY)
     }
 
     /// Whether errors are part of it.
+    ///
+    /// # Examples
+    ///
+    /// See [`Interest`].
     pub const fn is_error(self) -> bool {
         self.0.intersects(Ready::ERROR)
     }

@@ -30,6 +30,10 @@ mod stream;
 ///
 /// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an error, except in
 /// another runtime that is still up: there the wait goes on.
+///
+/// # Examples
+///
+/// See [`TcpStream`](crate::TcpStream), [`UdpSocket`](crate::UdpSocket) and the other aliases.
 pub struct Socket<K> {
     source: Source,
     kind: PhantomData<fn() -> K>,

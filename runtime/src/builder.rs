@@ -39,6 +39,14 @@ pub struct Builder<R = Runtime> {
 
 impl Builder {
     /// One thread, the one that calls [`Runtime::block_on`], runs everything. Tasks cost no atomic instruction to run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().build()?;
+    /// assert_eq!(runtime.metrics().num_workers(), 1);
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn new_current_thread() -> Self {
         Self::new(false)
     }
@@ -47,6 +55,10 @@ impl Builder {
     ///
     /// There are as many workers as [`worker_threads`](Self::worker_threads) says; else as many as the environment variable
     /// `MINI_WORKER_THREADS` says; else one per processor.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
     pub fn new_multi_thread() -> Self {
         Self::new(true)
     }
@@ -67,12 +79,30 @@ impl Builder {
     }
 
     /// Starts with the clock paused; see [`mini::time::pause`](crate::time::pause). For `current_thread` only.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::time::{Duration, sleep};
+    /// let runtime = mini::runtime::Builder::new_current_thread().start_paused(true).build()?;
+    /// runtime.block_on(sleep(Duration::from_secs(3600))); // at once
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn start_paused(mut self, paused: bool) -> Self {
         self.config.start_paused = paused;
         self
     }
 
     /// Builds the runtime. No thread is started yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::Builder;
+    /// let error = Builder::new_multi_thread().worker_threads(0).build().unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    /// assert!(error.to_string().contains("worker_threads"));
+    /// ```
     ///
     /// # Errors
     ///
@@ -118,6 +148,10 @@ impl Builder<PerCore> {
 
     /// Builds the runtimes. No thread is started yet.
     ///
+    /// # Examples
+    ///
+    /// See [`new_per_core`](Builder::new_per_core).
+    ///
     /// # Errors
     ///
     /// As those of [`Builder::build`] for a [`Runtime`].
@@ -135,6 +169,10 @@ impl<R> Builder<R> {
 
     /// How many workers a multi-threaded runtime has, the thread in `block_on` included, or how many cores a [`PerCore`] has.
     /// Threads start when needed.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
     pub fn worker_threads(mut self, count: usize) -> Self {
         self.workers = Some(count);
         self
@@ -143,12 +181,30 @@ impl<R> Builder<R> {
     /// How many threads [`spawn_blocking`](crate::spawn_blocking) may use at once; more jobs wait. 512 by default.
     ///
     /// Each core of a [`PerCore`] has so many.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().max_blocking_threads(1).build()?;
+    /// let jobs = [1, 2].map(|number| runtime.spawn_blocking(move || number)); // one after the other
+    /// let [first, second] = jobs.map(|job| runtime.block_on(job).unwrap());
+    /// assert_eq!((first, second), (1, 2));
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn max_blocking_threads(mut self, count: usize) -> Self {
         self.config.max_blocking_threads = count;
         self
     }
 
     /// How long a blocking thread waits for the next job before it ends. 10 s by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = mini::runtime::Builder::new_multi_thread().thread_keep_alive(Duration::from_secs(1)).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn thread_keep_alive(mut self, time: Duration) -> Self {
         self.config.thread_keep_alive = time;
         self
@@ -171,6 +227,13 @@ impl<R> Builder<R> {
     }
 
     /// The stack size of the threads that the runtime starts, in bytes. The default is that of `std::thread`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().thread_stack_size(8 << 20).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn thread_stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_size = Some(bytes);
         self
@@ -180,6 +243,15 @@ impl<R> Builder<R> {
     ///
     /// 1 ns by default, where Linux has 50 µs: timers are exact. `None` leaves the threads as they are. The thread
     /// in `block_on` gets its own value back afterwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let slack = Some(Duration::from_micros(50)); // as is usual on Linux
+    /// let runtime = mini::runtime::Builder::new_multi_thread().timer_slack(slack).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn timer_slack(mut self, slack: Option<Duration>) -> Self {
         self.config.timer_slack = slack;
         self
@@ -188,6 +260,15 @@ impl<R> Builder<R> {
     /// How long dropping the runtime waits for workers in a long poll and for blocking jobs. 1 s by default.
     ///
     /// What has not ended by then is left behind, and said so on stderr.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = mini::runtime::Builder::new_multi_thread().shutdown_grace(Duration::ZERO).build()?;
+    /// drop(runtime); // waits for nothing
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn shutdown_grace(mut self, grace: Duration) -> Self {
         self.config.shutdown_grace = grace;
         self
@@ -221,6 +302,10 @@ impl<R> Builder<R> {
 
     /// Calls `hook` on each of those threads when it ends, after all that it had to run. A shutdown waits for it, within its
     /// grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
+    ///
+    /// # Examples
+    ///
+    /// See [`on_thread_start`](Self::on_thread_start).
     pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.config.hooks.stop = Some(Arc::new(hook));
         self

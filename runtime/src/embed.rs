@@ -92,11 +92,19 @@ impl Turn {
     }
 
     /// How many tasks were polled.
+    ///
+    /// # Examples
+    ///
+    /// See [`Runtime::turn`].
     pub fn polls(&self) -> usize {
         self.polls
     }
 
     /// Whether there is more to run: then the descriptor is readable, and the next turn does not wait.
+    ///
+    /// # Examples
+    ///
+    /// See [`Runtime::turn`].
     pub fn has_more(&self) -> bool {
         self.has_more
     }

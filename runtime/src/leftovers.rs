@@ -31,6 +31,7 @@ use crate::task::{Id, Task};
 /// assert_eq!(left.blocking_jobs().len(), 1);
 /// assert_eq!(left.blocking_jobs()[0].file(), file!());
 /// assert!(left.tasks().is_empty());
+/// assert_eq!((left.workers(), left.threads(), left.local_tasks(), left.lookups()), (0, 0, 0, 0));
 /// drop(quit);
 /// # std::io::Result::Ok(())
 /// ```
@@ -93,33 +94,57 @@ impl Leftovers {
     }
 
     /// How many workers are in a long poll, threads in `block_on` included.
+    ///
+    /// # Examples
+    ///
+    /// See [`Leftovers`].
     pub fn workers(&self) -> usize {
         self.workers
     }
 
     /// How many threads that the runtime has started for its workers have not ended: those in a long poll, and those that
     /// are still in [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
+    ///
+    /// # Examples
+    ///
+    /// See [`Leftovers`].
     pub fn threads(&self) -> usize {
         self.threads
     }
 
     /// The tasks of a multi-threaded runtime that are not dropped yet.
+    ///
+    /// # Examples
+    ///
+    /// See [`Leftovers`].
     pub fn tasks(&self) -> &[LeftTask] {
         &self.tasks
     }
 
     /// How many tasks there are beside these that may not leave a worker in a long poll: those made by
     /// [`spawn_local`](crate::spawn_local), and all of a `current_thread` runtime.
+    ///
+    /// # Examples
+    ///
+    /// See [`Leftovers`].
     pub fn local_tasks(&self) -> usize {
         self.local_tasks
     }
 
     /// Where the blocking jobs were spawned that have not returned.
+    ///
+    /// # Examples
+    ///
+    /// See [`Leftovers`].
     pub fn blocking_jobs(&self) -> &[&'static Location<'static>] {
         &self.blocking
     }
 
     /// How many names are still being looked up.
+    ///
+    /// # Examples
+    ///
+    /// See [`Leftovers`].
     pub fn lookups(&self) -> usize {
         self.lookups
     }

@@ -70,6 +70,15 @@ impl PerCore {
     /// As many cores as there are processors, with the default configuration; see
     /// [`Builder::new_per_core`](crate::runtime::Builder::new_per_core).
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// let cores = mini::runtime::PerCore::new()?;
+    /// let indices = cores.run(|index| async move { index })?;
+    /// assert_eq!(indices[0], 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Those of [`Builder::build`](crate::runtime::Builder::build).

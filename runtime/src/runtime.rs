@@ -45,6 +45,10 @@ pub struct Runtime {
 impl Runtime {
     /// A multi-threaded runtime with the default configuration.
     ///
+    /// # Examples
+    ///
+    /// See [`Runtime`].
+    ///
     /// # Errors
     ///
     /// Those of [`Builder::build`].
@@ -70,6 +74,15 @@ impl Runtime {
     /// when it returns if the runtime is multi-threaded, and stand still until the next call if it is not. Tasks made by
     /// [`spawn_local`](crate::spawn_local) on a thread in `block_on` of a multi-threaded runtime end with the call.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let text = String::from("borrowed"); // the future need not be `'static`, nor `Send`
+    /// assert_eq!(runtime.block_on(async { text.len() }), 8);
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
     /// # Panics
     ///
     /// Inside a task or another `block_on`; if `future` panics; on another thread than that of
@@ -80,6 +93,15 @@ impl Runtime {
     }
 
     /// Spawns a task; see [`mini::spawn`](crate::spawn).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let task = runtime.spawn(async { 6 * 7 });
+    /// assert_eq!(runtime.block_on(task).unwrap(), 42);
+    /// # std::io::Result::Ok(())
+    /// ```
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -90,6 +112,15 @@ impl Runtime {
     }
 
     /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let job = runtime.spawn_blocking(|| std::fs::read("Cargo.toml"));
+    /// assert!(runtime.block_on(job).unwrap().is_ok());
+    /// # std::io::Result::Ok(())
+    /// ```
     #[track_caller]
     pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
     where
@@ -100,6 +131,16 @@ impl Runtime {
     }
 
     /// A handle to spawn onto the runtime from anywhere. It does not keep the runtime running.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// let handle = runtime.handle().clone();
+    /// let thread = std::thread::spawn(move || handle.block_on(async { 7 }));
+    /// assert_eq!(thread.join().unwrap(), 7);
+    /// # std::io::Result::Ok(())
+    /// ```
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -203,6 +244,10 @@ impl fmt::Debug for Runtime {
 /// Refers to a runtime: to spawn onto it, to enter it, to block on it. Cheap to clone.
 ///
 /// A handle does not keep the runtime running. On one that was shut down, new tasks are cancelled at once.
+///
+/// # Examples
+///
+/// See [`Runtime::handle`] and [`Handle::current`].
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) pool: Arc<Pool>,
@@ -233,6 +278,14 @@ impl Handle {
 
     /// The runtime this thread is inside of.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::Handle;
+    /// assert!(Handle::try_current().is_err());
+    /// mini::block_on(async { assert!(Handle::try_current().is_ok()) });
+    /// ```
+    ///
     /// # Errors
     ///
     /// If there is none.
@@ -241,6 +294,10 @@ impl Handle {
     }
 
     /// Spawns a task; see [`mini::spawn`](crate::spawn).
+    ///
+    /// # Examples
+    ///
+    /// See [`Handle::current`].
     #[track_caller]
     pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
     where
@@ -251,6 +308,10 @@ impl Handle {
     }
 
     /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// As with [`Runtime::spawn_blocking`].
     #[track_caller]
     pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
     where
@@ -261,17 +322,29 @@ impl Handle {
     }
 
     /// Runs `future` to its end on the calling thread; see [`Runtime::block_on`].
+    ///
+    /// # Examples
+    ///
+    /// See [`Runtime::handle`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         block_on::block_on(&self.pool, future)
     }
 
     /// Enters the runtime; see [`Runtime::enter`].
+    ///
+    /// # Examples
+    ///
+    /// As with [`Runtime::enter`].
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard { _guard: self.pool.enter(), _handle: PhantomData }
     }
 
     /// What the runtime does, in numbers; see [`Metrics`].
+    ///
+    /// # Examples
+    ///
+    /// As with [`Runtime::metrics`].
     pub fn metrics(&self) -> Metrics {
         Metrics::new(self.pool.clone())
     }
@@ -292,6 +365,10 @@ impl Handle {
 }
 
 /// A kind of runtime; see [`Handle::runtime_flavor`].
+///
+/// # Examples
+///
+/// See [`Handle::runtime_flavor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuntimeFlavor {
@@ -325,6 +402,10 @@ pub(crate) fn current_pool(call: &str) -> Arc<Pool> {
 }
 
 /// This thread is inside of no runtime; see [`Handle::try_current`].
+///
+/// # Examples
+///
+/// See [`Handle::try_current`].
 #[derive(Debug)]
 pub struct TryCurrentError(());
 
@@ -337,6 +418,10 @@ impl fmt::Display for TryCurrentError {
 impl std::error::Error for TryCurrentError {}
 
 /// While it lives, this thread is inside a runtime; see [`Runtime::enter`]. Guards are dropped in reverse order.
+///
+/// # Examples
+///
+/// See [`Runtime::enter`].
 #[must_use = "the runtime is left as soon as the guard is dropped"]
 pub struct EnterGuard<'a> {
     _guard: context::Guard,

@@ -37,6 +37,10 @@ pub struct FdReady<'a, T: AsFd> {
 }
 
 /// The operation would have blocked, and the readiness was taken back; wait again.
+///
+/// # Examples
+///
+/// See [`AsyncFdReadyGuard::try_io`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TryIoError(());
 

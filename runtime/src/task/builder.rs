@@ -37,17 +37,29 @@ pub struct Builder {
 
 impl Builder {
     /// A builder of tasks without a name.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
     pub fn new() -> Self {
         Self::default()
     }
 
     /// What the tasks are called.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
     }
 
     /// Starts a task on the current runtime; see [`mini::spawn`](crate::spawn).
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
     ///
     /// # Panics
     ///
@@ -83,6 +95,16 @@ impl Builder {
 
     /// Starts a task that never leaves this thread; see [`mini::spawn_local`](crate::spawn_local).
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let text = std::rc::Rc::new("not `Send`");
+    ///     let task = mini::task::Builder::new().name("local").spawn_local(async move { text.len() });
+    ///     assert_eq!(task.await.unwrap(), 10);
+    /// });
+    /// ```
+    ///
     /// # Panics
     ///
     /// Outside of a task or `block_on`, at the caller's line.
@@ -97,6 +119,16 @@ impl Builder {
 
     /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let job = mini::task::Builder::new().name("read").spawn_blocking(|| std::fs::read("Cargo.toml"));
+    ///     assert_eq!(job.name().as_deref(), Some("read"));
+    ///     assert!(job.await.unwrap().is_ok());
+    /// });
+    /// ```
+    ///
     /// # Panics
     ///
     /// Outside of a runtime, at the caller's line.
@@ -110,6 +142,10 @@ impl Builder {
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block.
+    ///
+    /// # Examples
+    ///
+    /// As with [`spawn_on`](Self::spawn_on).
     #[track_caller]
     pub fn spawn_blocking_on<F, T>(self, job: F, handle: &Handle) -> JoinHandle<T>
     where

@@ -15,8 +15,12 @@ use crate::sync::lock;
 /// ```
 /// mini::block_on(async {
 ///     let task = mini::spawn(std::future::pending::<()>());
+///     let id = task.id();
 ///     task.abort();
-///     assert!(task.await.unwrap_err().is_cancelled());
+///     let error = task.await.unwrap_err();
+///     assert!(error.is_cancelled() && !error.is_panic());
+///     assert_eq!((error.id(), error.name()), (id, None));
+///     assert!(error.location().file().ends_with(".rs"));
 /// });
 /// ```
 pub struct JoinError(Box<Inner>); // boxed, so that a task's output slot grows by one pointer only
@@ -49,26 +53,46 @@ impl JoinError {
     }
 
     /// Whether the task was cancelled: aborted, or dropped with its runtime.
+    ///
+    /// # Examples
+    ///
+    /// See [`JoinError`].
     pub fn is_cancelled(&self) -> bool {
         matches!(self.0.cause, Cause::Cancelled)
     }
 
     /// Whether the task panicked, in its future or in that future's destructor.
+    ///
+    /// # Examples
+    ///
+    /// See [`JoinError`].
     pub fn is_panic(&self) -> bool {
         !self.is_cancelled()
     }
 
     /// The id of the task.
+    ///
+    /// # Examples
+    ///
+    /// See [`JoinError`].
     pub fn id(&self) -> Id {
         self.0.source.id
     }
 
     /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`](super::Builder).
     pub fn name(&self) -> Option<&str> {
         self.0.source.name.as_deref()
     }
 
     /// Where the task was spawned.
+    ///
+    /// # Examples
+    ///
+    /// See [`JoinError`].
     pub fn location(&self) -> &'static Location<'static> {
         self.0.source.location
     }
@@ -96,6 +120,16 @@ impl JoinError {
     }
 
     /// The payload of the panic.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let error = mini::spawn(async { panic!("no") }).await.unwrap_err();
+    ///     let payload = error.try_into_panic().expect("it was not cancelled");
+    ///     assert_eq!(*payload.downcast_ref::<&str>().unwrap(), "no");
+    /// });
+    /// ```
     ///
     /// # Errors
     ///

@@ -129,11 +129,25 @@ impl<T> JoinHandle<T> {
     }
 
     /// The id of the task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(async { mini::task::id() });
+    ///     let id = task.id();
+    ///     assert_eq!(task.await.unwrap(), id);
+    /// });
+    /// ```
     pub fn id(&self) -> Id {
         self.task.id()
     }
 
     /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder::spawn_on`](super::Builder::spawn_on).
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
@@ -252,6 +266,20 @@ impl<T> fmt::Debug for Cancel<T> {
 }
 
 /// Aborts a task from anywhere; made by [`JoinHandle::abort_handle`]. Dropping it does nothing.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let task = mini::spawn(std::future::pending::<()>());
+///     let abort = task.abort_handle();
+///     assert_eq!((abort.id(), abort.name()), (task.id(), None));
+///     assert!(!abort.is_finished());
+///     abort.abort();
+///     assert!(task.await.unwrap_err().is_cancelled());
+///     assert!(abort.is_finished());
+/// });
+/// ```
 #[derive(Clone)]
 pub struct AbortHandle {
     task: Task,
@@ -259,21 +287,37 @@ pub struct AbortHandle {
 
 impl AbortHandle {
     /// Asks the task to stop, as [`JoinHandle::abort`] does.
+    ///
+    /// # Examples
+    ///
+    /// See [`AbortHandle`].
     pub fn abort(&self) {
         self.task.abort();
     }
 
     /// Whether the task has ended and its future has been dropped.
+    ///
+    /// # Examples
+    ///
+    /// See [`AbortHandle`].
     pub fn is_finished(&self) -> bool {
         self.task.is_finished()
     }
 
     /// The id of the task.
+    ///
+    /// # Examples
+    ///
+    /// See [`AbortHandle`].
     pub fn id(&self) -> Id {
         self.task.id()
     }
 
     /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    ///
+    /// # Examples
+    ///
+    /// See [`AbortHandle`].
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }

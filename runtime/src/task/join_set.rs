@@ -58,6 +58,10 @@ pub struct JoinSet<T> {
 
 impl<T> JoinSet<T> {
     /// An empty set.
+    ///
+    /// # Examples
+    ///
+    /// See [`JoinSet`].
     pub fn new() -> Self {
         Self { handles: Vec::new(), free: Vec::new(), ready: VecDeque::new(), ended: Arc::default() }
     }
@@ -79,6 +83,10 @@ impl<T> JoinSet<T> {
     }
 
     /// Whether all tasks have been joined.
+    ///
+    /// # Examples
+    ///
+    /// See [`JoinSet::shutdown`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -249,6 +257,10 @@ impl<T: 'static> JoinSet<T> {
 
     /// As [`try_join_next`](Self::try_join_next), with the id of the task.
     ///
+    /// # Examples
+    ///
+    /// As with [`try_join_next`](Self::try_join_next).
+    ///
     /// # Errors
     ///
     /// A [`JoinError`], which has the id too, if that task panicked or was cancelled.
@@ -283,6 +295,10 @@ impl<T: 'static> JoinSet<T> {
     }
 
     /// As [`poll_join_next`](Self::poll_join_next), with the id of the task.
+    ///
+    /// # Examples
+    ///
+    /// As with [`poll_join_next`](Self::poll_join_next).
     ///
     /// # Errors
     ///

@@ -58,6 +58,10 @@ macro_rules! task_local {
 ///
 /// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that are
 /// spawned in there do not inherit it.
+///
+/// # Examples
+///
+/// See [`task_local!`](crate::task_local).
 pub struct LocalKey<T: 'static> {
     place: thread::LocalKey<RefCell<Option<T>>>,
 }
@@ -119,6 +123,10 @@ impl<T: 'static> LocalKey<T> {
 
     /// Calls `f` with the value.
     ///
+    /// # Examples
+    ///
+    /// See [`task_local!`](crate::task_local).
+    ///
     /// # Panics
     ///
     /// Outside of a scope of this key; see [`try_with`](Self::try_with).
@@ -150,6 +158,10 @@ impl<T: 'static> LocalKey<T> {
 
     /// A clone of the value.
     ///
+    /// # Examples
+    ///
+    /// See [`scope`](Self::scope).
+    ///
     /// # Panics
     ///
     /// Outside of a scope of this key; see [`try_get`](Self::try_get).
@@ -162,6 +174,14 @@ impl<T: 'static> LocalKey<T> {
     }
 
     /// A clone of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::task_local! { static PART: u32; }
+    /// assert!(PART.try_get().is_err());
+    /// assert_eq!(PART.sync_scope(1, || PART.try_get()), Ok(1));
+    /// ```
     ///
     /// # Errors
     ///
@@ -303,6 +323,10 @@ impl<T: 'static + fmt::Debug, F> fmt::Debug for TaskLocalFuture<T, F> {
 }
 
 /// There is no value: this is outside of every scope of the key.
+///
+/// # Examples
+///
+/// See [`LocalKey::try_with`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessError(());
 

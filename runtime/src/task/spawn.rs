@@ -162,6 +162,10 @@ impl Future for YieldNow {
 
 /// The id of the task that calls.
 ///
+/// # Examples
+///
+/// See [`JoinHandle::id`].
+///
 /// # Panics
 ///
 /// Outside of a task, at the caller's line. The future given to `block_on` is not a task.

@@ -10,6 +10,10 @@ use crate::task::{AbortHandle, JoinHandle};
 impl<T: 'static> JoinSet<T> {
     /// Starts a task on the current runtime, as [`mini::spawn`](crate::spawn) does, and puts it into the set.
     ///
+    /// # Examples
+    ///
+    /// See [`JoinSet`].
+    ///
     /// # Panics
     ///
     /// Outside of a runtime, at the caller's line.
@@ -95,6 +99,10 @@ impl<T: 'static> JoinSet<T> {
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block, and puts its task into the set.
+    ///
+    /// # Examples
+    ///
+    /// As with [`spawn_on`](Self::spawn_on).
     #[track_caller]
     pub fn spawn_blocking_on<F>(&mut self, job: F, handle: &Handle) -> AbortHandle
     where
