@@ -120,6 +120,25 @@ pub use mini_macros::{main, test};
 pub use task::{spawn, spawn_blocking, spawn_local};
 
 /// TCP, UDP and Unix sockets, and name resolution.
+///
+/// Methods take `&self`: one socket may be read, written and shared by any number of tasks. Each kind is an alias of
+/// [`Socket`](net::Socket), whose page has the methods of all. A socket joins the runtime it first waits in.
+///
+/// # Examples
+///
+/// ```
+/// # mini::block_on(async {
+/// use mini::net::{TcpListener, TcpStream};
+///
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let client = TcpStream::connect(listener.local_addr()?).await?;
+/// let (server, _from) = listener.accept().await?;
+/// client.write_all(b"ping").await?;
+/// let mut buf = [0; 4];
+/// server.read_exact(&mut buf).await?;
+/// assert_eq!(&buf, b"ping");
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
 pub mod net {
     pub use mini_net::{EndOnDrop, ReadHalf, ReuniteError, Share, Socket, WriteHalf, future, kind};
     pub use mini_net::{
@@ -141,6 +160,20 @@ pub mod net {
 
 /// The standard streams, copying, what other file descriptors need to wait, the traits the streams implement, and what errors
 /// tell.
+///
+/// The traits are those of `futures-io`, so that the adapters of `futures` and `futures-lite` (`BufReader`, `lines`) fit.
+///
+/// # Examples
+///
+/// ```no_run
+/// # mini::block_on(async {
+/// // What comes in goes to a server, and its answer comes out.
+/// let mut server = mini::net::TcpStream::connect("127.0.0.1:7000").await?;
+/// mini::io::copy(&mut mini::io::stdin(), &mut server).await?;
+/// server.shutdown(std::net::Shutdown::Write)?;
+/// mini::io::copy(&mut server, &mut mini::io::stdout()).await?;
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
 pub mod io {
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
@@ -153,6 +186,24 @@ pub mod io {
 }
 
 /// Sleeps, timeouts, intervals, and a clock that can be paused.
+///
+/// # Examples
+///
+/// ```
+/// use mini::time::{Duration, Instant, interval, sleep, timeout};
+///
+/// # mini::block_on(async {
+/// # mini::time::pause();
+/// let start = Instant::now();
+/// assert!(timeout(Duration::from_millis(5), sleep(Duration::from_secs(1))).await.is_err());
+///
+/// let mut beat = interval(Duration::from_millis(10));
+/// for _ in 0..3 {
+///     beat.tick().await; // the first one comes at once
+/// }
+/// assert!(start.elapsed() >= Duration::from_millis(25));
+/// # });
+/// ```
 pub mod time {
     pub use mini_time::error;
     pub use mini_time::{
