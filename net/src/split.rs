@@ -46,6 +46,38 @@ pub(crate) type OwnedReadHalf<K> = ReadHalf<Arc<Socket<K>>>;
 /// The writing half of a stream of the kind `K`, by itself.
 pub(crate) type OwnedWriteHalf<K> = WriteHalf<EndOnDrop<K>>;
 
+/// The halves of a kind of stream under their own names, for its module.
+macro_rules! halves {
+    ($stream:ident) => {
+        split::halves! { @alias $stream, "The reading half of a", ", borrowed", "split",
+            ReadHalf<'a> = BorrowedReadHalf<'a, kind::$stream> }
+        split::halves! { @alias $stream, "The writing half of a", ", borrowed", "split",
+            WriteHalf<'a> = BorrowedWriteHalf<'a, kind::$stream> }
+        split::halves! { @alias $stream, "The reading half of a", ", by itself", "into_split",
+            OwnedReadHalf = OwnedReadHalf<kind::$stream> }
+        split::halves! { @alias $stream, "The writing half of a", ", by itself; dropping it ends the writing", "into_split",
+            OwnedWriteHalf = OwnedWriteHalf<kind::$stream> }
+
+        #[doc = concat!("Two halves that are not of one [`", stringify!($stream), "`].")]
+        ///
+        /// # Examples
+        ///
+        /// See [`reunite`](OwnedReadHalf::reunite).
+        pub type ReuniteError = split::ReuniteError<kind::$stream>;
+    };
+    (@alias $stream:ident, $what:literal, $how:literal, $maker:literal,
+        $alias:ident$(<$a:lifetime>)? = $($half:tt)*) => {
+        #[doc = concat!($what, " [`", stringify!($stream), "`]", $how, ".")]
+        ///
+        /// # Examples
+        ///
+        #[doc = concat!("See [`", $maker, "`](", stringify!($stream), "::", $maker, ").")]
+        pub type $alias$(<$a>)? = split::$($half)*;
+    };
+}
+
+pub(crate) use halves;
+
 /// The two halves are not of one stream; here they are again.
 ///
 /// # Examples

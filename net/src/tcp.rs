@@ -48,40 +48,7 @@ pub type TcpListener = Socket<kind::TcpListener>;
 /// See [`TcpListener`].
 pub type TcpStream = Socket<kind::TcpStream>;
 
-/// The reading half of a [`TcpStream`], borrowed.
-///
-/// # Examples
-///
-/// See [`split`](TcpStream::split).
-pub type ReadHalf<'a> = split::BorrowedReadHalf<'a, kind::TcpStream>;
-
-/// The writing half of a [`TcpStream`], borrowed.
-///
-/// # Examples
-///
-/// See [`split`](TcpStream::split).
-pub type WriteHalf<'a> = split::BorrowedWriteHalf<'a, kind::TcpStream>;
-
-/// The reading half of a [`TcpStream`], by itself.
-///
-/// # Examples
-///
-/// See [`into_split`](TcpStream::into_split).
-pub type OwnedReadHalf = split::OwnedReadHalf<kind::TcpStream>;
-
-/// The writing half of a [`TcpStream`], by itself; dropping it ends the writing.
-///
-/// # Examples
-///
-/// See [`into_split`](TcpStream::into_split).
-pub type OwnedWriteHalf = split::OwnedWriteHalf<kind::TcpStream>;
-
-/// Two halves that are not of one [`TcpStream`].
-///
-/// # Examples
-///
-/// See [`reunite`](OwnedReadHalf::reunite).
-pub type ReuniteError = split::ReuniteError<kind::TcpStream>;
+split::halves!(TcpStream);
 
 /// How many connections may wait to be accepted. With the 128 of the standard library a burst of a thousand connects
 /// falls to 200 a second; the kernel lowers this to its own limit (`somaxconn` in listen(2)).

@@ -121,40 +121,7 @@ pub type UnixSeqpacket = Socket<kind::UnixSeqpacket>;
 /// ```
 pub type UnixSeqpacketListener = Socket<kind::UnixSeqpacketListener>;
 
-/// The reading half of a [`UnixStream`], borrowed.
-///
-/// # Examples
-///
-/// See [`split`](UnixStream::split).
-pub type ReadHalf<'a> = split::BorrowedReadHalf<'a, kind::UnixStream>;
-
-/// The writing half of a [`UnixStream`], borrowed.
-///
-/// # Examples
-///
-/// See [`split`](UnixStream::split).
-pub type WriteHalf<'a> = split::BorrowedWriteHalf<'a, kind::UnixStream>;
-
-/// The reading half of a [`UnixStream`], by itself.
-///
-/// # Examples
-///
-/// See [`into_split`](UnixStream::into_split).
-pub type OwnedReadHalf = split::OwnedReadHalf<kind::UnixStream>;
-
-/// The writing half of a [`UnixStream`], by itself; dropping it ends the writing.
-///
-/// # Examples
-///
-/// See [`into_split`](UnixStream::into_split).
-pub type OwnedWriteHalf = split::OwnedWriteHalf<kind::UnixStream>;
-
-/// Two halves that are not of one [`UnixStream`].
-///
-/// # Examples
-///
-/// See [`reunite`](OwnedReadHalf::reunite).
-pub type ReuniteError = split::ReuniteError<kind::UnixStream>;
+split::halves!(UnixStream);
 
 const BIND: &str = "bind to";
 const CONNECT: &str = "connect to";

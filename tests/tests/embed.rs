@@ -143,12 +143,7 @@ fn what_was_spawned_before_the_descriptor_was_asked_for_runs() {
 fn a_turn_is_bounded_and_says_that_there_is_more() {
     within(LIMIT, || {
         let runtime = runtime();
-        let task = runtime.spawn(async {
-            for _ in 0..1000 {
-                yield_now().await;
-            }
-        });
-        settle_once(&runtime);
+        let task = yields(&runtime, 1000);
         let turn = runtime.turn(LIMIT);
         assert_eq!((turn.polls(), turn.has_more()), (256, true));
         assert!(is_readable(&runtime));
@@ -159,10 +154,34 @@ fn a_turn_is_bounded_and_says_that_there_is_more() {
     });
 }
 
-/// One turn, after which the descriptor counts.
-fn settle_once(runtime: &Runtime) {
+/// A task that yields so often, after one turn; from then on the descriptor counts.
+fn yields(runtime: &Runtime, times: usize) -> JoinHandle<()> {
+    let task = runtime.spawn(async move {
+        for _ in 0..times {
+            yield_now().await;
+        }
+    });
     let _ = runtime.as_fd();
     runtime.turn(Duration::ZERO);
+    task
+}
+
+/// Runs `body` while another thread is in `block_on`, from when `first` has ended there.
+fn beside_block_on(runtime: &Runtime, first: impl Future<Output = ()> + Send, body: impl FnOnce()) {
+    let (entered, has_entered) = mpsc::channel();
+    let (end, ended) = oneshot::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            runtime.block_on(async {
+                first.await;
+                entered.send(()).unwrap();
+                ended.await
+            })
+        });
+        has_entered.recv().unwrap();
+        body();
+        drop(end);
+    });
 }
 
 #[test]
@@ -245,24 +264,13 @@ fn block_on_between_turns_leaves_the_host_awake() {
 fn while_another_thread_is_in_block_on_a_turn_runs_nothing() {
     within(LIMIT, || {
         let runtime = runtime();
-        let (entered, has_entered) = mpsc::channel();
-        let (end, ended) = oneshot::<()>();
-        thread::scope(|scope| {
-            let runtime = &runtime;
-            scope.spawn(move || {
-                runtime.block_on(async {
-                    entered.send(()).unwrap();
-                    ended.await
-                })
-            });
-            has_entered.recv().unwrap();
+        beside_block_on(&runtime, async {}, || {
             let task = runtime.spawn(async {});
             assert_eq!(runtime.turn(Duration::ZERO).polls(), 0);
             assert_eq!(runtime.turn(Duration::from_millis(1)).polls(), 0);
             while !task.is_finished() {
                 thread::yield_now(); // the other thread runs it
             }
-            drop(end);
         });
         let task = runtime.spawn(async {});
         drive(&runtime, &task);
@@ -273,29 +281,12 @@ fn while_another_thread_is_in_block_on_a_turn_runs_nothing() {
 fn what_another_thread_runs_is_not_due_for_the_host() {
     within(LIMIT, || {
         let runtime = runtime();
-        let task = runtime.spawn(async {
-            for _ in 0..600 {
-                yield_now().await;
-            }
-        });
-        settle_once(&runtime);
+        let task = yields(&runtime, 600);
         assert!(runtime.turn(Duration::ZERO).has_more());
-        let (entered, has_entered) = mpsc::channel();
-        let (end, ended) = oneshot::<()>();
-        thread::scope(|scope| {
-            let runtime = &runtime;
-            scope.spawn(move || {
-                runtime.block_on(async {
-                    task.await.unwrap();
-                    entered.send(()).unwrap();
-                    ended.await
-                })
-            });
-            has_entered.recv().unwrap();
+        beside_block_on(&runtime, async { task.await.unwrap() }, || {
             assert!(!runtime.turn(Duration::ZERO).has_more());
             let due = runtime.next_deadline();
             assert!(due.is_none_or(|due| due > Instant::now()), "the host would spin: {due:?}");
-            drop(end);
         });
     });
 }
