@@ -1,0 +1,73 @@
+//! The transitions of a life, each by its edge.
+
+use super::*;
+
+#[test]
+fn edges_1_and_4_a_waiter_is_woken() {
+    let (life, local) = (Life::new(), Local::new());
+    assert_eq!(life.offer(), OnJoin::Pending);
+    assert_eq!(life.complete(&local), OnComplete::Wake);
+    assert!(life.is_done());
+    assert_eq!(life.release(), OnRelease::Nothing);
+    assert_eq!(life.leave(), OnJoin::Done);
+    assert_eq!(life.release(), OnRelease::Free);
+}
+
+#[test]
+fn edge_2_a_withdrawn_waiter_is_not_woken() {
+    let (life, local) = (Life::new(), Local::new());
+    assert_eq!(life.offer(), OnJoin::Pending);
+    assert_eq!(life.withdraw(), OnJoin::Pending);
+    assert_eq!(life.complete(&local), OnComplete::Nothing);
+}
+
+#[test]
+fn edge_3_an_offer_after_the_end_finds_it() {
+    let (life, local) = (Life::new(), Local::new());
+    assert_eq!(life.complete(&local), OnComplete::Nothing);
+    assert_eq!(life.offer(), OnJoin::Done);
+    assert_eq!(life.release(), OnRelease::Free, "the runtime's reference went with the end");
+}
+
+#[test]
+fn edge_5_leaving_after_the_end_takes_the_output_along() {
+    let (life, local) = (Life::new(), Local::new());
+    assert_eq!(life.complete(&local), OnComplete::Nothing);
+    assert_eq!(life.leave(), OnJoin::Done);
+    assert_eq!(life.release(), OnRelease::Free);
+}
+
+#[test]
+fn edge_6_leaving_before_the_end_lets_the_runner_drop_the_output() {
+    let (life, local) = (Life::new(), Local::new());
+    assert_eq!(life.leave(), OnJoin::Pending);
+    assert_eq!(life.complete(&local), OnComplete::DropOutput);
+    assert_eq!(life.release(), OnRelease::Free);
+}
+
+#[test]
+fn the_last_of_many_frees_wherever_each_was_counted() {
+    let (life, local) = (Life::new(), Local::new());
+    for _ in 0..3 {
+        local.retain(&life);
+    }
+    let _ = life.release(); // counted there, given back here: the word is behind by one
+    let _ = life.release();
+    let _ = life.release();
+    assert_eq!(life.leave(), OnJoin::Pending, "the word says -2, and still nobody has the last one");
+    life.retain();
+    assert_eq!(life.complete(&local), OnComplete::DropOutput);
+    assert_eq!(life.release(), OnRelease::Nothing);
+    assert_eq!(life.release(), OnRelease::Free);
+}
+
+#[test]
+fn more_references_than_the_cell_counts_go_to_the_word() {
+    let (life, local) = (Life::new(), Local::new());
+    let many = i32::from(i16::MAX) + 5;
+    (0..many).for_each(|_| local.retain(&life));
+    (0..2 * many).for_each(|_| local.release(&life));
+    (0..many).for_each(|_| life.retain());
+    assert_eq!(life.complete(&local), OnComplete::Nothing);
+    assert_eq!(life.release(), OnRelease::Free);
+}

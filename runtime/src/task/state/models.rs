@@ -1,0 +1,116 @@
+//! What the state of a shared task promises, under loom.
+
+use super::*;
+use crate::sync::atomic::AtomicU32;
+use loom::{sync::Arc, thread};
+
+/// What the last poll saw, once the state has gone idle. The task yields `yields` times first.
+fn run((state, data): &(State, AtomicU32), mut yields: u32) -> u32 {
+    loop {
+        let _ = state.start();
+        let seen = data.load(Relaxed);
+        if yields > 0 {
+            yields -= 1;
+            assert_eq!(state.finish_yielded(), OnPending::Requeue);
+        } else if let OnPending::Idle = state.finish_pending() {
+            return seen;
+        }
+    }
+}
+
+/// Fails when `wake` or `start` is Relaxed, or when `wake` returns early for a task that is already queued.
+#[test]
+fn a_wake_is_never_lost_and_publishes_what_came_before_it() {
+    loom::model(|| {
+        let task = Arc::new((State::shared(), AtomicU32::new(0)));
+        let other = task.clone();
+        let waker = thread::spawn(move || {
+            other.1.store(1, Relaxed);
+            other.0.wake()
+        });
+        let mut seen = run(&task, 1);
+        if let OnWake::Enqueue = waker.join().unwrap() {
+            seen = run(&task, 0);
+        }
+        assert_eq!(seen, 1);
+    });
+}
+
+/// Fails when `finish_pending` or `finish_yielded` forgets to look at CANCELLED: nobody would drop the future.
+#[test]
+fn a_cancelled_task_is_dropped_by_exactly_one_side() {
+    cancelled_task(State::finish_pending);
+    cancelled_task(|state| match state.finish_yielded() {
+        OnPending::Requeue => match state.start() {
+            OnStart::Drop => OnPending::Drop,
+            OnStart::Poll => state.finish_pending(),
+        },
+        other => other,
+    });
+}
+
+fn cancelled_task(finish: impl Fn(&State) -> OnPending + Send + Sync + 'static) {
+    loom::model(move || {
+        let state = Arc::new(State::shared());
+        let other = state.clone();
+        let canceller = thread::spawn(move || other.cancel());
+        let mut drops = 0;
+        let run = |drops: &mut u32| match state.start() {
+            OnStart::Drop => {
+                *drops += 1;
+                state.finish_done();
+            }
+            OnStart::Poll => {
+                if let OnPending::Drop = finish(&state) {
+                    *drops += 1;
+                    state.finish_done();
+                }
+            }
+        };
+        run(&mut drops);
+        if let OnWake::Enqueue = canceller.join().unwrap() {
+            run(&mut drops);
+        }
+        assert_eq!(drops, 1);
+    });
+}
+
+/// Two foreign threads wake an owned task while its owner drains, runs and finishes a poll.
+///
+/// Fails when `take_remote` is a load and a store instead of a swap, or `notify` is Relaxed.
+#[test]
+fn a_remote_wake_reaches_the_owner_exactly_once_or_more_but_never_zero_times() {
+    loom::model(|| {
+        let task = Arc::new((State::owned(), AtomicU32::new(0), AtomicU32::new(0)));
+        let wakers: Vec<_> = (0..2)
+            .map(|_| {
+                let task = task.clone();
+                thread::spawn(move || {
+                    task.1.fetch_add(1, Relaxed); // what the wake announces
+                    if let OnRemote::Post = task.0.remote_wake() {
+                        task.2.fetch_add(1, Release); // the inbox
+                    }
+                })
+            })
+            .collect();
+        let state = &task.0;
+        let mut seen = 0;
+        let mut poll = || {
+            let _ = state.start();
+            seen = task.1.load(Relaxed);
+            let _ = state.finish_pending();
+        };
+        poll();
+        let drain = |poll: &mut dyn FnMut()| {
+            if task.2.swap(0, AcqRel) > 0 && state.take_remote() == OnWake::Enqueue {
+                poll();
+            }
+        };
+        drain(&mut poll);
+        for waker in wakers {
+            waker.join().unwrap();
+        }
+        drain(&mut poll);
+        assert_eq!(seen, 2);
+    });
+}
