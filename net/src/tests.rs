@@ -9,4 +9,5 @@ mod limits;
 mod listener;
 mod readiness;
 pub(crate) mod rig;
+mod short;
 mod stream;

@@ -1,0 +1,133 @@
+//! What a short read tells of the next one: nothing more is there, unless an end, a message or a mark has cut it short.
+
+use std::io::IoSlice;
+use std::net::Shutdown;
+use std::os::fd::AsRawFd;
+use std::pin::pin;
+use std::task::Poll;
+
+use super::readiness::{ready_of, tcp_pair};
+use super::rig::{Rig, Task};
+use crate::{UnixDatagram, UnixStream};
+
+#[test]
+fn a_short_read_waits_without_asking_again_and_more_data_wakes_it() {
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    let (task, mut buf) = (Task::new(), [0; 8]);
+    {
+        let mut read = pin!(b.read(&mut buf));
+        assert!(task.poll(read.as_mut()).is_pending());
+        rig.settle();
+        a.try_write(b"ping").unwrap();
+        rig.turn();
+        assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
+    }
+    assert!(!ready_of(&b).is_readable(), "a short read has emptied the socket");
+    let mut read = pin!(b.read(&mut buf));
+    assert!(task.poll(read.as_mut()).is_pending());
+    a.try_write(b"pong!").unwrap();
+    rig.turn();
+    assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(5))));
+}
+
+#[test]
+fn a_full_read_stays_ready_for_the_rest() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    a.try_write(b"pingpong").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 4]);
+    for _ in 0..2 {
+        assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+        assert!(ready_of(&b).is_readable());
+    }
+    assert!(task.poll(pin!(b.read(&mut buf))).is_pending());
+}
+
+#[test]
+fn an_end_that_comes_with_the_data_is_not_missed() {
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    let (task, mut buf) = (Task::new(), [0; 8]);
+    assert!(task.poll(pin!(b.read(&mut buf))).is_pending());
+    rig.settle();
+    a.try_write(b"ping").unwrap();
+    a.shutdown(Shutdown::Write).unwrap();
+    rig.turn();
+    // Both are there; there will be no other edge.
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(0))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(0))));
+}
+
+#[test]
+fn a_read_cut_short_by_a_passed_fd_leaves_the_rest_readable() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    send_with_fd(&a, b"ping");
+    a.try_write(b"pong").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+#[test]
+fn a_read_cut_short_by_urgent_data_leaves_the_rest_readable() {
+    let mut rig = Rig::new();
+    let (a, b) = rig.block_on(tcp_pair());
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    a.try_write(b"ping").unwrap();
+    a.sock().send_out_of_band(b"!").unwrap();
+    a.try_write(b"pong").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+}
+
+/// Sends `buf` with a file descriptor beside it (SCM_RIGHTS in unix(7)): the header of cmsg(3), and the fd.
+fn send_with_fd(stream: &UnixStream, buf: &[u8]) {
+    let fd = stream.as_raw_fd().to_ne_bytes();
+    let header_len = size_of::<libc::cmsghdr>();
+    let mut control = vec![0; header_len + size_of::<usize>()];
+    control[..size_of::<usize>()].copy_from_slice(&(header_len + 4).to_ne_bytes());
+    control[header_len - 8..header_len - 4].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
+    control[header_len - 4..header_len].copy_from_slice(&libc::SCM_RIGHTS.to_ne_bytes());
+    control[header_len..header_len + 4].copy_from_slice(&fd);
+    let bufs = [IoSlice::new(buf)];
+    let message = socket2::MsgHdr::new().with_buffers(&bufs).with_control(&control);
+    assert_eq!(stream.sock().sendmsg(&message, 0).unwrap(), buf.len());
+}
+
+#[test]
+fn a_short_datagram_says_nothing_about_the_next() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixDatagram::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    for message in [&b"one"[..], b"", b"three"] {
+        a.try_send(message).unwrap();
+    }
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    for len in [3, 0, 5] {
+        assert!(matches!(task.poll(pin!(b.recv(&mut buf))), Poll::Ready(Ok(n)) if n == len));
+    }
+    assert!(task.poll(pin!(b.recv(&mut buf))).is_pending());
+}
+
+#[test]
+fn peeking_leaves_the_socket_readable() {
+    let mut rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    assert!(Task::new().poll(pin!(b.readable())).is_pending());
+    a.try_write(b"ping").unwrap();
+    rig.settle();
+    let (task, mut buf) = (Task::new(), [0; 16]);
+    assert!(matches!(task.poll(pin!(b.peek(&mut buf))), Poll::Ready(Ok(4))));
+    assert!(matches!(task.poll(pin!(b.read(&mut buf))), Poll::Ready(Ok(4))));
+}
