@@ -34,6 +34,7 @@ mod join_set;
 mod life;
 mod local;
 mod origin;
+mod queued;
 mod spawn;
 mod state;
 mod tally;
@@ -47,7 +48,7 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::task::{Context, Waker};
+use std::task::Waker;
 
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
@@ -59,19 +60,18 @@ pub use in_place::block_in_place;
 pub use join::{AbortHandle, Cancel, JoinHandle};
 pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
+pub(crate) use queued::{Queued, Running};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub(crate) use wait::Reason;
 
-use crate::context;
 use crate::home::Home;
 use crate::unwind::contain;
 use cell::Vtable;
 use life::{Life, Local, OnComplete, OnRelease};
 pub(crate) use origin::Origin;
-use state::{OnPending, OnRemote, OnStart, OnWake, State};
+use state::{OnRemote, OnWake, State};
 use tally::Tally;
 use wait::WaitSlot;
-use waker::raw_waker;
 
 /// What all tasks have, whatever their future.
 struct Header {
@@ -108,27 +108,12 @@ const UNREGISTERED: u32 = u32::MAX;
 /// A counted reference to a task.
 pub(crate) struct Task(NonNull<Header>);
 
-/// A task that is being polled, on the runner's stack.
-pub(crate) struct Running {
-    task: Queued,
-    /// It asks to run again after all that is queued.
-    has_yielded: Cell<bool>,
-}
-
-/// A task's place in a queue. Must be run, or put into another queue.
-#[must_use]
-pub(crate) struct Queued(NonNull<Header>);
-
 // SAFETY: a `Task` reaches the atomic words, the immutable fields, and the cells only under the rules of the rights
 // table; the future and the output themselves are touched by the thread that the state admits (owned tasks: the holder
 // of the core). Models: state.rs, life.rs; test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
 unsafe impl Send for Task {}
 // SAFETY: as above; every method takes `&self` and follows the same rules.
 unsafe impl Sync for Task {}
-// SAFETY: a queue entry of a shared task may be run by any thread, since its future is `Send`. An entry of an owned
-// task is made and kept by the thread that holds the core, in that core's own queue.
-unsafe impl Send for Queued {}
-
 /// Creates a task with two references: one for the runtime, one in the join handle.
 ///
 /// With [`Start::Shared`] and [`Start::Posted`] the future must be `Send`; the callers' bounds see to it.
@@ -313,145 +298,6 @@ impl Drop for Task {
     }
 }
 
-impl Queued {
-    /// For a queue that stores plain pointers.
-    pub(crate) fn into_raw(self) -> NonNull<()> {
-        self.0.cast()
-    }
-
-    /// Takes an entry back.
-    ///
-    /// # Safety
-    ///
-    /// `raw` came from [`into_raw`](Self::into_raw), and is not used again.
-    pub(crate) unsafe fn from_raw(raw: NonNull<()>) -> Self {
-        Self(raw.cast())
-    }
-
-    fn header(&self) -> &Header {
-        // SAFETY: an entry exists only while the runtime's reference does (`state.rs`: a queued task is not done).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { self.0.as_ref() }
-    }
-
-    /// Polls the task once, or drops its future if it was cancelled.
-    ///
-    /// For an owned task the caller holds its home core.
-    pub(crate) fn run(self) {
-        match self.header().state.start() {
-            OnStart::Poll => self.poll(),
-            OnStart::Drop => self.drop_future(),
-        }
-    }
-
-    /// Drops the future without polling it, and completes the task as cancelled.
-    pub(crate) fn discard(self) {
-        let _ = self.header().state.cancel();
-        self.run();
-    }
-
-    fn poll(self) {
-        // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        let header = unsafe { self.0.as_ref() };
-        header.tally.count_poll();
-        // Borrowed from the runtime's reference: polling counts nothing.
-        // SAFETY: `waker_vtable` fits a pointer to a header, which lives as long as the poll.
-        // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
-        let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
-        let running = Running::new(self);
-        let inside = context::enter_task(&running);
-        // SAFETY: RUNNING was set by `start`, so the stage is ours (rights table, row 1).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
-        drop(inside);
-        note_wait(&header.wait); // of a ready task too: a note left behind would be taken for the next one's
-        if poll.is_ready() {
-            return running.task.complete();
-        }
-        let next =
-            if running.has_yielded.get() { header.state.finish_yielded() } else { header.state.finish_pending() };
-        match next {
-            // The task may run elsewhere, and be freed, from here on.
-            OnPending::Idle => {}
-            OnPending::Requeue if header.state.is_shared() => context::requeue_shared(running.task),
-            OnPending::Requeue => header.home.push_owned(running.task),
-            OnPending::Drop => running.task.drop_future(),
-        }
-    }
-
-    fn drop_future(self) {
-        let running = Running::new(self);
-        let inside = context::enter_task(&running);
-        let task = &running.task;
-        // SAFETY: RUNNING is set, so the stage is ours (rights table, row 1).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { (task.header().vtable.cancel)(task.0) };
-        drop(inside);
-        running.task.complete();
-    }
-
-    /// The future is gone and the output in place: hand it over, and give up the runtime's reference.
-    fn complete(self) {
-        let header = self.header();
-        let runtimes = match header.slot.get() {
-            UNREGISTERED => Task(self.0),
-            _ => header.home.unregister(&self),
-        };
-        header.state.finish_done();
-        match header.life.complete(&header.local) {
-            OnComplete::Nothing => return std::mem::forget(runtimes), // the reference is given back
-            OnComplete::Wake => wake_waiter(header),
-            OnComplete::DropOutput => runtimes.drop_output(),
-        }
-        drop(runtimes);
-    }
-
-    pub(crate) fn slot(&self) -> u32 {
-        self.header().slot.get()
-    }
-
-    pub(crate) fn is_shared(&self) -> bool {
-        self.header().state.is_shared()
-    }
-}
-
-impl Running {
-    fn new(task: Queued) -> Self {
-        Self { task, has_yielded: Cell::new(false) }
-    }
-
-    pub(crate) fn id(&self) -> Id {
-        self.task.header().id
-    }
-
-    pub(crate) fn name(&self) -> Option<Arc<str>> {
-        // SAFETY: a task that is being polled is alive, and the table is its own.
-        // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
-        unsafe { (self.task.header().vtable.name)(self.task.0) }
-    }
-
-    pub(crate) fn wait_slot(&self) -> &WaitSlot {
-        &self.task.header().wait
-    }
-
-    /// Has the task run again after this poll if `waker` is its own; says whether it is.
-    fn yields(&self, waker: &Waker) -> bool {
-        let is_own = waker.data() == self.task.0.as_ptr().cast_const().cast() && waker::is_of_task(waker);
-        if is_own {
-            self.has_yielded.set(true);
-        }
-        is_own
-    }
-}
-
-/// Wakes the task that polls, at less cost than by its waker: nobody else can have queued it.
-fn yield_to_others(waker: &Waker) {
-    if context::with_task(|task| task.yields(waker)) != Some(true) {
-        waker.wake_by_ref();
-    }
-}
-
 impl Task {
     /// Drops an output nobody will ask for. A panic in it does not pass in silence.
     fn drop_output(&self) {
@@ -475,16 +321,6 @@ fn wake_waiter(header: &Header) {
     let waiter = unsafe { &*header.waiter.get() };
     if let Some(waiter) = waiter {
         contain(|| waiter.wake_by_ref());
-    }
-}
-
-/// Moves what the leaf futures noted on this thread into the task's wait slot.
-fn note_wait(slot: &WaitSlot) {
-    if let Some(note) = mini_net::take_note() {
-        slot.set(Reason::Io(note.kind, note.fd), note.location);
-    }
-    if let Some(note) = mini_time::take_note() {
-        slot.set(Reason::Timer(note.deadline_ns), note.location);
     }
 }
 

@@ -155,7 +155,7 @@ impl Future for YieldNow {
         if std::mem::replace(&mut self.yielded, true) {
             return Poll::Ready(());
         }
-        super::yield_to_others(cx.waker());
+        super::queued::yield_to_others(cx.waker());
         Poll::Pending
     }
 }
