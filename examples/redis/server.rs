@@ -1,0 +1,99 @@
+//! The server: accepts clients, and serves each by a task, in one of two styles.
+//!
+//! Started by the program and by its tests.
+
+use std::fmt;
+use std::io;
+use std::rc::Rc;
+use std::str::FromStr;
+use std::time::Duration;
+
+use mini::net::TcpListener;
+
+use actor::Actor;
+use batch::BatchPool;
+use connection::serve;
+use local::LocalDatabase;
+
+mod actor;
+mod batch;
+mod commands;
+mod connection;
+mod local;
+mod replies;
+mod requests;
+mod store;
+
+/// How long a silent client is left alone before it is asked whether it is still there.
+const KEEPALIVE: Duration = Duration::from_secs(300);
+
+/// How the connections come to the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// A task owns it and is sent commands.
+    Actor,
+    /// It is shared on one thread.
+    Local,
+}
+
+impl FromStr for Style {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "actor" => Ok(Style::Actor),
+            "local" => Ok(Style::Local),
+            _ => Err(format!("--style is actor or local, not {name:?}")),
+        }
+    }
+}
+
+impl fmt::Display for Style {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Style::Actor => "actor",
+            Style::Local => "local",
+        })
+    }
+}
+
+/// Starts to serve the clients of `listener`, with an empty database, until the runtime ends.
+///
+/// # Panics
+///
+/// Outside of a task or `block_on`.
+pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
+    // Connections inherit both.
+    listener.set_nodelay(true)?;
+    listener.set_keepalive_time(KEEPALIVE)?;
+    match style {
+        Style::Actor => {
+            let actor = Actor::start();
+            mini::spawn_local(accept(listener, move |stream, pool| serve(stream, actor.connect(), pool)));
+        }
+        Style::Local => {
+            let database = LocalDatabase::start();
+            mini::spawn_local(accept(listener, move |stream, pool| serve(stream, database.clone(), pool)));
+        }
+    }
+    Ok(())
+}
+
+/// Accepts for ever; each client is a task.
+async fn accept<F: Future<Output = io::Result<()>> + 'static>(
+    listener: TcpListener,
+    serve: impl Fn(mini::net::TcpStream, Rc<BatchPool>) -> F,
+) {
+    let pool = Rc::new(BatchPool::default());
+    loop {
+        match listener.accept().await {
+            // What goes wrong on a connection ends that one, and its client knows.
+            Ok((stream, _)) => drop(mini::spawn_local(serve(stream, pool.clone()))),
+            // Out of descriptors, say: the others go on, and may end soon.
+            Err(error) => {
+                eprintln!("redis: accept: {error}");
+                mini::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
