@@ -47,6 +47,8 @@ pub(crate) async fn serve(stream: TcpStream, database: impl Database, pool: Rc<B
                 }
             };
             if !batch.replies.is_empty() {
+                // First all clients are read that have something, then all are answered: one that is woken finds more to do.
+                yield_now().await;
                 batch.replies.write_to(&stream).await?;
             }
             if batch.is_last {
