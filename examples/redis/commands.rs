@@ -119,9 +119,8 @@ fn set(store: &mut Store, command: Command<'_>, replies: &mut Replies) -> Outcom
         None => None,
         Some((number, unit)) => {
             let number = integer(number).ok_or(NOT_A_NUMBER)?;
-            let after = number.checked_mul(unit).filter(|&ms| ms > 0);
-            let deadline = after.and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms as u64)));
-            Some(deadline.ok_or("ERR invalid expire time in 'set' command")?)
+            let after = milliseconds(number, unit).filter(|&after| after > 0);
+            Some(after.and_then(deadline).ok_or("ERR invalid expire time in 'set' command")?)
         }
     };
     if wants_present.is_some_and(|wants| store.get(key).is_some() != wants) {
@@ -157,22 +156,27 @@ fn add(store: &mut Store, key: &[u8], by: i64, replies: &mut Replies) -> Outcome
 /// `EXPIRE key seconds`. A time that is over removes the key.
 fn expire(store: &mut Store, command: Command<'_>, replies: &mut Replies) -> Outcome {
     let key = command.get(1);
-    let seconds = integer(command.get(2)).ok_or(NOT_A_NUMBER)?;
     if let Some(option) = command.from(3).next() {
         return Err(Failure::Text(format!("ERR Unsupported option {}", String::from_utf8_lossy(option))));
     }
-    let was_there = match u64::try_from(seconds) {
-        Ok(seconds @ 1..) => {
-            let deadline = seconds
-                .checked_mul(1000)
-                .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)))
-                .ok_or("ERR invalid expire time in 'expire' command")?;
-            store.expire(key, deadline)
-        }
+    let seconds = integer(command.get(2)).ok_or(NOT_A_NUMBER)?;
+    let invalid = "ERR invalid expire time in 'expire' command";
+    let was_there = match milliseconds(seconds, 1000).ok_or(invalid)? {
+        after @ 1.. => store.expire(key, deadline(after).ok_or(invalid)?),
         _ => store.remove(key),
     };
     replies.integer(was_there.into());
     Ok(())
+}
+
+/// So many units, unless that is longer than Redis can count, from 1970 on, in 64 bits.
+fn milliseconds(number: i64, unit: i64) -> Option<i64> {
+    const SINCE_1970: i64 = 1 << 42; // and up to the year 2109
+    number.checked_mul(unit).filter(|&after| after <= i64::MAX - SINCE_1970)
+}
+
+fn deadline(after: i64) -> Option<Instant> {
+    Instant::now().checked_add(Duration::from_millis(after.try_into().ok()?))
 }
 
 /// Whole seconds, rounded; -1 for a key that stays, -2 for none.

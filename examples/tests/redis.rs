@@ -211,6 +211,9 @@ fn set_takes_its_options_in_any_order_and_case() {
         ("SET k v EX 0", time),
         ("SET k v PX -1", time),
         ("SET k v EX 9223372036854775807", time),
+        ("SET k v PX 9223372036854775807", time),
+        ("EXPIRE k 9223372036854775", "-ERR invalid expire time in 'expire' command\r\n"),
+        ("EXPIRE k -9223372036854775808", "-ERR invalid expire time in 'expire' command\r\n"),
         ("SET k v EX soon", "-ERR value is not an integer or out of range\r\n"),
         ("GET k", "$1\r\n5\r\n"),
     ];

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Measures the examples beside the programs they stand in for, and writes examples/RESULTS.md with a chart beside it.
+#
+#   examples/compare.sh [NAME...]      redis and http if not told otherwise; about five minutes on two processors; needs root
+#
+# Each comparison is a script of its own, examples/compare/NAME.sh, which prints a section with tables to stdout and what it
+# does to stderr. The chart has a bar for each line of a table that has a column `of SOMETHING`: the ratio to that.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# The scheduler shares the processors out between sessions, and nice(1) works inside of one (sched(7), "autogroup"). Whatever
+# is measured here belongs to this one.
+if group=/proc/self/autogroup && [ -w "$group" ]; then
+  before=$(awk '{ print $NF }' "$group")
+  echo -15 2>/dev/null >"$group" && trap 'echo "$before" >"$group"' EXIT
+fi
+
+work=$(mktemp -d)
+names=("$@")
+[ $# -gt 0 ] || names=(redis http)
+for name in "${names[@]}"; do
+  [ -x "compare/$name.sh" ] || { echo "there is no comparison $name" >&2 && continue; }
+  echo "== $name" >&2
+  "compare/$name.sh" | tee "$work/$name.md"
+done
+sections=("$work"/*.md)
+[ -e "${sections[0]}" ] || exit 1
+
+{
+  printf '# Results\n\nThe examples beside the programs they stand in for, written by this command:\n\n'
+  printf '```console\n$ examples/compare.sh %s\n```\n\n' "${names[*]}"
+  printf -- '- cpu: %s, %s processors\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)" "$(nproc)"
+  printf -- '- kernel: %s\n- compiler: %s\n- load before: %s\n' "$(uname -r)" "$(rustc --version)" "$(cut -d' ' -f1-3 /proc/loadavg)"
+  printf '\n![requests per second, by those of the other program](results.svg)\n\n'
+  for name in "${names[@]}"; do
+    [ ! -e "$work/$name.md" ] || { cat "$work/$name.md" && echo; }
+  done
+} >RESULTS.md
+
+awk -F ' *[|] *' '
+  function label(x, y, anchor, words) {
+    gsub(/`/, "", words)
+    return sprintf("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" fill=\"#7a828c\">%s</text>\n", x, y + 4, anchor, words)
+  }
+  NF < 4 { column = 0; next }
+  !column {
+    for (i = 2; i < NF; i++) if ($i ~ /^of /) { column = i; peer = substr($i, 4) }
+    split($0, head)
+    next
+  }
+  /^[|]-/ { next }
+  {
+    name = ""
+    for (i = 2; head[i] != "requests per second"; i++) {
+      if ($i == peer) next
+      name = name (i > 2 ? ", " : "") ($i ~ /^[0-9]+$/ ? head[i] " " $i : $i)
+    }
+    names[++count] = name; ratios[count] = $column; peers[count] = peer
+    if ($column > most) most = $column
+  }
+  END {
+    left = 300; right = 860; line = 18; top = 46; bottom = top + line * count
+    scale = (right - left) / (most > 1.2 ? most : 1.2)
+    printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 %d\" width=\"960\" height=\"%d\" ", bottom + 24, bottom + 24
+    print "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">"
+    printf "%s", label(8, 16, "start", "Requests per second, by those of the other program: right of 1 mini is ahead.")
+    for (i = 1; i <= count; i++) {
+      y = top + line * (i - 0.5)
+      colour = ratios[i] > 1.02 ? "#2f9e58" : ratios[i] < 0.98 ? "#d1603d" : "#8b949e"
+      printf "%s", label(left - 12, y, "end", names[i])
+      printf "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", left, y - 6, ratios[i] * scale, colour
+      printf "%s", label(left + ratios[i] * scale + 6, y, "start", ratios[i] " of " peers[i])
+    }
+    printf "<path d=\"M%.1f %d V%d\" stroke=\"#8b949e\" stroke-width=\"2\"/>\n%s</svg>\n", left + scale, top, bottom, label(left + scale, bottom + 12, "middle", "1")
+  }
+' "${sections[@]}" >results.svg
+rm -r "$work"
+echo "written: examples/RESULTS.md, examples/results.svg" >&2
