@@ -19,6 +19,8 @@ pub(crate) struct Batch {
     pub(crate) is_last: bool,
 }
 
+/// Boxed, so that a batch goes through a channel as a pointer.
+#[allow(clippy::vec_box)]
 #[derive(Default)]
 pub(crate) struct BatchPool(RefCell<Vec<Box<Batch>>>);
 

@@ -13,6 +13,7 @@ use mini::task::yield_now;
 use mini::time::timeout;
 
 use super::batch::{Batch, BatchPool};
+use super::vigil::Vigil;
 
 /// How long, and for how many bytes, a connection that the server ends goes on taking what the client sends.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -25,7 +26,12 @@ pub(crate) trait Database {
 }
 
 /// Serves a client until it closes, breaks the protocol, or says QUIT.
-pub(crate) async fn serve(stream: TcpStream, database: impl Database, pool: Rc<BatchPool>) -> io::Result<()> {
+pub(crate) async fn serve(
+    stream: TcpStream,
+    database: impl Database,
+    pool: Rc<BatchPool>,
+    vigil: Vigil,
+) -> io::Result<()> {
     let mut kept = None;
     loop {
         let mut batch = match wait(&stream, kept.take(), &pool).await? {
@@ -50,6 +56,7 @@ pub(crate) async fn serve(stream: TcpStream, database: impl Database, pool: Rc<B
                 // First all clients are read that have something, then all are answered: one that is woken finds more to do.
                 yield_now().await;
                 batch.replies.write_to(&stream).await?;
+                vigil.answered();
             }
             if batch.is_last {
                 return part(stream, batch).await;
@@ -68,6 +75,7 @@ pub(crate) async fn serve(stream: TcpStream, database: impl Database, pool: Rc<B
 
 /// Waits for bytes of the client, and returns them behind what was there; nothing if it has closed.
 ///
+/// A request that is too long comes back as one that has been refused.
 /// `kept` has the beginning of a command. While the client sends nothing it takes little memory, and no batch is held
 /// without it.
 async fn wait(stream: &TcpStream, mut kept: Option<Box<Batch>>, pool: &BatchPool) -> io::Result<Option<Box<Batch>>> {
@@ -81,8 +89,8 @@ async fn wait(stream: &TcpStream, mut kept: Option<Box<Batch>>, pool: &BatchPool
             Ok(room) => room,
             Err(malformed) => {
                 batch.replies.error(malformed);
-                batch.replies.write_to(stream).await?;
-                return Ok(None);
+                batch.is_last = true;
+                return Ok(Some(batch));
             }
         };
         match stream.try_read(room) {

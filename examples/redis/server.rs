@@ -8,12 +8,13 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
 
-use mini::net::TcpListener;
+use mini::net::{TcpListener, TcpStream};
 
 use actor::Actor;
 use batch::BatchPool;
 use connection::serve;
 use local::LocalDatabase;
+use vigil::Vigil;
 
 mod actor;
 mod batch;
@@ -23,6 +24,7 @@ mod local;
 mod replies;
 mod requests;
 mod store;
+mod vigil;
 
 /// How long a silent client is left alone before it is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(300);
@@ -66,29 +68,31 @@ pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
     // Connections inherit both.
     listener.set_nodelay(true)?;
     listener.set_keepalive_time(KEEPALIVE)?;
+    let (pool, vigil) = (Rc::new(BatchPool::default()), Vigil::start());
     match style {
         Style::Actor => {
             let actor = Actor::start();
-            mini::spawn_local(accept(listener, move |stream, pool| serve(stream, actor.connect(), pool)));
+            let serve = move |stream| serve(stream, actor.connect(), pool.clone(), vigil.clone());
+            mini::spawn_local(accept(listener, serve));
         }
         Style::Local => {
             let database = LocalDatabase::start();
-            mini::spawn_local(accept(listener, move |stream, pool| serve(stream, database.clone(), pool)));
+            let serve = move |stream| serve(stream, database.clone(), pool.clone(), vigil.clone());
+            mini::spawn_local(accept(listener, serve));
         }
     }
     Ok(())
 }
 
 /// Accepts for ever; each client is a task.
-async fn accept<F: Future<Output = io::Result<()>> + 'static>(
-    listener: TcpListener,
-    serve: impl Fn(mini::net::TcpStream, Rc<BatchPool>) -> F,
-) {
-    let pool = Rc::new(BatchPool::default());
+async fn accept<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
+where
+    F: Future<Output = io::Result<()>> + 'static,
+{
     loop {
         match listener.accept().await {
             // What goes wrong on a connection ends that one, and its client knows.
-            Ok((stream, _)) => drop(mini::spawn_local(serve(stream, pool.clone()))),
+            Ok((stream, _)) => drop(mini::spawn_local(serve(stream))),
             // Out of descriptors, say: the others go on, and may end soon.
             Err(error) => {
                 eprintln!("redis: accept: {error}");
