@@ -8,14 +8,22 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
+work=$(mktemp -d)
+group=/proc/self/autogroup niceness=
+end() {
+  rm -rf "$work"
+  [ -z "$niceness" ] || echo "$niceness" >"$group"
+}
+trap end EXIT
+
 # The scheduler shares the processors out between sessions, and nice(1) works inside of one (sched(7), "autogroup"). Whatever
 # is measured here belongs to this one.
-if group=/proc/self/autogroup && [ -w "$group" ]; then
-  before=$(awk '{ print $NF }' "$group")
-  echo -15 2>/dev/null >"$group" && trap 'echo "$before" >"$group"' EXIT
+if [ -w "$group" ]; then
+  niceness=$(awk '{ print $NF }' "$group")
+  echo -15 >"$group" || niceness=
 fi
 
-work=$(mktemp -d)
+load=$(cut -d' ' -f1-3 /proc/loadavg)
 names=("$@")
 [ $# -gt 0 ] || names=(redis http)
 for name in "${names[@]}"; do
@@ -30,7 +38,7 @@ sections=("$work"/*.md)
   printf '# Results\n\nThe examples beside the programs they stand in for, written by this command:\n\n'
   printf '```console\n$ examples/compare.sh %s\n```\n\n' "${names[*]}"
   printf -- '- cpu: %s, %s processors\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)" "$(nproc)"
-  printf -- '- kernel: %s\n- compiler: %s\n- load before: %s\n' "$(uname -r)" "$(rustc --version)" "$(cut -d' ' -f1-3 /proc/loadavg)"
+  printf -- '- kernel: %s\n- compiler: %s\n- load before: %s\n' "$(uname -r)" "$(rustc --version)" "$load"
   printf '\n![requests per second, by those of the other program](results.svg)\n\n'
   for name in "${names[@]}"; do
     [ ! -e "$work/$name.md" ] || { cat "$work/$name.md" && echo; }
@@ -74,5 +82,4 @@ awk -F ' *[|] *' '
     printf "<path d=\"M%.1f %d V%d\" stroke=\"#8b949e\" stroke-width=\"2\"/>\n%s</svg>\n", left + scale, top, bottom, label(left + scale, bottom + 12, "middle", "1")
   }
 ' "${sections[@]}" >results.svg
-rm -r "$work"
 echo "written: examples/RESULTS.md, examples/results.svg" >&2

@@ -1,8 +1,8 @@
 //! A server for the protocol of Redis, RESP2, on one thread, in two styles.
 //!
 //! ```text
-//! redis                                               try both styles with a few commands, print them, end
-//! redis --port N [--bind ADDRESS] [--style STYLE]     serve until Ctrl-C; STYLE is actor or local
+//! redis [--style actor|local]                              try a style, or both, with a few commands, print them, end
+//! redis --port N [--bind ADDRESS] [--style actor|local]    serve until Ctrl-C, in style local if not told otherwise
 //! ```
 //!
 //! `examples/compare.sh` measures it beside Redis.
@@ -20,7 +20,7 @@ mod check;
 #[path = "redis/server.rs"]
 mod server;
 
-const USAGE: &str = "usage: redis [--port N [--bind ADDRESS] [--style actor|local]]";
+const USAGE: &str = "usage: redis [--port N [--bind ADDRESS]] [--style actor|local]";
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 
 fn run(mut args: impl Iterator<Item = String>) -> io::Result<()> {
     let bad = |text: String| io::Error::new(io::ErrorKind::InvalidInput, format!("{text}\n{USAGE}"));
-    let (mut port, mut bind, mut style) = (None, "127.0.0.1".to_owned(), Style::Local);
+    let (mut port, mut bind, mut style) = (None, "127.0.0.1".to_owned(), None);
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or_else(|| bad(format!("{option} needs a value")));
         match &*option {
@@ -43,15 +43,16 @@ fn run(mut args: impl Iterator<Item = String>) -> io::Result<()> {
                 port = Some(value.parse().map_err(|_| bad(format!("--port is 0 to 65535, not {value:?}")))?);
             }
             "--bind" => bind = value()?,
-            "--style" => style = value()?.parse().map_err(bad)?,
+            "--style" => style = Some(value()?.parse().map_err(bad)?),
             _ => return Err(bad(format!("what is {option:?}?"))),
         }
     }
     let runtime = Builder::new_current_thread().build()?;
-    match port {
-        Some(port) => runtime.block_on(serve(&bind, port, style)),
-        None => [Style::Actor, Style::Local].into_iter().try_for_each(|style| runtime.block_on(check::run(style))),
+    if let Some(port) = port {
+        return runtime.block_on(serve(&bind, port, style.unwrap_or(Style::Local)));
     }
+    let styles = style.map_or(vec![Style::Actor, Style::Local], |style| vec![style]);
+    styles.into_iter().try_for_each(|style| runtime.block_on(check::run(style)))
 }
 
 async fn serve(bind: &str, port: u16, style: Style) -> io::Result<()> {

@@ -19,7 +19,7 @@ const TALK: [(&str, &str); 12] = [
     ("MGET a b nothing", "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n"),
     ("DEL a b", ":2\r\n"),
     ("EXPIRE colour 100", ":1\r\n"),
-    ("TTL colour", ":100\r\n"),
+    ("TTL visitors", ":-1\r\n"),
     ("INCR colour", "-ERR value is not an integer or out of range\r\n"),
     ("FLY", "-ERR unknown command 'FLY', with args beginning with: \r\n"),
 ];
