@@ -190,8 +190,18 @@ impl Requests {
     }
 
     /// The number in the header at `at`, if it is one, and where the next line begins. Nothing if there is more to come.
+    #[inline]
     fn header(&self, too_long: Malformed) -> Result<Option<(Option<i64>, usize)>, Malformed> {
         let line = &self.bytes[self.at + 1..self.filled];
+        // Nearly all have a digit or two.
+        match *line {
+            [ones @ b'0'..=b'9', b'\r', _, ..] => return Ok(Some((Some((ones - b'0').into()), self.at + 4))),
+            [tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', _, ..] => {
+                let number = 10 * (tens - b'0') + (ones - b'0');
+                return Ok(Some((Some(number.into()), self.at + 5)));
+            }
+            _ => {}
+        }
         match line.iter().position(|&byte| byte == b'\r') {
             Some(end) if end + 1 < line.len() => Ok(Some((integer(&line[..end]), self.at + 1 + end + 2))),
             None if line.len() > MAX_LINE => Err(too_long),
