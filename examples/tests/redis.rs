@@ -81,6 +81,7 @@ impl Client {
         while got < wanted.len() && reply[..got] == wanted[..got] {
             match self.0.read(&mut reply[got..]) {
                 Ok(count @ 1..) => got += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {} // stopped and continued: signal(7)
                 end => panic!("{end:?} after {:?}, wanted {:?}", text(&reply[..got]), text(wanted)),
             }
         }
@@ -115,7 +116,9 @@ impl Client {
     /// Nothing more comes.
     #[track_caller]
     fn expect_end(&mut self) {
-        assert_eq!(self.0.read(&mut [0; 16]).unwrap(), 0);
+        let mut rest = Vec::new();
+        self.0.read_to_end(&mut rest).unwrap();
+        assert_eq!(text(&rest), "");
     }
 }
 
