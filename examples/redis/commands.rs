@@ -15,6 +15,9 @@ use super::store::Store;
 /// Keys that are due and taken out beside each batch; the others wait for the task that does nothing else.
 const DUE: usize = 16;
 
+/// How many commands `run_one` has.
+const COMMANDS: i64 = 18;
+
 const SYNTAX: &str = "ERR syntax error";
 const NOT_A_NUMBER: &str = "ERR value is not an integer or out of range";
 
@@ -222,7 +225,7 @@ fn config(command: Command<'_>, replies: &mut Replies) -> Outcome {
 fn list_commands(command: Command<'_>, replies: &mut Replies) -> Outcome {
     let part = command.from(1).next().unwrap_or(b"DOCS");
     if part.eq_ignore_ascii_case(b"COUNT") {
-        replies.integer(18);
+        replies.integer(COMMANDS);
     } else if part.eq_ignore_ascii_case(b"DOCS") || part.eq_ignore_ascii_case(b"INFO") {
         replies.array(0);
     } else {

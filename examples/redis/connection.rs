@@ -2,6 +2,8 @@
 //!
 //! Run as a task by `server`, in both styles: they differ in the `Database` alone. Whatever comes together is answered together,
 //! by one write. Nothing is read before the replies are written, so a client that takes none can send no more either.
+//!
+//! Rejected: one task that reads and one that writes for each client (what waits between the two has to be bounded apart).
 
 use std::io;
 use std::net::Shutdown;
