@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use mini::net::TcpListener;
 use mini::runtime::Builder;
+use mini_examples::{bad_usage, run_with_args};
 
 use server::Style;
 
@@ -23,17 +24,11 @@ mod server;
 const USAGE: &str = "usage: redis [--port N [--bind ADDRESS]] [--style actor|local]";
 
 fn main() -> ExitCode {
-    match run(std::env::args().skip(1)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("redis: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    run_with_args("redis", |args| run(args.into_iter()))
 }
 
 fn run(mut args: impl Iterator<Item = String>) -> io::Result<()> {
-    let bad = |text: String| io::Error::new(io::ErrorKind::InvalidInput, format!("{text}\n{USAGE}"));
+    let bad = |problem: String| bad_usage(problem, USAGE);
     let (mut port, mut bind, mut style) = (None, "127.0.0.1".to_owned(), None);
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or_else(|| bad(format!("{option} needs a value")));
