@@ -65,10 +65,14 @@ fn what_is_cached_takes_no_hop() {
         assert_eq!(now(poll_with(&mut fs::read_to_string(&path), &counts)).unwrap(), "abcdef");
         assert_eq!(now(poll_with(&mut fs::metadata(&path), &counts)).unwrap().len(), 6);
         assert!(now(poll_with(&mut fs::try_exists(&path), &counts)).unwrap());
+        let mut without_waiting = OpenOptions::new();
+        without_waiting.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        assert!(now(poll_with(&mut without_waiting.open(&path), &counts)).is_ok());
         let mut file = now(poll_with(&mut File::open(&path), &counts)).unwrap();
         let mut buf = [0; 4];
         assert_eq!(now(poll_with(&mut file.read(&mut buf), &counts)).unwrap(), 4);
         assert_eq!(&buf, b"abcd");
+        assert_eq!(now(poll_with(&mut file.metadata(), &counts)).unwrap().len(), 6);
         assert_eq!(now(poll_with(&mut file.read(&mut buf), &counts)).unwrap(), 2);
         assert_eq!(now(poll_with(&mut file.read(&mut buf), &counts)).unwrap(), 0);
     });
@@ -85,6 +89,34 @@ fn an_opened_file_is_in_no_odd_mode() {
             let flags = fcntl_getfl(&file).unwrap();
             assert!(flags == expected && !flags.contains(OFlags::NONBLOCK), "{flags:?}");
             assert_eq!(rustix::io::fcntl_getfd(&file).unwrap(), rustix::io::FdFlags::CLOEXEC);
+        }
+    });
+}
+
+/// What a server does with names that its clients choose.
+#[test]
+fn without_waiting_a_fifo_is_opened_at_once_and_a_file_as_ever() {
+    in_each_runtime(|| async {
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32);
+        let fifo = fifo();
+        let opened = options.open(&fifo).await.unwrap();
+        assert!(!opened.metadata().await.unwrap().is_file());
+
+        let path = ScratchPath::new("ordinary");
+        std_fs::write(&path, "abcdef").unwrap();
+        for _ in 0..3 {
+            let mut file = options.open(&path).await.unwrap();
+            assert!(fcntl_getfl(&file).unwrap().contains(OFlags::NONBLOCK), "as it was asked for");
+            assert_eq!(file.metadata().await.unwrap().len(), 6);
+            let mut content = Vec::new();
+            file.read_to_end(&mut content).await.unwrap();
+            assert_eq!(content, b"abcdef");
+            // A relative path begins elsewhere, and one that leads through /proc goes on to another file system.
+            let here = options.open("Cargo.toml").await.unwrap().metadata().await.unwrap();
+            assert_eq!(here.len(), std_fs::metadata("Cargo.toml").unwrap().len());
+            assert!(options.open("/proc/self/fd/0/nothing").await.is_err());
+            assert!(options.open(path.as_ref().parent().unwrap()).await.unwrap().metadata().await.unwrap().is_dir());
         }
     });
 }

@@ -185,11 +185,11 @@ impl File {
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     pub fn from_std(file: StdFile) -> File {
-        File::new(file, Path::new(""))
+        File::new(file, Path::new(""), false)
     }
 
-    pub(super) fn new(file: StdFile, path: &Path) -> File {
-        File::with(Open::new(file, path.to_owned()))
+    pub(super) fn new(file: StdFile, path: &Path, is_quick: bool) -> File {
+        File::with(Open::new(file, path.to_owned(), is_quick))
     }
 
     fn with(open: Open) -> File {
@@ -284,7 +284,8 @@ impl File {
         Operation::first(about, move |_| Step::Done(lease.try_clone().map(File::with)))
     }
 
-    /// What is known of the file: its size, its times, its permissions (fstat(2)).
+    /// What is known of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux without a
+    /// hop.
     ///
     /// # Examples
     ///
@@ -308,7 +309,11 @@ impl File {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn metadata(&self) -> Operation<Metadata> {
-        self.job("mini::fs::File::metadata", "look at", StdFile::metadata)
+        let (lease, about) = self.part("mini::fs::File::metadata", "look at");
+        Operation::first(about, move |_| match lease.metadata_now() {
+            Some(metadata) => Step::Done(metadata),
+            None => Step::hop(move |_| lease.std().metadata()),
+        })
     }
 
     /// Cuts the file, or extends it by zeros (ftruncate(2)). The position stays.

@@ -28,6 +28,7 @@ use super::sys;
 pub struct OpenOptions {
     options: fs::OpenOptions,
     reads: bool,
+    flags: i32,
     /// Something else was asked for than to read.
     is_special: bool,
 }
@@ -39,7 +40,7 @@ impl OpenOptions {
     ///
     /// See [`OpenOptions`].
     pub fn new() -> OpenOptions {
-        OpenOptions { options: fs::OpenOptions::new(), reads: false, is_special: false }
+        OpenOptions { options: fs::OpenOptions::new(), reads: false, flags: 0, is_special: false }
     }
 
     /// Whether the file can be read.
@@ -126,6 +127,9 @@ impl OpenOptions {
 
     /// More flags for open(2). Those of the way of access (`O_ACCMODE`) are ignored; replaces what was given before.
     ///
+    /// With `O_NONBLOCK` a fifo is opened at once instead of when somebody has its other end: for programs that open paths
+    /// which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.
+    ///
     /// `O_DIRECT` is not supported: it wants aligned memory (open(2)), and what is read or written passes through memory
     /// that is not.
     ///
@@ -133,20 +137,22 @@ impl OpenOptions {
     ///
     /// ```
     /// # mini::block_on(async {
-    /// let mut options = mini::fs::OpenOptions::new();
-    /// options.read(true).custom_flags(libc::O_DIRECTORY);
-    /// assert!(options.open("src").await.is_ok());
-    /// assert!(options.open("Cargo.toml").await.is_err());
-    /// # });
+    /// use libc::O_NONBLOCK;
+    ///
+    /// let file = mini::fs::OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open("Cargo.toml").await?;
+    /// assert!(file.metadata().await?.is_file()); // no fifo, no device
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     pub fn custom_flags(&mut self, flags: i32) -> &mut OpenOptions {
-        self.special(true).custom_flags(flags);
+        self.options.custom_flags(flags);
+        self.flags = flags;
         self
     }
 
     /// Opens the file at `path`. It is closed when a program is executed (`O_CLOEXEC`).
     ///
-    /// To open a fifo waits for its other end, in a thread of the blocking pool.
+    /// To open a fifo waits for its other end, in a thread of the blocking pool;
+    /// [`custom_flags`](OpenOptions::custom_flags) has the way around.
     ///
     /// # Examples
     ///
@@ -170,18 +176,18 @@ impl OpenOptions {
 
     #[track_caller]
     pub(super) fn open_as(&self, call: &'static str, verb: &'static str, path: &Path) -> Operation<File> {
-        let OpenOptions { options, reads, is_special } = self.clone();
+        let OpenOptions { options, reads, flags, is_special } = self.clone();
         Operation::first(About::new(call, verb, path), move |about| {
             if reads
                 && !is_special
-                && let Some((file, _)) = sys::open(&about.path)
+                && let Some(file) = sys::open_with(&about.path, flags)
             {
-                return Step::Done(Ok(File::new(file, &about.path)));
+                return Step::Done(Ok(File::new(file, &about.path, true)));
             }
             Step::hop(move |about| {
                 let file = options.open(&about.path)?;
                 sys::learn(&file);
-                Ok(File::new(file, &about.path))
+                Ok(File::new(file, &about.path, false))
             })
         })
     }
@@ -201,6 +207,6 @@ impl Default for OpenOptions {
 /// Takes over the options as they are; as it can't be seen what they ask for, opening takes a hop.
 impl From<fs::OpenOptions> for OpenOptions {
     fn from(options: fs::OpenOptions) -> OpenOptions {
-        OpenOptions { options, reads: false, is_special: true }
+        OpenOptions { options, reads: false, flags: 0, is_special: true }
     }
 }

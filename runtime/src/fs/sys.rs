@@ -16,7 +16,7 @@ mod backend;
 #[path = "sys/nowait_none.rs"]
 mod backend;
 
-pub(super) use backend::{learn, metadata, open, read, read_to_end, size};
+pub(super) use backend::{learn, metadata, metadata_of, open, open_with, read, read_to_end, size};
 
 /// The most that is copied without a hop: about 30 µs.
 pub(super) const CHUNK: usize = 256 << 10;
@@ -32,7 +32,10 @@ pub(super) enum Links {
 const _: () = {
     // The open file with its size, if it is an ordinary one and opening it takes no wait.
     let _: fn(&Path) -> Option<(File, u64)> = open;
+    // The file opened to be read with these flags, if they are known to keep it from waiting.
+    let _: fn(&Path, i32) -> Option<File> = open_with;
     let _: fn(&Path, Links) -> Option<io::Result<Metadata>> = metadata;
+    let _: fn(&File) -> Option<io::Result<Metadata>> = metadata_of;
     // Reads at the file's position and moves it; `None` if that might wait, or fails.
     let _: fn(&File, &mut [u8]) -> Option<usize> = read;
     // The size of a file, as far as it is known here; `None` if that is not known.

@@ -5,7 +5,7 @@
 //!
 //! Rejected: a duplicate of the descriptor for `into_std` to return. There may be none left.
 
-use std::fs::File as StdFile;
+use std::fs::{File as StdFile, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,14 @@ use std::task::{Context, Poll, Waker};
 
 use mini_net::{IntoObject, Object};
 
+use crate::fs::sys;
 use crate::sync::lock;
 
 pub(super) struct Open {
     std: StdFile,
     path: PathBuf,
+    /// Whether it is known to lie where nothing that the kernel knows of it takes a wait.
+    is_quick: bool,
     /// What `cuts` was when this handle's last write began.
     cuts_then: AtomicUsize,
     shared: Arc<Shared>,
@@ -62,8 +65,13 @@ impl Open {
         self.cuts_then.load(Relaxed) != self.shared.cuts.load(Relaxed)
     }
 
-    pub(super) fn new(std: StdFile, path: PathBuf) -> Open {
-        Open { std, path, cuts_then: AtomicUsize::new(0), shared: Arc::default() }
+    pub(super) fn new(std: StdFile, path: PathBuf, is_quick: bool) -> Open {
+        Open { std, path, is_quick, cuts_then: AtomicUsize::new(0), shared: Arc::default() }
+    }
+
+    /// What is known of the file, if that takes no wait.
+    pub(super) fn metadata_now(&self) -> Option<io::Result<Metadata>> {
+        if self.is_quick { Some(self.std.metadata()) } else { sys::metadata_of(&self.std) }
     }
 
     pub(super) fn std(&self) -> &StdFile {
@@ -137,10 +145,14 @@ impl Lease {
         self.open().std()
     }
 
+    pub(super) fn metadata_now(&self) -> Option<io::Result<Metadata>> {
+        self.open().metadata_now()
+    }
+
     pub(super) fn try_clone(&self) -> io::Result<Open> {
-        let Open { std, path, shared, .. } = self.open();
+        let Open { std, path, is_quick, shared, .. } = self.open();
         let cuts_then = AtomicUsize::new(0);
-        Ok(Open { std: std.try_clone()?, path: path.clone(), cuts_then, shared: shared.clone() })
+        Ok(Open { std: std.try_clone()?, path: path.clone(), is_quick: *is_quick, cuts_then, shared: shared.clone() })
     }
 }
 

@@ -345,7 +345,7 @@ mod tests {
     fn a_position_that_a_clone_is_about_to_move_stays_where_it_is() {
         let path = std::env::temp_dir().join(format!("mini-turn-{}", std::process::id()));
         std::fs::write(&path, "content").unwrap();
-        let (open, mut buf) = (Open::new(StdFile::open(&path).unwrap(), path.clone()), [0; 4]);
+        let (open, mut buf) = (Open::new(StdFile::open(&path).unwrap(), path.clone(), false), [0; 4]);
         let mut stream = Stream::default();
         let fetched = || fetch(&open, 4).unwrap();
 

@@ -11,6 +11,9 @@
 //!   (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local ones do. A mount
 //!   is known by an id that is never used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
 //!
+//! Whoever asks for `O_NONBLOCK` waives the look at fifos and devices. There remains the file system: the mount on which a path
+//! begins can be asked about before, and `RESOLVE_NO_XDEV` keeps to it.
+//!
 //! What is left: a security program that is asked about each open (fanotify(7)) is waited for. And before Linux 6.8 a mount is
 //! known by its device number, which may come to stand for another file system when the first one has been unmounted: then the
 //! first open there may wait, if that file system makes its files wait.
@@ -25,7 +28,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{File, Metadata};
 use std::io;
 use std::mem::MaybeUninit;
@@ -56,21 +59,51 @@ struct Status {
 }
 
 pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
-    let path = c_path(path)?;
-    let status = look(&path, Links::Follow).and_then(|place| status(&place))?;
-    if !status.is_file || !is_known(status.mount) {
-        return None;
-    }
-    let file = File::from(open_cached(&path, libc::O_RDONLY | libc::O_NONBLOCK)?);
+    let (file, size) = open_ordinary(&c_path(path)?)?;
     // It is of no meaning for an ordinary file, but whoever gets this one with `into_std` may look.
     // SAFETY: no pointer is passed, and the file is ours. Test: tests/tests/fs.rs `an_opened_file_is_in_no_odd_mode`.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
-    (done == 0).then_some((file, status.size))
+    (done == 0).then_some((file, size))
+}
+
+pub(in crate::fs) fn open_with(path: &Path, flags: c_int) -> Option<File> {
+    match flags {
+        0 => open(path).map(|(file, _)| file),
+        libc::O_NONBLOCK => {
+            let text = c_path(path)?;
+            open_beside(&text, path.is_absolute()).or_else(|| Some(open_ordinary(&text)?.0))
+        }
+        _ => None,
+    }
+}
+
+/// Opens what lies on the file system that the path begins on: then it is known before how quick that is, and `O_NONBLOCK`
+/// does for a fifo. One call in place of three.
+fn open_beside(path: &CString, is_absolute: bool) -> Option<File> {
+    let begin = if is_absolute { c"/" } else { c"." }; // both are held by the process, so there is nothing to look up
+    if !is_known(status_at(libc::AT_FDCWD, begin)?.mount) {
+        return None;
+    }
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK;
+    open_resolved(path, flags, libc::RESOLVE_CACHED | libc::RESOLVE_NO_XDEV).map(File::from)
+}
+
+/// Opens an ordinary file on a quick file system, with `O_NONBLOCK`.
+fn open_ordinary(path: &CString) -> Option<(File, u64)> {
+    let status = look(path, Links::Follow).and_then(|place| status(&place))?;
+    if !status.is_file || !is_known(status.mount) {
+        return None;
+    }
+    let file = File::from(open_cached(path, libc::O_RDONLY | libc::O_NONBLOCK)?);
+    Some((file, status.size))
 }
 
 pub(in crate::fs) fn metadata(path: &Path, links: Links) -> Option<io::Result<Metadata>> {
-    let place = look(&c_path(path)?, links)?;
-    is_known(status(&place)?.mount).then(|| place.metadata())
+    metadata_of(&look(&c_path(path)?, links)?)
+}
+
+pub(in crate::fs) fn metadata_of(file: &File) -> Option<io::Result<Metadata>> {
+    is_known(status(file)?.mount).then(|| file.metadata())
 }
 
 pub(in crate::fs) fn size(file: &File) -> Option<u64> {
@@ -133,8 +166,12 @@ fn look(path: &CString, links: Links) -> Option<File> {
 }
 
 fn open_cached(path: &CString, flags: c_int) -> Option<OwnedFd> {
+    open_resolved(path, flags, libc::RESOLVE_CACHED)
+}
+
+fn open_resolved(path: &CString, flags: c_int, resolve: u64) -> Option<OwnedFd> {
     // The kernel's `struct open_how`: flags, mode and how to resolve the path, 64 bits each (openat2(2)).
-    let how: [u64; 3] = [(flags | libc::O_CLOEXEC) as u64, 0, libc::RESOLVE_CACHED];
+    let how: [u64; 3] = [(flags | libc::O_CLOEXEC) as u64, 0, resolve];
     let (path, size) = (path.as_ptr(), size_of_val(&how));
     // SAFETY: `path` ends with a zero byte, `how` has the layout and the size that are announced, and both outlive the
     // call, which writes to neither. Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
@@ -148,13 +185,18 @@ fn open_cached(path: &CString, flags: c_int) -> Option<OwnedFd> {
 
 /// What the kernel knows of a file without asking a server for it.
 fn status(file: &File) -> Option<Status> {
+    status_at(file.as_raw_fd(), c"")
+}
+
+/// The same of `path`, which is looked up from `fd` on; of `fd` itself if it is empty.
+fn status_at(fd: c_int, path: &CStr) -> Option<Status> {
     let mut status = MaybeUninit::<libc::statx>::zeroed();
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     let wanted = libc::STATX_TYPE | libc::STATX_SIZE | MNT_ID_UNIQUE;
-    let (fd, empty, into) = (file.as_raw_fd(), c"".as_ptr(), status.as_mut_ptr());
-    // SAFETY: the path is an empty string, and `into` has room for what is written.
+    let (path, into) = (path.as_ptr(), status.as_mut_ptr());
+    // SAFETY: the path ends with a zero byte, and `into` has room for what is written.
     // Test: tests/tests/fs.rs `files_of_all_sizes_are_read_whole`.
-    let done = unsafe { libc::syscall(libc::SYS_statx, fd, empty, flags, wanted, into) };
+    let done = unsafe { libc::syscall(libc::SYS_statx, fd, path, flags, wanted, into) };
     if done != 0 {
         return None;
     }

@@ -10,7 +10,15 @@ pub(in crate::fs) fn open(_: &Path) -> Option<(File, u64)> {
     None
 }
 
+pub(in crate::fs) fn open_with(_: &Path, _: i32) -> Option<File> {
+    None
+}
+
 pub(in crate::fs) fn metadata(_: &Path, _: Links) -> Option<io::Result<Metadata>> {
+    None
+}
+
+pub(in crate::fs) fn metadata_of(_: &File) -> Option<io::Result<Metadata>> {
     None
 }
 
