@@ -99,15 +99,27 @@ pub fn refuse_more(args: &[String], usage: &str) -> io::Result<()> {
     }
 }
 
+/// Takes `--name TEXT` out of the arguments; `None` if it is not there.
+///
+/// # Errors
+///
+/// A sentence that says which option lacks its value.
+pub fn text_option(args: &mut Vec<String>, name: &str) -> Result<Option<String>, String> {
+    let Some(at) = args.iter().position(|arg| arg == name) else { return Ok(None) };
+    if at + 1 == args.len() {
+        return Err(format!("{name} needs a value"));
+    }
+    args.remove(at);
+    Ok(Some(args.remove(at)))
+}
+
 /// Takes `--name N` out of the arguments; the default if it is not there.
 ///
 /// # Errors
 ///
 /// A sentence that says which option is wrong.
 pub fn number_option(args: &mut Vec<String>, name: &str, default: u64) -> Result<u64, String> {
-    let Some(at) = args.iter().position(|arg| arg == name) else { return Ok(default) };
-    let value = args.get(at + 1).cloned().ok_or_else(|| format!("{name} needs a number"))?;
-    args.drain(at..=at + 1);
+    let Some(value) = text_option(args, name)? else { return Ok(default) };
     match value.parse() {
         Ok(number) if number > 0 => Ok(number),
         _ => Err(format!("{name} needs a number from 1 on, not {value:?}")),
@@ -137,6 +149,10 @@ mod tests {
         assert_eq!(number_option(&mut args, "--n", 1), Ok(7));
         assert_eq!(args, ["a", "b"]);
         assert_eq!(number_option(&mut args, "--n", 1), Ok(1));
+        assert_eq!(text_option(&mut args, "--t"), Ok(None));
+        let mut args: Vec<String> = ["--t", "x", "--t"].map(String::from).to_vec();
+        assert_eq!(text_option(&mut args, "--t"), Ok(Some("x".to_owned())));
+        assert!(text_option(&mut args, "--t").unwrap_err().contains("--t"));
         let mut args: Vec<String> = ["--n", "x"].map(String::from).to_vec();
         assert!(number_option(&mut args, "--n", 1).unwrap_err().contains("--n"));
     }

@@ -1,0 +1,189 @@
+//! Ten clients whose every step waits: they sleep, connect, ask, connect and ask again, all at once in one thread.
+//!
+//! ```text
+//! balance                       ten clients and their server, in one program that ends by itself
+//! balance serve ADDRESS         only the server, until killed
+//! balance ask ADDRESS           only the clients
+//! ```
+//!
+//! Client i asks `user i` for a name and an account, and `account N` for its balance. One whose number is a multiple of five
+//! panics on purpose, and an eleventh asks a server that isn't there: neither is of any concern to the others.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener as StdListener, TcpStream as StdStream};
+use std::process::ExitCode;
+use std::thread;
+
+use mini::net::{TcpListener, TcpStream};
+use mini::runtime::Builder;
+use mini::task::{self, JoinSet};
+use mini::time::{Duration, sleep};
+use mini_examples::{bad_usage, run_with_args};
+
+const CLIENTS: u64 = 10;
+
+/// The longest line that either side takes.
+const LONGEST: usize = 1024;
+
+const USAGE: &str = "usage: balance [serve ADDRESS | ask ADDRESS]";
+
+fn main() -> ExitCode {
+    run_with_args("balance", run)
+}
+
+/// What the program does with these arguments.
+pub(crate) fn run(args: Vec<String>) -> io::Result<()> {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let runtime = Builder::new_current_thread().build()?;
+    match args[..] {
+        [] => {
+            let listener = StdListener::bind("127.0.0.1:0")?;
+            let server = listener.local_addr()?;
+            thread::spawn(move || serve(&listener));
+            let ends = runtime.block_on(ask_all(server.to_string()));
+            runtime.block_on(refused())?;
+            assert_eq!(ends, Ends { balances: 8, panics: 2, errors: 0 });
+            Ok(())
+        }
+        ["serve", address] => {
+            let listener = StdListener::bind(address)?;
+            println!("serving on {}", listener.local_addr()?);
+            serve(&listener)
+        }
+        ["ask", address] => {
+            runtime.block_on(ask_all(address.to_owned()));
+            Ok(())
+        }
+        _ => Err(bad_usage(format_args!("what is {:?}?", args.join(" ")), USAGE)),
+    }
+}
+
+/// How the clients have ended.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
+    pub(crate) balances: usize,
+    pub(crate) panics: usize,
+    pub(crate) errors: usize,
+}
+
+/// Starts all clients, and is done when there is nothing left to wait for.
+pub(crate) async fn ask_all(server: String) -> Ends {
+    let mut clients = JoinSet::new();
+    for id in 1..=CLIENTS {
+        let name = format!("client {id}");
+        clients.insert(task::Builder::new().name(name).spawn(client(id, server.clone())));
+    }
+    let mut ends = Ends::default();
+    while let Some(end) = clients.join_next().await {
+        match end {
+            Ok(Ok(line)) => {
+                println!("{line}");
+                ends.balances += 1;
+            }
+            Ok(Err(error)) => {
+                println!("error: {error}");
+                ends.errors += 1;
+            }
+            Err(panicked) => {
+                println!("error: {panicked}");
+                ends.panics += 1;
+            }
+        }
+    }
+    ends
+}
+
+/// One client, from top to bottom. Each `await` lets the others run.
+async fn client(id: u64, server: String) -> io::Result<String> {
+    let random = RandomState::new().hash_one(id);
+    sleep(Duration::from_millis(random % 1000)).await;
+    assert!(!id.is_multiple_of(5), "{id} is a multiple of five");
+    let user = ask(&server, &format!("GET user {id}\n")).await?;
+    let account = ask(&server, &format!("GET account {}\n", field(&user, "account_id")?)).await?;
+    Ok(format!("User {} has {} USD", field(&user, "name")?, field(&account, "balance")?))
+}
+
+/// One question on a connection of its own. The answer is a line.
+async fn ask(server: &str, question: &str) -> io::Result<String> {
+    let stream = TcpStream::connect(server).await.map_err(|e| io::Error::new(e.kind(), format!("{server}: {e}")))?;
+    stream.write_all(question.as_bytes()).await?;
+    let mut answer = Vec::new();
+    let mut part = [0; LONGEST];
+    while !answer.ends_with(b"\n") && answer.len() <= LONGEST {
+        match stream.read(&mut part).await? {
+            0 => break,
+            received => answer.extend_from_slice(&part[..received]),
+        }
+    }
+    let answer = String::from_utf8_lossy(&answer);
+    match answer.trim_end() {
+        "" => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed without an answer")),
+        answer if answer.starts_with('{') => Ok(answer.to_owned()),
+        answer => Err(io::Error::other(format!("the server said {answer:?} to {:?}", question.trim_end()))),
+    }
+}
+
+/// The value of a field of one flat JSON object; quotes and commas in values are more than this server says.
+fn field(json: &str, name: &str) -> io::Result<String> {
+    let fields = json.trim_matches(['{', '}']).split(',').filter_map(|field| field.split_once(':'));
+    let found =
+        fields.map(|(name, value)| (name.trim_matches('"'), value.trim_matches('"'))).find(|field| field.0 == name);
+    found
+        .map(|(_, value)| value.to_owned())
+        .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, format!("no {name} in {json}")))
+}
+
+/// An address that nobody listens at is an error like any other.
+async fn refused() -> io::Result<()> {
+    let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?; // the listener is gone at the semicolon
+    let error = client(11, nobody.to_string()).await.expect_err("nobody is there");
+    println!("error: client 11: {error}");
+    assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+    Ok(())
+}
+
+/// The other side, as it was done before: a thread for each connection.
+pub(crate) fn serve(listener: &StdListener) -> io::Result<()> {
+    loop {
+        let (stream, peer) = listener.accept()?;
+        thread::spawn(move || {
+            if let Err(error) = answer(&stream) {
+                eprintln!("balance: {peer}: {error}");
+            }
+        });
+    }
+}
+
+/// Reads one line, and answers with one.
+fn answer(mut stream: &StdStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut line = Vec::new();
+    BufReader::new(stream).take(LONGEST as u64 + 1).read_until(b'\n', &mut line)?;
+    let answer = match line.strip_suffix(b"\n") {
+        _ if line.len() > LONGEST => Err(format!("a line has {LONGEST} bytes at most")),
+        None => Err("that is no line".to_owned()),
+        Some(line) => reply(&String::from_utf8_lossy(line)),
+    };
+    let line = answer.unwrap_or_else(|error| format!("error: {error}"));
+    stream.write_all(format!("{line}\n").as_bytes())?;
+    // Closing while something comes in would destroy the answer on its way.
+    stream.shutdown(Shutdown::Write)?;
+    io::copy(&mut stream.take(1 << 20), &mut io::sink()).map(drop)
+}
+
+/// Makes users and accounts up as they are asked for.
+fn reply(line: &str) -> Result<String, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [method, kind, id] = words[..] else { return Err(format!("{line:?} is not METHOD KIND ID")) };
+    if method != "GET" {
+        return Err(format!("{method:?} is not a method"));
+    }
+    let id: u64 = id.parse().map_err(|_| format!("{id:?} is not an id"))?;
+    let account = id.wrapping_mul(7919) % 100_000;
+    match kind {
+        "user" => Ok(format!(r#"{{"id":{id},"name":"User{id}","account_id":{account}}}"#)),
+        "account" => Ok(format!(r#"{{"id":{id},"balance":{}}}"#, id % 1000)),
+        _ => Err(format!("{kind:?} is not a kind")),
+    }
+}
