@@ -117,7 +117,7 @@ for _ in $(seq "$rounds"); do
   done
 done
 
-echo "### \`http\` and nginx"
+echo "## \`http\` and nginx"
 echo
 echo "A file of 1 KiB, GET over connections that are kept alive; medians of $rounds rounds of $seconds s, interleaved. One thread"
 echo "each on CPU 0, wrk on CPU 1. $(nginx -v 2>&1 | sed 's/.*: //'), \`sendfile on\`, no cache of open files, no access log."
