@@ -85,7 +85,7 @@ fn bad_arguments_are_named_with_the_usage() {
     }
     for (name, option) in [("cores", "--cores"), ("embed", "--messages"), ("queue", "--jobs"), ("workers", "--jobs")] {
         assert!(fails(name, &[option, "many"]).contains(&format!("{option} needs a number from 1 on, not \"many\"")));
-        assert!(fails(name, &[option]).contains(&format!("{option} needs a number")));
+        assert!(fails(name, &[option]).contains(&format!("{option} needs a value")));
     }
 }
 

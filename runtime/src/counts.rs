@@ -85,9 +85,9 @@ impl Counts {
         Duration::from_nanos(self.busy.told.fetch_max(nanos, Relaxed).max(nanos))
     }
 
-    /// The worker waits from now on, or leaves.
-    pub(crate) fn rest(&self) {
-        self.busy.rest();
+    /// The worker waits from now on, or leaves; returns how many nanoseconds it was up in all.
+    pub(crate) fn rest(&self) -> u64 {
+        self.busy.rest()
     }
 
     /// The worker is up.
@@ -109,9 +109,10 @@ struct Busy {
 }
 
 impl Busy {
-    fn rest(&self) {
+    fn rest(&self) -> u64 {
         let sum = self.nanos();
         self.word.store(RESTS | sum, Release);
+        sum
     }
 
     fn rise(&self) {

@@ -20,6 +20,7 @@ use crate::driver::Post;
 use crate::fifo::Fifo;
 use crate::idle::Idle;
 use crate::leftovers::{LeftTask, Leftovers};
+use crate::lookout::Lookout;
 use crate::sync::lock;
 use crate::task::{self, JoinError, JoinHandle, Origin, Queued, Start, Task};
 use crate::unwind::contain;
@@ -192,16 +193,35 @@ impl Pool {
 
     /// Brings up one resting worker: one that is parked, else one whose core nobody holds. Says whether there was one.
     pub(crate) fn wake_one(&self) -> bool {
-        if self.cores.iter().any(|core| core.bell.ring()) {
+        if self.ring_one() {
             return true;
         }
-        if self.is_closing() {
+        // The core of a current_thread runtime is for who calls `block_on` or `turn`.
+        if self.is_closing() || !self.is_multi_thread() {
             return false;
         }
         // The last core first: `block_on` takes the first.
         let Some(core) = self.cores.iter().rev().find(|core| core.seat.wants_keeper()) else { return false };
         worker::start_keeper(&core.home().arc(), core.index());
         true
+    }
+
+    /// Brings up one worker that is parked, the lookout last; says whether there was one.
+    pub(crate) fn ring_one(&self) -> bool {
+        let lookout = self.lookout().holder();
+        let others = self.cores.iter().filter(|core| Some(core.index()) != lookout);
+        others.chain(lookout.map(|index| &self.cores[index])).any(|core| core.bell.ring())
+    }
+
+    pub(crate) fn lookout(&self) -> &Lookout {
+        self.cores[0].driver().lookout()
+    }
+
+    /// Called by who has left a core, or could not come to it: if nobody is left to look out, somebody is called.
+    pub(crate) fn keep_lookout(&self) {
+        if self.cores[0].driver().lacks_lookout() && self.idle.must_wake() {
+            self.ring_one();
+        }
     }
 
     /// Called after a task was queued: on alert a resting worker is brought up if more than one task waits there. A single

@@ -50,8 +50,8 @@ const TICK: Duration = Duration::from_millis(1);
 /// How much of its CPU time one poll may take before the worker that does not go on counts as stuck.
 const LONG: Duration = Duration::from_micros(500);
 
-/// How many looks the alert lasts after the last one that found a stuck worker.
-const ALERT_TICKS: u32 = 10_000;
+/// How long the alert lasts after the last look that found a stuck worker.
+const ALERT: Duration = Duration::from_secs(10);
 
 /// How often workers are called on alert between two looks.
 const CALLS: u8 = 4;
@@ -156,7 +156,7 @@ impl Watch {
 fn run(pool: &Arc<Pool>) {
     let mut events = Events::with_capacity(256);
     let mut seen = vec![None; pool.cores.len()];
-    let (mut quiet, mut alert) = (0, 0);
+    let (mut quiet, mut alert) = (0, None::<Instant>);
     while !pool.watch.is_stopped() {
         let mut found = Found::default();
         if is_quiet(pool) {
@@ -167,24 +167,32 @@ fn run(pool: &Arc<Pool>) {
             }
         } else {
             quiet = 0;
-            found = look(pool, &mut seen, &mut events);
-            let is_alarming = found.stalled.is_some_and(|core| !core.is_blocked.load(Relaxed));
-            alert = if is_alarming { ALERT_TICKS } else { alert.saturating_sub(1) };
-            pool.watch.on_alert.store(alert > 0, Relaxed);
-            pool.watch.has_late.store(alert > 0 || found.stalled.is_some(), SeqCst);
+            found = look(pool, &mut seen);
+            if found.stalled.is_some_and(|core| !core.is_blocked.load(Relaxed)) {
+                alert = Some(Instant::now());
+            }
             pool.watch.calls_left.store(CALLS, Relaxed);
         }
+        alert = alert.filter(|begin| begin.elapsed() < ALERT);
+        pool.watch.on_alert.store(alert.is_some(), Relaxed);
+        pool.watch.has_late.store(alert.is_some() || found.stalled.is_some(), SeqCst);
         match found.stalled {
-            Some(core) if !call_lookout(pool, found.is_news) => stand_in(pool, core, &mut events),
+            Some(core) if !is_minded(pool, &found) => stand_in(pool, core, &mut events),
             _ => thread::park_timeout(TICK),
         }
     }
 }
 
-/// Sees to it that a resting worker looks after the sockets and timers of those that are stuck, who is told of news; says
-/// whether there is one.
+/// Sees to it that a resting worker looks after the sockets and timers of those that are stuck; says whether there is one, or
+/// nothing to look after.
+fn is_minded(pool: &Pool, found: &Found<'_>) -> bool {
+    let is_needed = found.needs_lookout || pool.cores[0].driver().lacks_lookout();
+    !is_needed || call_lookout(pool, found.is_news)
+}
+
+/// Calls a lookout if there is none, or tells it of news; says whether there is one now.
 fn call_lookout(pool: &Pool, is_news: bool) -> bool {
-    match pool.cores[0].driver().lookout().holder() {
+    match pool.lookout().holder() {
         Some(index) => {
             if is_news {
                 pool.cores[index].bell.ring();
@@ -233,8 +241,10 @@ fn sleep(pool: &Pool) {
 struct Found<'a> {
     /// A core that is stuck.
     stalled: Option<&'a Core>,
-    /// One was not at the last look.
+    /// One was not at the last look, or is to wake somebody earlier than it was.
     is_news: bool,
+    /// One has timers.
+    needs_lookout: bool,
 }
 
 /// What a look saw of a core whose owner was up.
@@ -242,13 +252,15 @@ struct Found<'a> {
 struct Seen {
     progress: u64,
     is_stalled: bool,
+    /// Its first one, if it was stuck.
+    deadline: Option<mini_time::Instant>,
     /// The owner's CPU time when that was seen first.
     cpu_time: Option<Duration>,
 }
 
 impl Seen {
     fn of(core: &Core) -> Self {
-        Self { progress: core.counts.progress(), is_stalled: false, cpu_time: core.owner().cpu_time() }
+        Self { progress: core.counts.progress(), is_stalled: false, deadline: None, cpu_time: core.owner().cpu_time() }
     }
 
     /// Whether the owner, who has run nothing since, does something else than to wait for a CPU.
@@ -261,7 +273,7 @@ impl Seen {
 }
 
 /// One look at all cores.
-fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> Found<'a> {
+fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>]) -> Found<'a> {
     let mut runs = 0;
     let mut found = Found::default();
     let mut is_worth_a_wake = false;
@@ -278,12 +290,15 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>], events: &mut Events) -> F
             core.is_stalled.store(is_stalled, Relaxed);
         }
         if is_stalled {
+            core.driver().fire(); // what the lookout does not know of yet
+            let deadline = core.driver().timers().next_deadline();
             if let Some(seen) = seen {
-                found.is_news |= !std::mem::replace(&mut seen.is_stalled, true);
+                found.is_news |=
+                    !seen.is_stalled || deadline.is_some_and(|at| seen.deadline.is_none_or(|known| at < known));
+                (seen.is_stalled, seen.deadline) = (true, deadline);
             }
-            if let Some(other) = found.stalled.replace(core) {
-                other.driver().serve(events, None);
-            }
+            found.needs_lookout |= deadline.is_some();
+            found.stalled = Some(core);
         }
         is_worth_a_wake |= core.is_worth_stealing() && is_long(core.backlog(), since.unwrap_or(0));
         runs = since.unwrap_or(0).saturating_add(runs);

@@ -31,6 +31,8 @@ use crate::threads;
 mod park;
 mod turn;
 
+use park::Habit;
+
 /// Runs between two looks at the driver.
 const DRIVER_INTERVAL: u32 = 61;
 
@@ -121,6 +123,7 @@ pub(crate) struct Worker<'a> {
     pace: Pace,
     slack: Option<u64>,
     is_closed: bool,
+    habit: Habit,
     /// For one turn of a host's loop (`turn.rs`).
     is_for_host: bool,
     context: Option<context::HeldGuard>,
@@ -166,7 +169,8 @@ impl<'a> Worker<'a> {
             owned_first: false,
             pace: Pace::default(),
             slack,
-            is_closed: false,
+            is_closed: core.is_closed(),
+            habit: Habit::default(),
             is_for_host: false,
             context: Some(context),
         })
@@ -221,7 +225,8 @@ impl<'a> Worker<'a> {
 
     /// Whether the core must be left, or closed.
     fn stop(&self) -> Option<Stop> {
-        if self.pool.is_closing() && !self.is_closed {
+        // A future in `block_on` may go on after that; a keeper may not.
+        if self.pool.is_closing() && (!self.is_closed || self.root.is_none()) {
             return Some(Stop::Closing);
         }
         if self.root.is_some() || !self.core.seat.is_wanted() {
@@ -339,6 +344,8 @@ impl<'a> Worker<'a> {
         self.is_closed = true;
         if self.core.close() {
             self.pool.core_closed();
+        } else {
+            self.core.flush(); // it was closed before this worker came, who may have queued something here
         }
     }
 
@@ -377,6 +384,7 @@ impl Drop for Worker<'_> {
         if !pool.injector.is_empty() && pool.idle.must_wake() {
             pool.wake_one();
         }
+        pool.keep_lookout();
         close_if_closing(pool, core);
     }
 }
@@ -421,6 +429,7 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
         say!("could not start worker thread {index}: {error}");
         pool.cores[index].seat.keeper_failed();
         pool.keeper_ended();
+        pool.keep_lookout();
     }
 }
 

@@ -359,3 +359,61 @@ fn a_shutdown_leaves_it_behind() {
     };
     assert!(stderr.contains("shutdown left") && stderr.contains("worker(s) behind"), "{stderr}");
 }
+
+/// Polls a future by itself on this thread, which goes on to wait in the worker's place: nobody but others can fire its timers.
+fn park_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(thread::Thread);
+    impl std::task::Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut future = std::pin::pin!(future);
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+#[test]
+fn timers_that_come_while_it_blocks_fire() {
+    within(LIMIT, || {
+        let runtime = several(2);
+        runtime
+            .block_on(runtime.spawn(async {
+                block_in_place(|| {
+                    for _ in 0..20 {
+                        park_on(sleep(SHORT));
+                        thread::sleep(SHORT * 10); // others have seen by now that there is no timer
+                    }
+                });
+            }))
+            .unwrap();
+    });
+}
+
+#[test]
+fn timers_of_a_block_on_inside_fire() {
+    within(LIMIT, || {
+        let runtime = several(2);
+        let handle = runtime.handle().clone();
+        let (over, is_over) = oneshot();
+        thread::scope(|scope| {
+            let other = scope.spawn(|| runtime.block_on(is_over));
+            let inside = handle.clone();
+            handle.block_on(async {
+                block_in_place(|| {
+                    for _ in 0..20 {
+                        thread::sleep(SHORT * 10);
+                        inside.block_on(sleep(SHORT));
+                    }
+                });
+            });
+            over.send(());
+            other.join().unwrap();
+        });
+    });
+}

@@ -354,3 +354,24 @@ fn an_unpark_during_block_on_is_left_to_the_caller() {
         thread::park(); // for ever, if the token is gone
     });
 }
+
+/// A `current_thread` runtime has no thread of its own, whatever is registered there from outside.
+#[test]
+fn a_socket_from_outside_brings_up_no_worker_of_a_single_thread() {
+    within(LIMIT, || {
+        let threads = Arc::new(AtomicUsize::new(0));
+        let seen = threads.clone();
+        let count = move || {
+            seen.fetch_add(1, SeqCst);
+        };
+        let runtime = Builder::new_current_thread().on_thread_start(count).build().unwrap();
+        let inside = runtime.enter();
+        let (stream, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let socket = mini::io::AsyncFd::new(stream).unwrap();
+        runtime.block_on(yield_now());
+        drop((socket, inside));
+        drop(runtime); // waits for the threads there are
+        assert_eq!(threads.load(SeqCst), 0);
+    });
+}

@@ -332,3 +332,39 @@ fn a_current_thread_runtime_keeps_its_tasks_between_calls() {
         assert_eq!(runtime.block_on(task).unwrap(), Some(1));
     });
 }
+
+/// A thread that comes into `block_on` then works on a core that has ended.
+#[test]
+fn a_block_on_that_begins_during_the_end_ends() {
+    within(LIMIT, || {
+        for _ in 0..20 {
+            let runtime = multi_thread(2).build().unwrap();
+            let handle = runtime.handle().clone();
+            let (tell, told) = mpsc::channel();
+            let (release, stuck) = mpsc::channel::<()>();
+            drop(runtime.spawn(async move {
+                tell.send(mini::spawn(async {
+                    loop {
+                        yield_now().await;
+                    }
+                }))
+                .unwrap();
+                let _released = stuck.recv();
+            }));
+            let endless: JoinHandle<()> = told.recv().unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| runtime.shutdown_timeout(LIMIT));
+                // Refused when the core that nobody works on has ended.
+                while mini_tests::block_on_elsewhere(handle.spawn_blocking(|| ())).is_ok() {}
+                let ended = handle.block_on(async {
+                    for _ in 0..200 {
+                        yield_now().await;
+                    }
+                    drop(release);
+                    endless.await
+                });
+                assert!(ended.unwrap_err().is_cancelled());
+            });
+        }
+    });
+}

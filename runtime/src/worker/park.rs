@@ -4,9 +4,30 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use mini_time::Instant;
 
-use super::{Core, Worker};
+use super::{Core, WORTH_A_WAKE, Worker};
 use crate::bell::Wait;
 use crate::driver::Driver;
+
+/// What a worker did between its last waits.
+#[derive(Debug, Default)]
+pub(super) struct Habit {
+    /// How long it had been up, and how much it had run, when it went to rest.
+    busy: u64,
+    runs: u64,
+    /// A run took longer than waking another worker is worth.
+    is_slow: bool,
+    /// It was the lookout, and had nothing to run afterwards.
+    was_in_vain: bool,
+}
+
+impl Habit {
+    fn note(&mut self, busy: u64, runs: u64) {
+        let (time, count) = (busy.saturating_sub(self.busy), runs.wrapping_sub(self.runs));
+        self.is_slow = time > WORTH_A_WAKE.as_nanos() as u64 * count.max(1);
+        self.was_in_vain &= count == 0;
+        (self.busy, self.runs) = (busy, runs);
+    }
+}
 
 impl Worker<'_> {
     /// Waits until there is something to do.
@@ -17,12 +38,14 @@ impl Worker<'_> {
         core.counts.parks.add(1);
         core.note_queue();
         core.take_returned();
-        let wait = self.choose_wait();
+        let busy = core.counts.rest();
+        self.habit.note(busy, core.counts.runs.get());
+        let leaves_it = self.leaves_lookout();
+        let wait = if leaves_it { Wait::Thread } else { self.choose_wait() };
         let is_lookout = wait == Wait::Reactor && !self.is_alone();
         core.bell.announce(wait);
         pool.idle.rest();
-        if !self.is_unheard(wait) && !self.sees_work() {
-            core.counts.rest();
+        if !self.is_unheard(wait, leaves_it) && !self.sees_work() {
             if core.driver().timers().clock().is_paused() {
                 self.park_paused(wait);
             } else if is_lookout && pool.watch.has_late() {
@@ -30,20 +53,21 @@ impl Worker<'_> {
             } else {
                 core.driver().park(&mut self.events, wait, None);
             }
-            core.counts.rise();
         }
+        core.counts.rise();
         if is_lookout {
             core.driver().lookout().leave();
         }
+        self.habit.was_in_vain = is_lookout;
         core.bell.retract();
         core.is_up.store(true, Relaxed);
         pool.idle.rise();
         if !self.is_alone() {
             pool.watch.rouse();
             self.share();
-            // This one may get stuck: another is to look out then.
-            if is_lookout && pool.watch.is_on_alert() && pool.idle.is_someone_resting() {
-                pool.wake_one();
+            // This one may get stuck, or be busy for a while: another is to look out then.
+            if is_lookout && (pool.watch.is_on_alert() || self.habit.is_slow) && pool.idle.is_someone_resting() {
+                pool.ring_one();
             }
         }
     }
@@ -63,8 +87,21 @@ impl Worker<'_> {
     }
 
     /// Whether something may happen that nobody would hear of if this worker waited as it has announced.
-    fn is_unheard(&self, wait: Wait) -> bool {
-        wait == Wait::Thread && !self.core.driver().lookout().is_taken() && self.wants_lookout()
+    fn is_unheard(&self, wait: Wait, leaves_it: bool) -> bool {
+        let is_missing = wait == Wait::Thread && !self.core.driver().lookout().is_taken() && self.wants_lookout();
+        is_missing && !(leaves_it && self.is_someone_coming())
+    }
+
+    /// Whether to leave the place of the lookout, once, to the worker whom it has just rung for: there the events are used,
+    /// and would go on to come through this thread, each with a wake from one to the other.
+    fn leaves_lookout(&mut self) -> bool {
+        std::mem::take(&mut self.habit.was_in_vain) && !self.pool.watch.has_late() && self.is_someone_coming()
+    }
+
+    /// Whether a worker has been rung for and is not up yet, or on its way to rest: it will find the place free.
+    fn is_someone_coming(&self) -> bool {
+        let is_coming = |core: &Core| !core.is_up.load(Relaxed) && !core.bell.is_parked() && core.seat.is_held();
+        self.pool.cores.iter().any(|core| core.index() != self.core.index() && is_coming(core))
     }
 
     fn is_alone(&self) -> bool {
