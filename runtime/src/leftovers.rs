@@ -19,7 +19,7 @@ use crate::task::{Id, Task};
 ///
 /// ```
 /// use std::time::Duration;
-/// let runtime = mini::runtime::Runtime::new()?;
+/// let runtime = mini::runtime::Builder::new_current_thread().build()?;
 /// let (quit, wait) = std::sync::mpsc::channel::<()>();
 /// let (begun, has_begun) = std::sync::mpsc::channel();
 /// runtime.spawn_blocking(move || {
