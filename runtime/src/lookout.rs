@@ -21,13 +21,13 @@
 //! If the place was free at A3 the worker does not wait. If it was taken, its holder is up at some time later, and comes
 //! to A1 itself, or leaves its core to a thread that does. A first socket is seen at A3, or by B3.
 //!
-//! A lookout that has got nothing for itself may leave the place to a worker that has been rung and is on its
-//! way, as the root or an owned task there is whom the events are for: that one comes to A1 later than the place was free, or
+//! A lookout that has got nothing for itself may leave the place to a worker that has been rung and is on its way, as the
+//! `block_on` future or an owned task there is whom the events are for: that one comes to A1 when the place is free already, or
 //! sees so at A3. One whose runs are long calls the next one as soon as it goes to work.
 //!
 //! A ring for the lookout is an event of the reactor, which another thread that looks there may be given. Such a one rings
-//! again if the place is taken: who rang the first time saw the lookout's announcement, so the
-//! place is taken until the lookout is up.
+//! again if the place is taken: who rang the first time saw the lookout's announcement, so the place is taken until the
+//! lookout is up.
 //!
 //! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to 5
 //! requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A reactor

@@ -212,6 +212,7 @@ impl Runtime {
     ///
     /// ```
     /// let runtime = mini::runtime::Runtime::new()?;
+    /// // A job that goes on for longer than the call.
     /// let task = runtime.spawn_blocking(|| std::thread::sleep(std::time::Duration::from_millis(20)));
     /// runtime.shutdown_background();
     /// # drop(task);

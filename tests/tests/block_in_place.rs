@@ -387,7 +387,8 @@ fn timers_that_come_while_it_blocks_fire() {
                 block_in_place(|| {
                     for _ in 0..20 {
                         park_on(sleep(SHORT));
-                        thread::sleep(SHORT * 10); // others have seen by now that there is no timer
+                        // The blocking that this is about: long enough that others have seen that there is no timer.
+                        thread::sleep(SHORT * 10);
                     }
                 });
             }))
@@ -407,6 +408,7 @@ fn timers_of_a_block_on_inside_fire() {
             handle.block_on(async {
                 block_in_place(|| {
                     for _ in 0..20 {
+                        // As above: the next timer is one that nobody has been told of.
                         thread::sleep(SHORT * 10);
                         inside.block_on(sleep(SHORT));
                     }
