@@ -1,0 +1,1 @@
+//! What the examples and tests of this package share.
