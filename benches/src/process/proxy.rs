@@ -6,9 +6,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create, sendfile};
 use rustix::net::{RecvFlags, recv};
 
 use super::server::{Kind, Layout};
@@ -37,19 +41,7 @@ struct Passed {
     cpu: Duration,
 }
 
-pub(super) fn rows() -> [ProcessRow; 2] {
-    let stream = ProcessRow {
-        group: Group::Sockets,
-        name: "proxy of a stream, 1 worker".to_owned(),
-        figures: vec![Figure::higher("MB for CPU time", Unit::PerCpuSecond), Figure::higher("MB", Unit::PerSecond)],
-        peers: PEERS.to_vec(),
-        rounds: ROUNDS,
-        sample: Box::new(|peer, options| {
-            let Passed { count, took, cpu } = beside(Layout::One, || stream(peer, window(options)))?;
-            let megabytes = count as f64 / 1e6;
-            Ok(vec![megabytes / cpu.as_secs_f64(), megabytes / took.as_secs_f64()])
-        }),
-    };
+pub(super) fn rows() -> [ProcessRow; 3] {
     let messages = ProcessRow {
         group: Group::Sockets,
         name: "proxy of 64 B there and back, 1 worker".to_owned(),
@@ -61,7 +53,23 @@ pub(super) fn rows() -> [ProcessRow; 2] {
             Ok(vec![cpu.as_nanos() as f64 / count as f64])
         }),
     };
-    [stream, messages]
+    [streams("a stream", 1), streams("16 streams", 16), messages]
+}
+
+/// The row of `count` streams. One alone waits for its ends most of the time.
+fn streams(of: &str, count: usize) -> ProcessRow {
+    ProcessRow {
+        group: Group::Sockets,
+        name: format!("proxy of {of}, 1 worker"),
+        figures: vec![Figure::higher("MB for CPU time", Unit::PerCpuSecond), Figure::higher("MB", Unit::PerSecond)],
+        peers: PEERS.to_vec(),
+        rounds: ROUNDS,
+        sample: Box::new(move |peer, options| {
+            let Passed { count, took, cpu } = beside(Layout::One, || stream(peer, count, window(options)))?;
+            let megabytes = count as f64 / 1e6;
+            Ok(vec![megabytes / cpu.as_secs_f64(), megabytes / took.as_secs_f64()])
+        }),
+    }
 }
 
 fn connect(server: &Server) -> io::Result<Ends> {
@@ -73,41 +81,59 @@ fn connect(server: &Server) -> io::Result<Ends> {
     connect().and_then(|source| Ok(Ends { source, sink: connect()? }))
 }
 
-/// Bytes from the source to the sink.
-fn stream(peer: Peer, window: Duration) -> Result<Passed, String> {
+/// Bytes from `count` sources to as many sinks.
+fn stream(peer: Peer, count: usize, window: Duration) -> Result<Passed, String> {
     let mut server = Server::start(plan(peer, Layout::One, Kind::Proxy))?;
     let fail = |error| format!("proxy: {error}");
-    let Ends { mut source, sink } = connect(&server).map_err(fail)?;
-    let mut buf = vec![0; BLOCK];
+    let ends = (0..count).map(|_| connect(&server)).collect::<io::Result<Vec<_>>>().map_err(fail)?;
+    let block = block().map_err(fail)?;
+    let (received, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
-        let writer = scope.spawn(move || {
-            let block = vec![7; BLOCK];
-            while source.write_all(&block).is_ok() {}
-        });
+        for Ends { source, sink } in &ends {
+            scope.spawn(|| while send(source, &block).is_ok() {});
+            scope.spawn(|| drain(sink, &received, &stop));
+        }
+        thread::sleep(window / 4);
         let measured = (|| {
-            drain(&sink, &mut buf, window / 4).map_err(fail)?;
-            let (before, start) = (server.child.cpu_time()?, Instant::now());
-            let count = drain(&sink, &mut buf, window).map_err(fail)?;
-            Ok(Passed { count, took: start.elapsed(), cpu: server.child.cpu_time()? - before })
+            let (cpu, start, before) = (server.child.cpu_time()?, Instant::now(), received.load(Relaxed));
+            thread::sleep(window);
+            let count = received.load(Relaxed) - before;
+            Ok(Passed { count, took: start.elapsed(), cpu: server.child.cpu_time()? - cpu })
         })();
-        // The writer's end is an error: without the proxy there is nobody to write to.
-        drop((sink, server));
-        writer.join().expect("the writer does not panic");
+        stop.store(true, Relaxed);
+        // The end of the threads is an error: without the proxy there is nobody to write to.
+        drop(server);
         measured
     })
 }
 
-/// Takes bytes in for `window`, and throws them away unseen (`MSG_TRUNC` in tcp(7)), as both ends share a CPU, and the proxy
-/// shall be what limits; returns how many.
-fn drain(sink: &TcpStream, buf: &mut [u8], window: Duration) -> io::Result<u64> {
-    let (start, mut count) = (Instant::now(), 0);
-    while start.elapsed() < window {
-        match recv(sink, &mut *buf, RecvFlags::TRUNC)?.1 {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            length => count += length as u64,
+/// A file in memory, of the length of a write.
+fn block() -> io::Result<OwnedFd> {
+    let block = memfd_create("block", MemfdFlags::CLOEXEC)?;
+    ftruncate(&block, BLOCK as u64)?;
+    Ok(block)
+}
+
+/// Sends a block without copying it (sendfile(2)), as the ends share a CPU, and the proxy shall be what limits.
+fn send(source: &TcpStream, block: &OwnedFd) -> io::Result<()> {
+    let mut sent = 0;
+    while sent < BLOCK as u64 {
+        if sendfile(source, block, Some(&mut sent), BLOCK)? == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
         }
     }
-    Ok(count)
+    Ok(())
+}
+
+/// Takes bytes in and throws them away unseen (`MSG_TRUNC` in tcp(7)), for the same reason; counts them in `received`.
+fn drain(sink: &TcpStream, received: &AtomicU64, stop: &AtomicBool) {
+    let mut buf = vec![0; BLOCK];
+    while !stop.load(Relaxed) {
+        match recv(sink, &mut *buf, RecvFlags::TRUNC) {
+            Ok((_, length @ 1..)) => received.fetch_add(length as u64, Relaxed),
+            _ => return,
+        };
+    }
 }
 
 /// Messages from one end to the other, each with its answer; both count.
