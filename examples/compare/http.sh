@@ -8,17 +8,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 rounds=${1:-5} seconds=${2:-5}
-say() { printf '%s\n' "$*" >&2; }
-
-for need in nginx:nginx-light wrk:wrk; do
-  if ! command -v "${need%%:*}" >/dev/null; then
-    say "installing ${need##*:}"
-    { apt-get update -qq && apt-get install -y -qq "${need##*:}"; } >&2
-  fi
-done
-say "building"
-cargo build --release -p mini-examples --example http >&2
-http=${CARGO_TARGET_DIR:-target}/release/examples/http
+. examples/compare/common.sh
+need nginx:nginx-light wrk:wrk
+build http
+http=$example
 
 work=$(mktemp -d)
 pids=()

@@ -7,17 +7,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 rounds=${1:-5} count=${2:-100000}
-say() { printf '%s\n' "$*" >&2; }
-
-for need in redis-server redis-benchmark:redis-tools; do
-  if ! command -v "${need%%:*}" >/dev/null; then
-    say "installing ${need##*:}"
-    { apt-get update -qq && apt-get install -y -qq "${need##*:}"; } >&2
-  fi
-done
-say "building"
-cargo build --release -p mini-examples --example redis >&2
-redis=${CARGO_TARGET_DIR:-target}/release/examples/redis
+. examples/compare/common.sh
+need redis-server redis-benchmark:redis-tools
+build redis
+redis=$example
 
 work=$(mktemp -d)
 servers=(redis actor local)
