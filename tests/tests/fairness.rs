@@ -232,6 +232,34 @@ fn ten_thousand_tasks_at_once() {
     });
 }
 
+/// More than a worker has room for in its own queue wait where any worker may take them.
+#[test]
+fn in_a_crowd_of_yielding_tasks_nobody_runs_much_more_often_than_another() {
+    within(LIMIT, || {
+        let runtime = multi_thread(1).build().unwrap();
+        let runs = Arc::new((0..1000).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
+        let most = Arc::new(AtomicUsize::new(0));
+        runtime.block_on(async {
+            let tasks: Vec<_> = (0..runs.len())
+                .map(|i| {
+                    let (runs, most) = (runs.clone(), most.clone());
+                    mini::spawn(async move {
+                        while most.load(SeqCst) < 200 {
+                            most.fetch_max(runs[i].fetch_add(1, SeqCst) + 1, SeqCst);
+                            yield_now().await;
+                        }
+                    })
+                })
+                .collect();
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        let least = runs.iter().map(|runs| runs.load(SeqCst)).min().unwrap();
+        assert!(least >= 50, "one task ran {least} times while another did 200 times");
+    });
+}
+
 #[test]
 fn a_hundred_thousand_spawns_and_joins() {
     on_each_flavour(|builder| {
