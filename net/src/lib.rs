@@ -14,7 +14,7 @@ mod context;
 mod copy;
 mod error;
 mod hop;
-#[cfg(feature = "futures-io")]
+#[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
 mod io_traits;
 mod leaf;
 mod reactor;

@@ -33,6 +33,8 @@ mod io_traits;
 mod leaf;
 mod polled;
 mod thread;
+#[cfg(feature = "tokio-io")]
+mod tokio_io;
 
 pub use leaf::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
 use polled::Polled;

@@ -62,6 +62,17 @@
 //! give an error instead of waiting for ever. Blocking jobs that run get a
 //! [grace](runtime::Builder::shutdown_grace); what is left behind then is [named](runtime::Runtime::shutdown_timeout).
 //!
+//! # Features
+//!
+//! What is off is not compiled. On by default: `fs`, `process`, `signal`, and `futures-io`, which implements the traits of that
+//! crate for all streams and has [`io::copy`]. Off by default:
+//!
+//! | feature | what it does |
+//! |---|---|
+//! | `hyper` | sockets implement `hyper::rt::{Read, Write}`; `mini::hyper` has the timer and executors |
+//! | `tokio-io` | streams, pipes, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`; these are its traits alone, no runtime is compiled |
+//! | `tracing` | tasks and blocking jobs keep the span that is current where they are spawned, entered for each poll and while they are dropped; without a span that costs 40 bytes per task |
+//!
 //! # Testing
 //!
 //! ```
@@ -92,6 +103,8 @@ mod fifo;
 #[cfg(feature = "fs")]
 pub mod fs;
 mod home;
+#[cfg(feature = "hyper")]
+pub mod hyper;
 mod idle;
 mod leftovers;
 mod lookout;

@@ -35,6 +35,8 @@ mod life;
 mod local;
 mod origin;
 mod queued;
+#[cfg_attr(not(feature = "tracing"), path = "task/no_span.rs")]
+mod span;
 mod spawn;
 mod state;
 mod tally;
@@ -117,7 +119,17 @@ unsafe impl Sync for Task {}
 /// Creates a task with two references: one for the runtime, one in the join handle.
 ///
 /// With [`Start::Shared`] and [`Start::Posted`] the future must be `Send`; the callers' bounds see to it.
+#[inline]
 pub(crate) fn new<F, O>(future: F, home: Home, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
+where
+    O: Origin,
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    create(span::carried(future), home, start, origin)
+}
+
+fn create<F, O>(future: F, home: Home, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
 where
     O: Origin,
     F: Future + 'static,

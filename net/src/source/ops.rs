@@ -3,9 +3,10 @@
 //! Called by `call`, `leaf` and the sockets; those on pipes are in `channel`.
 
 use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use socket2::SockAddr;
+use socket2::{MaybeUninitSlice, SockAddr};
 
 use super::{Left, Rule, Source};
 use crate::sys::{ancillary, socket};
@@ -37,14 +38,20 @@ impl Source {
     }
 
     pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
+        self.recv_into(socket::for_kernel(buf))
+    }
+
+    /// As `recv`, into memory that need not be initialised; as many bytes as it returns are, then.
+    pub(crate) fn recv_into(&self, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, Left)> {
         if buf.is_empty() && self.is_stream() {
             return Ok(NOTHING_ASKED);
         }
+        let asked = buf.len();
         if self.rule == Rule::StreamWithAncillary {
-            return self.recv_vectored(&mut [IoSliceMut::new(buf)]);
+            return self.recv_parts(&mut [MaybeUninitSlice::new(buf)], asked);
         }
         let received = socket::recv(self.io.as_fd(), buf, 0)?;
-        Ok((received, self.left(received, buf.len())))
+        Ok((received, self.left(received, asked)))
     }
 
     pub(crate) fn recv_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
@@ -52,6 +59,10 @@ impl Source {
         if asked == 0 && self.is_stream() {
             return Ok(NOTHING_ASKED);
         }
+        self.recv_parts(socket::slices_for_kernel(bufs), asked)
+    }
+
+    fn recv_parts(&self, bufs: &mut [MaybeUninitSlice<'_>], asked: usize) -> io::Result<(usize, Left)> {
         let (received, _, cut) = socket::recv_message(self.io.as_fd(), bufs, &mut [], 0)?;
         let left = if cut { Left::Perhaps } else { self.left(received, asked) };
         Ok((received, left))
@@ -59,7 +70,7 @@ impl Source {
 
     /// Looks without taking, so there is as much left as before.
     pub(crate) fn peek(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
-        let received = socket::recv(self.io.as_fd(), buf, socket::PEEK)?;
+        let received = socket::recv(self.io.as_fd(), socket::for_kernel(buf), socket::PEEK)?;
         Ok((received, Left::Perhaps))
     }
 

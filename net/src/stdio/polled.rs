@@ -34,7 +34,7 @@ impl Polled {
 
     pub(super) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
         if self.is_socket {
-            return socket::recv(self.as_fd(), buf, socket::NOW);
+            return socket::recv(self.as_fd(), socket::for_kernel(buf), socket::NOW);
         }
         (&self.file).read(buf)
     }

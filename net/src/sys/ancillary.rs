@@ -44,7 +44,8 @@ pub(crate) fn send_fds(fd: BorrowedFd<'_>, buf: &[u8], fds: &[BorrowedFd<'_>]) -
 pub(crate) fn recv_fds(fd: BorrowedFd<'_>, buf: &mut [u8], max: usize) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut room = [0; ROOM];
     let mut bufs = [IoSliceMut::new(buf)];
-    let (received, filled, cut) = socket::recv_message(fd, &mut bufs, &mut room, CLOSE_ON_EXEC)?;
+    let (received, filled, cut) =
+        socket::recv_message(fd, socket::slices_for_kernel(&mut bufs), &mut room, CLOSE_ON_EXEC)?;
     let all = decode(&room[..filled.min(ROOM)]).into_iter().map(|(kind, fd)| (kind, own(fd)));
     let fds: Vec<OwnedFd> = all.filter_map(|(kind, fd)| (kind == libc::SCM_RIGHTS).then_some(fd)).collect();
     if cut || fds.len() > max {

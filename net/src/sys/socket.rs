@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use libc::c_int;
-use socket2::{Domain, MsgHdr, SockAddr, SockRef, Socket, Type};
+use socket2::{Domain, MaybeUninitSlice, MsgHdr, SockAddr, SockRef, Socket, Type};
 
 use super::flavour::NO_SIGNAL;
 
@@ -61,8 +61,9 @@ pub(crate) fn connected(fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io::Result<usize> {
-    SockRef::from(&fd).recv_with_flags(for_kernel(buf), flags)
+/// Initialises as many bytes of `buf` as it returns.
+pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>], flags: c_int) -> io::Result<usize> {
+    SockRef::from(&fd).recv_with_flags(buf, flags)
 }
 
 pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io::Result<(usize, SockAddr)> {
@@ -70,10 +71,10 @@ pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io:
 }
 
 /// Reads into several buffers, and ancillary data into `control`. Returns how much of each, and whether ancillary data came
-/// for which there was no room.
+/// for which there was no room. So many bytes are initialised then.
 pub(crate) fn recv_message(
     fd: BorrowedFd<'_>,
-    bufs: &mut [IoSliceMut<'_>],
+    bufs: &mut [MaybeUninitSlice<'_>],
     control: &mut [u8],
     flags: c_int,
 ) -> io::Result<(usize, usize, bool)> {
@@ -86,7 +87,7 @@ pub(crate) fn recv_message(
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = control.len() as _;
     }
-    // SAFETY: `msg_iov` is `bufs`, whose elements have the layout of iovec (IoSliceMut's guarantee), of which at least
+    // SAFETY: `msg_iov` is `bufs`, whose elements have the layout of iovec (MaybeUninitSlice's guarantee), of which at least
     // `msg_iovlen` exist, and `msg_control` is null or `control`, of that length; the exclusive borrows keep both alive
     // over the call, and any bytes may be written there. `vectored_calls_move_all_slices` runs it, and
     // `descriptors_travel_with_the_message`.
@@ -127,10 +128,18 @@ pub(crate) fn total<'a>(lengths: impl Iterator<Item = &'a [u8]>) -> usize {
     lengths.take(MAX_SLICES).map(<[u8]>::len).sum()
 }
 
-/// Initialised bytes as bytes that need not be.
-fn for_kernel(buf: &mut [u8]) -> &mut [MaybeUninit<u8>] {
+/// Initialised bytes as bytes that need not be, for the functions above.
+pub(crate) fn for_kernel(buf: &mut [u8]) -> &mut [MaybeUninit<u8>] {
     let (start, len) = (buf.as_mut_ptr().cast::<MaybeUninit<u8>>(), buf.len());
     // SAFETY: same memory, length and borrow, and MaybeUninit<u8> has the layout of u8. The callers pass it to the
     // kernel alone, which writes nothing but initialised bytes; `every_stream_call_moves_the_bytes` runs it.
+    unsafe { std::slice::from_raw_parts_mut(start, len) }
+}
+
+/// As `for_kernel`, of several buffers.
+pub(crate) fn slices_for_kernel<'a, 'b>(bufs: &'a mut [IoSliceMut<'b>]) -> &'a mut [MaybeUninitSlice<'b>] {
+    let (start, len) = (bufs.as_mut_ptr().cast::<MaybeUninitSlice<'b>>(), bufs.len());
+    // SAFETY: same memory, length and borrow, and both types have the layout of iovec (their guarantee). What is written to
+    // the buffers comes from the kernel, and so is initialised; `vectored_calls_move_all_slices` runs it.
     unsafe { std::slice::from_raw_parts_mut(start, len) }
 }

@@ -18,6 +18,8 @@ use super::options::OpenOptions;
 mod call;
 mod open;
 mod stream;
+#[cfg(feature = "tokio-io")]
+mod tokio_io;
 #[cfg(feature = "futures-io")]
 mod traits;
 

@@ -303,3 +303,23 @@ mod io_traits {
         }
     }
 }
+
+#[cfg(feature = "tokio-io")]
+mod tokio_io {
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, ready};
+
+    use tokio::io::{AsyncRead, ReadBuf};
+
+    use super::ChildOutput;
+
+    impl<K> AsyncRead for ChildOutput<K> {
+        #[track_caller]
+        fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            let read = ready!(self.pipe.poll_read(cx, buf.initialize_unfilled()))?;
+            buf.advance(read);
+            Poll::Ready(Ok(()))
+        }
+    }
+}

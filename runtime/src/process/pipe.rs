@@ -85,7 +85,7 @@ impl Pipe {
         WriteAll { wait: Some(Wait(self.0.writable())), rest: buf }
     }
 
-    #[cfg(feature = "futures-io")]
+    #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         if buf.is_empty() {
@@ -94,14 +94,16 @@ impl Pipe {
         self.poll_reading(cx, |mut file| file.read(buf))
     }
 
-    #[cfg(feature = "futures-io")]
+    /// Without a pipe it fails: it was closed.
+    #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
-    pub(super) fn poll_write(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_write(this: Option<&Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let Some(this) = this else { return Poll::Ready(Err(closed())) };
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
         loop {
-            let mut guard = ready!(self.0.poll_write_ready(cx))?;
+            let mut guard = ready!(this.0.poll_write_ready(cx))?;
             if let Some(written) = attempt(&mut guard, |mut file| file.write(buf)) {
                 return Poll::Ready(written);
             }

@@ -176,15 +176,12 @@ mod io_traits {
     use futures_io::AsyncWrite;
 
     use super::ChildStdin;
-    use crate::process::pipe::closed;
+    use crate::process::pipe::Pipe;
 
     impl AsyncWrite for ChildStdin {
         #[track_caller]
         fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-            match &self.0 {
-                Some(pipe) => pipe.poll_write(cx, buf),
-                None => Poll::Ready(Err(closed())),
-            }
+            Pipe::poll_write(self.0.as_ref(), cx, buf)
         }
 
         /// Nothing is buffered here, so there is nothing to flush.
@@ -194,6 +191,37 @@ mod io_traits {
 
         /// Closes the pipe: the child reads the end.
         fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            drop(self.get_mut().0.take());
+            Poll::Ready(Ok(()))
+        }
+    }
+}
+
+/// The same, under tokio's names.
+#[cfg(feature = "tokio-io")]
+mod tokio_io {
+    use std::io;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use tokio::io::AsyncWrite;
+
+    use super::ChildStdin;
+    use crate::process::pipe::Pipe;
+
+    impl AsyncWrite for ChildStdin {
+        #[track_caller]
+        fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            Pipe::poll_write(self.0.as_ref(), cx, buf)
+        }
+
+        /// Nothing is buffered here, so there is nothing to flush.
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        /// Closes the pipe: the child reads the end.
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
             drop(self.get_mut().0.take());
             Poll::Ready(Ok(()))
         }

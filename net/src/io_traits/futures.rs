@@ -1,0 +1,114 @@
+//! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams, their halves, and pipes, by value and by reference.
+//!
+//! By reference too, so that one task can read while another writes, without a lock.
+//!
+//! Rejected: the traits on `Source`, once. They are foreign, so each type needs an impl of its own; a macro makes them.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_io::{AsyncRead, AsyncWrite};
+
+use super::close;
+use crate::kind::StreamKind;
+use crate::kind::sealed::Kind as _;
+use crate::ready::Interest;
+use crate::socket::{Socket, site};
+use crate::source::{Channel, Wait};
+use crate::split::{ReadHalf, Share, WriteHalf};
+use crate::unix::pipe::{Receiver, Sender};
+
+/// By value it is the same as by reference, one `&` further.
+macro_rules! by_reference {
+    ($($method:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => { $(
+        #[track_caller]
+        fn $method(self: Pin<&mut Self>, cx: &mut Context<'_>, $($arg: $ty),*) -> Poll<io::Result<$out>> {
+            Pin::new(&mut &*self).$method(cx, $($arg),*)
+        }
+    )* };
+}
+
+/// `$named` is what the type is called where it waits.
+macro_rules! reads {
+    ($(for [$($generic:tt)*] $ty:ty, as $named:ty;)*) => { $(
+        impl<$($generic)*> AsyncRead for &$ty {
+            #[track_caller]
+            fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_read, Read, $named));
+                self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| Channel::read(source, buf))
+            }
+
+            #[track_caller]
+            fn poll_read_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &mut [IoSliceMut<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_read_vectored, Read, $named));
+                self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| Channel::read_vectored(source, bufs))
+            }
+        }
+
+        impl<$($generic)*> AsyncRead for $ty {
+            by_reference! {
+                poll_read(buf: &mut [u8]) -> usize;
+                poll_read_vectored(bufs: &mut [IoSliceMut<'_>]) -> usize;
+            }
+        }
+    )* };
+}
+
+/// `$close` ends the writing without closing the fd, which others may use.
+macro_rules! writes {
+    ($(for [$($generic:tt)*] $ty:ty, as $named:ty, close $close:expr;)*) => { $(
+        impl<$($generic)*> AsyncWrite for &$ty {
+            #[track_caller]
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_write, Write, $named));
+                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write(source, buf))
+            }
+
+            #[track_caller]
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_write_vectored, Write, $named));
+                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write_vectored(source, bufs))
+            }
+
+            /// Nothing is buffered here, so there is nothing to flush.
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            /// Tells the peer that nothing more comes. A pipe can tell that only when it is dropped.
+            fn poll_close(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready($close(*self))
+            }
+        }
+
+        impl<$($generic)*> AsyncWrite for $ty {
+            by_reference! {
+                poll_write(buf: &[u8]) -> usize;
+                poll_write_vectored(bufs: &[IoSlice<'_>]) -> usize;
+                poll_flush() -> ();
+                poll_close() -> ();
+            }
+        }
+    )* };
+}
+
+reads! {
+    for [K: StreamKind] Socket<K>, as K;
+    for [S: Share] ReadHalf<S>, as S::Kind;
+    for [] Receiver, as Receiver;
+}
+
+writes! {
+    for [K: StreamKind] Socket<K>, as K, close close;
+    for [S: Share] WriteHalf<S>, as S::Kind, close |half: &WriteHalf<S>| close(half.as_ref());
+    for [] Sender, as Sender, close |_| Ok(());
+}

@@ -1,0 +1,53 @@
+//! What hyper's and tokio's traits have in common: a stream is read into memory that need not be initialised, and the methods
+//! to write have the same names and meanings.
+//!
+//! Used by `hyper` and `tokio`; `$named` is what the type is called where it waits, `$close` ends the writing without closing
+//! the fd, which others may use.
+
+/// `poll_read` of `$trait`, which takes a `$buf`, through `unfilled`.
+macro_rules! socket_reads {
+    ($trait:path, into $buf:ty; $(for [$($generic:tt)*] $ty:ty, as $named:ty;)*) => { $(
+        impl<$($generic)*> $trait for $ty {
+            #[track_caller]
+            fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: $buf) -> Poll<io::Result<()>> {
+                unfilled::poll_recv(self.source(), cx, &Wait::here(site!(poll_read, Read, $named)), buf)
+            }
+        }
+    )* };
+}
+
+macro_rules! channel_writes {
+    ($trait:path; $(for [$($generic:tt)*] $ty:ty, as $named:ty, close $close:expr;)*) => { $(
+        impl<$($generic)*> $trait for $ty {
+            #[track_caller]
+            fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_write, Write, $named));
+                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write(source, buf))
+            }
+
+            #[track_caller]
+            fn poll_write_vectored(
+                self: Pin<&mut Self>,
+                cx: &mut Context<'_>,
+                bufs: &[IoSlice<'_>],
+            ) -> Poll<io::Result<usize>> {
+                let wait = Wait::here(site!(poll_write_vectored, Write, $named));
+                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write_vectored(source, bufs))
+            }
+
+            fn is_write_vectored(&self) -> bool {
+                true
+            }
+
+            /// Nothing is buffered here, so there is nothing to flush.
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+
+            /// Tells the peer that nothing more comes. A pipe can tell that only when it is dropped.
+            fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+                Poll::Ready($close(&*self))
+            }
+        }
+    )* };
+}

@@ -1,0 +1,39 @@
+//! tokio's `AsyncRead` and `AsyncWrite` for the standard streams.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::{Output, Stdin, site};
+use crate::source::Wait;
+
+impl AsyncRead for Stdin {
+    #[track_caller]
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let wait = Wait::here(site!("Stdin", poll_read, Read));
+        let read = ready!(self.poll_read_from(cx, &wait, None, buf.initialize_unfilled()))?;
+        buf.advance(read);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<const FD: i32> AsyncWrite for Output<FD> {
+    #[track_caller]
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_to(cx, &Wait::here(site!(Output::<FD>::NAME, poll_write, Write)), None, buf)
+    }
+
+    /// Waits for all that was written before this poll; [`flush`](Output::flush) waits for no more than was there at first.
+    #[track_caller]
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush_of(cx, &Wait::here(site!(Output::<FD>::NAME, poll_flush, Write)), None, &mut None)
+    }
+
+    /// Flushes. The stream stays open, as it is the process's.
+    #[track_caller]
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}

@@ -1,0 +1,55 @@
+//! tokio's `AsyncRead` and `AsyncWrite` for files.
+//!
+//! Rejected: its `AsyncSeek`, whose two steps would need a place in every file for the target between them;
+//! [`File::seek`](super::File::seek) is one.
+
+use std::io::{self, IoSlice};
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::File;
+
+impl AsyncRead for File {
+    #[track_caller]
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let File { open, stream } = self.get_mut();
+        let read = ready!(stream.poll_read(cx, open, buf.initialize_unfilled(), Location::caller()))?;
+        buf.advance(read);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for File {
+    #[track_caller]
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let File { open, stream } = self.get_mut();
+        stream.poll_write(cx, open, &[IoSlice::new(buf)], Location::caller())
+    }
+
+    #[track_caller]
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let File { open, stream } = self.get_mut();
+        stream.poll_write(cx, open, bufs, Location::caller())
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let File { open, stream } = self.get_mut();
+        stream.poll_flush(cx, open)
+    }
+
+    /// As [`poll_flush`](File::flush). The file is closed when it is dropped.
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
