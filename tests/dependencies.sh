@@ -1,13 +1,31 @@
 #!/usr/bin/env bash
-# `cargo build -p mini` compiles these crates and no others.
+# `cargo build -p mini` compiles these crates and no others, and each feature adds those that it is for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 allowed=" mini mini-net mini-time mini-macros libc socket2 futures-task futures-io futures-core pin-project-lite signal-hook-registry errno "
-found=$(cargo tree -p mini --edges normal,build --prefix none --format '{p}' | cut -d' ' -f1 | sort -u)
-for crate in $found; do
-  case "$allowed" in
-    *" $crate "*) ;;
-    *) echo "a user's build of mini would compile $crate, which is not on the list"; exit 1 ;;
-  esac
-done
-echo "mini compiles:" $found
+
+# Of the features $1 and the crates that they add, $2.
+check() {
+  found=$(cargo tree -p mini --features "$1" --edges normal,build --prefix none --format '{p}' | cut -d' ' -f1 | sort -u)
+  for crate in $found; do
+    case "$allowed$2 " in
+      *" $crate "*) ;;
+      *) echo "a user's build of mini with the features \"$1\" would compile $crate, which is not on the list"; exit 1 ;;
+    esac
+  done
+  echo "mini with the features \"$1\" compiles:" $found
+}
+
+# Features of tokio that $1 turns on, other than $2: none of them may bring its runtime.
+check_tokio() {
+  turned_on=$(cargo tree -p mini --features "$1" --edges normal,build --prefix none --format '{p} {f}' | sed -n 's/^tokio v[^ ]* *//p' | head -1)
+  turned_on=$(tr , "\n" <<<"$turned_on" | grep -vx default | paste -sd,)
+  [ "$turned_on" = "$2" ] || { echo "the feature \"$1\" turns on these of tokio: $turned_on"; exit 1; }
+}
+
+check "" ""
+check hyper "hyper http http-body bytes itoa tokio"
+check tokio-io "tokio"
+check tracing "tracing tracing-core once_cell"
+check_tokio hyper "sync"
+check_tokio tokio-io ""

@@ -153,7 +153,7 @@ macro_rules! site {
     };
 }
 
-#[cfg(feature = "futures-io")]
+#[cfg(any(feature = "futures-io", feature = "tokio-io"))]
 use site;
 
 impl Stdin {
