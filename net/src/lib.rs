@@ -31,6 +31,7 @@ mod tests;
 mod thread;
 mod udp;
 pub mod unix;
+mod unwind;
 
 #[doc(hidden)]
 pub mod doc;

@@ -16,7 +16,6 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
@@ -25,6 +24,7 @@ use std::time::Duration;
 use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sys::{self, Poller, Token};
+use crate::unwind::contain;
 
 mod registration;
 mod table;
@@ -259,9 +259,7 @@ impl Reactor {
         drop(table);
         if is_first && let Some(waker) = self.0.on_use.get() {
             // It may not keep the socket from being registered; its panic has been printed.
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake_by_ref())) {
-                std::mem::forget(payload);
-            }
+            contain(|| waker.wake_by_ref());
         }
         Ok(token)
     }
@@ -341,10 +339,7 @@ fn explain(error: io::Error) -> io::Error {
 /// First come, first woken. A waker that panics keeps nobody else asleep; its panic has been printed.
 fn wake_all(woken: &mut Vec<Waker>) {
     let mut rest = woken.drain(..);
-    while let Err(payload) = catch_unwind(AssertUnwindSafe(|| rest.by_ref().for_each(Waker::wake))) {
-        // Its destructor may panic too.
-        std::mem::forget(payload);
-    }
+    while !contain(|| rest.by_ref().for_each(Waker::wake)) {}
 }
 
 impl AsFd for Reactor {

@@ -147,21 +147,22 @@ fn dropping_or_converting_a_socket_removes_it() {
 
 #[test]
 fn a_waker_that_panics_keeps_nobody_else_asleep() {
-    struct Bomb;
+    struct Bomb(Arc<()>);
     impl std::task::Wake for Bomb {
         fn wake(self: Arc<Self>) {
-            panic!("on purpose");
+            std::panic::panic_any(self.0.clone());
         }
     }
     let mut rig = Rig::new();
     let (a, b) = UnixStream::pair().unwrap();
-    let task = Task::new();
-    for waker in [Waker::from(Arc::new(Bomb)), task.waker()] {
+    let (task, payload) = (Task::new(), Arc::new(()));
+    for waker in [Waker::from(Arc::new(Bomb(payload.clone()))), task.waker()] {
         assert!(b.poll_read_ready(&mut std::task::Context::from_waker(&waker)).is_pending());
     }
     a.try_write(b"x").unwrap();
     assert_eq!(rig.turn(), 1);
     assert_eq!(task.wakes(), 1);
+    assert_eq!(Arc::strong_count(&payload), 1, "what it panicked with is dropped");
 }
 
 #[test]

@@ -17,7 +17,6 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
@@ -27,6 +26,7 @@ use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Slot};
 use crate::source::Wait;
 use crate::sys::{Events, Poller, Token};
+use crate::unwind::contain;
 
 /// Bytes that are read at once, or wait to be written.
 const ROOM: usize = 64 << 10;
@@ -280,9 +280,7 @@ fn wake(slot: &Slot, ready: Ready) {
     slot.set(ready, &mut woken);
     for waker in woken {
         // Its panic has been printed, and must not end the thread, which has others' bytes.
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-            std::mem::forget(payload);
-        }
+        contain(|| waker.wake());
     }
 }
 

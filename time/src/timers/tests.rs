@@ -80,19 +80,20 @@ fn wakers_are_woken_cloned_and_dropped_with_the_lock_free() {
 
 #[test]
 fn a_waker_that_panics_costs_the_others_nothing() {
-    struct Bomb;
+    struct Bomb(Arc<()>);
     impl Wake for Bomb {
         fn wake(self: Arc<Self>) {
-            panic::resume_unwind(Box::new("bomb"));
+            panic::resume_unwind(Box::new(self.0.clone()));
         }
     }
     let (timers, _) = paused_timers();
-    let probe = Probe::default();
+    let (probe, payload) = (Probe::default(), Arc::new(()));
     add(&timers, MS, probe.waker());
-    add(&timers, 2 * MS, Arc::new(Bomb).into());
+    add(&timers, 2 * MS, Arc::new(Bomb(payload.clone())).into());
     add(&timers, 3 * MS, probe.waker());
     assert_eq!(pass(&timers, 3 * MS), 3);
     assert_eq!((probe.wakes(), timers.len()), (2, 0));
+    assert_eq!(Arc::strong_count(&payload), 1, "what it panicked with is dropped");
     add(&timers, MS, probe.waker());
     assert_eq!(pass(&timers, MS), 1);
 }

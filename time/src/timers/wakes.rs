@@ -2,6 +2,7 @@
 //!
 //! `Timers` alone calls it. A waker that panics costs the others nothing.
 
+use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
@@ -17,11 +18,18 @@ impl Wakes {
         self.0.reverse();
         while let Some(waker) = self.0.pop() {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                // The panic has been printed; the destructor of its payload may panic too.
-                mem::forget(payload);
+                drop_payload(payload);
             }
         }
         count
+    }
+}
+
+/// The panic has been printed. A payload may panic in its own destructor; what comes of that is leaked rather than dropped.
+#[cold]
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        mem::forget(second);
     }
 }
 
