@@ -184,7 +184,7 @@ impl Wheel {
     }
 
     /// Goes forward in time, at most to `now`, until something is due, and says whether it is.
-    pub(crate) fn find_due(&mut self, now: u64) -> bool {
+    fn find_due(&mut self, now: u64) -> bool {
         // NEVER is not due even at the end of time.
         let now = now.min(NEVER - 1);
         while self.due == NIL {
@@ -226,10 +226,7 @@ impl Wheel {
         // Where several begin at one tick the near slot is last, as the others feed it; the overflow comes after the
         // far slot, as what it feeds is older and goes in front.
         if next == far {
-            let slot = next.far_slot();
-            let list = mem::replace(self.far.list(slot), NIL);
-            self.far.vacate(slot);
-            self.file_all(list);
+            self.file_far(next.far_slot());
         } else if next == round {
             self.overflow_bound = NEVER;
             let list = mem::replace(&mut self.overflow, NIL);
@@ -271,10 +268,17 @@ impl Wheel {
         }
     }
 
+    /// Files the entries of an occupied far slot again.
+    fn file_far(&mut self, slot: u16) {
+        let list = mem::replace(self.far.list(slot), NIL);
+        self.far.vacate(slot);
+        self.file_all(list);
+    }
+
     /// Files the entries of a detached list again.
     ///
-    /// Each is nearer now than when it was filed. What was added to the nearer list meanwhile is younger, so the
-    /// entries go in front of that, the last one first.
+    /// Each is nearer now than when it was filed, or has been moved. What was added to the nearer list meanwhile is
+    /// younger, so the entries go in front of that, the last one first.
     fn file_all(&mut self, first: u32) {
         let mut index = self.slab.previous(first);
         loop {

@@ -205,9 +205,17 @@ fn auto_advance_leaves_a_running_clock_and_a_timer_for_never_alone() {
     assert!(!running.auto_advance());
     let (timers, _) = paused_timers();
     let now = timers.clock().now();
-    timers.0.lease.add(now.saturating_add(Duration::MAX), Waker::noop().clone()).unwrap();
+    let never = now.saturating_add(Duration::MAX);
+    timers.0.lease.add(never, Waker::noop().clone()).unwrap();
     assert!(!timers.auto_advance());
     assert_eq!((timers.clock().now(), timers.next_deadline()), (now, None));
+    // One that was moved there has left a mark where it was: in the far ring, and in the overflow.
+    for first in [100 * MS, 100_000 * MS] {
+        let moved = add(&timers, first, Waker::noop().clone());
+        assert!(timers.0.lease.reset(moved, never));
+        assert!(!timers.auto_advance());
+        assert_eq!(timers.clock().now(), now);
+    }
 }
 
 #[test]

@@ -26,6 +26,33 @@ impl Wheel {
         (next != NEVER).then_some(next)
     }
 
+    /// The first deadline; `None` if none ever comes.
+    ///
+    /// It costs more than [`next_deadline`](Wheel::next_deadline) where timers of the far ring and the overflow were removed or
+    /// moved: it looks where they were.
+    pub(crate) fn first_deadline(&mut self) -> Option<u64> {
+        loop {
+            let next = self.next_deadline()?;
+            if self.due != NIL || next == self.near_deadline() {
+                return Some(next);
+            }
+            if next == self.overflow_bound {
+                let deadlines = self.slab.iter(self.overflow).map(|index| self.slab.deadline(index));
+                self.overflow_bound = deadlines.min().unwrap_or(NEVER);
+                if next == self.overflow_bound {
+                    return Some(next);
+                }
+            } else {
+                // The other far slots have no bound before they begin, so who says the same again is exact.
+                let first = self.next_far().expect("the deadline is in no other place");
+                self.file_far(first.far_slot());
+                if self.next_deadline() == Some(next) {
+                    return Some(next);
+                }
+            }
+        }
+    }
+
     /// A time at which nothing is due yet, unless it has come; `NEVER` if nothing ever will. It costs less than
     /// [`next_deadline`](Wheel::next_deadline), and may lie a tick before that.
     pub(crate) fn bound(&mut self) -> u64 {

@@ -174,6 +174,9 @@ impl Model {
 
     /// Goes to a time of interest.
     fn jump(&mut self) {
+        if !self.is_cut && self.random.below(4) == 0 {
+            assert_eq!(self.wheel.first_deadline(), self.first().filter(|&first| first != NEVER));
+        }
         let first = self.first().unwrap_or(self.now);
         let target = match self.random.below(10) {
             0 => self.now,
