@@ -170,7 +170,7 @@ impl Timers {
     /// bell, once.
     ///
     /// Where more than 30,000 deadlines a second lie ahead, the answer serves those of up to 0.5 ms at once, all but the
-    /// last of them late.
+    /// last of them late; with more than 60,000 those of up to 1 ms.
     ///
     /// While the clock is paused no deadline comes by itself, and the answer is [`Park::Forever`] if nothing is due.
     ///

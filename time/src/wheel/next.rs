@@ -9,7 +9,10 @@ use super::{NEVER, Wheel};
 /// From so many deadlines a tick on, one wait serves those of several ticks, see [`Wheel::wait_until`].
 pub(super) const CROWD: usize = 2;
 
-/// How many ticks the first of them waits at most: 0.5 ms.
+/// From so many a tick on, more than 60,000 a second, the wait may be twice as long.
+pub(super) const DENSE_CROWD: usize = 2 * CROWD;
+
+/// How many ticks the first of a crowd waits at most: 0.5 ms.
 const PATIENCE: u64 = 8;
 
 impl Wheel {
@@ -65,23 +68,27 @@ impl Wheel {
         }
     }
 
-    /// Until when to wait if the next deadline is `first`: not before, and at most [`PATIENCE`] ticks after it.
+    /// Until when to wait if the next deadline is `first`: not before, and at most [`PATIENCE`] ticks after it, or twice that.
     ///
     /// Where deadlines lie so close that there are more than [`CROWD`] a tick, one wait to the end of a few ticks serves
-    /// them all. Equal deadlines are no crowd: one wait serves them as it is.
+    /// them all; more than [`DENSE_CROWD`] may wait longer. Equal deadlines are no crowd: one wait serves them as it is.
     pub(crate) fn wait_until(&self, first: u64) -> u64 {
         let begin = Tick::of(first);
         if self.next_near() != Some(begin) {
             return first;
         }
         let (mut until, mut count) = (first, 0);
-        for ahead in 0..PATIENCE {
+        for ahead in 0..2 * PATIENCE {
             let tick = Tick(begin.0 + ahead);
-            count += self.count_later(tick, first);
-            if count < CROWD * (ahead as usize + 1) {
+            let here = self.count_later(tick, first);
+            count += here;
+            let crowd = if ahead < PATIENCE { CROWD } else { DENSE_CROWD };
+            if count < crowd * (ahead as usize + 1) {
                 break;
             }
-            until = tick.end();
+            if here > 0 {
+                until = tick.end();
+            }
         }
         until
     }
@@ -93,7 +100,7 @@ impl Wheel {
             let deadline = self.slab.deadline(index);
             deadline > first && Tick::of(deadline) == tick
         };
-        self.slab.iter(self.near.first(tick.near_slot())).take(2 * CROWD).filter(is_later).count()
+        self.slab.iter(self.near.first(tick.near_slot())).take(2 * DENSE_CROWD).filter(is_later).count()
     }
 
     /// The first deadline of the near ring, `NEVER` if that is empty.

@@ -4,7 +4,7 @@ mod oracle;
 
 use std::task::Waker;
 
-use super::next::CROWD;
+use super::next::{CROWD, DENSE_CROWD};
 use super::{NEVER, Place, Wheel};
 use crate::probe::Probe;
 
@@ -236,14 +236,16 @@ fn a_few_timers_and_equal_ones_are_waited_for_exactly() {
 
 #[test]
 fn a_crowd_is_waited_for_as_a_whole_for_as_long_as_it_lasts() {
-    for (ticks, expected) in [(1, 6), (2, 7), (8, 13), (20, 13)] {
+    let cases = [(CROWD, 1, 6), (CROWD, 2, 7), (CROWD, 8, 13), (CROWD, 20, 13)];
+    let dense = [(DENSE_CROWD, 1, 6), (DENSE_CROWD, 12, 17), (DENSE_CROWD, 16, 21), (DENSE_CROWD, 20, 21)];
+    for (crowd, ticks, expected) in cases.into_iter().chain(dense) {
         let mut wheel = Wheel::new();
-        for nth in 0..ticks * CROWD as u64 {
-            wheel.insert(5 * TICK + 10 + nth / CROWD as u64 * TICK + nth, waker());
+        for nth in 0..ticks * crowd as u64 {
+            wheel.insert(5 * TICK + 10 + nth / crowd as u64 * TICK + nth, waker());
         }
         wheel.insert(5 * TICK + 9, waker());
         let first = wheel.next_deadline().unwrap();
-        assert_eq!((first, wheel.wait_until(first)), (5 * TICK + 9, expected * TICK), "{ticks} ticks");
+        assert_eq!((first, wheel.wait_until(first)), (5 * TICK + 9, expected * TICK), "{crowd} in {ticks} ticks");
     }
 }
 
