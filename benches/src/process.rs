@@ -23,7 +23,6 @@ mod build;
 mod child;
 mod echo;
 mod http;
-mod hyper_io;
 mod load;
 mod machine;
 mod memory;

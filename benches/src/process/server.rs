@@ -82,12 +82,16 @@ pub(crate) enum Kind {
     Close,
     /// HTTP/1 with hyper.
     Http,
+    /// HTTP/2 with hyper.
+    Http2,
+    /// HTTP/1 with axum, over hyper.
+    Axum,
     /// Copies between it and the next connection, both ways.
     Proxy,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [Self::Echo, Self::Idle, Self::Close, Self::Http, Self::Proxy];
+    const ALL: [Self; 7] = [Self::Echo, Self::Idle, Self::Close, Self::Http, Self::Http2, Self::Axum, Self::Proxy];
 
     /// Bytes that a read of an echo server offers.
     pub(crate) fn buffer(self) -> usize {

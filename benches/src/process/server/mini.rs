@@ -3,15 +3,17 @@
 use std::io;
 use std::net;
 
-use hyper::server::conn::http1;
+use axum::Router;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
+use hyper_util::service::TowerToHyperService;
+use mini::hyper::{Executor, Timer};
 use mini::net::{TcpListener, TcpStream};
 use mini::runtime::{Builder, Runtime};
 
 use super::{Kind, Layout, Plan};
 use crate::process::child::noted;
-use crate::process::http::hello;
-use crate::process::hyper_io::{MiniIo, MiniTimer};
+use crate::process::http::{app, hello};
 
 pub(super) fn serve(plan: Plan, listener: net::TcpListener) -> io::Result<()> {
     runtime(plan.layout)?.block_on(accept(plan.kind, listener))
@@ -26,6 +28,7 @@ fn runtime(layout: Layout) -> io::Result<Runtime> {
 
 async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
+    let app = app();
     loop {
         let (stream, _) = listener.accept().await?;
         if kind == Kind::Close {
@@ -34,6 +37,8 @@ async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
         stream.set_nodelay(true)?;
         match kind {
             Kind::Http => drop(mini::spawn(http(stream))),
+            Kind::Http2 => drop(mini::spawn(http2(stream))),
+            Kind::Axum => drop(mini::spawn(axum(stream, app.clone()))),
             Kind::Proxy => drop(mini::spawn(proxy(stream, listener.accept().await?.0))),
             _ => drop(mini::spawn(noted(echo(stream, kind.buffer())))),
         }
@@ -51,7 +56,17 @@ async fn echo(stream: TcpStream, size: usize) -> io::Result<()> {
 }
 
 async fn http(stream: TcpStream) -> hyper::Result<()> {
-    http1::Builder::new().timer(MiniTimer).serve_connection(MiniIo::new(stream), service_fn(hello)).await
+    http1::Builder::new().timer(Timer::new()).serve_connection(stream, service_fn(hello)).await
+}
+
+async fn http2(stream: TcpStream) -> hyper::Result<()> {
+    let mut http = http2::Builder::new(Executor::new());
+    http.timer(Timer::new()).serve_connection(stream, service_fn(hello)).await
+}
+
+async fn axum(stream: TcpStream, app: Router) -> hyper::Result<()> {
+    let service = TowerToHyperService::new(app);
+    http1::Builder::new().timer(Timer::new()).serve_connection(stream, service).await
 }
 
 async fn proxy(mut a: TcpStream, mut b: TcpStream) -> io::Result<()> {

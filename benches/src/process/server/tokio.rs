@@ -3,16 +3,18 @@
 use std::io;
 use std::net;
 
-use hyper::server::conn::http1;
+use axum::Router;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Kind, Layout, Plan};
 use crate::process::child::noted;
-use crate::process::http::hello;
+use crate::process::http::{app, hello};
 
 pub(super) fn serve(plan: Plan, listener: net::TcpListener) -> io::Result<()> {
     runtime(plan.layout)?.block_on(accept(plan.kind, listener))
@@ -27,6 +29,7 @@ fn runtime(layout: Layout) -> io::Result<Runtime> {
 
 async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
+    let app = app();
     loop {
         let (stream, _) = listener.accept().await?;
         if kind == Kind::Close {
@@ -35,6 +38,8 @@ async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
         stream.set_nodelay(true)?;
         match kind {
             Kind::Http => drop(tokio::spawn(http(stream))),
+            Kind::Http2 => drop(tokio::spawn(http2(stream))),
+            Kind::Axum => drop(tokio::spawn(axum(stream, app.clone()))),
             Kind::Proxy => drop(tokio::spawn(proxy(stream, listener.accept().await?.0))),
             _ => drop(tokio::spawn(noted(echo(stream, kind.buffer())))),
         }
@@ -53,6 +58,16 @@ async fn echo(mut stream: TcpStream, size: usize) -> io::Result<()> {
 
 async fn http(stream: TcpStream) -> hyper::Result<()> {
     http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service_fn(hello)).await
+}
+
+async fn http2(stream: TcpStream) -> hyper::Result<()> {
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service_fn(hello)).await
+}
+
+async fn axum(stream: TcpStream, app: Router) -> hyper::Result<()> {
+    let service = TowerToHyperService::new(app);
+    http1::Builder::new().timer(TokioTimer::new()).serve_connection(TokioIo::new(stream), service).await
 }
 
 async fn proxy(mut a: TcpStream, mut b: TcpStream) -> io::Result<()> {
