@@ -1,8 +1,10 @@
-//! The lines of code in README's table for those who come from tokio: each compiles.
+//! The code in README: each line of the table for those who come from tokio compiles, and each template compiles and runs.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
+
+use mini_tests::net_support::ScratchDir;
 
 /// The third cells of the table whose head says "a line of it".
 fn lines(readme: &str) -> Vec<String> {
@@ -24,6 +26,60 @@ fn program(lines: &[String]) -> String {
         writeln!(text, "    {line}\n    Ok(())\n}}\n").unwrap();
     }
     text + "fn main() {}\n"
+}
+
+/// What is run of each template: its own `main`, or what uses it.
+const RUNS: [&str; 4] = [
+    "fn main() { template_main().unwrap() }",
+    r#"fn main() {
+        mini::block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            let (stop, stopped) = futures::channel::oneshot::channel::<()>();
+            let server = mini::spawn(serve(listener, async { stopped.await.unwrap() }));
+            client.write_all(b"hello").await.unwrap();
+            let mut answer = [0; 5];
+            client.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"hello");
+            stop.send(()).unwrap();
+            drop(client);
+            server.await.unwrap().unwrap();
+        });
+    }"#,
+    r#"fn main() {
+        let runtime = mini::runtime::Runtime::new().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let beat = move || drop(sender.send(()));
+        let heartbeat = Heartbeat::start(runtime.handle(), Duration::from_millis(1), beat);
+        receiver.recv().unwrap();
+        receiver.recv().unwrap();
+        drop(heartbeat);
+        while receiver.recv().is_ok() {}
+    }"#,
+    "fn main() { a_client_is_answered(); an_hour_passes_at_once() }",
+];
+
+/// The blocks of code below "Start from a template", as programs: `main` has another name, and tests are functions.
+fn templates(readme: &str) -> Vec<String> {
+    let (_, section) = readme.split_once("\n## Start from a template\n").expect("the section");
+    let (section, _) = section.split_once("\n## ").expect("another section");
+    let blocks = section.split("```rust\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
+    blocks.map(|block| block.replace("async fn main(", "async fn template_main(").replace("#[test]\n", "")).collect()
+}
+
+#[test]
+fn every_template_compiles_and_runs() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    let templates = templates(&fs::read_to_string(readme).unwrap());
+    assert_eq!(templates.len(), RUNS.len());
+    let directory = ScratchDir::new("templates");
+    let cases = trybuild::TestCases::new();
+    for (number, (template, run)) in templates.iter().zip(RUNS).enumerate() {
+        let path = directory.path().join(format!("template-{number}.rs"));
+        fs::write(&path, format!("#![allow(dead_code)]\n{template}\n{run}\n")).unwrap();
+        cases.pass(path);
+    }
+    drop(cases); // now they are compiled and run
 }
 
 #[test]
