@@ -1,1 +1,3 @@
 //! What the examples and tests of this package share.
+
+pub mod web_server;
