@@ -61,7 +61,7 @@ impl Executor {
 
     /// Spawns onto one runtime, from wherever hyper runs.
     ///
-    /// Once that has shut down, tasks are dropped instead, and hyper reports the connection as closed.
+    /// Once that has shut down, tasks are dropped instead of run.
     ///
     /// # Examples
     ///
