@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 
 /// Writes a sequence to `to` and reads it from `from`, into memory that is not initialised.
 async fn through(from: impl AsyncRead + Unpin, to: impl AsyncWrite + Unpin + Send + 'static) {
-    const BLOCKS: usize = 16;
+    const BLOCKS: usize = 4;
     const BLOCK: usize = 64 << 10;
     let (mut from, mut to) = (from, to);
     let writer = mini::spawn(async move {
