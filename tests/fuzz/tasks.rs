@@ -1,0 +1,609 @@
+//! Lives of tasks on a runtime with one worker, beside a model that knows what each must come to.
+//!
+//! A future given to `block_on` makes the choices: it spawns, wakes, aborts, polls and drops handles, itself or by a second
+//! thread, to which it waits. Tasks run only when it yields, so between two of its steps nothing moves, and the model is
+//! exact; except that an owned task woken from both threads may hear of that once or twice. On a `current_thread` runtime the
+//! tasks are owned, on a `multi_thread` one shared. The end comes at any point, with wakes on their way or not.
+//!
+//! Checked are the numbers of polls, that each future is dropped once and where it ran, each output once, each joiner woken
+//! once, each panic told once; and at the end, by the one thing that lives as long as the runtime, that no reference is left.
+
+use std::future::Future;
+use std::mem::{replace, take};
+use std::panic::resume_unwind;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use mini::runtime::{Builder, Handle, Runtime};
+use mini::task::{AbortHandle, Cancel, JoinError, JoinHandle, yield_now};
+
+use crate::Choices;
+
+/// Tasks at a time.
+const TASKS: usize = 12;
+
+/// Yields after which what has not happened never will.
+const PATIENCE: usize = 10_000;
+
+/// What a task does at its next poll.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Step {
+    #[default]
+    Wait,
+    WakeSelf,
+    Yield,
+    AbortSelf,
+    Finish,
+    Panic,
+}
+
+/// What has happened to a task, as it says itself.
+#[derive(Default)]
+struct Facts {
+    next: Mutex<Step>,
+    polls: AtomicUsize,
+    drops: AtomicUsize,
+    dropped_on: Mutex<Option<ThreadId>>,
+    outputs: AtomicUsize,
+    output_drops: AtomicUsize,
+    wakers: Mutex<Vec<Waker>>,
+    itself: Mutex<Option<AbortHandle>>,
+}
+
+/// The future of a task.
+struct Script {
+    facts: Arc<Facts>,
+    /// Its destructor wakes it.
+    cries: bool,
+}
+
+/// What a task returns, or panics with.
+struct Output(Arc<Facts>);
+
+/// Counts wakes.
+#[derive(Default)]
+struct Joiner(AtomicUsize);
+
+enum Join {
+    Handle(JoinHandle<Output>),
+    Cancel(Cancel<Output>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Finished,
+    Panicked,
+    Cancelled,
+}
+
+/// What was asked of a task since it ran last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    wake: bool,
+    remote_wake: bool,
+    cancel: bool,
+    remote_cancel: bool,
+}
+
+struct Known {
+    facts: Arc<Facts>,
+    is_shared: bool,
+    /// It lies in the inbox, where its owner does not know it yet.
+    is_posted: bool,
+    join: Option<Join>,
+    aborts: Vec<AbortHandle>,
+    asked: Asked,
+    step: Step,
+    polls: usize,
+    end: Option<End>,
+    joiner: Option<Arc<Joiner>>,
+}
+
+/// A second thread, which does one thing at a time while the first one waits.
+struct Elsewhere(mpsc::Sender<Box<dyn FnOnce() + Send>>);
+
+struct Model<'a, 'b> {
+    choices: &'a mut Choices<'b>,
+    runtime: Handle,
+    is_multi: bool,
+    elsewhere: Elsewhere,
+    tasks: Vec<Known>,
+    /// Ended, without handles and wakers.
+    panics: Arc<AtomicUsize>,
+    told: usize,
+}
+
+/// Runs the model.
+///
+/// # Panics
+///
+/// If the tasks do something else.
+pub fn run(choices: &mut Choices<'_>) {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let is_multi = choices.one_in(2);
+    let builder = if is_multi { Builder::new_multi_thread().worker_threads(1) } else { Builder::new_current_thread() };
+    let count = Arc::clone(&panics);
+    let runtime = builder.on_task_panic(move |_| _ = count.fetch_add(1, SeqCst)).build().expect("a runtime");
+    let handle = runtime.handle().clone();
+    let elsewhere = Elsewhere::new();
+    let mut model = Model {
+        choices,
+        runtime: handle,
+        is_multi,
+        elsewhere,
+        tasks: Vec::new(),
+        panics: Arc::clone(&panics),
+        told: 0,
+    };
+    runtime.block_on(model.live());
+    model.end(runtime);
+    drop(model);
+    let begin = Instant::now();
+    while Arc::strong_count(&panics) > 1 {
+        // A thread of the runtime may be on its last way.
+        assert!(begin.elapsed() < Duration::from_secs(20), "a reference was left: the runtime lives on");
+        thread::yield_now();
+    }
+}
+
+impl Model<'_, '_> {
+    async fn live(&mut self) {
+        while self.choices.step() {
+            match self.choices.below(24) {
+                0..=3 => self.spawn(),
+                4..=10 => self.use_waker(),
+                11 | 12 => self.abort(),
+                13..=15 => self.poll_join(),
+                16 => self.drop_join(),
+                17 => self.keep_abort(),
+                18 => self.cancel(),
+                19 => self.forget(),
+                _ => self.settle().await,
+            }
+        }
+        if self.choices.one_in(2) {
+            self.settle().await;
+        }
+    }
+
+    fn spawn(&mut self) {
+        if self.tasks.len() == TASKS {
+            return;
+        }
+        let step = self.step();
+        let facts = Arc::new(Facts { next: Mutex::new(step), ..Facts::default() });
+        let script = Script { facts: Arc::clone(&facts), cries: self.choices.one_in(3) };
+        let (is_remote, is_local) = (self.choices.one_in(3), !self.is_multi && self.choices.one_in(2));
+        let handle = if is_remote {
+            let runtime = self.runtime.clone();
+            self.elsewhere.run(move || runtime.spawn(script))
+        } else if is_local {
+            mini::spawn_local(script)
+        } else {
+            mini::spawn(script)
+        };
+        *facts.itself.lock().unwrap() = Some(handle.abort_handle());
+        let asked = Asked { wake: !is_remote, remote_wake: is_remote, ..Asked::default() };
+        self.tasks.push(Known {
+            facts,
+            is_shared: self.is_multi,
+            is_posted: is_remote && !self.is_multi,
+            join: Some(Join::Handle(handle)),
+            aborts: Vec::new(),
+            asked,
+            step,
+            polls: 0,
+            end: None,
+            joiner: None,
+        });
+    }
+
+    fn step(&mut self) -> Step {
+        let steps = [Step::Wait, Step::Wait, Step::WakeSelf, Step::Yield, Step::AbortSelf, Step::Finish, Step::Panic];
+        steps[self.choices.below(steps.len() as u64) as usize]
+    }
+
+    /// Wakes by a waker, here or elsewhere, or clones or drops it.
+    fn use_waker(&mut self) {
+        let Some(at) = self.choices.place(self.tasks.len()) else { return };
+        let (step, is_remote, how) = (self.step(), self.choices.one_in(2), self.choices.below(4));
+        let task = &mut self.tasks[at];
+        let waker = {
+            let mut wakers = task.facts.wakers.lock().unwrap();
+            let Some(at) = self.choices.place(wakers.len()) else { return };
+            wakers.swap_remove(at)
+        };
+        if how < 3 && task.end.is_none() {
+            if !task.asked.is_any() {
+                (task.step, *task.facts.next.lock().unwrap()) = (step, step);
+            }
+            task.asked.wake |= !is_remote;
+            task.asked.remote_wake |= is_remote;
+        }
+        let left = move || match how {
+            0 => {
+                waker.wake();
+                None
+            }
+            1 => {
+                waker.wake_by_ref();
+                Some(waker)
+            }
+            2 => {
+                waker.clone().wake();
+                Some(waker)
+            }
+            _ => {
+                drop(waker);
+                None
+            }
+        };
+        let left = if is_remote { self.elsewhere.run(left) } else { left() };
+        self.tasks[at].facts.wakers.lock().unwrap().extend(left);
+    }
+
+    fn abort(&mut self) {
+        let Some(at) = self.choices.place(self.tasks.len()) else { return };
+        let is_remote = self.choices.one_in(2);
+        let task = &mut self.tasks[at];
+        let by = task.aborts.pop();
+        match (by, &task.join) {
+            (Some(by), _) if is_remote => self.elsewhere.run(move || by.abort()),
+            (Some(by), _) => by.abort(),
+            (None, Some(Join::Handle(handle))) if is_remote => {
+                let by = handle.abort_handle();
+                self.elsewhere.run(move || by.abort());
+            }
+            (None, Some(Join::Handle(handle))) => handle.abort(),
+            _ => return,
+        }
+        self.tasks[at].note_cancel(is_remote);
+    }
+
+    fn keep_abort(&mut self) {
+        let Some(at) = self.choices.place(self.tasks.len()) else { return };
+        let task = &mut self.tasks[at];
+        if let Some(Join::Handle(handle)) = &task.join {
+            assert_eq!(handle.is_finished(), task.end.is_some());
+            task.aborts.push(handle.abort_handle());
+        }
+    }
+
+    fn cancel(&mut self) {
+        let Some(at) = self.choices.place(self.tasks.len()) else { return };
+        let task = &mut self.tasks[at];
+        task.join = match task.join.take() {
+            Some(Join::Handle(handle)) => {
+                task.note_cancel(false);
+                Some(Join::Cancel(handle.cancel()))
+            }
+            other => other,
+        };
+    }
+
+    /// Polls a handle, here or elsewhere, with another waker than before.
+    fn poll_join(&mut self) {
+        let Some(at) = self.choices.place(self.tasks.len()) else { return };
+        let is_remote = self.choices.one_in(3);
+        let task = &mut self.tasks[at];
+        let Some(join) = task.join.take() else { return };
+        let joiner = Arc::new(Joiner::default());
+        let waker = Waker::from(Arc::clone(&joiner));
+        let poll = move || join.poll(&waker);
+        let (join, polled) = if is_remote { self.elsewhere.run(poll) } else { poll() };
+        let task = &mut self.tasks[at];
+        match polled {
+            Poll::Pending => {
+                assert_eq!(task.end, None, "the joiner of a task that has ended waits");
+                task.join = Some(join);
+                let before = task.joiner.replace(joiner);
+                assert!(before.is_none_or(|before| Arc::strong_count(&before) == 1), "a displaced waker was kept");
+            }
+            Poll::Ready(result) => {
+                drop(join);
+                assert_eq!(Some(End::of(&result)), task.end);
+                drop(result);
+                assert_eq!(task.facts.output_drops.load(SeqCst), task.facts.outputs.load(SeqCst));
+            }
+        }
+    }
+
+    fn drop_join(&mut self) {
+        let Some(at) = self.choices.place(self.tasks.len()) else { return };
+        let is_remote = self.choices.one_in(3);
+        let task = &mut self.tasks[at];
+        let Some(join) = task.join.take() else { return };
+        if is_remote {
+            self.elsewhere.run(move || drop(join))
+        } else {
+            drop(join)
+        }
+        let task = &mut self.tasks[at];
+        if task.end.is_none() {
+            let joiner = task.joiner.take();
+            assert!(joiner.is_none_or(|joiner| Arc::strong_count(&joiner) == 1), "the waker of no handle was kept");
+            return;
+        }
+        assert_eq!(task.facts.output_drops.load(SeqCst), task.facts.outputs.load(SeqCst));
+        self.told += usize::from(task.end == Some(End::Panicked));
+        self.check_told();
+    }
+
+    /// Drops all there is of a task that has ended, here or elsewhere.
+    fn forget(&mut self) {
+        let Some(at) = self.tasks.iter().position(|task| task.end.is_some() && task.join.is_none()) else { return };
+        let is_remote = self.choices.one_in(2);
+        let task = self.tasks.swap_remove(at);
+        if is_remote { self.elsewhere.run(move || drop(task)) } else { drop(task) }
+    }
+
+    /// Lets the tasks run until each has done what was asked of it, and no more.
+    async fn settle(&mut self) {
+        for round in 0.. {
+            if self.tasks.iter().all(Known::is_settled) {
+                break;
+            }
+            assert!(round < PATIENCE, "a wake was lost: {:?}", self.tasks.iter().find(|task| !task.is_settled()));
+            yield_now().await;
+        }
+        for _ in 0..4 {
+            yield_now().await;
+        }
+        for task in &mut self.tasks {
+            let was_alive = task.end.is_none();
+            task.account();
+            if was_alive && task.end == Some(End::Panicked) && task.join.is_none() {
+                self.told += 1;
+            }
+        }
+        self.check_told();
+    }
+
+    fn check_told(&self) {
+        assert_eq!(self.panics.load(SeqCst), self.told, "panics that nobody awaits");
+    }
+
+    /// The runtime ends while handles and wakers are left.
+    fn end(&mut self, runtime: Runtime) {
+        match self.choices.below(3) {
+            0 => drop(runtime),
+            1 => {
+                let _ = runtime.shutdown_timeout(Duration::from_secs(20));
+            }
+            _ if self.is_multi => drop(runtime),
+            _ => runtime.shutdown_background(),
+        }
+        for mut task in take(&mut self.tasks) {
+            let facts = Arc::clone(&task.facts);
+            assert_eq!(facts.drops.load(SeqCst), 1, "{task:?}");
+            if let Some(join) = task.join.take() {
+                let (_, polled) = join.poll(Waker::noop());
+                let Poll::Ready(result) = polled else { panic!("a task outlived its runtime: {task:?}") };
+                assert!(task.end.is_none_or(|end| end == End::of(&result)));
+            }
+            for waker in take(&mut *facts.wakers.lock().unwrap()) {
+                let wake = move || waker.wake();
+                if self.choices.one_in(2) { self.elsewhere.run(wake) } else { wake() }
+            }
+            task.aborts.iter().for_each(AbortHandle::abort);
+            drop(task);
+            *facts.itself.lock().unwrap() = None;
+            assert_eq!(facts.drops.load(SeqCst), 1);
+            assert_eq!(facts.outputs.load(SeqCst), facts.output_drops.load(SeqCst));
+            assert_eq!(Arc::strong_count(&facts), 1);
+        }
+    }
+}
+
+impl Known {
+    fn note_cancel(&mut self, is_remote: bool) {
+        // The owner does not know yet what lies in its inbox, and asks as others do.
+        let is_remote = is_remote || self.is_posted;
+        self.asked.cancel |= !is_remote || self.is_shared;
+        self.asked.remote_cancel |= is_remote && !self.is_shared;
+    }
+
+    /// Whether what was asked of it has happened.
+    fn is_settled(&self) -> bool {
+        let (is_dropped, polls) = (self.facts.drops.load(SeqCst) == 1, self.facts.polls.load(SeqCst));
+        let ends = matches!(self.step, Step::Finish | Step::Panic | Step::AbortSelf);
+        match self.asked {
+            _ if self.end.is_some() => true,
+            asked if asked.cancel || asked.remote_cancel => is_dropped,
+            asked if asked.wake || asked.remote_wake => {
+                if ends {
+                    is_dropped
+                } else {
+                    polls >= self.polls + self.least()
+                }
+            }
+            _ => true,
+        }
+    }
+
+    /// The polls that a wake is for.
+    fn least(&self) -> usize {
+        1 + usize::from(matches!(self.step, Step::WakeSelf | Step::Yield))
+    }
+
+    /// Compares what has happened with what was asked, and takes note of it.
+    fn account(&mut self) {
+        self.is_posted = false;
+        let asked = take(&mut self.asked);
+        let step = take(&mut self.step);
+        let polls = self.facts.polls.load(SeqCst);
+        let polled = polls - replace(&mut self.polls, polls);
+        if self.end.is_some() {
+            return assert_eq!(polled, 0, "polled after its end");
+        }
+        let ways = if self.is_shared { usize::from(asked.is_woken()) } else { asked.ways() };
+        let extra = usize::from(matches!(step, Step::WakeSelf | Step::Yield));
+        let (least, most) = match asked {
+            Asked { cancel: true, .. } => (0, 0),
+            // The owner may run it before it hears of the cancellation, but for that needs a reason.
+            Asked { remote_cancel: true, wake, .. } => (0, usize::from(wake) * (1 + extra)),
+            _ if ways == 0 => (0, 0),
+            _ if matches!(step, Step::Finish | Step::Panic | Step::AbortSelf) => (1, 1),
+            _ => (1 + extra, ways + extra),
+        };
+        assert!((least..=most).contains(&polled), "{polled} polls of {least} to {most}: {asked:?}, {step:?}, {self:?}");
+        self.end = match step {
+            Step::Finish if polled > 0 => Some(End::Finished),
+            Step::Panic if polled > 0 => Some(End::Panicked),
+            Step::AbortSelf if polled > 0 => Some(End::Cancelled),
+            _ if asked.cancel || asked.remote_cancel => Some(End::Cancelled),
+            _ => None,
+        };
+        self.check_end();
+    }
+
+    fn check_end(&mut self) {
+        let ended = usize::from(self.end.is_some());
+        let outputs = usize::from(matches!(self.end, Some(End::Finished | End::Panicked)));
+        let facts = &self.facts;
+        assert_eq!(facts.drops.load(SeqCst), ended, "{self:?}");
+        assert_eq!(facts.outputs.load(SeqCst), outputs, "{self:?}");
+        let dropped = if self.join.is_none() { outputs } else { 0 };
+        assert_eq!(facts.output_drops.load(SeqCst), dropped, "{self:?}");
+        assert!(ended == 0 || *facts.dropped_on.lock().unwrap() == Some(thread::current().id()));
+        if let Some(joiner) = &self.joiner {
+            assert_eq!(joiner.0.load(SeqCst), ended, "{self:?}");
+        }
+        if self.end.is_some() {
+            *facts.itself.lock().unwrap() = None;
+        }
+    }
+}
+
+impl std::fmt::Debug for Known {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let facts = &self.facts;
+        let numbers =
+            [&facts.polls, &facts.drops, &facts.outputs, &facts.output_drops].map(|number| number.load(SeqCst));
+        f.debug_struct("Known")
+            .field("is_shared", &self.is_shared)
+            .field("asked", &self.asked)
+            .field("step", &self.step)
+            .field("polls_before", &self.polls)
+            .field("end", &self.end)
+            .field("is_detached", &self.join.is_none())
+            .field("polls, drops, outputs, output drops", &numbers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Asked {
+    fn is_woken(self) -> bool {
+        self.wake || self.remote_wake
+    }
+
+    fn is_any(self) -> bool {
+        self.is_woken() || self.cancel || self.remote_cancel
+    }
+
+    /// How often an owned task may hear of it.
+    fn ways(self) -> usize {
+        usize::from(self.wake) + usize::from(self.remote_wake)
+    }
+}
+
+impl End {
+    fn of(result: &Result<Output, JoinError>) -> Self {
+        match result {
+            Ok(_) => End::Finished,
+            Err(error) if error.is_panic() => End::Panicked,
+            Err(_) => End::Cancelled,
+        }
+    }
+}
+
+impl Join {
+    fn poll(mut self, waker: &Waker) -> (Self, Poll<Result<Output, JoinError>>) {
+        let mut cx = Context::from_waker(waker);
+        let polled = match &mut self {
+            Join::Handle(handle) => Pin::new(handle).poll(&mut cx),
+            Join::Cancel(cancel) => Pin::new(cancel).poll(&mut cx),
+        };
+        (self, polled)
+    }
+}
+
+impl Future for Script {
+    type Output = Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
+        let facts = &self.facts;
+        facts.polls.fetch_add(1, SeqCst);
+        let mine = cx.waker().clone();
+        let mut wakers = facts.wakers.lock().unwrap();
+        if wakers.len() < 4 {
+            wakers.push(mine);
+        }
+        drop(wakers);
+        let step = take(&mut *facts.next.lock().unwrap());
+        match step {
+            Step::Wait => {}
+            Step::WakeSelf => cx.waker().wake_by_ref(),
+            Step::Yield => assert!(pin!(yield_now()).poll(cx).is_pending()),
+            Step::AbortSelf => {
+                let itself = facts.itself.lock().unwrap().clone();
+                itself.expect("it has not ended").abort();
+            }
+            Step::Finish => return Poll::Ready(Output::new(facts)),
+            Step::Panic => resume_unwind(Box::new(Output::new(facts))),
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.facts.drops.fetch_add(1, SeqCst);
+        *self.facts.dropped_on.lock().unwrap() = Some(thread::current().id());
+        if self.cries {
+            let wakers = self.facts.wakers.lock().unwrap().clone();
+            wakers.iter().for_each(Waker::wake_by_ref);
+            if let Some(itself) = self.facts.itself.lock().unwrap().clone() {
+                itself.abort();
+            }
+        }
+    }
+}
+
+impl Output {
+    fn new(facts: &Arc<Facts>) -> Self {
+        facts.outputs.fetch_add(1, SeqCst);
+        Self(Arc::clone(facts))
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        self.0.output_drops.fetch_add(1, SeqCst);
+    }
+}
+
+impl Wake for Joiner {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+impl Elsewhere {
+    fn new() -> Self {
+        let (sender, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        thread::spawn(move || jobs.into_iter().for_each(|job| job()));
+        Self(sender)
+    }
+
+    /// Does it there, and waits for it.
+    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, result) = mpsc::channel();
+        self.0.send(Box::new(move || drop(done.send(job())))).expect("the thread waits for jobs");
+        result.recv().expect("the job does not panic")
+    }
+}
