@@ -23,6 +23,9 @@ use crate::ready::Ready;
 /// What every fd is added for.
 const ALL: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET;
 
+/// What the bell is added for.
+const BELL: c_int = libc::EPOLLIN | libc::EPOLLET;
+
 /// Set once the kernel (older than 5.11) or a sandbox has refused epoll_pwait2(2).
 static COARSE: AtomicBool = AtomicBool::new(!FINE_WAITS);
 
@@ -38,13 +41,13 @@ impl Poller {
         // SAFETY: takes no pointer; `a_bell_rung_before_the_wait_is_heard` runs it.
         let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
         let poller = Poller { epoll, bell: File::from(bell) };
-        poller.control(poller.bell.as_fd(), libc::EPOLLIN | libc::EPOLLET, Token::BELL)?;
+        poller.control(libc::EPOLL_CTL_ADD, poller.bell.as_fd(), BELL, Token::BELL)?;
         Ok(poller)
     }
 
     /// Reports what `fd` is ready for at once, and from then on every change.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<()> {
-        self.control(fd, ALL, token)
+        self.control(libc::EPOLL_CTL_ADD, fd, ALL, token)
     }
 
     /// Forgets `fd`. Needed although the fd is closed next: a duplicate would keep the registration alive.
@@ -74,8 +77,16 @@ impl Poller {
 
     /// Makes one wait, the current or else the next one, return.
     pub(crate) fn notify(&self) {
-        // The one failure is a counter at its limit after 2^64 - 2 rings: then the bell is ringing anyway.
-        let _ = (&self.bell).write(&1u64.to_ne_bytes());
+        if (&self.bell).write(&1u64.to_ne_bytes()).is_err() {
+            self.notify_without_write();
+        }
+    }
+
+    /// As `notify`, where the write was refused: by a counter at its limit after 2^64 - 2 rings, or by what stands between the
+    /// program and the kernel. An eventfd can be written or read at any time, and whoever is asked for both answers at once.
+    fn notify_without_write(&self) {
+        // Fails only if the write could not have helped either: the descriptors are not ours any more.
+        let _ = self.control(libc::EPOLL_CTL_MOD, self.bell.as_fd(), BELL | libc::EPOLLOUT, Token::BELL);
     }
 
     /// The epoll fd itself, readable when a wait would find something.
@@ -83,12 +94,12 @@ impl Poller {
         self.epoll.as_fd()
     }
 
-    fn control(&self, fd: BorrowedFd<'_>, interest: c_int, token: Token) -> io::Result<()> {
+    fn control(&self, call: c_int, fd: BorrowedFd<'_>, interest: c_int, token: Token) -> io::Result<()> {
         let mut event = libc::epoll_event { events: interest as u32, u64: token.to_u64() };
         let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
         // SAFETY: both fds are open, as `self` and the borrow prove, and `event` outlives the call, which copies it;
         // `a_lazily_registered_read_is_woken_by_data` runs it.
-        check(unsafe { libc::epoll_ctl(epoll, libc::EPOLL_CTL_ADD, fd, &mut event) })?;
+        check(unsafe { libc::epoll_ctl(epoll, call, fd, &mut event) })?;
         Ok(())
     }
 
@@ -230,6 +241,34 @@ mod tests {
         let mut events = Events::with_capacity(4);
         poller.notify();
         poller.wait(&mut events, Some(Duration::MAX)).unwrap();
+        assert_eq!((events.len(), events.get(0)), (1, None));
+    }
+
+    #[test]
+    fn a_bell_that_cannot_be_written_is_heard() {
+        let poller = Poller::new().unwrap();
+        let mut events = Events::with_capacity(4);
+        let mut is_heard = |limit| {
+            poller.wait(&mut events, Some(limit)).unwrap();
+            (events.len(), (events.len() == 1).then(|| events.get(0)))
+        };
+        for _ in 0..3 {
+            poller.notify_without_write();
+            assert_eq!(is_heard(Duration::from_secs(60)), (1, Some(None)));
+            assert_eq!(is_heard(Duration::ZERO), (0, None), "and once");
+            poller.notify();
+            assert_eq!(is_heard(Duration::from_secs(60)), (1, Some(None)), "the usual way goes on");
+        }
+    }
+
+    #[test]
+    fn a_full_bell_is_heard() {
+        let poller = Poller::new().unwrap();
+        let mut events = Events::with_capacity(4);
+        (&poller.bell).write_all(&(u64::MAX - 1).to_ne_bytes()).unwrap();
+        poller.wait(&mut events, None).unwrap();
+        poller.notify();
+        poller.wait(&mut events, None).unwrap();
         assert_eq!((events.len(), events.get(0)), (1, None));
     }
 
