@@ -39,10 +39,15 @@ pub(crate) fn pair(kind: Type) -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Starts to connect; whether it works out is for `connected` to say.
 pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<()> {
-    match socket.connect(to) {
-        // A signal does not stop what it interrupts here: connect(2), EINTR.
-        Err(e) if matches!(e.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => Ok(()),
-        result => result,
+    let mut is_again = false;
+    loop {
+        match socket.connect(to).map_err(|e| (e.raw_os_error(), e)) {
+            Err((Some(libc::EINPROGRESS | libc::EALREADY), _)) => return Ok(()),
+            // A signal leaves it open whether the connect goes on (connect(2), EINTR): asking again starts or finds it.
+            Err((Some(libc::EINTR), _)) => is_again = true,
+            Err((Some(libc::EISCONN), _)) if is_again => return Ok(()),
+            result => return result.map_err(|(_, e)| e),
+        }
     }
 }
 
