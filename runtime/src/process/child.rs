@@ -14,7 +14,7 @@ use mini_net::{Object, failed};
 use super::orphans;
 use super::output::{self, ChildStderr, ChildStdout};
 use super::stdin::ChildStdin;
-use super::watch::{Notice, Running};
+use super::watch::{self, Notice, Running};
 
 /// A process that was started by [`Command::spawn`](super::Command::spawn).
 ///
@@ -168,7 +168,8 @@ impl Child {
     /// Those of waitpid(2), as [`wait`](Child::wait).
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         if let (Some(running), None) = (&mut self.life.running, self.life.status) {
-            self.life.status = running.child.try_wait().map_err(failed(WAIT, Object::Process(running.child.id())))?;
+            self.life.status =
+                watch::try_wait(&mut running.child).map_err(failed(WAIT, Object::Process(running.child.id())))?;
         }
         self.life.forget_ended();
         Ok(self.life.status)

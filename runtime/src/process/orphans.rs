@@ -13,7 +13,7 @@ use std::panic::Location;
 use std::process;
 use std::sync::{Arc, Mutex};
 
-use super::watch::Running;
+use super::watch::{Running, try_wait};
 use crate::context;
 use crate::pool::Pool;
 use crate::sync::lock;
@@ -82,9 +82,12 @@ fn look_after(pool: &Arc<Pool>, running: Running) {
     drop(pool.spawn(task, location));
 }
 
-/// Reaps `child` if it has ended. If it can't be asked, somebody else has reaped it (ECHILD), and it is over too.
+/// Reaps `child` if it has ended. If there is nothing to ask for, somebody else has reaped it (ECHILD), and it is over too.
 fn has_ended(child: &mut process::Child) -> bool {
-    !matches!(child.try_wait(), Ok(None))
+    match try_wait(child) {
+        Ok(status) => status.is_some(),
+        Err(error) => error.raw_os_error() == Some(libc::ECHILD),
+    }
 }
 
 impl Drop for Orphan {

@@ -69,7 +69,7 @@ impl Running {
         match &self.watch {
             Watch::Pidfd(fd) if fd.get_ref().kill().is_ok() => Ok(()),
             // No stranger is meant: its id is its own while it can be asked for.
-            _ if matches!(self.child.try_wait(), Ok(None)) => self.child.kill(),
+            _ if matches!(try_wait(&mut self.child), Ok(None)) => self.child.kill(),
             _ => Ok(()),
         }
     }
@@ -107,7 +107,7 @@ impl Notice<'_> {
         child: &mut process::Child,
     ) -> Poll<io::Result<ExitStatus>> {
         loop {
-            if let Some(status) = child.try_wait()? {
+            if let Some(status) = try_wait(child)? {
                 return Poll::Ready(Ok(status));
             }
             match self {
@@ -116,12 +116,22 @@ impl Notice<'_> {
                 Notice::Gone => return Poll::Ready(Err(io::Error::from_raw_os_error(libc::ECHILD))),
                 Notice::Pidfd(readable) => {
                     let mut guard = ready!(Pin::new(readable).poll(cx))?;
-                    if let Some(status) = child.try_wait()? {
+                    if let Some(status) = try_wait(child)? {
                         return Poll::Ready(Ok(status));
                     }
                     guard.clear_ready();
                 }
             }
+        }
+    }
+}
+
+/// Reaps `child` if it has ended. A signal is no answer.
+pub(super) fn try_wait(child: &mut process::Child) -> io::Result<Option<ExitStatus>> {
+    loop {
+        match child.try_wait() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            answer => return answer,
         }
     }
 }

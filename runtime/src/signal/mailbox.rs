@@ -63,7 +63,13 @@ impl Mailbox {
 
     /// Takes the word of all signals so far; `WouldBlock` if there were none.
     pub(super) fn take(&self) -> io::Result<()> {
-        match (&self.reader).read(&mut [0])? {
+        let read = loop {
+            match (&self.reader).read(&mut [0]) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                result => break result?,
+            }
+        };
+        match read {
             0 => Err(io::ErrorKind::UnexpectedEof.into()), // not while `letter` holds the other end
             _ => {
                 // AcqRel: pairs with those in `Letter::count`, see above.
