@@ -4,6 +4,9 @@
 //! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push wakes one waiting thread, and
 //! none if as many as there are jobs have been woken already.
 //!
+//! If a thread cannot be started its job is left to those that there are. If there are none it is discarded with all that
+//! waits, and the error says why.
+//!
 //! A shutdown discards the jobs that have not started and waits a bounded time for the others; a thread that is still
 //! busy then is left behind and named.
 
@@ -19,7 +22,7 @@ use crate::config::Config;
 use crate::context;
 use crate::pool::Pool;
 use crate::sync::lock;
-use crate::task::Queued;
+use crate::task::{self, Queued};
 use crate::threads::{self, Hooks};
 use crate::unwind::contain;
 
@@ -153,8 +156,9 @@ impl Blocking {
         // With no thread at all nobody would come back to these.
         let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
         drop(state);
+        self.ended.notify_all(); // a shutdown has counted it
         for job in stranded {
-            self.discard(job);
+            task::because(&error, || self.discard(job));
         }
     }
 

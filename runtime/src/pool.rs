@@ -252,6 +252,11 @@ impl Pool {
         }
     }
 
+    /// Tries again to start the keepers that could not be started, where they are still needed.
+    pub(crate) fn start_missing_keepers(self: &Arc<Self>) {
+        self.cores.iter().filter(|core| core.seat.lacks_keeper()).for_each(|core| self.keep_served(core));
+    }
+
     fn is_any_task_alive(&self) -> bool {
         self.cores.iter().any(|core| core.shared_alive() > 0)
     }

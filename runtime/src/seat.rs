@@ -31,6 +31,8 @@ struct State {
     kept: bool,
     /// The keeper thread has been started.
     keeper: bool,
+    /// It could not be started when it was last tried.
+    lacks_keeper: bool,
     retired: bool,
     guests: Vec<Thread>,
 }
@@ -117,14 +119,22 @@ impl Seat {
         !state.held && !state.retired && !std::mem::replace(&mut state.keeper, true)
     }
 
-    /// The keeper thread could not be started.
-    pub(crate) fn keeper_failed(&self) {
-        lock(&self.state).keeper = false;
+    /// The keeper thread could not be started; says whether that is news.
+    pub(crate) fn keeper_failed(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.keeper = false;
+        !std::mem::replace(&mut state.lacks_keeper, true)
+    }
+
+    /// Whether the keeper thread could not be started, and has not been since.
+    pub(crate) fn lacks_keeper(&self) -> bool {
+        lock(&self.state).lacks_keeper
     }
 
     /// Waits until the core is free and no guest wants it, and takes it; `false` if the runtime has shut down.
     pub(crate) fn take_as_keeper(&self) -> bool {
         let mut state = lock(&self.state);
+        state.lacks_keeper = false;
         while !state.retired && (state.held || !state.guests.is_empty()) {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }

@@ -55,7 +55,7 @@ use std::task::Waker;
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
 pub use error::JoinError;
-pub(crate) use error::Source;
+pub(crate) use error::{Source, because};
 pub use id::Id;
 pub use idle::{Idle, idle};
 pub use in_place::block_in_place;

@@ -1,7 +1,7 @@
 //! The watch of a multi-threaded runtime: a thread that looks, every millisecond while some workers are up and some
 //! rest, whether one of them is stuck in a long poll or sits on work that another could do.
 //!
-//! Started with the first worker of a runtime that has several. It never runs tasks. A core is *stuck* if its owner has
+//! Started with the first worker of a runtime that has several, or when the thread of a worker could not be. It never runs tasks. A core is *stuck* if its owner has
 //! run nothing between two looks, and has used the CPU meanwhile or waits for something: an owner who only waits for a
 //! CPU, on a machine that has too few, goes on by itself, and help would have to wait for that CPU too.
 //!
@@ -16,6 +16,9 @@
 //! two looks at most, so that a worker with many short tasks does not call for each of them.
 //!
 //! A worker in `block_in_place` says so, and counts as stuck at once, without an alert: it has called for help by itself.
+//!
+//! It also tries again to start the threads of workers for which the system had no room, so that their tasks, sockets and timers
+//! are not left alone until somebody comes by.
 //!
 //! When all workers have rested for a while the watch sleeps without a timeout; the next worker to rise wakes it (once
 //! per idle period, so a busy server never pays).
@@ -33,7 +36,7 @@
 //! middle; half the tick). Turning it here while a worker rests: one more hop from thread to thread for each event.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst, fence};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
@@ -41,6 +44,7 @@ use mini_net::Events;
 
 use crate::core::Core;
 use crate::pool::Pool;
+use crate::sync::lock;
 use crate::threads;
 use crate::unwind::contain;
 
@@ -56,13 +60,22 @@ const ALERT: Duration = Duration::from_secs(10);
 /// How often workers are called on alert between two looks.
 const CALLS: u8 = 4;
 
+/// Looks between two tries to start threads for which the system had no room.
+const TRY_INTERVAL: u32 = 16;
+
 /// After how many looks at an idle runtime the watch goes to sleep.
 const QUIET_TICKS: u32 = 20;
 
 /// The handle to the watch thread of a runtime.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    thread: OnceLock<Option<Thread>>,
+    thread: OnceLock<Thread>,
+    /// Held to start it.
+    starting: Mutex<()>,
+    /// It could not be started, and that has been said.
+    has_failed: AtomicBool,
+    /// Keepers could not be started.
+    lacks_keepers: AtomicBool,
     asleep: AtomicBool,
     stopped: AtomicBool,
     on_alert: AtomicBool,
@@ -73,25 +86,39 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts the thread, once.
+    /// Starts the thread, unless it has been. If that fails the next worker tries again.
     pub(crate) fn start(&self, pool: &Arc<Pool>) {
-        self.thread.get_or_init(|| {
-            let watched = pool.clone();
-            let name = format!("{}-watch", pool.config.thread_name);
-            pool.keeper_started();
-            let body = Box::new(move || {
-                contain(|| run(&watched));
-                watched.keeper_ended();
-            });
-            match threads::start(name, Some(256 * 1024), body) {
-                Ok(thread) => Some(thread),
-                Err(error) => {
-                    pool.keeper_ended();
+        if self.thread.get().is_some() {
+            return;
+        }
+        let _alone = lock(&self.starting);
+        if self.thread.get().is_some() || self.is_stopped() {
+            return;
+        }
+        let watched = pool.clone();
+        let name = format!("{}-watch", pool.config.thread_name);
+        pool.keeper_started();
+        let body = Box::new(move || {
+            contain(|| run(&watched));
+            watched.keeper_ended();
+        });
+        match threads::start(name, Some(256 * 1024), body) {
+            Ok(thread) => drop(self.thread.set(thread)),
+            Err(error) => {
+                pool.keeper_ended();
+                if !self.has_failed.swap(true, Relaxed) {
                     say!("no thread to watch for stalled workers: {error}");
-                    None
                 }
             }
-        });
+        }
+    }
+
+    /// Leaves it to the watch to start the keepers that could not be started; says whether there is one.
+    pub(crate) fn start_keepers_later(&self, pool: &Arc<Pool>) -> bool {
+        self.start(pool);
+        self.lacks_keepers.store(true, SeqCst);
+        self.unpark();
+        self.thread.get().is_some()
     }
 
     /// The owner of a core is about to block, and says so.
@@ -143,7 +170,7 @@ impl Watch {
     }
 
     fn unpark(&self) {
-        if let Some(Some(thread)) = self.thread.get() {
+        if let Some(thread) = self.thread.get() {
             thread.unpark();
         }
     }
@@ -157,8 +184,13 @@ fn run(pool: &Arc<Pool>) {
     let mut events = Events::with_capacity(256);
     let mut seen = vec![None; pool.cores.len()];
     let (mut quiet, mut alert) = (0, None::<Instant>);
+    let mut looks = 0_u32;
     while !pool.watch.is_stopped() {
         let mut found = Found::default();
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(TRY_INTERVAL) && pool.watch.lacks_keepers.swap(false, SeqCst) {
+            pool.start_missing_keepers();
+        }
         if is_quiet(pool) {
             quiet += 1;
             if quiet >= QUIET_TICKS {
@@ -222,7 +254,9 @@ fn stand_in(pool: &Pool, core: &Core, events: &mut Events) {
 
 /// Whether there is nothing to look at.
 fn is_quiet(pool: &Pool) -> bool {
-    pool.idle.is_everyone_resting() && !pool.cores.iter().any(|core| core.is_blocked.load(Relaxed))
+    !pool.watch.lacks_keepers.load(SeqCst)
+        && pool.idle.is_everyone_resting()
+        && !pool.cores.iter().any(|core| core.is_blocked.load(Relaxed))
 }
 
 /// Waits until a worker rises.

@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Wake, Waker};
-use std::thread::ThreadId;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use mini_net::Events;
@@ -59,6 +59,9 @@ const WORTH_MEASURING: usize = 8;
 
 /// The work that is worth waking another worker for; a wake costs about 40 µs in all.
 const WORTH_A_WAKE: Duration = Duration::from_micros(100);
+
+/// Milliseconds between two tries to start a thread without which nothing would go on. 0.2 s in all.
+const PAUSES: [u64; 6] = [1, 4, 15, 30, 60, 90];
 
 /// Wakes the future given to `block_on`.
 pub(crate) struct Root {
@@ -422,7 +425,27 @@ pub(crate) fn close_core(pool: &Arc<Pool>, core: &Core) {
 }
 
 /// Starts the background thread that works on a core while nobody else does. The seat has noted the keeper.
+///
+/// If the system has no thread now it may have one soon. The watch tries again until it has. Without a watch, and if nobody works
+/// in the runtime who would come to the tasks, this thread does so, for as long as the pauses between its tries are.
 pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
+    if try_start_keeper(pool, index) || pool.watch.start_keepers_later(pool) {
+        return;
+    }
+    let seat = &pool.cores[index].seat;
+    for pause in PAUSES {
+        if pool.cores.iter().any(|core| core.seat.is_held()) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(pause));
+        if !seat.wants_keeper() || try_start_keeper(pool, index) {
+            return;
+        }
+    }
+}
+
+/// Tries it once; says whether the thread has been started.
+fn try_start_keeper(pool: &Arc<Pool>, index: usize) -> bool {
     pool.keeper_started();
     let kept = pool.clone();
     let config = &pool.config;
@@ -431,12 +454,13 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
         kept.config.hooks.around(|| keep(&kept, index));
         kept.keeper_ended();
     });
-    if let Err(error) = threads::start(name, config.stack_size, body) {
+    let Err(error) = threads::start(name, config.stack_size, body) else { return true };
+    if pool.cores[index].seat.keeper_failed() {
         say!("could not start worker thread {index}: {error}");
-        pool.cores[index].seat.keeper_failed();
-        pool.keeper_ended();
-        pool.keep_lookout();
     }
+    pool.keeper_ended();
+    pool.keep_lookout();
+    false
 }
 
 /// The body of a keeper thread.

@@ -164,7 +164,7 @@ pub(super) fn no_answer(lost: JoinError) -> io::Error {
     if lost.is_panic() {
         resume_unwind(lost.into_panic());
     }
-    io::Error::other("the mini runtime has shut down")
+    lost.refusal().unwrap_or_else(|| io::Error::other("the mini runtime has shut down"))
 }
 
 /// Nothing in here is ever pinned.

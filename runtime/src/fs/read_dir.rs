@@ -200,7 +200,7 @@ impl ReadDir {
                     return Poll::Ready(Ok(None));
                 }
                 State::Lost => {
-                    let error = io::Error::other("it was lost in the shutdown of a mini runtime");
+                    let error = io::Error::other("it was lost with a job that was not carried out");
                     return Poll::Ready(Err(failed(VERB, &*self.path)(error)));
                 }
             }

@@ -1,7 +1,9 @@
 //! Why a task has no output.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
+use std::io;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
@@ -9,6 +11,8 @@ use super::Id;
 use crate::sync::lock;
 
 /// Why a task ended without an output: it was cancelled, or it panicked.
+///
+/// A blocking job for which the system had no thread counts as cancelled; the text says so.
 ///
 /// # Examples
 ///
@@ -38,27 +42,48 @@ pub(crate) struct Source {
 }
 
 enum Cause {
-    Cancelled,
+    /// With the number of the system's error if there was no thread for it.
+    Cancelled(Option<i32>),
     // The mutex makes the payload `Sync`; it is locked to print the message, and never elsewhere.
     Panicked(Mutex<Box<dyn Any + Send>>),
 }
 
+thread_local! {
+    /// Why the next task is cancelled on this thread.
+    static REFUSAL: Cell<Option<i32>> = const { Cell::new(None) };
+}
+
+/// Discards a task in `discard`, and has its error say that no thread could be started.
+pub(crate) fn because(refusal: &io::Error, discard: impl FnOnce()) {
+    REFUSAL.set(refusal.raw_os_error());
+    discard();
+    REFUSAL.set(None); // it had been cancelled before, or was no task
+}
+
 impl JoinError {
     pub(crate) fn cancelled(source: Source) -> Self {
-        Self(Box::new(Inner { source, cause: Cause::Cancelled }))
+        Self(Box::new(Inner { source, cause: Cause::Cancelled(REFUSAL.take()) }))
+    }
+
+    /// What the system said when it was asked for the thread that the task needed.
+    pub(crate) fn refusal(&self) -> Option<io::Error> {
+        match self.0.cause {
+            Cause::Cancelled(refusal) => refusal.map(io::Error::from_raw_os_error),
+            Cause::Panicked(_) => None,
+        }
     }
 
     pub(crate) fn panicked(source: Source, payload: Box<dyn Any + Send>) -> Self {
         Self(Box::new(Inner { source, cause: Cause::Panicked(Mutex::new(payload)) }))
     }
 
-    /// Whether the task was cancelled: aborted, or dropped with its runtime.
+    /// Whether the task was cancelled: aborted, dropped with its runtime, or a blocking job that got no thread.
     ///
     /// # Examples
     ///
     /// See [`JoinError`].
     pub fn is_cancelled(&self) -> bool {
-        matches!(self.0.cause, Cause::Cancelled)
+        matches!(self.0.cause, Cause::Cancelled(_))
     }
 
     /// Whether the task panicked, in its future or in that future's destructor.
@@ -136,7 +161,7 @@ impl JoinError {
     /// Gives the error back if the task was cancelled.
     pub fn try_into_panic(self) -> Result<Box<dyn Any + Send>, Self> {
         match self.0.cause {
-            Cause::Cancelled => Err(self),
+            Cause::Cancelled(_) => Err(self),
             Cause::Panicked(payload) => Ok(payload.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner())),
         }
     }
@@ -146,7 +171,14 @@ impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ", self.0.source)?;
         match &self.0.cause {
-            Cause::Cancelled => write!(f, "was cancelled"),
+            Cause::Cancelled(None) => write!(f, "was cancelled"),
+            Cause::Cancelled(Some(code)) => {
+                write!(
+                    f,
+                    "was cancelled, as no thread could be started for it: {}",
+                    io::Error::from_raw_os_error(*code)
+                )
+            }
             Cause::Panicked(payload) => write!(f, "panicked: {}", message(&**lock(payload))),
         }
     }
