@@ -2,7 +2,7 @@
 //!
 //! Read from procfs. Threads and memory go a moment after who held them has ended, so [`settled`] waits for that.
 
-use std::fmt;
+use std::fmt::{self, Write};
 use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -52,6 +52,17 @@ impl Gauge {
             threads: self.threads.max(other.threads),
         }
     }
+}
+
+/// The threads, with what each of them does, for the report of a hang.
+pub(crate) fn threads() -> String {
+    let mut all = String::new();
+    for thread in fs::read_dir("/proc/self/task").expect("procfs").flatten() {
+        let read = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let (name, call) = (read("comm"), read("syscall"));
+        let _ = writeln!(all, "{} in system call {}", name.trim(), call.trim());
+    }
+    all
 }
 
 impl fmt::Display for Gauge {

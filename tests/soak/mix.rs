@@ -17,15 +17,18 @@ use mini_tests::child_support::children;
 
 use crate::actors::work::ON_PURPOSE;
 use crate::actors::{self, sockets};
-use crate::gauge::Gauge;
+use crate::gauge::{Gauge, threads};
 use crate::ledger::Ledger;
 use crate::world::World;
 
 /// How much memory may grow after the warm-up: a tenth, and this many kB, for what the allocator keeps.
 const SLACK: u64 = 8 << 10;
 
-/// How long a generation may take beyond its time. Generous: the process may be stopped for a while.
-const HANG: Duration = Duration::from_secs(300);
+/// How often the watch looks at the process.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How long a generation may take beyond its time, counted in looks: a process that is stopped for a while does not hang.
+const HANG: Duration = Duration::from_secs(120);
 
 const FLAVOURS: [&str; 2] = ["multi_thread", "current_thread"];
 
@@ -66,7 +69,7 @@ fn generation(number: u64, time: Duration, ledgers: &[Arc<Ledger>; 2], dir: &Pat
             let dir = dir.join(FLAVOURS[at]);
             scope.spawn(move || live(number, time, is_multi, ledger, dir))
         });
-        let watch = scope.spawn(|| watch(time + HANG, &done));
+        let watch = scope.spawn(|| watch(time + HANG, &done, ledgers));
         for thread in threads {
             thread.join().expect("a generation that does not panic");
         }
@@ -76,15 +79,16 @@ fn generation(number: u64, time: Duration, ledgers: &[Arc<Ledger>; 2], dir: &Pat
 }
 
 /// Looks at the process until it is done; ends it if that takes too long.
-fn watch(limit: Duration, done: &AtomicBool) -> Gauge {
-    let (begin, mut peak) = (Instant::now(), Gauge::default());
+fn watch(limit: Duration, done: &AtomicBool, ledgers: &[Arc<Ledger>; 2]) -> Gauge {
+    let (mut looks, mut peak) = (0, Gauge::default());
     while !done.load(Relaxed) {
         peak = peak.max(Gauge::read());
-        if begin.elapsed() > limit {
-            eprintln!("soak: a generation hangs");
+        looks += 1;
+        if LOOK * looks > limit {
+            eprintln!("soak: a generation hangs\n{}\n{}\n{}", ledgers[0], ledgers[1], threads());
             std::process::abort();
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(LOOK);
     }
     peak
 }
@@ -97,7 +101,7 @@ fn live(number: u64, time: Duration, is_multi: bool, ledger: Arc<Ledger>, dir: P
         false => Builder::new_current_thread(),
     };
     // Panics on purpose, whose handle was dropped, need no line on stderr.
-    let runtime = builder.shutdown_grace(HANG).on_task_panic(|_| ()).build().expect("a runtime");
+    let runtime = builder.shutdown_grace(HANG * 10).on_task_panic(|_| ()).build().expect("a runtime");
     let is_gentle = number.is_multiple_of(2);
     runtime.block_on(async {
         let Some((world, actors)) = open(&ledger, dir, number * 1000).await else { return };
@@ -145,7 +149,7 @@ async fn open(ledger: &Arc<Ledger>, dir: PathBuf, seed: u64) -> Option<(Arc<Worl
 /// A shutdown leaves nothing behind.
 fn end(runtime: Runtime, ledger: &Ledger) {
     let metrics = runtime.metrics();
-    let left = runtime.shutdown_timeout(HANG);
+    let left = runtime.shutdown_timeout(HANG * 10);
     if !left.is_empty() {
         ledger.fail(format_args!("left behind: {left}"));
     }
