@@ -1,0 +1,161 @@
+//! QUIC on mini: [`MiniRuntime`] gives quinn its tasks, timers and UDP sockets.
+//!
+//! Users hand a [`MiniRuntime`] to `quinn::Endpoint::new`; quinn calls the rest. A datagram goes
+//! through quinn's own system calls (`quinn::udp`: many datagrams a call, congestion marks), under mini's readiness.
+//!
+//! The hard part: any number of connections wait until the one socket can be written, each in a task of its own, and a
+//! socket's `poll_` functions hold one waker per direction. So each connection that has to wait has a future of its own,
+//! [`writable`](mini::net::UdpSocket::writable), which has its own place among the waiters.
+//!
+//! It is a crate of its own because a program needs it as it stands, and so do the benches.
+//!
+//! Rejected: a feature of `mini`: a new version of quinn would be a new version of the runtime.
+
+use std::fmt;
+use std::future::Future;
+use std::io::{self, ErrorKind, IoSliceMut};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use mini::io::Interest;
+use mini::time::Sleep;
+use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, UdpPoller};
+
+/// The runtime that the caller is in, as quinn wants it.
+///
+/// quinn starts tasks where an endpoint is made, where it connects and where it accepts. These calls panic outside a mini
+/// runtime. Time is mini's, which tests can pause.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use quinn::{Endpoint, EndpointConfig};
+///
+/// # mini::block_on(async {
+/// let socket = std::net::UdpSocket::bind("127.0.0.1:0")?;
+/// let endpoint = Endpoint::new(EndpointConfig::default(), None, socket, Arc::new(mini_quinn::MiniRuntime))?;
+/// assert_ne!(endpoint.local_addr()?.port(), 0);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MiniRuntime;
+
+impl Runtime for MiniRuntime {
+    fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
+        Box::pin(Timer(mini::time::sleep_until(at.into())))
+    }
+
+    #[track_caller]
+    fn spawn(&self, future: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        drop(mini::spawn(future));
+    }
+
+    fn wrap_udp_socket(&self, socket: std::net::UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        let state = UdpSocketState::new((&socket).into())?;
+        Ok(Arc::new(Socket { state, io: mini::net::UdpSocket::from_std(socket)? }))
+    }
+
+    fn now(&self) -> Instant {
+        mini::time::Instant::now().into()
+    }
+}
+
+#[derive(Debug)]
+struct Timer(Sleep);
+
+impl AsyncTimer for Timer {
+    fn reset(self: Pin<&mut Self>, at: Instant) {
+        Pin::new(&mut self.get_mut().0).reset(at.into());
+    }
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.get_mut().0).poll(cx)
+    }
+}
+
+#[derive(Debug)]
+struct Socket {
+    io: mini::net::UdpSocket,
+    state: UdpSocketState,
+}
+
+impl AsyncUdpSocket for Socket {
+    fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
+        Box::pin(Writable { socket: self, waiting: None })
+    }
+
+    fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
+        self.io.try_io(Interest::WRITABLE, || self.state.send((&self.io).into(), transmit))
+    }
+
+    fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        bufs: &mut [IoSliceMut<'_>],
+        meta: &mut [RecvMeta],
+    ) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.io.poll_read_ready(cx))?;
+            match self.io.try_io(Interest::READABLE, || self.state.recv((&self.io).into(), bufs, meta)) {
+                Err(error) if is_passing(&error) => {}
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.io.local_addr()
+    }
+
+    fn max_transmit_segments(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    fn max_receive_segments(&self) -> usize {
+        self.state.gro_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
+    }
+}
+
+/// Whether to receive again: there was nothing, or an ICMP message that anybody can send has set the socket's error (udp(7);
+/// RFC 9000, section 14.2.1), which reading it has taken away. Any other error would come again, and ends the endpoint.
+fn is_passing(error: &io::Error) -> bool {
+    use ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, WouldBlock};
+    matches!(error.kind(), WouldBlock | ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable)
+}
+
+/// One connection's wait until the socket can be written.
+struct Writable {
+    socket: Arc<Socket>,
+    waiting: Option<Wait>,
+}
+
+/// It is made only where the socket's buffer was full, so seldom that its allocation costs nothing.
+type Wait = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
+
+impl UdpPoller for Writable {
+    fn poll_writable(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { socket, waiting } = self.get_mut();
+        let wait = waiting.get_or_insert_with(|| {
+            let socket = socket.clone();
+            Box::pin(async move { socket.io.writable().await })
+        });
+        let result = ready!(wait.as_mut().poll(cx));
+        *waiting = None;
+        Poll::Ready(result)
+    }
+}
+
+impl fmt::Debug for Writable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writable").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
