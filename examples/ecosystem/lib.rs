@@ -1,3 +1,5 @@
 //! What the examples and tests of this package share.
 
+pub mod certificate;
+pub mod dns_server;
 pub mod web_server;
