@@ -1,11 +1,12 @@
 //! QUIC on mini: [`MiniRuntime`] gives quinn its tasks, timers and UDP sockets.
 //!
-//! Users hand a [`MiniRuntime`] to `quinn::Endpoint::new`; quinn calls the rest. A datagram goes
-//! through quinn's own system calls (`quinn::udp`: many datagrams a call, congestion marks), under mini's readiness.
+//! Users hand a [`MiniRuntime`] to `quinn::Endpoint::new`; quinn calls the rest. A datagram goes through quinn's own system
+//! calls (`quinn::udp`: many datagrams a call, congestion marks), under the readiness of an [`AsyncFd`], which unlike a
+//! socket's methods can be told that a short batch was all there is.
 //!
 //! The hard part: any number of connections wait until the one socket can be written, each in a task of its own, and a
 //! socket's `poll_` functions hold one waker per direction. So each connection that has to wait has a future of its own,
-//! [`writable`](mini::net::UdpSocket::writable), which has its own place among the waiters.
+//! [`writable`](AsyncFd::writable), which has its own place among the waiters.
 //!
 //! It is a crate of its own because a program needs it as it stands, and so do the benches.
 //!
@@ -20,9 +21,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
-use mini::io::Interest;
+use mini::io::{AsyncFd, Interest};
 use mini::time::Sleep;
-use quinn::udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn::udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, UdpPoller};
 
 /// The runtime that the caller is in, as quinn wants it.
@@ -57,7 +58,7 @@ impl Runtime for MiniRuntime {
 
     fn wrap_udp_socket(&self, socket: std::net::UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
         let state = UdpSocketState::new((&socket).into())?;
-        Ok(Arc::new(Socket { state, io: mini::net::UdpSocket::from_std(socket)? }))
+        Ok(Arc::new(Socket { state, io: AsyncFd::new(socket)? }))
     }
 
     fn now(&self) -> Instant {
@@ -80,7 +81,7 @@ impl AsyncTimer for Timer {
 
 #[derive(Debug)]
 struct Socket {
-    io: mini::net::UdpSocket,
+    io: AsyncFd<std::net::UdpSocket>,
     state: UdpSocketState,
 }
 
@@ -90,7 +91,7 @@ impl AsyncUdpSocket for Socket {
     }
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
-        self.io.try_io(Interest::WRITABLE, || self.state.send((&self.io).into(), transmit))
+        self.io.try_io(Interest::WRITABLE, |io| self.state.send(io.into(), transmit))
     }
 
     fn poll_recv(
@@ -100,16 +101,22 @@ impl AsyncUdpSocket for Socket {
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.io.poll_read_ready(cx))?;
-            match self.io.try_io(Interest::READABLE, || self.state.recv((&self.io).into(), bufs, meta)) {
-                Err(error) if is_passing(&error) => {}
-                result => return Poll::Ready(result),
+            let mut readiness = ready!(self.io.poll_read_ready(cx))?;
+            match readiness.try_io(|io| self.state.recv(io.into(), bufs, meta)) {
+                Err(_would_block) => {}
+                Ok(Err(error)) if is_passing(&error) => {}
+                Ok(result) => {
+                    if result.as_ref().is_ok_and(|&count| HAS_BATCHES && count < bufs.len().min(BATCH_SIZE)) {
+                        readiness.clear_ready();
+                    }
+                    return Poll::Ready(result);
+                }
             }
         }
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.local_addr()
+        self.io.get_ref().local_addr()
     }
 
     fn max_transmit_segments(&self) -> usize {
@@ -124,6 +131,11 @@ impl AsyncUdpSocket for Socket {
         self.state.may_fragment()
     }
 }
+
+/// Whether one call receives all there is, up to a batch: then a short one spares the call that would say so. Elsewhere
+/// `quinn::udp` takes one datagram a call, whatever it is given.
+const HAS_BATCHES: bool =
+    cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_vendor = "apple"));
 
 /// Whether to receive again: there was nothing, or an ICMP message that anybody can send has set the socket's error (udp(7);
 /// RFC 9000, section 14.2.1), which reading it has taken away. Any other error would come again, and ends the endpoint.
@@ -146,7 +158,7 @@ impl UdpPoller for Writable {
         let Self { socket, waiting } = self.get_mut();
         let wait = waiting.get_or_insert_with(|| {
             let socket = socket.clone();
-            Box::pin(async move { socket.io.writable().await })
+            Box::pin(async move { socket.io.writable().await.map(drop) })
         });
         let result = ready!(wait.as_mut().poll(cx));
         *waiting = None;

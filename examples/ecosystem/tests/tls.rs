@@ -186,11 +186,11 @@ async fn a_record_that_was_changed_on_its_way() {
     let (mut client, mut server) = pair().await;
     client.write_all(b"first").await.expect("room");
     client.flush().await.expect("room");
+    let mut buf = [0; 5];
+    server.read_exact(&mut buf).await.expect("a good record");
     // Application data (23) of TLS 1.2 to the eye, as 1.3 has it, that no key has made.
     let forged = [&[23, 3, 3, 0, 32][..], &[9; 32]].concat();
     client.get_ref().0.write_all(&forged).await.expect("room");
-    let mut buf = [0; 5];
-    server.read_exact(&mut buf).await.expect("what came before");
     let error = server.read(&mut buf).await.expect_err("forged");
     assert_eq!(tls_error(error), TlsError::DecryptError);
 }
