@@ -27,7 +27,7 @@
 //!
 //! A ring for the lookout is an event of the reactor, which another thread that looks there may be given. Such a one rings
 //! again if the place is taken: who rang the first time saw the lookout's announcement, so the place is taken until the
-//! lookout is up.
+//! lookout is up. An only worker takes the place too once there is a watch, which may look there for it.
 //!
 //! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to 5
 //! requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A reactor

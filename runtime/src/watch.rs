@@ -1,9 +1,9 @@
 //! The watch of a multi-threaded runtime: a thread that looks, every millisecond while some workers are up and some
 //! rest, whether one of them is stuck in a long poll or sits on work that another could do.
 //!
-//! Started with the first worker of a runtime that has several, or when the thread of a worker could not be. It never runs tasks. A core is *stuck* if its owner has
-//! run nothing between two looks, and has used the CPU meanwhile or waits for something: an owner who only waits for a
-//! CPU, on a machine that has too few, goes on by itself, and help would have to wait for that CPU too.
+//! Started with the first worker of a runtime that has several, or before that when it is needed. It never runs tasks. A core
+//! is *stuck* if its owner has run nothing between two looks, and has used the CPU meanwhile or waits for something: an owner
+//! who only waits for a CPU, on a machine that has too few, goes on by itself, and help would have to wait for that CPU too.
 //!
 //! For a stuck core the watch marks it as stalled, so that thieves may take the task in the `last_in` slot too, and sees to
 //! it that there is a lookout (`lookout.rs`) among the workers that rest, who then minds the timers of that core beside
@@ -113,12 +113,19 @@ impl Watch {
         }
     }
 
+    /// Whether there is a watch: with several workers, or since one was in `block_in_place`.
+    pub(crate) fn is_started(&self) -> bool {
+        self.thread.get().is_some()
+    }
+
     /// Leaves it to the watch to start the keepers that could not be started; says whether there is one.
     pub(crate) fn start_keepers_later(&self, pool: &Arc<Pool>) -> bool {
-        self.start(pool);
+        if pool.cores.len() > 1 {
+            self.start(pool);
+        }
         self.lacks_keepers.store(true, SeqCst);
         self.unpark();
-        self.thread.get().is_some()
+        self.is_started()
     }
 
     /// The owner of a core is about to block, and says so.

@@ -15,33 +15,48 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
 use std::{slice, thread};
 
-use mini::task::yield_now;
+use mini::runtime::Runtime;
+use mini::task::{block_in_place, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::udp;
 use mini_tests::{Counts, LIMIT, multi_thread, poll_with, until, within};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event};
 
-/// What has happened in `a_busy_worker_takes_no_bell_away`, in this order.
+/// What has happened in a test, in this order.
 mod step {
     pub(super) const SOCKET: u8 = 1;
-    pub(super) const BUSY_ONE_LOOKS: u8 = 2;
+    pub(super) const OTHER_LOOKS: u8 = 2;
     pub(super) const OWNER_WAITS: u8 = 3;
     pub(super) const RUNG: u8 = 4;
-    pub(super) const BUSY_ONE_HAS_LOOKED: u8 = 5;
+    pub(super) const OTHER_HAS_LOOKED: u8 = 5;
 }
 
-static STEP: AtomicU8 = AtomicU8::new(0);
+/// A test, and its threads by name: one looks for events in the place of the other.
+struct Script {
+    other: &'static str,
+    owner: &'static str,
+    step: AtomicU8,
+}
 
-fn wait_for(step: u8) {
-    while STEP.load(SeqCst) < step {
-        thread::yield_now();
+static BUSY: Script = Script { other: "held-1", owner: "owner", step: AtomicU8::new(0) };
+static ALONE: Script = Script { other: "alone-watch", owner: "sole owner", step: AtomicU8::new(0) };
+
+impl Script {
+    fn is_at(&self, step: u8) -> bool {
+        self.step.load(SeqCst) >= step
     }
-}
 
-/// Makes the step, if it is the next one.
-fn make(step: u8) -> bool {
-    STEP.compare_exchange(step - 1, step, SeqCst, SeqCst).is_ok()
+    fn wait_for(&self, step: u8) {
+        while !self.is_at(step) {
+            thread::yield_now();
+        }
+    }
+
+    /// Makes the step, if it is the next one.
+    fn make(&self, step: u8) -> bool {
+        self.step.compare_exchange(step - 1, step, SeqCst, SeqCst).is_ok()
+    }
 }
 
 /// Stands in for epoll_wait(2) of the C library.
@@ -52,12 +67,14 @@ fn make(step: u8) -> bool {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room: i32, millis: i32) -> i32 {
     let name = thread::current().name().unwrap_or_default().to_owned();
-    let is_looking = name == "held-1" && millis == 0 && make(step::BUSY_ONE_LOOKS);
-    if is_looking {
-        wait_for(step::RUNG);
+    let script = [&BUSY, &ALONE].into_iter().find(|script| script.other == name || script.owner == name);
+    let looking = script.filter(|script| name == script.other && millis == 0 && script.make(step::OTHER_LOOKS));
+    if let Some(script) = looking {
+        script.wait_for(step::RUNG);
     }
-    if name == "owner" && millis != 0 && make(step::OWNER_WAITS) {
-        wait_for(step::BUSY_ONE_HAS_LOOKED);
+    if let Some(script) = script.filter(|script| name == script.owner && millis != 0 && script.make(step::OWNER_WAITS))
+    {
+        script.wait_for(step::OTHER_HAS_LOOKED);
     }
     // SAFETY: the caller has the descriptor open for the time of the call.
     let epoll = unsafe { BorrowedFd::borrow_raw(epoll) };
@@ -71,10 +88,44 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
             Err(error) => panic!("epoll_wait: {error}"),
         }
     };
-    if is_looking {
-        assert!(make(step::BUSY_ONE_HAS_LOOKED));
+    if let Some(script) = looking {
+        assert!(script.make(step::OTHER_HAS_LOOKED));
     }
     filled
+}
+
+/// Runs a future that has a socket on the owner, and wakes it from another thread while that waits, and another one looks.
+/// `waits` is called once in between.
+fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: impl Fn() + Sync) {
+    let place = Mutex::new(None::<Waker>);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            script.wait_for(step::OWNER_WAITS);
+            place.lock().unwrap().take().unwrap().wake();
+            assert!(script.make(step::RUNG));
+        });
+        let owner = thread::Builder::new().name(script.owner.to_owned());
+        let body = || {
+            runtime.block_on(async {
+                let socket = udp().await;
+                let mut buf = [0; 8];
+                let mut receive = pin!(socket.recv(&mut buf));
+                assert!(receive.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+                let mut is_woken = false;
+                poll_fn(|cx| {
+                    if std::mem::replace(&mut is_woken, true) {
+                        return Poll::Ready(());
+                    }
+                    *place.lock().unwrap() = Some(cx.waker().clone());
+                    assert!(script.make(step::SOCKET));
+                    waits();
+                    Poll::Pending
+                })
+                .await;
+            })
+        };
+        owner.spawn_scoped(scope, body).unwrap().join().unwrap();
+    });
 }
 
 /// A busy worker looks for events; then the owner of the other core goes to wait for them, and is rung for; the busy one hears
@@ -83,37 +134,18 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
 fn a_busy_worker_takes_no_bell_away() {
     within(LIMIT, || {
         let runtime = multi_thread(2).thread_name("held").build().unwrap();
-        let busy = runtime.spawn(until(|| STEP.load(SeqCst) >= step::BUSY_ONE_LOOKS));
-        let place = Mutex::new(None::<Waker>);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                wait_for(step::OWNER_WAITS);
-                place.lock().unwrap().take().unwrap().wake();
-                assert!(make(step::RUNG));
-            });
-            let owner = thread::Builder::new().name("owner".to_owned());
-            let body = || {
-                runtime.block_on(async {
-                    let socket = udp().await;
-                    let mut buf = [0; 8];
-                    let mut receive = pin!(socket.recv(&mut buf));
-                    assert!(receive.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-                    let mut is_woken = false;
-                    poll_fn(|cx| {
-                        if std::mem::replace(&mut is_woken, true) {
-                            return Poll::Ready(());
-                        }
-                        *place.lock().unwrap() = Some(cx.waker().clone());
-                        assert!(make(step::SOCKET));
-                        wait_for(step::BUSY_ONE_LOOKS);
-                        Poll::Pending
-                    })
-                    .await;
-                })
-            };
-            owner.spawn_scoped(scope, body).unwrap().join().unwrap();
-        });
+        let busy = runtime.spawn(until(|| BUSY.is_at(step::OTHER_LOOKS)));
+        wake_while_another_looks(&BUSY, &runtime, || BUSY.wait_for(step::OTHER_LOOKS));
         runtime.block_on(busy).unwrap();
+    });
+}
+
+/// The same with the watch, which looks in the place of an only worker that blocks, and is not done when that goes on.
+#[test]
+fn the_watch_takes_no_bell_away_from_an_only_worker() {
+    within(LIMIT, || {
+        let runtime = multi_thread(1).thread_name("alone").build().unwrap();
+        wake_while_another_looks(&ALONE, &runtime, || block_in_place(|| ALONE.wait_for(step::OTHER_LOOKS)));
     });
 }
 

@@ -95,6 +95,9 @@ where
 /// For file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
 /// microseconds. Aborting takes effect only before the job has started.
 ///
+/// If the system has no thread to give, the job waits for one that there is. If there is none, the handle gets an error that
+/// counts as cancelled and says why.
+///
 /// # Examples
 ///
 /// ```

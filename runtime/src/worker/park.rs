@@ -41,8 +41,7 @@ impl Worker<'_> {
         let busy = core.counts.rest();
         self.habit.note(busy, core.counts.runs.get());
         let leaves_it = self.leaves_lookout();
-        let wait = if leaves_it { Wait::Thread } else { self.choose_wait() };
-        let is_lookout = wait == Wait::Reactor && !self.is_alone();
+        let (wait, is_lookout) = if leaves_it { (Wait::Thread, false) } else { self.choose_wait() };
         core.bell.announce(wait);
         pool.idle.rest();
         if !self.is_unheard(wait, leaves_it) && !self.sees_work() {
@@ -72,12 +71,15 @@ impl Worker<'_> {
         }
     }
 
-    /// How to wait: among several workers the lookout alone waits in the reactor, whether it is wanted for sockets or for
-    /// others' timers.
-    fn choose_wait(&self) -> Wait {
-        let is_lookout =
-            self.wants_lookout() && (self.is_alone() || self.core.driver().lookout().try_take(self.core.index()));
-        if is_lookout { Wait::Reactor } else { Wait::Thread }
+    /// How to wait, and whether as the lookout: among several workers that one alone waits in the reactor, whether it is wanted
+    /// for sockets or for others' timers. An only worker always may; it says so where the watch may be looking there for it.
+    fn choose_wait(&self) -> (Wait, bool) {
+        let is_shared = !self.is_alone() || self.pool.watch.is_started();
+        match self.wants_lookout() {
+            true if !is_shared => (Wait::Reactor, false),
+            true if self.core.driver().lookout().try_take(self.core.index()) => (Wait::Reactor, true),
+            _ => (Wait::Thread, false),
+        }
     }
 
     /// Whether somebody must wait in the reactor. Where a host watches, rings meant for it are heard too, and the descriptor
