@@ -427,25 +427,31 @@ pub(crate) fn close_core(pool: &Arc<Pool>, core: &Core) {
 /// Starts the background thread that works on a core while nobody else does. The seat has noted the keeper.
 ///
 /// If the system has no thread now it may have one soon. The watch tries again until it has. Without a watch, and if nobody works
-/// in the runtime who would come to the tasks, this thread does so, for as long as the pauses between its tries are.
+/// in the runtime who would come to the tasks, this thread does so for a moment; not each time, though, where it goes on.
 pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
-    if try_start_keeper(pool, index) || pool.watch.start_keepers_later(pool) {
+    let Err(lack) = try_start_keeper(pool, index) else { return };
+    if pool.watch.start_keepers_later(pool) || !lack.is_news {
         return;
     }
-    let seat = &pool.cores[index].seat;
     for pause in PAUSES {
         if pool.cores.iter().any(|core| core.seat.is_held()) {
             return;
         }
         thread::sleep(Duration::from_millis(pause));
-        if !seat.wants_keeper() || try_start_keeper(pool, index) {
+        if !pool.cores[index].seat.wants_keeper() || try_start_keeper(pool, index).is_ok() {
             return;
         }
     }
 }
 
-/// Tries it once; says whether the thread has been started.
-fn try_start_keeper(pool: &Arc<Pool>, index: usize) -> bool {
+/// The system has no thread.
+struct Lack {
+    /// It had one when it was last asked for this core.
+    is_news: bool,
+}
+
+/// Tries it once.
+fn try_start_keeper(pool: &Arc<Pool>, index: usize) -> Result<(), Lack> {
     pool.keeper_started();
     let kept = pool.clone();
     let config = &pool.config;
@@ -454,13 +460,14 @@ fn try_start_keeper(pool: &Arc<Pool>, index: usize) -> bool {
         kept.config.hooks.around(|| keep(&kept, index));
         kept.keeper_ended();
     });
-    let Err(error) = threads::start(name, config.stack_size, body) else { return true };
-    if pool.cores[index].seat.keeper_failed() {
+    let Err(error) = threads::start(name, config.stack_size, body) else { return Ok(()) };
+    let lack = Lack { is_news: pool.cores[index].seat.keeper_failed() };
+    if lack.is_news {
         say!("could not start worker thread {index}: {error}");
     }
     pool.keeper_ended();
     pool.keep_lookout();
-    false
+    Err(lack)
 }
 
 /// The body of a keeper thread.
