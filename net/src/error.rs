@@ -218,6 +218,15 @@ pub fn failed<O: IntoObject>(operation: &'static str, object: O) -> impl FnOnce(
     move |error| wrap(operation, object.into_object(), error)
 }
 
+/// What the start of a thread has failed with. The number is mostly `EAGAIN`, which elsewhere says that one will be woken: so this
+/// is `ResourceBusy`, and nobody waits.
+#[doc(hidden)]
+#[cold]
+pub fn no_thread(error: io::Error) -> io::Error {
+    let details = OperationError { operation: "start a thread", object: Object::Nothing, error };
+    io::Error::new(io::ErrorKind::ResourceBusy, details)
+}
+
 impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let OperationError { operation, object, error } = self;

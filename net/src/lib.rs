@@ -55,7 +55,7 @@ pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
 pub use context::{BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, swap_budget, take_note};
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
-pub use error::{IntoObject, Object, OperationError, failed, raw_os_error};
+pub use error::{IntoObject, Object, OperationError, failed, no_thread, raw_os_error};
 pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;

@@ -56,7 +56,7 @@ fn an_operation_on_a_file_without_a_thread_has_the_number_of_the_system() {
         for runtime in flavours() {
             let path = std::env::temp_dir().join(format!("mini-shortage-{}", std::process::id()));
             let error = runtime.block_on(mini::fs::write(&path, "text")).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}");
+            assert_eq!(error.kind(), ErrorKind::ResourceBusy, "{error}: it would not be woken");
             assert!(mini::io::raw_os_error(&error).is_some(), "{error}");
             assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
             assert!(!path.exists());
@@ -119,12 +119,17 @@ struct Shortage(Rlimit);
 
 impl Shortage {
     fn begin() -> Shortage {
+        Shortage::of(STACK as u64 / 2)
+    }
+
+    /// So many bytes are left.
+    fn of(left: u64) -> Shortage {
         let usual = getrlimit(Resource::As);
         let status = fs::read_to_string("/proc/self/status").unwrap();
         let size =
             status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap().trim_matches([' ', '\t', 'k', 'B']);
         let size = size.parse::<u64>().unwrap() << 10;
-        setrlimit(Resource::As, Rlimit { current: Some(size + STACK as u64 / 2), maximum: usual.maximum }).unwrap();
+        setrlimit(Resource::As, Rlimit { current: Some(size + left), maximum: usual.maximum }).unwrap();
         Shortage(usual)
     }
 }
@@ -139,6 +144,8 @@ impl Drop for Shortage {
 fn a_worker_that_could_not_be_started_is_started_when_there_is_room() {
     const NAME: &str = "a_worker_that_could_not_be_started_is_started_when_there_is_room";
     let said = in_child(NAME, || {
+        // Kept: the room of a thread that ends would be room for another one.
+        let mut kept = Vec::new();
         for workers in [2, 4] {
             let runtime = Builder::new_multi_thread().worker_threads(workers).thread_stack_size(STACK).build().unwrap();
             runtime.block_on(yield_now());
@@ -150,6 +157,7 @@ fn a_worker_that_could_not_be_started_is_started_when_there_is_room() {
             }
             // Nobody spawns, wakes or blocks: it has to come by itself.
             is_done.recv().unwrap();
+            kept.push(runtime);
         }
     });
     if let Some(said) = said {
@@ -214,5 +222,32 @@ fn a_job_is_left_to_the_threads_that_there_are() {
                 assert_eq!(job.await.unwrap(), number);
             }
         });
+    });
+}
+
+/// What the system says of a thread is the number of "would block".
+#[test]
+fn a_standard_stream_without_a_thread_has_an_error_and_works_later() {
+    let said = in_child("a_standard_stream_without_a_thread_has_an_error_and_works_later", || {
+        mini::block_on(async {
+            // Nothing comes from here, and it cannot be polled.
+            let mut byte = [0];
+            let error = {
+                let _shortage = Shortage::of(1 << 20);
+                mini::io::stdin().read(&mut byte).await.unwrap_err()
+            };
+            assert_eq!((error.kind(), mini::io::raw_os_error(&error)), (ErrorKind::ResourceBusy, Some(11)), "{error}");
+            assert_eq!(mini::io::stdin().read(&mut byte).await.unwrap(), 0);
+        });
+    });
+    drop(said);
+}
+
+#[test]
+fn cores_without_a_thread_are_an_error_of_run() {
+    within(LIMIT, || {
+        let cores = Builder::new_per_core().worker_threads(2).thread_stack_size(TOO_MUCH).build().unwrap();
+        let error = cores.run(|_| std::future::pending::<()>()).unwrap_err();
+        assert!(error.to_string().contains("thread of core 0"), "{error}");
     });
 }

@@ -22,6 +22,7 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 
 use crate::context;
+use crate::error::no_thread;
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Slot};
 use crate::source::Wait;
@@ -285,7 +286,7 @@ fn wake(slot: &Slot, ready: Ready) {
 }
 
 fn start(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    thread::Builder::new().name("mini-stdio".to_owned()).spawn(body).map(drop)
+    thread::Builder::new().name("mini-stdio".to_owned()).spawn(body).map(drop).map_err(no_thread)
 }
 
 fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {

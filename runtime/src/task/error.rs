@@ -7,6 +7,8 @@ use std::io;
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
+use mini_net::no_thread;
+
 use super::Id;
 use crate::sync::lock;
 
@@ -68,7 +70,7 @@ impl JoinError {
     /// What the system said when it was asked for the thread that the task needed.
     pub(crate) fn refusal(&self) -> Option<io::Error> {
         match self.0.cause {
-            Cause::Cancelled(refusal) => refusal.map(io::Error::from_raw_os_error),
+            Cause::Cancelled(refusal) => refusal.map(io::Error::from_raw_os_error).map(no_thread),
             Cause::Panicked(_) => None,
         }
     }
