@@ -49,7 +49,7 @@ const RUNS: [&str; 4] = [
     r#"fn main() {
         let runtime = mini::runtime::Runtime::new().unwrap();
         let (sender, receiver) = std::sync::mpsc::channel();
-        let beat = move || drop(sender.send(()));
+        let beat = move || { let _ = sender.send(()); };
         let heartbeat = Heartbeat::start(runtime.handle(), Duration::from_millis(1), beat);
         receiver.recv().unwrap();
         receiver.recv().unwrap();
@@ -64,7 +64,14 @@ fn templates(readme: &str) -> Vec<String> {
     let (_, section) = readme.split_once("\n## Start from a template\n").expect("the section");
     let (section, _) = section.split_once("\n## ").expect("another section");
     let blocks = section.split("```rust\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
-    blocks.map(|block| block.replace("async fn main(", "async fn template_main(").replace("#[test]\n", "")).collect()
+    blocks
+        .map(|block| {
+            block
+                .replace("async fn main(", "async fn template_main(")
+                .replace("#[test]\n", "")
+                .replace("#[mini::test(", "#[mini::main(flavor = \"current_thread\", ")
+        })
+        .collect()
 }
 
 #[test]
