@@ -1,9 +1,9 @@
 //! Rows whose server and client must be processes of their own, or whose memory is counted.
 //!
 //! Called by [`run`](crate::run): [`rows`] for the parent's side, [`child()`] where the program started itself again.
-//! A sample starts a child (`child.rs`), which is a server of a peer (`server.rs`) or counts its own memory
-//! (`memory.rs`); warms it up with the load client (`load.rs`); measures; and kills it. The rows are in `echo.rs`,
-//! `accept.rs`, `proxy.rs`, `memory.rs`, `http.rs`, `syscalls.rs` and `build.rs`.
+//! A sample starts a child (`child.rs`), which is a server of a peer (`server.rs`) or measures itself (`memory.rs`,
+//! `quic.rs`); warms it up with the load client (`load.rs`); measures; and kills it. The rows are in `echo.rs`,
+//! `accept.rs`, `proxy.rs`, `http.rs`, `quic.rs`, `memory.rs`, `syscalls.rs` and `build.rs`.
 //!
 //! A server with one worker has CPU 0, its client CPU 1; a server with two workers shares CPUs 0 and 1 with the client.
 //!
@@ -27,6 +27,7 @@ mod load;
 mod machine;
 mod memory;
 mod proxy;
+mod quic;
 mod server;
 mod syscalls;
 
@@ -57,6 +58,7 @@ pub(crate) fn rows(options: &Options) -> Vec<ProcessRow> {
     rows.extend(accept::rows());
     rows.extend(proxy::rows());
     rows.extend(http::rows());
+    rows.extend(quic::rows());
     rows.extend(memory::rows());
     if options.quick {
         rows.iter_mut().for_each(|row| row.rounds = 1); // a process per sample is slow enough
@@ -72,6 +74,7 @@ pub(crate) fn child(mut args: impl Iterator<Item = String>) -> ExitCode {
     let ended = match args.next().as_deref() {
         Some("server") => server::main(args),
         Some("memory") => memory::main(args),
+        Some("quic") => quic::main(args),
         other => Err(format!("no child is called `{}`", other.unwrap_or_default())),
     };
     match ended {
