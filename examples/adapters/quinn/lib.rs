@@ -137,11 +137,11 @@ impl AsyncUdpSocket for Socket {
 const HAS_BATCHES: bool =
     cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_vendor = "apple"));
 
-/// Whether to receive again: there was nothing, or an ICMP message that anybody can send has set the socket's error (udp(7);
-/// RFC 9000, section 14.2.1), which reading it has taken away. Any other error would come again, and ends the endpoint.
+/// Whether to receive again: an ICMP message, which anybody can send, has set the socket's error (udp(7); RFC 9000, section
+/// 14.2.1), and reading has taken it away. Any other error would come again, and ends the endpoint.
 fn is_passing(error: &io::Error) -> bool {
-    use ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, WouldBlock};
-    matches!(error.kind(), WouldBlock | ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable)
+    use ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable};
+    matches!(error.kind(), ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable)
 }
 
 /// One connection's wait until the socket can be written.
