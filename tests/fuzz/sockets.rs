@@ -5,35 +5,27 @@
 //! reason, and once the reactors have told all, nobody waits whose wait is over.
 
 use std::collections::VecDeque;
-use std::future::{Future, poll_fn};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream as StdStream;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mini_net::pipe::{self, Receiver, Sender};
-use mini_net::{AsyncFd, Blocking, Events, Interest, Reactor, UnixStream, enter, swap_budget};
+use mini_net::{AsyncFd, Blocking, Events, Interest, Reactor, UnixStream, enter, pipe, swap_budget};
+
+mod end;
 
 use crate::Choices;
+use end::{Boxed, End, Got, Kind, keyless, read, ready, write};
 
 /// Pairs at a time.
 const PAIRS: usize = 4;
 
 /// Waits at a time.
 const WAITS: usize = 24;
-
-/// One end of a pair.
-enum End {
-    Stream(UnixStream),
-    Sender(Sender),
-    Receiver(Receiver),
-    Foreign(AsyncFd<StdStream>),
-}
 
 /// What goes from one end to the other.
 #[derive(Default)]
@@ -51,23 +43,6 @@ struct Pair {
     lines: [Line; 2],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Read,
-    Write,
-    Readable,
-    Writable,
-    /// By the `poll_` methods, which leave a waker that stays.
-    KeylessRead,
-    KeylessWrite,
-}
-
-enum Got {
-    Data(Vec<u8>),
-    Wrote(Vec<u8>),
-    Ready,
-}
-
 /// Counts wakes.
 #[derive(Default)]
 struct Task(AtomicUsize);
@@ -82,7 +57,7 @@ struct Wait {
     pair: usize,
     end: usize,
     kind: Kind,
-    future: Pin<Box<dyn Future<Output = io::Result<Got>>>>,
+    future: Boxed,
     task: Arc<Task>,
     /// The last poll said `Pending`.
     is_pending: bool,
@@ -396,12 +371,6 @@ impl Line {
     }
 }
 
-impl Kind {
-    fn is_read(self) -> bool {
-        matches!(self, Kind::Read | Kind::Readable | Kind::KeylessRead)
-    }
-}
-
 fn open(choices: &mut Choices<'_>) -> Pair {
     let ends = match choices.below(4) {
         0 | 1 => {
@@ -425,88 +394,4 @@ fn open(choices: &mut Choices<'_>) -> Pair {
         }
     };
     Pair { ends: ends.map(|end| Some(Rc::new(end))), lines: Default::default() }
-}
-
-impl End {
-    fn reads(&self) -> bool {
-        !matches!(self, End::Sender(_))
-    }
-
-    fn writes(&self) -> bool {
-        !matches!(self, End::Receiver(_))
-    }
-
-    fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        match self {
-            End::Stream(stream) => stream.try_read(buf),
-            End::Receiver(receiver) => receiver.try_read(buf),
-            End::Foreign(fd) => fd.try_io(Interest::READABLE, |mut socket| socket.read(buf)),
-            End::Sender(_) => unreachable!("nobody reads a sender"),
-        }
-    }
-
-    fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
-        match self {
-            End::Stream(stream) => stream.try_write(buf),
-            End::Sender(sender) => sender.try_write(buf),
-            End::Foreign(fd) => fd.try_io(Interest::WRITABLE, |mut socket| socket.write(buf)),
-            End::Receiver(_) => unreachable!("nobody writes to a receiver"),
-        }
-    }
-}
-
-type Boxed = Pin<Box<dyn Future<Output = io::Result<Got>>>>;
-
-fn read(end: Rc<End>, most: usize) -> Boxed {
-    Box::pin(async move {
-        let mut buf = vec![0; most];
-        let read = match &*end {
-            End::Stream(stream) => stream.read(&mut buf).await?,
-            End::Receiver(receiver) => receiver.read(&mut buf).await?,
-            End::Foreign(fd) => fd.async_io(Interest::READABLE, |mut socket| socket.read(&mut buf)).await?,
-            End::Sender(_) => unreachable!("nobody reads a sender"),
-        };
-        buf.truncate(read);
-        Ok(Got::Data(buf))
-    })
-}
-
-fn write(end: Rc<End>, mut data: Vec<u8>) -> Boxed {
-    Box::pin(async move {
-        let written = match &*end {
-            End::Stream(stream) => stream.write(&data).await?,
-            End::Sender(sender) => sender.write(&data).await?,
-            End::Foreign(fd) => fd.async_io(Interest::WRITABLE, |mut socket| socket.write(&data)).await?,
-            End::Receiver(_) => unreachable!("nobody writes to a receiver"),
-        };
-        data.truncate(written);
-        Ok(Got::Wrote(data))
-    })
-}
-
-fn ready(end: Rc<End>, interest: Interest) -> Boxed {
-    Box::pin(async move {
-        match &*end {
-            End::Stream(stream) => drop(stream.ready(interest).await?),
-            End::Sender(sender) => drop(sender.ready(interest).await?),
-            End::Receiver(receiver) => drop(receiver.ready(interest).await?),
-            End::Foreign(fd) => drop(fd.ready(interest).await?),
-        }
-        Ok(Got::Ready)
-    })
-}
-
-fn keyless(end: Rc<End>, kind: Kind) -> Boxed {
-    let is_read = kind.is_read();
-    Box::pin(poll_fn(move |cx| {
-        let polled = match &*end {
-            End::Stream(stream) if is_read => stream.poll_read_ready(cx),
-            End::Stream(stream) => stream.poll_write_ready(cx),
-            End::Receiver(receiver) => receiver.poll_read_ready(cx),
-            End::Sender(sender) => sender.poll_write_ready(cx),
-            End::Foreign(fd) if is_read => fd.poll_read_ready(cx).map_ok(drop),
-            End::Foreign(fd) => fd.poll_write_ready(cx).map_ok(drop),
-        };
-        polled.map_ok(|()| Got::Ready)
-    }))
 }

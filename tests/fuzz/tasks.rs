@@ -8,100 +8,28 @@
 //! Checked are the numbers of polls, that each future is dropped once and where it ran, each output once, each joiner woken
 //! once, each panic told once; and at the end, by the one thing that lives as long as the runtime, that no reference is left.
 
-use std::future::Future;
-use std::mem::{replace, take};
-use std::panic::resume_unwind;
-use std::pin::{Pin, pin};
+use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, ThreadId};
+use std::task::{Poll, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use mini::runtime::{Builder, Handle, Runtime};
-use mini::task::{AbortHandle, Cancel, JoinError, JoinHandle, yield_now};
+use mini::task::{AbortHandle, yield_now};
+
+mod known;
+mod script;
 
 use crate::Choices;
+use known::{Asked, End, Join, Joiner, Known};
+use script::{Facts, Script, Step};
 
 /// Tasks at a time.
 const TASKS: usize = 12;
 
 /// Yields after which what has not happened never will.
 const PATIENCE: usize = 10_000;
-
-/// What a task does at its next poll.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Step {
-    #[default]
-    Wait,
-    WakeSelf,
-    Yield,
-    AbortSelf,
-    Finish,
-    Panic,
-}
-
-/// What has happened to a task, as it says itself.
-#[derive(Default)]
-struct Facts {
-    next: Mutex<Step>,
-    polls: AtomicUsize,
-    drops: AtomicUsize,
-    dropped_on: Mutex<Option<ThreadId>>,
-    outputs: AtomicUsize,
-    output_drops: AtomicUsize,
-    wakers: Mutex<Vec<Waker>>,
-    itself: Mutex<Option<AbortHandle>>,
-}
-
-/// The future of a task.
-struct Script {
-    facts: Arc<Facts>,
-    /// Its destructor wakes it.
-    cries: bool,
-}
-
-/// What a task returns, or panics with.
-struct Output(Arc<Facts>);
-
-/// Counts wakes.
-#[derive(Default)]
-struct Joiner(AtomicUsize);
-
-enum Join {
-    Handle(JoinHandle<Output>),
-    Cancel(Cancel<Output>),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
-    Finished,
-    Panicked,
-    Cancelled,
-}
-
-/// What was asked of a task since it ran last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Asked {
-    wake: bool,
-    remote_wake: bool,
-    cancel: bool,
-    remote_cancel: bool,
-}
-
-struct Known {
-    facts: Arc<Facts>,
-    is_shared: bool,
-    /// It lies in the inbox, where its owner does not know it yet.
-    is_posted: bool,
-    join: Option<Join>,
-    aborts: Vec<AbortHandle>,
-    asked: Asked,
-    step: Step,
-    polls: usize,
-    end: Option<End>,
-    joiner: Option<Arc<Joiner>>,
-}
 
 /// A second thread, which does one thing at a time while the first one waits.
 struct Elsewhere(mpsc::Sender<Box<dyn FnOnce() + Send>>);
@@ -112,8 +40,9 @@ struct Model<'a, 'b> {
     is_multi: bool,
     elsewhere: Elsewhere,
     tasks: Vec<Known>,
-    /// Ended, without handles and wakers.
+    /// Panics of which the runtime's hook has been told.
     panics: Arc<AtomicUsize>,
+    /// As many as it must have been told of.
     told: usize,
 }
 
@@ -396,200 +325,6 @@ impl Model<'_, '_> {
             assert_eq!(facts.outputs.load(SeqCst), facts.output_drops.load(SeqCst));
             assert_eq!(Arc::strong_count(&facts), 1);
         }
-    }
-}
-
-impl Known {
-    fn note_cancel(&mut self, is_remote: bool) {
-        // The owner does not know yet what lies in its inbox, and asks as others do.
-        let is_remote = is_remote || self.is_posted;
-        self.asked.cancel |= !is_remote || self.is_shared;
-        self.asked.remote_cancel |= is_remote && !self.is_shared;
-    }
-
-    /// Whether what was asked of it has happened.
-    fn is_settled(&self) -> bool {
-        let (is_dropped, polls) = (self.facts.drops.load(SeqCst) == 1, self.facts.polls.load(SeqCst));
-        let ends = matches!(self.step, Step::Finish | Step::Panic | Step::AbortSelf);
-        match self.asked {
-            _ if self.end.is_some() => true,
-            asked if asked.cancel || asked.remote_cancel => is_dropped,
-            asked if asked.wake || asked.remote_wake => {
-                if ends {
-                    is_dropped
-                } else {
-                    polls >= self.polls + self.least()
-                }
-            }
-            _ => true,
-        }
-    }
-
-    /// The polls that a wake is for.
-    fn least(&self) -> usize {
-        1 + usize::from(matches!(self.step, Step::WakeSelf | Step::Yield))
-    }
-
-    /// Compares what has happened with what was asked, and takes note of it.
-    fn account(&mut self) {
-        self.is_posted = false;
-        let asked = take(&mut self.asked);
-        let step = take(&mut self.step);
-        let polls = self.facts.polls.load(SeqCst);
-        let polled = polls - replace(&mut self.polls, polls);
-        if self.end.is_some() {
-            return assert_eq!(polled, 0, "polled after its end");
-        }
-        let ways = if self.is_shared { usize::from(asked.is_woken()) } else { asked.ways() };
-        let extra = usize::from(matches!(step, Step::WakeSelf | Step::Yield));
-        let (least, most) = match asked {
-            Asked { cancel: true, .. } => (0, 0),
-            // The owner may run it before it hears of the cancellation, but for that needs a reason.
-            Asked { remote_cancel: true, wake, .. } => (0, usize::from(wake) * (1 + extra)),
-            _ if ways == 0 => (0, 0),
-            _ if matches!(step, Step::Finish | Step::Panic | Step::AbortSelf) => (1, 1),
-            _ => (1 + extra, ways + extra),
-        };
-        assert!((least..=most).contains(&polled), "{polled} polls of {least} to {most}: {asked:?}, {step:?}, {self:?}");
-        self.end = match step {
-            Step::Finish if polled > 0 => Some(End::Finished),
-            Step::Panic if polled > 0 => Some(End::Panicked),
-            Step::AbortSelf if polled > 0 => Some(End::Cancelled),
-            _ if asked.cancel || asked.remote_cancel => Some(End::Cancelled),
-            _ => None,
-        };
-        self.check_end();
-    }
-
-    fn check_end(&mut self) {
-        let ended = usize::from(self.end.is_some());
-        let outputs = usize::from(matches!(self.end, Some(End::Finished | End::Panicked)));
-        let facts = &self.facts;
-        assert_eq!(facts.drops.load(SeqCst), ended, "{self:?}");
-        assert_eq!(facts.outputs.load(SeqCst), outputs, "{self:?}");
-        let dropped = if self.join.is_none() { outputs } else { 0 };
-        assert_eq!(facts.output_drops.load(SeqCst), dropped, "{self:?}");
-        assert!(ended == 0 || *facts.dropped_on.lock().unwrap() == Some(thread::current().id()));
-        if let Some(joiner) = &self.joiner {
-            assert_eq!(joiner.0.load(SeqCst), ended, "{self:?}");
-        }
-        if self.end.is_some() {
-            *facts.itself.lock().unwrap() = None;
-        }
-    }
-}
-
-impl std::fmt::Debug for Known {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let facts = &self.facts;
-        let numbers =
-            [&facts.polls, &facts.drops, &facts.outputs, &facts.output_drops].map(|number| number.load(SeqCst));
-        f.debug_struct("Known")
-            .field("is_shared", &self.is_shared)
-            .field("asked", &self.asked)
-            .field("step", &self.step)
-            .field("polls_before", &self.polls)
-            .field("end", &self.end)
-            .field("is_detached", &self.join.is_none())
-            .field("polls, drops, outputs, output drops", &numbers)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Asked {
-    fn is_woken(self) -> bool {
-        self.wake || self.remote_wake
-    }
-
-    fn is_any(self) -> bool {
-        self.is_woken() || self.cancel || self.remote_cancel
-    }
-
-    /// How often an owned task may hear of it.
-    fn ways(self) -> usize {
-        usize::from(self.wake) + usize::from(self.remote_wake)
-    }
-}
-
-impl End {
-    fn of(result: &Result<Output, JoinError>) -> Self {
-        match result {
-            Ok(_) => End::Finished,
-            Err(error) if error.is_panic() => End::Panicked,
-            Err(_) => End::Cancelled,
-        }
-    }
-}
-
-impl Join {
-    fn poll(mut self, waker: &Waker) -> (Self, Poll<Result<Output, JoinError>>) {
-        let mut cx = Context::from_waker(waker);
-        let polled = match &mut self {
-            Join::Handle(handle) => Pin::new(handle).poll(&mut cx),
-            Join::Cancel(cancel) => Pin::new(cancel).poll(&mut cx),
-        };
-        (self, polled)
-    }
-}
-
-impl Future for Script {
-    type Output = Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Output> {
-        let facts = &self.facts;
-        facts.polls.fetch_add(1, SeqCst);
-        let mine = cx.waker().clone();
-        let mut wakers = facts.wakers.lock().unwrap();
-        if wakers.len() < 4 {
-            wakers.push(mine);
-        }
-        drop(wakers);
-        let step = take(&mut *facts.next.lock().unwrap());
-        match step {
-            Step::Wait => {}
-            Step::WakeSelf => cx.waker().wake_by_ref(),
-            Step::Yield => assert!(pin!(yield_now()).poll(cx).is_pending()),
-            Step::AbortSelf => {
-                let itself = facts.itself.lock().unwrap().clone();
-                itself.expect("it has not ended").abort();
-            }
-            Step::Finish => return Poll::Ready(Output::new(facts)),
-            Step::Panic => resume_unwind(Box::new(Output::new(facts))),
-        }
-        Poll::Pending
-    }
-}
-
-impl Drop for Script {
-    fn drop(&mut self) {
-        self.facts.drops.fetch_add(1, SeqCst);
-        *self.facts.dropped_on.lock().unwrap() = Some(thread::current().id());
-        if self.cries {
-            let wakers = self.facts.wakers.lock().unwrap().clone();
-            wakers.iter().for_each(Waker::wake_by_ref);
-            if let Some(itself) = self.facts.itself.lock().unwrap().clone() {
-                itself.abort();
-            }
-        }
-    }
-}
-
-impl Output {
-    fn new(facts: &Arc<Facts>) -> Self {
-        facts.outputs.fetch_add(1, SeqCst);
-        Self(Arc::clone(facts))
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        self.0.output_drops.fetch_add(1, SeqCst);
-    }
-}
-
-impl Wake for Joiner {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
     }
 }
 
