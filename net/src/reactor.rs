@@ -75,6 +75,10 @@ struct Shared {
     registered: AtomicUsize,
 }
 
+/// What a poller knows of an fd that it has just added, and will not report.
+#[must_use = "nobody else tells it to the slot"]
+struct Known(Ready);
+
 impl Reactor {
     /// Opens a new epoll or kqueue instance.
     ///
@@ -202,18 +206,21 @@ impl Reactor {
     /// Adds `fd`, which starts out as `ready` until the kernel says more.
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: Ready) -> io::Result<Registration> {
         let slot = Arc::new(Slot::new(ready));
-        let token = self.add(fd, &slot)?;
+        let (token, known) = self.add(fd, &slot)?;
+        known.tell(&slot);
         Ok(Registration::new(self.clone(), slot, token, fd.as_raw_fd()))
     }
 
     /// From here on the kernel's reports on `fd` reach the slot, beginning with what it is ready for now.
-    fn add(&self, fd: BorrowedFd<'_>, slot: &Arc<Slot>) -> io::Result<Token> {
+    fn add(&self, fd: BorrowedFd<'_>, slot: &Arc<Slot>) -> io::Result<(Token, Known)> {
         let token = self.insert(slot)?;
-        if let Err(e) = self.0.poller.add(fd, token) {
-            self.vacate(token);
-            return Err(explain(e));
+        match self.0.poller.add(fd, token) {
+            Ok(known) => Ok((token, Known(known))),
+            Err(e) => {
+                self.vacate(token);
+                Err(explain(e))
+            }
         }
-        Ok(token)
     }
 
     fn remove(&self, fd: RawFd, token: Token) {
@@ -321,6 +328,17 @@ impl Events {
     /// ```
     pub fn has_bell(&self) -> bool {
         (0..self.events.len()).any(|at| self.events.get(at).is_none())
+    }
+}
+
+impl Known {
+    /// Wakes those who have waited for it: for a caller that holds no lock.
+    fn tell(self, slot: &Slot) {
+        if !self.0.is_empty() {
+            let mut woken = Vec::new();
+            slot.set(self.0, &mut woken);
+            wake_all(&mut woken);
+        }
     }
 }
 

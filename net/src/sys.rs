@@ -3,6 +3,9 @@
 //! Called by `reactor` (the poller) and by `source` and the sockets (the calls). This file holds the crate's only `cfg`
 //! ladder; each rung picks files that have the same functions, and the block at its end checks that they do.
 //!
+//! With `--cfg mini_kqueue_shim` Linux counts as a BSD as far as that can be: the kqueue backend runs on a stand-in for
+//! kqueue(2), which is in tests/kqueue, and of the other files those are taken that have no system's own calls.
+//!
 //! Rejected: a `Poller` trait. A build has one implementation, and a trait would add generics to every signature above.
 
 use std::fs::File;
@@ -18,10 +21,11 @@ use crate::ready::{Interest, Ready};
 pub(crate) mod ancillary;
 pub(crate) mod socket;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 #[path = "sys/epoll.rs"]
 mod backend;
 #[cfg(any(
+    mini_kqueue_shim,
     target_vendor = "apple",
     target_os = "freebsd",
     target_os = "dragonfly",
@@ -30,6 +34,19 @@ mod backend;
 ))]
 #[path = "sys/kqueue.rs"]
 mod backend;
+
+// What the kqueue backend calls: the C library, or a stand-in on Linux.
+#[cfg(mini_kqueue_shim)]
+#[path = "../../tests/kqueue/src/lib.rs"]
+mod bsd;
+#[cfg(any(
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "dragonfly",
+    target_os = "netbsd",
+    target_os = "openbsd"
+))]
+use libc as bsd;
 
 #[cfg(target_vendor = "apple")]
 #[path = "sys/apple.rs"]
@@ -77,17 +94,17 @@ mod reopen;
 #[path = "sys/reopen_none.rs"]
 mod reopen;
 
-#[cfg(all(feature = "futures-io", any(target_os = "linux", target_os = "android")))]
+#[cfg(all(feature = "futures-io", any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 #[path = "sys/splice_linux.rs"]
 mod splice;
-#[cfg(all(feature = "futures-io", not(any(target_os = "linux", target_os = "android"))))]
+#[cfg(all(feature = "futures-io", any(mini_kqueue_shim, not(any(target_os = "linux", target_os = "android")))))]
 #[path = "sys/splice_none.rs"]
 mod splice;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 #[path = "sys/thread_linux.rs"]
 mod thread;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(any(mini_kqueue_shim, not(any(target_os = "linux", target_os = "android"))))]
 #[path = "sys/thread_none.rs"]
 mod thread;
 
@@ -107,7 +124,7 @@ use std::os::linux::net as linux_net;
 )))]
 compile_error!("mini-net needs epoll(7) or kqueue(2): Linux, Android, Apple systems or a BSD");
 
-pub(crate) use backend::{Events, Poller};
+pub(crate) use backend::{Events, Poller, SHORT_READS_TELL};
 pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, quickack, set_quickack};
 pub(crate) use flavour::accept;
 pub(crate) use peer::peer;
@@ -117,7 +134,7 @@ pub(crate) use splice::{can_splice, splice, widen};
 pub(crate) use thread::{cpu_time, is_runnable, own_thread, pin, set_timer_slack};
 
 /// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 const FINE_WAITS: bool = cfg!(target_os = "linux");
 
 /// How wide a kevent's `filter` and `flags` are. Read by the kqueue backend alone.
@@ -126,7 +143,7 @@ mod width {
     pub(super) type Filter = u32;
     pub(super) type Flags = u32;
 }
-#[cfg(not(any(target_os = "netbsd", target_os = "linux", target_os = "android")))]
+#[cfg(any(mini_kqueue_shim, not(any(target_os = "netbsd", target_os = "linux", target_os = "android"))))]
 mod width {
     pub(super) type Filter = i16;
     pub(super) type Flags = u16;
@@ -170,7 +187,7 @@ pub(crate) struct Peer {
 /// The shape that every rung must have.
 const _: () = {
     let _: fn() -> io::Result<Poller> = Poller::new;
-    let _: fn(&Poller, BorrowedFd<'_>, Token) -> io::Result<()> = Poller::add;
+    let _: fn(&Poller, BorrowedFd<'_>, Token) -> io::Result<Ready> = Poller::add;
     let _: fn(&Poller, RawFd) = Poller::remove;
     let _: fn(&Poller, &mut Events, Option<Duration>) -> io::Result<()> = Poller::wait;
     let _: fn(&Poller) = Poller::notify;

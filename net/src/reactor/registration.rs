@@ -77,11 +77,12 @@ impl Registration {
         if home.reactor.is(&reactor) {
             return Ok(());
         }
-        let token = reactor.add(fd, &self.slot).inspect_err(|_| home.reactor.revive(&self.slot))?;
+        let (token, known) = reactor.add(fd, &self.slot).inspect_err(|_| home.reactor.revive(&self.slot))?;
         let left = mem::replace(&mut *home, Home { reactor, token });
         left.reactor.remove(self.fd, left.token);
         home.reactor.revive(&self.slot);
         drop(home);
+        known.tell(&self.slot);
         // May be the old reactor's last handle.
         drop(left);
         Ok(())

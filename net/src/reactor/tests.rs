@@ -160,7 +160,7 @@ fn a_waker_that_panics_keeps_nobody_else_asleep() {
         assert!(b.poll_read_ready(&mut std::task::Context::from_waker(&waker)).is_pending());
     }
     a.try_write(b"x").unwrap();
-    assert_eq!(rig.turn(), 1);
+    rig.turn();
     assert_eq!(task.wakes(), 1);
     assert_eq!(Arc::strong_count(&payload), 1, "what it panicked with is dropped");
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use socket2::{MaybeUninitSlice, SockAddr};
 
 use super::{Left, Rule, Source};
-use crate::sys::{ancillary, socket};
+use crate::sys::{SHORT_READS_TELL, ancillary, socket};
 
 /// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs less
 /// than it costs the kernel to take in a message header and a list of buffers.
@@ -51,7 +51,7 @@ impl Source {
             return self.recv_parts(&mut [MaybeUninitSlice::new(buf)], asked);
         }
         let received = socket::recv(self.io.as_fd(), buf, 0)?;
-        Ok((received, self.left(received, asked)))
+        Ok((received, self.left_to_read(received, asked)))
     }
 
     pub(crate) fn recv_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
@@ -64,8 +64,12 @@ impl Source {
 
     fn recv_parts(&self, bufs: &mut [MaybeUninitSlice<'_>], asked: usize) -> io::Result<(usize, Left)> {
         let (received, _, cut) = socket::recv_message(self.io.as_fd(), bufs, &mut [], 0)?;
-        let left = if cut { Left::Perhaps } else { self.left(received, asked) };
+        let left = if cut { Left::Perhaps } else { self.left_to_read(received, asked) };
         Ok((received, left))
+    }
+
+    fn left_to_read(&self, received: usize, asked: usize) -> Left {
+        if SHORT_READS_TELL { self.left(received, asked) } else { Left::Perhaps }
     }
 
     /// Looks without taking, so there is as much left as before.

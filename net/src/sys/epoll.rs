@@ -26,6 +26,9 @@ const ALL: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPO
 /// What the bell is added for.
 const BELL: c_int = libc::EPOLLIN | libc::EPOLLET;
 
+/// Whether a read that brings less than was asked for has brought all there is, unless an event has told of urgent data.
+pub(crate) const SHORT_READS_TELL: bool = true;
+
 /// Set once the kernel (older than 5.11) or a sandbox has refused epoll_pwait2(2).
 static COARSE: AtomicBool = AtomicBool::new(!FINE_WAITS);
 
@@ -45,9 +48,10 @@ impl Poller {
         Ok(poller)
     }
 
-    /// Reports what `fd` is ready for at once, and from then on every change.
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, ALL, token)
+    /// Reports what `fd` is ready for at once, and from then on every change; there is nothing else to tell.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<Ready> {
+        self.control(libc::EPOLL_CTL_ADD, fd, ALL, token)?;
+        Ok(Ready::EMPTY)
     }
 
     /// Forgets `fd`. Needed although the fd is closed next: a duplicate would keep the registration alive.

@@ -1,71 +1,86 @@
 //! kqueue(2) for Apple systems and the BSDs.
 //!
 //! Called by `reactor`. An fd is added once, with both of its filters and `EV_CLEAR`, which is what epoll calls edge
-//! triggered. The bell is an `EVFILT_USER` event, which needs no fd. There is no out-of-band filter that all of these
+//! triggered. The bell (`bell`) is an event like any other. There is no out-of-band filter that all of these
 //! systems have, so `Ready::PRIORITY` is never reported.
 //!
-//! Rejected: one `kevent` call for both filters. A list stops at the first error unless every answer is asked for, and some
-//! fds (the reading end of a pipe) have only one direction; two calls per fd and lifetime are simpler.
+//! The changes of one call get an answer each (`EV_RECEIPT`), in their order: without that the first that fails ends the
+//! list, and some fds have only one direction. There are as many answers as there is room for, so such a call never waits,
+//! and takes no event that somebody else should have.
+//!
+//! The hard part is what a kqueue does not refuse: who adds an fd twice has exchanged the token of the first, who then
+//! hears nothing any more. So it is known here which fds are in (`added`).
+//!
+//! Rejected: to ask the kernel whether an fd is in, by an `EV_ENABLE`. That exchanges the token as well.
 
 #![allow(unsafe_code)]
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::bsd::{self, kevent};
 use super::width::{Filter, Flags};
 use super::{Event, Token};
 use crate::ready::Ready;
 
+use bell::Bell;
+
+mod bell;
+
 /// A token travels in the kernel's user pointer.
 const _: () = assert!(size_of::<usize>() == 8, "the kqueue backend needs 64-bit pointers");
 
+/// Whether a read that brings less than was asked for has brought all there is. No event tells of urgent data, where a read
+/// ends, and not all systems tell that it ended where descriptors came, which nobody wanted.
+pub(crate) const SHORT_READS_TELL: bool = false;
+
 pub(crate) struct Poller {
     queue: OwnedFd,
+    bell: Bell,
+    added: Mutex<HashSet<RawFd>>,
 }
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Poller> {
-        // SAFETY: takes no pointer; every test that turns a reactor runs it.
-        let fd = unsafe { libc::kqueue() };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel has just made this fd, so nobody else owns it; `a_dropped_reactor_closes_its_fds` checks that
-        // it is closed once.
-        let queue = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: `queue` is open, and F_SETFD takes a number; `a_dropped_reactor_closes_its_fds` runs it.
-        let set = unsafe { libc::fcntl(queue.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
-        if set < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let poller = Poller { queue };
-        poller.change(bell(libc::EV_ADD | libc::EV_CLEAR, 0))?;
-        Ok(poller)
+        let queue = open()?;
+        let bell = Bell::hang(&queue)?;
+        Ok(Poller { queue, bell, added: Mutex::default() })
     }
 
-    /// Reports what `fd` is ready for at once, and from then on every change.
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<()> {
-        let flags = libc::EV_ADD | libc::EV_CLEAR;
-        let read = self.change(change(fd.as_raw_fd(), libc::EVFILT_READ, flags, token));
-        let write = self.change(change(fd.as_raw_fd(), libc::EVFILT_WRITE, flags, token));
-        match (read, write) {
-            (Ok(()), Ok(())) => Ok(()),
-            (Ok(()), Err(e)) | (Err(e), Ok(())) if lacks_direction(&e) => Ok(()),
-            (Err(e), _) | (_, Err(e)) => {
-                self.remove(fd.as_raw_fd());
-                Err(e)
-            }
+    /// Reports what `fd` is ready for at once, and from then on every change. Returns what it is for good, of which there will
+    /// be no report.
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<Ready> {
+        let number = fd.as_raw_fd();
+        // Poison is ignored, here and below: nobody panics under this lock.
+        if !self.added.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
+            return Err(io::Error::from_raw_os_error(libc::EEXIST));
+        }
+        self.add_new(number, token).inspect_err(|_| self.remove(number))
+    }
+
+    fn add_new(&self, fd: RawFd, token: Token) -> io::Result<Ready> {
+        let flags = bsd::EV_ADD | bsd::EV_CLEAR;
+        let mut both = [bsd::EVFILT_READ, bsd::EVFILT_WRITE].map(|filter| change(fd, filter, flags, token));
+        apply(&self.queue, &mut both)?;
+        match both.map(|answer| refusal(&answer)) {
+            [Some(error), Some(_)] => Err(error),
+            [Some(error), None] => refused(error, Ready::READABLE | Ready::READ_CLOSED),
+            [None, Some(error)] => refused(error, Ready::WRITABLE | Ready::WRITE_CLOSED),
+            [None, None] => Ok(Ready::EMPTY),
         }
     }
 
     /// Forgets `fd`. Needed although the fd is closed next: a late event would cost a lookup.
     pub(crate) fn remove(&self, fd: RawFd) {
-        for filter in [libc::EVFILT_READ, libc::EVFILT_WRITE] {
-            // The one failure is that the filter was never added.
-            let _ = self.change(change(fd, filter, libc::EV_DELETE, Token::BELL));
-        }
+        let filters = [bsd::EVFILT_READ, bsd::EVFILT_WRITE];
+        let mut both = filters.map(|filter| change(fd, filter, bsd::EV_DELETE, Token::BELL));
+        // The one failure is that a filter was never added.
+        let _ = apply(&self.queue, &mut both);
+        self.added.lock().unwrap_or_else(PoisonError::into_inner).remove(&fd);
     }
 
     /// Fills `events` with what is ready, after at most `timeout`; `None` waits without limit. Never early.
@@ -76,40 +91,31 @@ impl Poller {
         let (list, room) = (events.list.as_mut_ptr(), events.list.len());
         // SAFETY: `list` points to `room` initialised entries that `events` owns and lends to this call alone; `limit` is
         // null or points to a local that outlives the call; `more_events_than_room_arrive_in_several_turns` runs it.
-        let filled = unsafe { libc::kevent(self.queue.as_raw_fd(), ptr::null(), 0, list, room as _, limit) };
+        let filled = unsafe { bsd::kevent(self.queue.as_raw_fd(), ptr::null(), 0, list, room as _, limit) };
         if filled < 0 {
             return Err(io::Error::last_os_error());
         }
         events.filled = filled as usize;
+        if self.bell.must_be_stilled() && events.all().any(|event| token(event) == Token::BELL) {
+            self.bell.still();
+        }
         Ok(())
     }
 
     /// Makes one wait, the current or else the next one, return.
     pub(crate) fn notify(&self) {
-        // The bell was added with the queue, so triggering it cannot fail.
-        let _ = self.change(bell(0, libc::NOTE_TRIGGER));
+        self.bell.ring(&self.queue);
     }
 
     /// The queue itself, readable when a wait would find something.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
-
-    fn change(&self, change: libc::kevent) -> io::Result<()> {
-        let change = [change];
-        // SAFETY: `change` is one initialised entry that outlives the call, which only reads it, and there is no room for
-        // answers, so nothing is written; `a_lazily_registered_read_is_woken_by_data` runs it.
-        let done = unsafe { libc::kevent(self.queue.as_raw_fd(), change.as_ptr(), 1, ptr::null_mut(), 0, ptr::null()) };
-        if done < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
-    }
 }
 
 /// The kernel's answers to one wait.
 pub(crate) struct Events {
-    list: Box<[libc::kevent]>,
+    list: Box<[kevent]>,
     filled: usize,
 }
 
@@ -133,23 +139,31 @@ impl Events {
     /// The answer at `at`, or `None` if it is the bell's.
     pub(crate) fn get(&self, at: usize) -> Option<Event> {
         let event = &self.list[..self.filled][at];
-        let token = Token::from_u64(event.udata as u64);
+        let token = token(event);
         (token != Token::BELL).then(|| Event { token, ready: translate(event) })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &kevent> {
+        self.list[..self.filled].iter()
     }
 }
 
+fn token(event: &kevent) -> Token {
+    Token::from_u64(event.udata as u64)
+}
+
 /// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call.
-fn translate(event: &libc::kevent) -> Ready {
+fn translate(event: &kevent) -> Ready {
     let has = |flag| event.flags & flag != 0;
-    if has(libc::EV_ERROR) {
+    if has(bsd::EV_ERROR) {
         return Ready::CLOSED | Ready::ERROR;
     }
-    let (mut ready, closed) = if event.filter == libc::EVFILT_READ {
+    let (mut ready, closed) = if event.filter == bsd::EVFILT_READ {
         (Ready::READABLE, Ready::READ_CLOSED)
     } else {
         (Ready::WRITABLE, Ready::WRITE_CLOSED)
     };
-    if has(libc::EV_EOF) {
+    if has(bsd::EV_EOF) {
         ready |= closed;
         if event.fflags != 0 {
             // The reason why the socket is gone: `fflags` is its errno.
@@ -159,20 +173,69 @@ fn translate(event: &libc::kevent) -> Ready {
     ready
 }
 
-/// Whether a filter was refused because the fd can never do such a thing: its operations will say so themselves.
-fn lacks_direction(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::EPIPE | libc::EINVAL | libc::ENOTSUP))
+/// One direction of an fd was refused, the other was not.
+///
+/// `EPIPE` is said of a pipe without a reader, for which NetBSD says `EBADF`: its writer need not wait. All else means that
+/// there is no such direction.
+fn refused(error: io::Error, over: Ready) -> io::Result<Ready> {
+    match error.raw_os_error() {
+        Some(libc::EPIPE | libc::EBADF) => Ok(over),
+        Some(libc::EINVAL | libc::ENOTSUP | libc::ENODEV) => Ok(Ready::EMPTY),
+        _ => Err(error),
+    }
 }
 
-fn bell(flags: Flags, fflags: u32) -> libc::kevent {
-    libc::kevent { fflags, ..change(0, libc::EVFILT_USER, flags, Token::BELL) }
+fn open() -> io::Result<OwnedFd> {
+    // SAFETY: takes no pointer; every test that turns a reactor runs it.
+    let fd = unsafe { bsd::kqueue() };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just made this fd, so nobody else owns it; `a_dropped_reactor_closes_its_fds` checks that
+    // it is closed once.
+    let queue = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: `queue` is open, and F_SETFD takes a number; `a_dropped_reactor_closes_its_fds` runs it.
+    let set = unsafe { libc::fcntl(queue.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+    if set < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(queue)
 }
 
-fn change(fd: RawFd, filter: Filter, flags: Flags, token: Token) -> libc::kevent {
-    libc::kevent { ident: fd as usize, filter, flags, udata: token.to_u64() as usize as *mut libc::c_void, ..empty() }
+/// Applies the changes, each of which becomes its answer.
+fn apply(queue: &OwnedFd, changes: &mut [kevent]) -> io::Result<()> {
+    changes.iter_mut().for_each(|change| change.flags |= bsd::EV_RECEIPT);
+    let (list, len) = (changes.as_mut_ptr(), changes.len());
+    let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    loop {
+        // SAFETY: `list` has `len` initialised entries, borrowed exclusively, which may be read and written in one call
+        // (kqueue(2): "may be the same array"); `at_once` outlives the call. `a_lazily_registered_read_is_woken_by_data`
+        // runs it.
+        let done = unsafe { bsd::kevent(queue.as_raw_fd(), list, len as _, list, len as _, &at_once) };
+        match io::Error::last_os_error() {
+            _ if done >= 0 => return Ok(()),
+            // Before the first answer was written; what has been done can be done again.
+            e if is_interruption(&e) => {}
+            e => return Err(e),
+        }
+    }
 }
 
-fn empty() -> libc::kevent {
+fn is_interruption(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Interrupted
+}
+
+/// What an answer to a change says, unless that is "done".
+fn refusal(answer: &kevent) -> Option<io::Error> {
+    let is_error = answer.flags & bsd::EV_ERROR != 0 && answer.data != 0;
+    is_error.then(|| io::Error::from_raw_os_error(answer.data as i32))
+}
+
+fn change(ident: RawFd, filter: Filter, flags: Flags, token: Token) -> kevent {
+    kevent { ident: ident as usize, filter, flags, udata: token.to_u64() as usize as *mut libc::c_void, ..empty() }
+}
+
+fn empty() -> kevent {
     // SAFETY: all zeros is a valid kevent: integers, and a null pointer that is never followed;
     // `more_events_than_room_arrive_in_several_turns` runs it.
     unsafe { std::mem::zeroed() }

@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use super::readiness::{ready_of, tcp_pair};
 use super::rig::{Rig, Task};
+use crate::sys::SHORT_READS_TELL;
 use crate::{UnixDatagram, UnixStream};
 
 #[test]
@@ -23,7 +24,7 @@ fn a_short_read_waits_without_asking_again_and_more_data_wakes_it() {
         rig.turn();
         assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
     }
-    assert!(!ready_of(&b).is_readable(), "a short read has emptied the socket");
+    assert_eq!(ready_of(&b).is_readable(), !SHORT_READS_TELL, "a short read has emptied the socket");
     let mut read = pin!(b.read(&mut buf));
     assert!(task.poll(read.as_mut()).is_pending());
     a.try_write(b"pong!").unwrap();

@@ -71,7 +71,8 @@ fn an_event_on_its_way_at_the_old_reactor_comes_again_at_the_new_one() {
     registration.move_to(new.clone(), b.as_fd()).unwrap();
     woken += old.dispatch(&mut events);
     assert_eq!((woken, task.wakes()), (0, 0), "its token is stale");
-    assert_eq!((turn(&new), task.wakes()), (1, 1));
+    assert!(turn(&new) > 0, "an event, or one for each direction");
+    assert_eq!(task.wakes(), 1);
     assert!(registration.slot().seen().ready().is_readable());
 }
 
@@ -117,6 +118,7 @@ fn a_wait_goes_on_in_a_living_runtime_when_that_of_the_socket_ends() {
     assert_eq!((turn(new), task.wakes()), (1, before + 1));
     assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
     // With the end of the second one it is over.
+    assert_eq!(b.try_read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
     within(new, || wait(&b, 1));
     new.shutdown();
     assert!(is_shut_down(&within(new, || poll_read(&b, &task))));
@@ -133,7 +135,7 @@ fn readiness_without_an_operation_survives_the_end_of_a_runtime() {
     old.shutdown();
     a.try_write(b"x").unwrap();
     within(&new, || assert!(task.poll(readable.as_mut()).is_pending(), "the new one has not been asked yet"));
-    assert_eq!(turn(&new), 1);
+    assert!(turn(&new) > 0);
     assert!(matches!(task.poll(readable.as_mut()), Poll::Ready(Ok(()))));
 }
 
