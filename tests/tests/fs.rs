@@ -23,7 +23,7 @@ fn give_up<F: Future + Unpin>(mut future: F) {
 }
 
 /// Whether the file system of `path` reads without a wait what is cached.
-#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(mini_kqueue_shim)))]
 fn is_quick(path: &Path) -> bool {
     use rustix::io::{ReadWriteFlags, preadv2};
     let file = std_fs::File::open(path).unwrap();
@@ -49,7 +49,7 @@ fn files_of_all_sizes_are_read_whole() {
     });
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(mini_kqueue_shim)))]
 #[test]
 fn what_is_cached_takes_no_hop() {
     in_each_runtime(|| async {

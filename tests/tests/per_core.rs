@@ -174,7 +174,7 @@ fn hooks_and_names_are_those_of_the_builder() {
     });
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 #[test]
 fn a_pinned_core_stays_on_one_processor() {
     within(LIMIT, || {

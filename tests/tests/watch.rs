@@ -1,9 +1,10 @@
 //! Who looks for events in the place of another: busy workers in that of the one who waits for them, the watch in that of
 //! owners who are stuck in long polls.
 //!
-//! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does.
+//! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So this
+//! is for the epoll backend alone.
 
-#![cfg(target_os = "linux")]
+#![cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 #![allow(unsafe_code)]
 
 use std::future::poll_fn;

@@ -9,10 +9,10 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
-#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))]
+#[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(mini_kqueue_shim)))]
 #[path = "sys/nowait_linux.rs"]
 mod backend;
-#[cfg(not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64")))]
+#[cfg(any(mini_kqueue_shim, not(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64"))))]
 #[path = "sys/nowait_none.rs"]
 mod backend;
 

@@ -7,11 +7,11 @@ use std::os::fd::BorrowedFd;
 
 mod nonblocking;
 
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 #[path = "sys/pidfd.rs"]
 mod backend;
 // Android has pidfds, but its system call filter may kill a process that tries.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(mini_kqueue_shim, not(target_os = "linux")))]
 #[path = "sys/none.rs"]
 mod backend;
 
