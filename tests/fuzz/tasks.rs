@@ -163,7 +163,8 @@ impl Model<'_, '_> {
                 Some(waker)
             }
             2 => {
-                waker.clone().wake();
+                let clone = waker.clone();
+                clone.wake();
                 Some(waker)
             }
             _ => {
