@@ -21,6 +21,9 @@ mod scenarios;
 
 type Socket<S> = WebSocketStream<S>;
 
+/// Whether an error is the one that is expected.
+type IsMeant = fn(&ProtocolError) -> bool;
+
 /// Both ends of a connection after the handshake.
 async fn pair() -> (Socket<TcpStream>, Socket<TcpStream>) {
     let (client, server) = tcp_pair().await;
@@ -153,7 +156,7 @@ async fn a_message_over_the_limit() {
 }
 
 async fn frames_that_the_standard_forbids() {
-    let cases: [(&str, &[u8], fn(&ProtocolError) -> bool); 6] = [
+    let cases: [(&str, &[u8], IsMeant); 6] = [
         ("an opcode that is not defined", &[0x83, 0x80, 0, 0, 0, 0], |e| matches!(e, ProtocolError::InvalidOpcode(3))),
         ("the same of control", &[0x8b, 0x80, 0, 0, 0, 0], |e| matches!(e, ProtocolError::InvalidOpcode(11))),
         ("a client's frame without a mask", &[0x81, 0x01, 0x41], |e| {
