@@ -22,7 +22,7 @@ use crate::ledger::Ledger;
 use crate::world::World;
 
 /// How much memory may grow after the warm-up: a tenth, and this many kB, for what the allocator keeps.
-const SLACK: u64 = 8 << 10;
+const SLACK: u64 = 16 << 10;
 
 /// How often the watch looks at the process.
 const LOOK: Duration = Duration::from_millis(50);
