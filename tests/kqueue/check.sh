@@ -19,7 +19,9 @@ root=$cache/root
 link=
 if [ "${1:-}" = --link ]; then link=1; shift; fi
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(x86_64-unknown-freebsd aarch64-apple-darwin x86_64-unknown-netbsd x86_64-unknown-openbsd x86_64-unknown-dragonfly)
+[ ${#targets[@]} -gt 0 ] || targets=(
+  x86_64-unknown-freebsd aarch64-apple-darwin x86_64-unknown-netbsd x86_64-unknown-openbsd
+)
 
 # needs PACKAGE PATTERN: the packages it depends on, of those that match.
 needs() { apt-cache depends "$1" | sed -n "s/^ *Depends: \($2\)\$/\1/p" | head -n 1; }
@@ -74,7 +76,8 @@ link() {
   esac
   linker "$1" "$zig"
   env "CARGO_TARGET_$(tr a-z- A-Z_ <<<"$1")_LINKER=$cache/$1-cc" ZIG_GLOBAL_CACHE_DIR="$cache/zig-cache" \
-    cargo build -Zbuild-std=std,panic_abort --config 'profile.dev.panic="abort"' --target "$1" -p mini-examples --example echo \
+    cargo build -Zbuild-std=std,panic_abort --config 'profile.dev.panic="abort"' --config profile.dev.strip=false \
+    --target "$1" -p mini-examples --example echo \
     && file "$CARGO_TARGET_DIR/$1/debug/examples/echo"
 }
 

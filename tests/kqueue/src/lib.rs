@@ -9,8 +9,8 @@
 //! Closing a descriptor removes its filters, whatever duplicates it has; for that, close(2) is stood in for (`close`).
 //!
 //! Where it differs from a BSD: what epoll(7) refuses (an ordinary file) is refused, with `EPERM`; the errno in `fflags` is
-//! always the same, as Linux tells it only once; `data` is 0; dup2(2) and close_range(2) remove nothing; the end of a connection may
-//! bring an event of each filter.
+//! always the same, as Linux tells it only once; `data` is 0; dup2(2) and close_range(2) remove nothing; the end of a
+//! connection may bring an event of each filter.
 //!
 //! With `MINI_KQUEUE_NO_USER` in the environment there is no `EVFILT_USER`, as on older systems.
 //!
