@@ -32,7 +32,11 @@ const TASKS: usize = 12;
 const PATIENCE: usize = 10_000;
 
 /// A second thread, which does one thing at a time while the first one waits.
-struct Elsewhere(mpsc::Sender<Box<dyn FnOnce() + Send>>);
+struct Elsewhere {
+    /// Until the end.
+    jobs: Option<mpsc::Sender<Box<dyn FnOnce() + Send>>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
 
 struct Model<'a, 'b> {
     choices: &'a mut Choices<'b>,
@@ -332,14 +336,23 @@ impl Model<'_, '_> {
 impl Elsewhere {
     fn new() -> Self {
         let (sender, jobs) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
-        thread::spawn(move || jobs.into_iter().for_each(|job| job()));
-        Self(sender)
+        let thread = thread::spawn(move || jobs.into_iter().for_each(|job| job()));
+        Self { jobs: Some(sender), thread: Some(thread) }
     }
 
     /// Does it there, and waits for it.
     fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = mpsc::channel();
-        self.0.send(Box::new(move || drop(done.send(job())))).expect("the thread waits for jobs");
+        let jobs = self.jobs.as_ref().expect("it is not the end");
+        jobs.send(Box::new(move || drop(done.send(job())))).expect("the thread waits for jobs");
         result.recv().expect("the job does not panic")
+    }
+}
+
+impl Drop for Elsewhere {
+    /// The thread ends before the run does, so that nothing of it is taken for a leak.
+    fn drop(&mut self) {
+        self.jobs = None;
+        let _ = self.thread.take().map(thread::JoinHandle::join);
     }
 }
