@@ -52,12 +52,18 @@ fetch_std() {
   [ ! -d "$STD_SOURCE" ] || return 0
   mkdir -p "$cache/lists/partial" "$cache/archives/partial"
   echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" >"$cache/sid.list"
-  local apt=(apt-get -qq -o "Dir::State::Lists=$cache/lists" -o "Dir::Etc::SourceList=$cache/sid.list"
+  local options=(-qq -o "Dir::State::Lists=$cache/lists" -o "Dir::Etc::SourceList=$cache/sid.list"
     -o Dir::Etc::SourceParts=/nonexistent -o "Dir::Cache=$cache")
-  "${apt[@]}" update
+  apt-get "${options[@]}" update
+  local package
+  package=$(apt-cache "${options[@]}" showsrc --only-source rustc | sed -n "s/^Version: \($version+.*\)/\1/p" | head -n 1)
+  if [ -z "$package" ]; then
+    echo "Debian has no source of Rust $version any more: set STD_SOURCE"
+    exit 1
+  fi
   # The checked tarball comes even where the description beside it is gone from the server, which apt calls an error.
-  (cd "$cache" && "${apt[@]}" source --download-only "rustc=$version*") || true
-  tar -C "$cache" -xf "$cache/rustc_$version+dfsg1.orig.tar.xz" "rustc-$version-src/library"
+  (cd "$cache" && apt-get "${options[@]}" source --download-only "rustc=$package") || true
+  tar -C "$cache" -xf "$cache/rustc_${package%-*}.orig.tar.xz" "rustc-$version-src/library"
 }
 
 case $kind in
