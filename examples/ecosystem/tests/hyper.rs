@@ -54,7 +54,10 @@ impl Sender {
         let request = Request::post(format!("http://localhost{path}")).header("host", "localhost");
         let request = request.body(Full::new(body)).unwrap();
         let response = match self {
-            Self::One(sender) => sender.send_request(request).await?,
+            Self::One(sender) => {
+                sender.ready().await?; // the connection may be about to finish the answer before
+                sender.send_request(request).await?
+            }
             Self::Two(sender) => sender.send_request(request).await?,
         };
         assert_eq!(response.status(), 200);
