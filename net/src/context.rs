@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
 use crate::reactor::Reactor;
+use crate::sync::thread_local;
 
 /// How many operations a task may complete before it has to let others run.
 pub const BUDGET: u8 = 128;

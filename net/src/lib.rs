@@ -24,6 +24,7 @@ mod socket;
 mod source;
 mod split;
 mod stdio;
+mod sync;
 mod sys;
 pub mod tcp;
 #[cfg(test)]

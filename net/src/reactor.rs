@@ -16,13 +16,14 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
 use crate::ready::Ready;
 use crate::slot::Slot;
+use crate::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use crate::sync::{Mutex, MutexGuard};
 use crate::sys::{self, Poller, Token};
 use crate::unwind::contain;
 

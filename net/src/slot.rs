@@ -28,10 +28,11 @@
 //!   connections it stands for.
 //! - A lock-free list: the lock is held for a few moves, and its two sides seldom meet.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::ready::{Interest, Ready};
+use crate::sync::{Mutex, MutexGuard};
 
 mod waiters;
 mod word;
@@ -153,5 +154,8 @@ impl Slot {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
+
+#[cfg(all(test, loom))]
+mod models;

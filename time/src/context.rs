@@ -24,6 +24,7 @@ use std::task::Context;
 
 use crate::clock;
 use crate::instant::Instant;
+use crate::sync::thread_local;
 use crate::timers::{Lease, Shared, Timers};
 
 /// How often futures may complete without a break.
@@ -256,7 +257,7 @@ impl fmt::Debug for EnterGuard {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::cell::RefCell;
     use std::thread;

@@ -11,6 +11,7 @@
 //!   that has moved to another worker would cost a system call that interrupts all processors.
 
 #![allow(unsafe_code)]
+#![cfg_attr(loom, allow(dead_code))] // see `sync.rs`
 
 use std::cell::UnsafeCell;
 use std::iter;
@@ -126,7 +127,7 @@ impl<T> Drop for Guard<'_, T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::panic::{self, AssertUnwindSafe};
     use std::thread;

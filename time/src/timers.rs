@@ -35,7 +35,7 @@ use crate::wheel::{NEVER, Wheel};
 
 mod park;
 mod store;
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod wakes;
 
@@ -346,3 +346,6 @@ impl fmt::Debug for Timers {
         f.debug_struct("Timers").field("clock", &self.0.clock).field("len", &self.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

@@ -33,10 +33,11 @@ use std::fmt;
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::Reactor;
 use crate::slot::Slot;
+use crate::sync::Mutex;
 use crate::sys::Token;
 
 /// One fd's entry in a reactor; dropping it removes the entry.

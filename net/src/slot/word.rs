@@ -13,10 +13,8 @@
 //!
 //! Had the edge come before `seen`, the op would have found the data. So an edge is lost in neither order.
 
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
-
 use crate::ready::{Interest, Ready};
+use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 
 const FLAGS: usize = 0xff;
 const ONE_TICK: usize = 0x100;
@@ -79,7 +77,7 @@ impl Word {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

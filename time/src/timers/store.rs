@@ -10,7 +10,6 @@
 //! - Finding the wheel by the thread's context, and by a table of all wheels elsewhere: a lookup under one lock for all
 //!   runtimes whenever a task has moved to another worker.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::{mem, ptr};
@@ -19,7 +18,8 @@ use super::park::Announcement;
 use crate::clock::Clock;
 use crate::context;
 use crate::instant::Instant;
-use crate::lock::{Guard, Lock};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{Guard, IS_MODEL, Lock};
 use crate::wheel::{Key, NEVER, Wheel};
 
 /// The timers are gone or were shut down.
@@ -91,7 +91,9 @@ pub(super) fn give_back(lease: Lease) -> Option<Loan> {
     inner.number = inner.number.wrapping_add(1);
     lease.store.reset();
     drop(inner);
-    FREE.lock().unwrap_or_else(PoisonError::into_inner).push(lease.store);
+    if !IS_MODEL {
+        FREE.lock().unwrap_or_else(PoisonError::into_inner).push(lease.store);
+    }
     loan
 }
 
