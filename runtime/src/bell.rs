@@ -20,12 +20,12 @@
 //! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the thread
 //! by `std::thread::park`: it takes away what a caller of `block_on` has coming for its own `park`.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Wake;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::SeqCst, fence};
-use crate::sync::lock;
+use crate::sync::{Condvar, Deadline, Mutex, lock};
 
 const UP: u8 = 0;
 
@@ -95,14 +95,13 @@ impl Bell {
 
     /// Waits as a thread until the bell has rung since the last time, or until `limit` is over.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
-        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut deadline = limit.map_or(Deadline::NEVER, Deadline::after);
         let mut rung = lock(&self.rung);
         while !*rung {
-            rung = match end.map(|end| end.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => return,
-                Some(left) => self.waiting.wait_timeout(rung, left).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.waiting.wait(rung).unwrap_or_else(PoisonError::into_inner),
-            };
+            if deadline.is_over() {
+                return;
+            }
+            rung = deadline.wait(&self.waiting, &self.rung, rung);
         }
         *rung = false;
     }
@@ -177,6 +176,39 @@ mod models {
             let rings = shared.2.load(Relaxed);
             assert!(rings <= 1, "one syscall per park");
             assert!(seen == 2 || rings == 1, "work was left behind: {seen} seen, {rings} rings");
+        });
+    }
+
+    /// The whole bell: a worker waits as a thread while two others bring work. It hears of all, with one ring per wait.
+    ///
+    /// Planted: no `rung = true` in `end_wait`; no fence in `must_ring`.
+    #[test]
+    fn who_waits_as_a_thread_hears_the_bell() {
+        loom::model(|| {
+            let bell = Bell::new(mini_net::Reactor::new().unwrap());
+            let work = Arc::new(AtomicU32::new(0));
+            let pushers = [(); 2].map(|()| {
+                let (bell, work) = (bell.clone(), work.clone());
+                thread::spawn(move || {
+                    work.fetch_add(1, Release);
+                    bell.ring()
+                })
+            });
+            let mut waits = 0;
+            loop {
+                bell.announce(Wait::Thread);
+                let is_all_seen = work.load(Acquire) == 2;
+                if !is_all_seen {
+                    waits += 1;
+                    bell.wait(None);
+                }
+                bell.retract();
+                if is_all_seen {
+                    break;
+                }
+            }
+            let rings = pushers.map(|pusher| pusher.join().unwrap()).into_iter().filter(|rung| *rung).count();
+            assert!(rings <= waits + 1, "{rings} rings for {waits} waits and a last look");
         });
     }
 }

@@ -6,14 +6,15 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::context;
 use crate::core::Core;
 use crate::pool::Pool;
+use crate::sync::Deadline;
+use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::sync::thread::{self, Thread};
 use crate::worker::{Root, Stop, Worker};
 
 /// How long a thread waits for the place of the first keeper, and then for that of any.
@@ -157,13 +158,12 @@ fn be_guest(pool: &Arc<Pool>, given: &mut Given<'_>) {
 fn take_from_keeper(cores: &[Core], patience: Duration) -> Option<&Core> {
     let thread = thread::current();
     let _asking: Vec<Waiting<'_>> = cores.iter().map(|core| Waiting { core, thread: &thread }).collect();
-    let begin = Instant::now();
+    let mut deadline = Deadline::after(patience);
     loop {
         if let Some(core) = cores.iter().find(|core| core.seat.take_or_wait(&thread)) {
             return Some(core);
         }
-        let left = patience.saturating_sub(begin.elapsed());
-        if left.is_zero() {
+        if deadline.is_over() {
             return None;
         }
         let mut is_any_kept = false;
@@ -174,7 +174,7 @@ fn take_from_keeper(cores: &[Core], patience: Duration) -> Option<&Core> {
         if !is_any_kept {
             return None;
         }
-        thread::park_timeout(left);
+        deadline.park();
     }
 }
 

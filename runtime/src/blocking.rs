@@ -13,15 +13,15 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::bell::Bell;
 use crate::config::Config;
 use crate::context;
 use crate::pool::Pool;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::{Condvar, Deadline, Mutex, lock};
 use crate::task::{self, Queued};
 use crate::threads::{self, Hooks};
 use crate::unwind::contain;
@@ -195,15 +195,14 @@ impl Blocking {
                 break;
             }
             state.waiting += 1;
-            let deadline = Instant::now().checked_add(self.limits.keep_alive);
+            let mut deadline = Deadline::after(self.limits.keep_alive);
             while state.promised == 0 && !state.closed {
-                let left = deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-                if left.is_zero() {
+                if deadline.is_over() {
                     state.waiting -= 1;
                     state.leave();
                     return None;
                 }
-                state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                state = deadline.wait(&self.work, &self.state, state);
             }
             match state.promised {
                 0 => state.waiting -= 1,
@@ -243,14 +242,10 @@ impl Blocking {
     }
 
     /// Waits until all threads have ended; returns where the jobs were spawned that have not, and the number of mini's own.
-    pub(crate) fn wait(&self, deadline: Option<Instant>) -> (Vec<&'static Location<'static>>, usize) {
+    pub(crate) fn wait(&self, mut deadline: Deadline) -> (Vec<&'static Location<'static>>, usize) {
         let mut state = lock(&self.state);
-        while state.threads + state.leaving > 0 {
-            let left = deadline.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-            if left.is_zero() {
-                break;
-            }
-            state = self.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        while state.threads + state.leaving > 0 && !deadline.is_over() {
+            state = deadline.wait(&self.ended, &self.state, state);
         }
         (state.running.clone(), state.calls)
     }
@@ -292,5 +287,102 @@ impl fmt::Debug for Blocking {
             .field("threads", &self.limits.threads)
             .field("name", &self.limits.name)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::sync::thread;
+
+    /// Jobs that have ended, one way or the other.
+    #[derive(Default)]
+    struct Ended {
+        run: Mutex<usize>,
+        dropped: Mutex<usize>,
+        changed: Condvar,
+    }
+
+    struct Job(Arc<Ended>, bool);
+
+    impl Job {
+        fn run(&mut self) {
+            self.1 = true;
+        }
+    }
+
+    impl Drop for Job {
+        fn drop(&mut self) {
+            *lock(if self.1 { &self.0.run } else { &self.0.dropped }) += 1;
+            self.0.changed.notify_all();
+        }
+    }
+
+    impl Ended {
+        fn push(self: &Arc<Self>, blocking: &Arc<Blocking>) {
+            let mut job = Job(self.clone(), false);
+            blocking.push_call(Box::new(move || job.run()));
+        }
+
+        fn wait_for(&self, jobs: usize) {
+            let mut run = lock(&self.run);
+            while *run < jobs {
+                run = self.changed.wait(run).unwrap();
+            }
+        }
+    }
+
+    fn model(
+        max_blocking_threads: usize,
+        thread_keep_alive: Duration,
+        model: impl Fn(&Arc<Blocking>) + Send + Sync + 'static,
+    ) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(move || {
+            let config = Config { max_blocking_threads, thread_keep_alive, ..Config::new(false) };
+            let bell = Bell::new(mini_net::Reactor::new().unwrap());
+            model(&Blocking::new(&config, bell));
+        });
+    }
+
+    /// Two jobs come while the one thread runs, waits, and ends because it has waited long enough: both are done.
+    ///
+    /// Planted: a thread that ends and stays counted as waiting; one that ends without a look at the promise made to it; one
+    /// that stays counted among the threads.
+    #[test]
+    fn a_job_that_meets_a_leaving_thread_is_done() {
+        model(1, Duration::from_secs(10), |blocking| {
+            let ended = Arc::new(Ended::default());
+            ended.push(blocking);
+            ended.push(blocking);
+            ended.wait_for(2);
+            ended.push(blocking);
+            ended.wait_for(3);
+            blocking.close();
+            blocking.wait(Deadline::NEVER);
+            assert_eq!((blocking.in_flight(), *lock(&ended.dropped)), (0, 0));
+        });
+    }
+
+    /// The pool is closed while another thread pushes: each job is run or dropped, once, and no thread is left.
+    ///
+    /// Planted: `push` that does not look whether the pool is closed; `close` that notifies nobody; a thread that ends without
+    /// saying so.
+    #[test]
+    fn a_closed_pool_leaves_no_job_and_no_thread() {
+        model(2, Duration::MAX, |blocking| {
+            let ended = Arc::new(Ended::default());
+            let pusher = thread::spawn({
+                let (blocking, ended) = (blocking.clone(), ended.clone());
+                move || ended.push(&blocking)
+            });
+            ended.push(blocking);
+            blocking.close();
+            blocking.wait(Deadline::NEVER);
+            pusher.join().unwrap();
+            assert_eq!((*lock(&ended.run) + *lock(&ended.dropped), blocking.in_flight()), (2, 0));
+            assert_eq!(blocking.gauge().queued, 0);
+        });
     }
 }

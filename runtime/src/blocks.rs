@@ -256,7 +256,7 @@ const fn layout_for(layout: Layout) -> Layout {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 

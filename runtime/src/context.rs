@@ -11,11 +11,11 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use crate::core::Core;
 use crate::home;
 use crate::pool::Pool;
+use crate::sync::{atomic::Ordering::SeqCst, thread_local};
 use crate::task::{Id, Queued, Reason, Running};
 
 struct Tls {
@@ -44,7 +44,8 @@ struct List(Vec<Entered>);
 impl Drop for List {
     /// The thread ends, and a guard was leaked: its runtime may go now.
     fn drop(&mut self) {
-        TLS.with(|tls| tls.pool.set(ptr::null()));
+        // In a model that one may be gone already; it has no destructor elsewhere.
+        let _ = TLS.try_with(|tls| tls.pool.set(ptr::null()));
     }
 }
 

@@ -13,9 +13,7 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, ThreadId};
+use std::sync::Arc;
 use std::time::Instant;
 
 use mini_net::{Events, ThreadNumber};
@@ -34,7 +32,9 @@ use crate::pool::Pool;
 use crate::queue::{LastIn, Ring};
 use crate::registry::Registry;
 use crate::seat::Seat;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::sync::thread::{self, ThreadId};
+use crate::sync::{Mutex, lock};
 use crate::task::{Queued, Task};
 use crate::tenants::Tenants;
 
@@ -552,7 +552,7 @@ impl Core {
             task.discard();
         }
         self.drop_owned();
-        std::sync::atomic::fence(SeqCst); // pairs with the fence in `post`
+        fence(SeqCst); // pairs with the fence in `post`
         self.bury_inbox();
         true
     }

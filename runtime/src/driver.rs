@@ -12,6 +12,7 @@ use mini_time::{Clock, Instant, Park, Timers};
 
 use crate::bell::{Bell, Wait};
 use crate::lookout::Lookout;
+use crate::sync::{HAS_TIME, thread};
 use crate::unwind::contain;
 
 /// The reactor of a runtime, and who waits in it.
@@ -156,8 +157,8 @@ impl Driver {
 
     /// One turn of the reactor.
     fn turn(&self, events: &mut Events, timeout: Option<Duration>) {
-        match contain(|| self.post.reactor.turn(events, timeout)) {
-            Some(Ok(_)) => {}
+        match contain(|| turn(&self.post.reactor, events, timeout)) {
+            Some(Ok(())) => {}
             Some(Err(error)) => {
                 // Without events a worker would spin or sleep for ever, and its tasks with it.
                 say!("waiting for events failed, the runtime cannot go on: {error}");
@@ -178,4 +179,18 @@ impl Driver {
         while contain(|| self.post.reactor.shutdown()).is_none() {}
         while contain(|| self.timers.shutdown()).is_none() {}
     }
+}
+
+/// One turn of the reactor. Where nothing takes time others must come to run, and a limit is over once they have.
+fn turn(reactor: &Reactor, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+    if HAS_TIME {
+        return reactor.turn(events, timeout).map(drop);
+    }
+    while reactor.turn(events, Some(Duration::ZERO))? == 0 && !events.has_bell() && timeout.is_none() {
+        thread::yield_now();
+    }
+    if timeout.is_some_and(|timeout| !timeout.is_zero()) {
+        thread::yield_now();
+    }
+    Ok(())
 }

@@ -34,7 +34,6 @@
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::thread;
 use std::time::{Duration, Instant as SystemInstant};
 
 use mini_time::Instant;
@@ -43,6 +42,7 @@ use crate::context;
 use crate::core::Core;
 use crate::runtime::Runtime;
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::{Deadline, thread};
 use crate::worker::Worker;
 
 /// What a core knows about a host.
@@ -258,17 +258,16 @@ fn take_within(core: &Core, limit: Duration) -> bool {
     if core.seat.try_take() {
         return true;
     }
-    let (thread, begin) = (thread::current(), SystemInstant::now());
+    let (thread, mut deadline) = (thread::current(), Deadline::after(limit));
     loop {
-        let left = limit.saturating_sub(begin.elapsed());
-        if left.is_zero() {
+        if deadline.is_over() {
             core.seat.leave(&thread);
             return false;
         }
         if core.seat.take_or_wait(&thread) {
             return true;
         }
-        thread::park_timeout(left);
+        deadline.park();
     }
 }
 

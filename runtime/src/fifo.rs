@@ -12,10 +12,9 @@
 //! in a second on two workers. Its two crates were a tenth of what a user compiles.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::{Mutex, lock};
 
 /// An empty queue with room for more entries than this gives its memory back.
 const KEPT: usize = 1024;
@@ -91,7 +90,7 @@ impl<T> Fifo<T> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::thread;
@@ -141,5 +140,63 @@ mod tests {
         });
         let left: usize = std::iter::from_fn(|| fifo.pop()).sum();
         assert_eq!(sum + left, threads * each * (each + 1) / 2);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::idle::Idle;
+    use loom::{sync::Arc, thread};
+
+    /// A task goes into the injector while both workers go to rest: one of them takes it, or one is woken.
+    ///
+    /// Planted: no note of the length in `push`; no fence in `Idle::rest`.
+    #[test]
+    fn what_is_injected_is_taken_or_someone_is_woken() {
+        loom::model(|| {
+            let shared = Arc::new((Fifo::new(), Idle::new(2)));
+            shared.1.rise();
+            shared.1.rise();
+            let workers = [(); 2].map(|()| {
+                let shared = shared.clone();
+                thread::spawn(move || {
+                    shared.1.rest();
+                    shared.0.pop().is_some()
+                })
+            });
+            shared.0.push(1);
+            let is_woken = shared.1.must_wake();
+            let taken = workers.map(|worker| worker.join().unwrap()).into_iter().filter(|taken| *taken).count();
+            assert!(taken <= 1, "taken twice");
+            assert!(is_woken || taken == 1, "left behind");
+            assert_eq!(shared.0.len(), 1 - taken);
+        });
+    }
+
+    /// Two workers take their shares while a third adds to the queue: each entry comes out once.
+    ///
+    /// Planted: `note_taken` forgotten in `take_share`.
+    #[test]
+    fn each_entry_has_one_taker() {
+        loom::model(|| {
+            let fifo = Arc::new(Fifo::new());
+            fifo.extend(1..=3);
+            let takers = [(); 2].map(|()| {
+                let fifo = fifo.clone();
+                thread::spawn(move || {
+                    let mut kept = Vec::new();
+                    let first = fifo.take_share(2, 4, |entry| kept.push(entry));
+                    kept.extend(first);
+                    kept
+                })
+            });
+            fifo.push(4);
+            let mut taken: Vec<_> = takers.into_iter().flat_map(|taker| taker.join().unwrap()).collect();
+            assert_eq!(fifo.len(), 4 - taken.len());
+            taken.extend(std::iter::from_fn(|| fifo.pop()));
+            taken.sort_unstable();
+            assert_eq!(taken, [1, 2, 3, 4]);
+        });
     }
 }

@@ -88,7 +88,7 @@ impl Idle {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
@@ -116,6 +116,7 @@ mod tests {
 mod models {
     use super::*;
     use crate::sync::atomic::AtomicU32;
+    use crate::sync::atomic::Ordering::AcqRel;
     use loom::{sync::Arc, thread};
 
     /// Two workers go to rest while a foreign thread injects: someone sees the task, or the pusher wakes one.
@@ -142,6 +143,60 @@ mod models {
                 worker.join().unwrap();
             }
             assert!(woken || shared.2.load(Relaxed) > 0);
+        });
+    }
+
+    /// A worker that is about to get stuck queues a task, and calls only if somebody rests and nobody searches: the one who
+    /// searches finds the task, or sees it in its last look, or is called.
+    ///
+    /// Planted: no fence in `rest`.
+    #[test]
+    fn a_call_left_to_a_searcher_is_not_lost() {
+        loom::model(|| {
+            let shared = Arc::new((Idle::new(2), AtomicU32::new(0)));
+            shared.0.rise();
+            shared.0.rise();
+            let other = shared.clone();
+            let searcher = thread::spawn(move || {
+                let (idle, queue) = &*other;
+                let mut is_found = idle.start_search() && queue.load(Acquire) > 0;
+                idle.finish_search();
+                if !is_found {
+                    idle.rest();
+                    is_found = queue.load(Acquire) > 0; // the last look
+                }
+                is_found
+            });
+            let (idle, queue) = &*shared;
+            queue.store(1, Release);
+            fence(SeqCst);
+            let calls = idle.is_someone_resting() && !idle.is_someone_searching();
+            assert!(searcher.join().unwrap() || calls, "the task waits for the one who is stuck");
+        });
+    }
+
+    /// One searches at a time, and sees what the one before has left.
+    ///
+    /// Planted: `start_search` that looks and then stores; Relaxed instead of Release in `finish_search`.
+    #[test]
+    fn searches_come_one_after_the_other() {
+        loom::model(|| {
+            let shared = Arc::new((Idle::new(2), AtomicU32::new(0), AtomicU32::new(0)));
+            let search = |shared: &(Idle, AtomicU32, AtomicU32)| {
+                if !shared.0.start_search() {
+                    return 0;
+                }
+                assert_eq!(shared.2.fetch_add(1, Relaxed), 0, "two search");
+                let before = shared.1.load(Relaxed);
+                shared.1.store(before + 1, Relaxed);
+                shared.2.fetch_sub(1, Relaxed);
+                shared.0.finish_search();
+                1
+            };
+            let other = shared.clone();
+            let searcher = thread::spawn(move || search(&other));
+            let searches = search(&shared) + search(&shared) + searcher.join().unwrap();
+            assert_eq!(shared.1.fetch_add(0, AcqRel), searches);
         });
     }
 }

@@ -110,6 +110,8 @@ mod leftovers;
 mod lookout;
 mod lull;
 mod metrics;
+#[cfg(all(test, shuttle))]
+mod models;
 mod pace;
 mod per_core;
 mod pool;

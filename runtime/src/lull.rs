@@ -11,11 +11,10 @@
 //! timers (costs a turn of the clock, and a deadline says nothing about other tasks).
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Waker;
 
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::{Mutex, lock};
 use crate::unwind::contain;
 
 /// The futures that wait for a lull of one core.
@@ -94,7 +93,7 @@ impl Lull {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::sync::Arc;

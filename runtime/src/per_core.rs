@@ -18,7 +18,6 @@ use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::task::{Poll, Waker};
 use std::thread;
@@ -27,7 +26,7 @@ use crate::block_on;
 use crate::config::Config;
 use crate::pool::Pool;
 use crate::runtime::{Handle, Runtime};
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 use crate::unwind::contain;
 
 /// One event loop per core, each with tasks, timers and sockets of its own, that share nothing.

@@ -4,10 +4,8 @@
 //! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Pool::shutdown`].
 
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::task::Wake;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use mini_time::Clock;
@@ -21,7 +19,8 @@ use crate::fifo::Fifo;
 use crate::idle::Idle;
 use crate::leftovers::{LeftTask, Leftovers};
 use crate::lookout::Lookout;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::sync::{Condvar, Deadline, Mutex, lock, thread};
 use crate::task::{self, JoinError, JoinHandle, Origin, Queued, Start, Task};
 use crate::unwind::contain;
 use crate::watch::Watch;
@@ -275,7 +274,7 @@ impl Pool {
     ///
     /// Called on one of its own workers it only starts the end.
     pub(crate) fn shutdown(self: &Arc<Self>, grace: Duration) -> Leftovers {
-        let deadline = Instant::now().checked_add(grace);
+        let deadline = Deadline::after(grace);
         if self.closing.swap(true, SeqCst) {
             return Leftovers::default();
         }
@@ -306,14 +305,10 @@ impl Pool {
 
     /// Waits until all cores are closed and all threads gone; returns how many cores were not closed, and how many threads
     /// have not ended.
-    fn wait_for_workers(&self, deadline: Option<Instant>) -> (usize, usize) {
+    fn wait_for_workers(&self, mut deadline: Deadline) -> (usize, usize) {
         let mut ending = lock(&self.ending);
-        while ending.open_cores > 0 || ending.keepers > 0 {
-            ending = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                Some(Duration::ZERO) => break,
-                Some(left) => self.ended.wait_timeout(ending, left).unwrap_or_else(PoisonError::into_inner).0,
-                None => self.ended.wait(ending).unwrap_or_else(PoisonError::into_inner),
-            };
+        while (ending.open_cores > 0 || ending.keepers > 0) && !deadline.is_over() {
+            ending = deadline.wait(&self.ended, &self.ending, ending);
         }
         (ending.open_cores, ending.keepers)
     }
@@ -361,3 +356,6 @@ fn resolver(blocking: &Arc<Blocking>) -> mini_net::Blocking {
     let blocking = blocking.clone();
     Arc::new(move |job| blocking.push_call(job))
 }
+
+#[cfg(all(test, loom))]
+mod models;

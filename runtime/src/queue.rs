@@ -20,9 +20,9 @@ use crate::sync::atomic::{
     AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 const CAPACITY: u32 = 256;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 const CAPACITY: u32 = 4;
 
 type Entry = NonNull<()>;
@@ -159,12 +159,12 @@ impl LastIn {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 fn entry(number: usize) -> Entry {
     NonNull::new(ptr::without_provenance_mut(number)).expect("numbers from 1")
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
 
@@ -272,6 +272,8 @@ mod models {
     }
 
     /// The ring is reused while a thief copies: it must notice.
+    ///
+    /// Planted: `steal_into` that stores the head instead of exchanging it.
     #[test]
     fn a_slow_thief_is_not_fooled_by_reused_slots() {
         loom::model(|| {
@@ -298,6 +300,8 @@ mod models {
     }
 
     /// A woken task is taken from the slot by its owner or by the thief of a stalled worker.
+    ///
+    /// Planted: `take` that looks and then stores.
     #[test]
     fn the_slot_hands_each_entry_to_one_side() {
         loom::model(|| {

@@ -8,11 +8,11 @@
 //! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
 //! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread::Thread;
+use std::sync::PoisonError;
 
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::sync::thread::Thread;
+use crate::sync::{Condvar, Mutex, lock};
 
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
@@ -150,5 +150,148 @@ impl Seat {
     pub(crate) fn retire(&self) {
         lock(&self.state).retired = true;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::bell::{Bell, Wait};
+    use crate::sync::{atomic::Ordering::SeqCst, thread};
+    use std::sync::Arc;
+
+    struct Place {
+        seat: Seat,
+        bell: Arc<Bell>,
+        closing: AtomicBool,
+        holders: loom::sync::atomic::AtomicU32,
+    }
+
+    impl Place {
+        fn new() -> Arc<Self> {
+            Arc::new(Self {
+                seat: Seat::default(),
+                bell: Bell::new(mini_net::Reactor::new().unwrap()),
+                closing: AtomicBool::new(false),
+                holders: Default::default(),
+            })
+        }
+
+        /// What is done by who holds the core.
+        fn hold(&self) {
+            assert_eq!(self.holders.fetch_add(1, Relaxed), 0, "two hold the core");
+            self.holders.fetch_sub(1, Relaxed);
+        }
+
+        /// The body of a keeper, which has nothing to do but to leave when it is asked to.
+        fn keep(&self) {
+            while self.seat.take_as_keeper() {
+                self.hold();
+                loop {
+                    self.bell.announce(Wait::Thread);
+                    let must_leave = self.seat.is_wanted() || self.closing.load(Relaxed);
+                    if !must_leave {
+                        self.bell.wait(None);
+                    }
+                    self.bell.retract();
+                    if must_leave {
+                        break;
+                    }
+                }
+                self.seat.release();
+                if self.closing.load(Relaxed) {
+                    break;
+                }
+            }
+        }
+
+        /// A thread in `block_on` that has found no place.
+        fn be_guest(&self) {
+            let thread = thread::current();
+            while !self.seat.take_or_wait(&thread) {
+                self.bell.ring();
+                thread::park();
+            }
+            self.hold();
+            self.seat.release();
+        }
+
+        fn shut_down(&self) {
+            self.closing.store(true, SeqCst);
+            self.seat.retire();
+            self.bell.ring();
+        }
+    }
+
+    fn model(model: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(model);
+    }
+
+    /// A keeper gives its place to a guest, takes it again, and goes when the runtime ends.
+    ///
+    /// Planted: `release` that unparks nobody.
+    #[test]
+    fn a_guest_gets_the_place_of_the_keeper() {
+        model(|| {
+            let place = Place::new();
+            assert!(place.seat.wants_keeper());
+            let kept = place.clone();
+            let keeper = thread::spawn(move || kept.keep());
+            place.be_guest();
+            place.shut_down();
+            keeper.join().unwrap();
+        });
+    }
+
+    /// Two guests ask for one place.
+    ///
+    /// Planted: `take_or_wait` that takes what is held; `release` that unparks nobody.
+    #[test]
+    fn guests_come_one_after_the_other() {
+        model(|| {
+            let place = Place::new();
+            let other = place.clone();
+            let guest = thread::spawn(move || other.be_guest());
+            place.be_guest();
+            guest.join().unwrap();
+        });
+    }
+
+    /// A guest asks, and goes without the place: the keeper comes back to it.
+    ///
+    /// Planted: `leave` that notifies nobody; `release` that doesn't; `leave` that leaves `wanted` set.
+    #[test]
+    fn the_keeper_comes_back_when_a_guest_has_gone() {
+        model(|| {
+            let place = Place::new();
+            let thread = thread::current();
+            assert!(place.seat.try_take());
+            assert!(!place.seat.take_or_wait(&thread));
+            let kept = place.clone();
+            let keeper = thread::spawn(move || assert!(kept.seat.take_as_keeper()));
+            let other = place.clone();
+            let releasing = thread::spawn(move || other.seat.release());
+            place.seat.leave(&thread);
+            releasing.join().unwrap();
+            keeper.join().unwrap();
+            assert!(place.seat.is_kept() && !place.seat.is_wanted());
+        });
+    }
+
+    /// The runtime ends while the keeper waits for a core that another thread holds: the keeper goes home.
+    ///
+    /// Planted: `retire` that notifies nobody.
+    #[test]
+    fn a_keeper_without_a_place_goes_when_the_runtime_ends() {
+        model(|| {
+            let place = Place::new();
+            assert!(place.seat.try_take());
+            let kept = place.clone();
+            let keeper = thread::spawn(move || kept.seat.take_as_keeper());
+            place.shut_down();
+            assert!(!keeper.join().unwrap());
+        });
     }
 }

@@ -1,14 +1,50 @@
-//! The synchronisation types the lock-free parts are built on: std's, or loom's when a model runs.
+//! What threads meet in, and what they are: the standard library's, or a model checker's.
 //!
-//! Used by the task state, the ring, the bell and the idle counters, which all have loom models. Everything
-//! else in this crate uses std directly: a model never reaches it.
+//! Used by everything a worker does, from the task state to the end of a pool. loom (`--cfg loom`) runs small parts in every
+//! order, with the reordering that the memory model allows; shuttle (`--cfg shuttle`) runs a whole pool in many orders
+//! (`models.rs`). Both need to see each step. What they never reach uses std directly: files, processes, the counters.
+//!
+//! Rejected: a type parameter for the kind of atomics (it would stand in every signature).
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic;
-#[cfg(not(loom))]
-pub(crate) use std::sync::atomic;
+pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread, thread_local,
+};
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use std::{
+    sync::{Condvar, Mutex, MutexGuard, atomic},
+    thread, thread_local,
+};
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+#[cfg_attr(any(loom, shuttle), path = "sync/untimed.rs")]
+mod deadline;
+
+pub(crate) use deadline::{Deadline, HAS_TIME};
+
+/// Those of loom, which has none with a time.
+#[cfg(loom)]
+pub(crate) mod thread {
+    pub(crate) use loom::thread::*;
+
+    pub(crate) fn park_timeout(_limit: std::time::Duration) {
+        yield_now();
+    }
+}
+
+/// That of loom, which doesn't know constants.
+#[cfg(loom)]
+macro_rules! loom_local {
+    ($($(#[$meta:meta])* static $name:ident: $type:ty = const { $init:expr };)+) => {
+        loom::thread_local! { $($(#[$meta])* static $name: $type = $init;)+ }
+    };
+}
+#[cfg(loom)]
+pub(crate) use loom_local as thread_local;
 
 /// Locks `mutex`. Poison is ignored: no user code runs under a lock of this crate.
 pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

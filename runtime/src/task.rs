@@ -90,7 +90,7 @@ struct Header {
     tally: Tally,
 }
 
-#[cfg(not(loom))] // whose atomics are larger
+#[cfg(not(any(loom, shuttle)))] // whose atomics are larger
 const _: () = assert!(size_of::<Header>() <= 80, "an idle task costs at most 80 bytes beside its future");
 
 /// Where a new task starts.

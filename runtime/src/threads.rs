@@ -5,8 +5,8 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{self, Builder, Thread};
 
+use crate::sync::thread::{self, Builder, Thread};
 use crate::unwind::contain;
 
 /// What a thread runs.

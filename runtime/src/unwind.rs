@@ -25,7 +25,7 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::contain;
     use std::panic::{panic_any, resume_unwind};

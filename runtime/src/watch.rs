@@ -35,16 +35,16 @@
 //! Only turning the driver of a stuck worker at each look (a socket beside a task that computes waited 0.7 ms in the
 //! middle; half the tick). Turning it here while a worker rests: one more hop from thread to thread for each event.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst, fence};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::thread::{self, Thread};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mini_net::Events;
 
 use crate::core::Core;
 use crate::pool::Pool;
-use crate::sync::lock;
+use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::sync::thread::{self, Thread};
+use crate::sync::{HAS_TIME, Mutex, lock};
 use crate::threads;
 use crate::unwind::contain;
 
@@ -86,9 +86,9 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Starts the thread, unless it has been. If that fails the next worker tries again.
+    /// Starts the thread, unless it has been. If that fails the next worker tries again. There is none where nothing takes time.
     pub(crate) fn start(&self, pool: &Arc<Pool>) {
-        if self.thread.get().is_some() {
+        if !HAS_TIME || self.thread.get().is_some() {
             return;
         }
         let _alone = lock(&self.starting);
@@ -357,3 +357,6 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>]) -> Found<'a> {
 fn is_long(backlog: usize, runs: u64) -> bool {
     backlog as u64 > runs / 5
 }
+
+#[cfg(all(test, loom))]
+mod models;

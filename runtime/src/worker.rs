@@ -11,9 +11,7 @@
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use std::task::{Wake, Waker};
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use mini_net::Events;
@@ -25,6 +23,8 @@ use crate::core::{Core, Entry};
 use crate::home::Home;
 use crate::pace::Pace;
 use crate::pool::Pool;
+use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::sync::thread::ThreadId;
 use crate::task::Queued;
 use crate::threads;
 
@@ -437,7 +437,7 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
         if pool.cores.iter().any(|core| core.seat.is_held()) {
             return;
         }
-        thread::sleep(Duration::from_millis(pause));
+        std::thread::sleep(Duration::from_millis(pause));
         if !pool.cores[index].seat.wants_keeper() || try_start_keeper(pool, index).is_ok() {
             return;
         }

@@ -11,12 +11,11 @@
 use std::future::poll_fn;
 use std::panic::Location;
 use std::process;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::watch::{Running, try_wait};
 use crate::context;
 use crate::pool::Pool;
-use crate::sync::lock;
 
 /// Orphans without a runtime, with where they were started.
 static LIST: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
@@ -25,6 +24,11 @@ type Listed = (process::Child, &'static Location<'static>);
 
 /// Looked after by a task. Dropped before its child has ended, it goes into the list.
 struct Orphan(Option<Running>);
+
+/// That of the standard library also in models, which never come here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Takes over a child that nobody waits for any more.
 pub(super) fn leave(mut running: Running) {

@@ -157,7 +157,7 @@ fn over() -> io::Error {
 }
 
 /// SIGCHLD in place of the pidfd, as on systems that have none.
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::future::poll_fn;
     use std::os::unix::process::ExitStatusExt;

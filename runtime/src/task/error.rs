@@ -5,12 +5,12 @@ use std::cell::Cell;
 use std::fmt;
 use std::io;
 use std::panic::Location;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use mini_net::no_thread;
 
 use super::Id;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// Why a task ended without an output: it was cancelled, or it panicked.
 ///

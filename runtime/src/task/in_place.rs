@@ -8,11 +8,11 @@
 //! and tasks of `spawn_local` could not go along.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::context::{self, SetAside};
 use crate::core::Core;
 use crate::pool::Pool;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::budget::Budgets;
 
 /// Runs `f`, which may block, on this thread, while other workers do what this one has to do.

@@ -211,7 +211,7 @@ fn on_join(before: u32) -> OnJoin {
     if before & DONE != 0 { OnJoin::Done } else { OnJoin::Pending }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
 #[cfg(all(test, loom))]

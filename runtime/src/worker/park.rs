@@ -1,12 +1,11 @@
 //! The wait of a worker that has nothing to do; `bell.rs`, `idle.rs` and `lookout.rs` have the protocols.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use mini_time::Instant;
 
 use super::{Core, WORTH_A_WAKE, Worker};
 use crate::bell::Wait;
 use crate::driver::Driver;
+use crate::sync::atomic::Ordering::Relaxed;
 
 /// What a worker did between its last waits.
 #[derive(Debug, Default)]

@@ -1,13 +1,12 @@
 //! One turn of a worker in a host's loop; `embed.rs` has the protocol.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use super::{Core, Entry, Pool, Worker};
 use crate::bell::Wait;
 use crate::embed::Turn;
+use crate::sync::{atomic::Ordering::Relaxed, thread::ThreadId};
 
 /// How many entries a turn runs at most.
 const LIMIT: usize = 256;

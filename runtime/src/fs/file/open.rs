@@ -10,13 +10,12 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::{Context, Poll, Waker};
 
 use mini_net::{IntoObject, Object};
 
 use crate::fs::sys;
-use crate::sync::lock;
 
 pub(super) struct Open {
     std: StdFile,
@@ -117,6 +116,11 @@ impl Open {
         // The last lease has either gone before the lock was taken, and is not counted any more, or finds the waker.
         if Arc::strong_count(open) == 1 { Poll::Ready(()) } else { Poll::Pending }
     }
+}
+
+/// That of the standard library also in models, which never come here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl IntoObject for &Open {

@@ -4,10 +4,10 @@
 //! user code runs under it.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Wake, Waker};
 
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 
 /// The tasks of one set that have ended and have not been joined.
 #[derive(Default)]

@@ -114,3 +114,63 @@ fn a_remote_wake_reaches_the_owner_exactly_once_or_more_but_never_zero_times() {
         assert_eq!(seen, 2);
     });
 }
+
+/// Another thread cancels an owned task while its owner runs it: the future is dropped once.
+///
+/// Planted: `take_remote` that looks at the bits, and clears them by a store.
+#[test]
+fn a_remote_cancel_drops_an_owned_task_once() {
+    loom::model(|| {
+        let task = Arc::new((State::owned(), AtomicU32::new(0)));
+        let others = [State::remote_wake as fn(&State) -> OnRemote, State::remote_cancel].map(|notify| {
+            let task = task.clone();
+            thread::spawn(move || {
+                if notify(&task.0) == OnRemote::Post {
+                    task.1.fetch_add(1, Release); // the inbox
+                }
+            })
+        });
+        let (state, mut drops) = (&task.0, 0);
+        let mut run = || {
+            let is_cancelled = state.start() == OnStart::Drop || state.finish_pending() == OnPending::Drop;
+            if is_cancelled {
+                drops += 1;
+                state.finish_done();
+            }
+        };
+        let mut drain = || {
+            for _ in 0..task.1.swap(0, AcqRel) {
+                if state.take_remote() == OnWake::Enqueue {
+                    run();
+                }
+            }
+        };
+        let _ = state.start();
+        let _ = state.finish_pending();
+        drain();
+        for other in others {
+            other.join().unwrap();
+        }
+        drain();
+        assert_eq!(drops, 1);
+    });
+}
+
+/// A task ends while another thread wakes it: what is posted then finds it done, and nothing is posted later.
+///
+/// Planted: `finish_done` that leaves the remote word as it is; `take_remote` that does not ask whether it is done.
+#[test]
+fn a_finished_task_is_posted_once_at_most() {
+    loom::model(|| {
+        let task = Arc::new(State::owned());
+        let other = task.clone();
+        let waker = thread::spawn(move || other.remote_wake() == OnRemote::Post);
+        let _ = task.start();
+        task.finish_done();
+        assert_eq!(task.remote_wake(), OnRemote::Nothing);
+        if waker.join().unwrap() {
+            assert_eq!(task.take_remote(), OnWake::Nothing);
+        }
+        assert_eq!(task.remote_wake(), OnRemote::Nothing);
+    });
+}

@@ -1,0 +1,55 @@
+//! Until when a thread waits for others, by real time.
+//!
+//! Called by all waits of threads for threads: the bell, the blocking pool, the end of a pool, `block_on` for a place.
+//! `untimed.rs` stands in for it in models, where nothing takes time.
+
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+use super::{Condvar, Mutex, MutexGuard, thread};
+
+/// Whether the time goes on, and so a poll can be long.
+pub(crate) const HAS_TIME: bool = true;
+
+/// The end of a wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline(Option<Instant>);
+
+impl Deadline {
+    /// There is none.
+    pub(crate) const NEVER: Self = Self(None);
+
+    /// In so much time from now; never, if the clock does not go that far.
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self(Instant::now().checked_add(limit))
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.0.is_some_and(|end| Instant::now() >= end)
+    }
+
+    /// Waits until `condvar` is notified, or it is over; either by mistake too. `guard` is that of `mutex`.
+    pub(crate) fn wait<'a, T>(
+        &mut self,
+        condvar: &Condvar,
+        _mutex: &'a Mutex<T>,
+        guard: MutexGuard<'a, T>,
+    ) -> MutexGuard<'a, T> {
+        match self.left() {
+            Some(left) => condvar.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0,
+            None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Waits until the thread is unparked, or it is over; as above.
+    pub(crate) fn park(&mut self) {
+        match self.left() {
+            Some(left) => thread::park_timeout(left),
+            None => thread::park(),
+        }
+    }
+
+    fn left(&self) -> Option<Duration> {
+        self.0.map(|end| end.saturating_duration_since(Instant::now()))
+    }
+}

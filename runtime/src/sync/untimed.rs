@@ -1,0 +1,52 @@
+//! A deadline where nothing takes time, as in a model: it is over once others have had a chance to act.
+//!
+//! Stands in for `deadline.rs`, whose shape it has.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use super::{Condvar, Mutex, MutexGuard, lock, thread};
+
+pub(crate) const HAS_TIME: bool = false;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    is_limited: bool,
+    is_over: bool,
+}
+
+impl Deadline {
+    pub(crate) const NEVER: Self = Self { is_limited: false, is_over: false };
+
+    pub(crate) fn after(limit: Duration) -> Self {
+        Self { is_limited: limit < Duration::MAX, is_over: limit.is_zero() }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    pub(crate) fn wait<'a, T>(
+        &mut self,
+        condvar: &Condvar,
+        mutex: &'a Mutex<T>,
+        guard: MutexGuard<'a, T>,
+    ) -> MutexGuard<'a, T> {
+        if !self.is_limited {
+            return condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(guard);
+        thread::yield_now();
+        self.is_over = true;
+        lock(mutex)
+    }
+
+    pub(crate) fn park(&mut self) {
+        if self.is_limited {
+            self.is_over = true;
+            thread::yield_now();
+        } else {
+            thread::park();
+        }
+    }
+}
