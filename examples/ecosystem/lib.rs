@@ -2,4 +2,5 @@
 
 pub mod certificate;
 pub mod dns_server;
+pub mod servers;
 pub mod web_server;
