@@ -2,5 +2,6 @@
 
 pub mod certificate;
 pub mod dns_server;
+pub mod grpc;
 pub mod servers;
 pub mod web_server;
