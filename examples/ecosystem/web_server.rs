@@ -99,7 +99,10 @@ where
             None
         };
         let Some(stream) = or(stopped, accept).await else { break };
-        connections.spawn(connection(stream?, service.clone(), limits.clone(), told.clone()));
+        let stream = stream?;
+        // Or the second message of a stream waits until the client has acknowledged the first. A client that is gone shows later.
+        let _ = stream.set_nodelay(true);
+        connections.spawn(connection(stream, service.clone(), limits.clone(), told.clone()));
     }
     drop(listener); // from here connections are refused
     let _ = tell.send(true);
