@@ -7,8 +7,6 @@ use std::io;
 use std::panic::Location;
 use std::sync::Arc;
 
-use mini_net::no_thread;
-
 use super::Id;
 use crate::sync::{Mutex, lock};
 
@@ -68,9 +66,10 @@ impl JoinError {
     }
 
     /// What the system said when it was asked for the thread that the task needed.
+    #[cfg(feature = "fs")]
     pub(crate) fn refusal(&self) -> Option<io::Error> {
         match self.0.cause {
-            Cause::Cancelled(refusal) => refusal.map(io::Error::from_raw_os_error).map(no_thread),
+            Cause::Cancelled(refusal) => refusal.map(io::Error::from_raw_os_error).map(mini_net::no_thread),
             Cause::Panicked(_) => None,
         }
     }
