@@ -187,6 +187,7 @@ fn a_server_that_goes_away_in_the_middle_ends_query_and_connection() {
             // Its own process is ended.
             let id: i32 = victim.0.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
             let (answer, ()) = futures_util::join!(victim.0.query("SELECT pg_sleep(1000)", &[]), async {
+                until_asleep(&server).await;
                 other.0.execute("SELECT pg_terminate_backend($1)", &[&id]).await.unwrap();
             });
             assert_eq!(answer.unwrap_err().code(), Some(&SqlState::ADMIN_SHUTDOWN));
