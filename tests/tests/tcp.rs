@@ -77,6 +77,21 @@ fn vectored_calls_fill_one_buffer_after_the_other() {
 }
 
 #[test]
+fn a_vectored_write_takes_no_more_slices_than_a_call_does() {
+    in_each_runtime(|| async {
+        let (client, server) = tcp_pair().await;
+        let (long, mut buf) = ([b'x'; 2_000], [0; 2_000]);
+        let mut out = vec![IoSlice::new(b""); 1_500];
+        (out[0], out[1_400]) = (IoSlice::new(b"ping"), IoSlice::new(&long));
+        assert_eq!(client.write_vectored(&out).await.unwrap(), 4);
+        assert_eq!(client.try_write_vectored(&vec![IoSlice::new(b"."); 1_500]).unwrap(), 1_024);
+        server.read_exact(&mut buf[..1_028]).await.unwrap();
+        assert_eq!(&buf[..5], b"ping.");
+        assert_eq!(kind_of(server.try_read(&mut buf)), ErrorKind::WouldBlock);
+    });
+}
+
+#[test]
 fn each_half_closes_alone() {
     in_each_runtime(|| async {
         let (client, server) = tcp_pair().await;

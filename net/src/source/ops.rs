@@ -88,6 +88,7 @@ impl Source {
     }
 
     pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
+        let bufs = &bufs[..bufs.len().min(socket::MAX_SLICES)];
         let asked = socket::total(bufs.iter().map(|b| &**b));
         let sent = match bufs {
             [one] => socket::send(self.io.as_fd(), one)?,

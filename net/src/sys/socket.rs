@@ -21,7 +21,7 @@ pub(crate) const PEEK: c_int = libc::MSG_PEEK;
 pub(crate) const NOW: c_int = libc::MSG_DONTWAIT;
 
 /// What IOV_MAX is on every system here: recvmsg(2) and sendmsg(2) refuse more slices.
-const MAX_SLICES: usize = 1024;
+pub(crate) const MAX_SLICES: usize = 1024;
 
 /// Makes a socket that never blocks and that no child process inherits.
 pub(crate) fn open(domain: Domain, kind: Type) -> io::Result<Socket> {
@@ -112,8 +112,8 @@ pub(crate) fn send_now(fd: BorrowedFd<'_>, buf: &[u8]) -> io::Result<usize> {
     SockRef::from(&fd).send_with_flags(buf, NO_SIGNAL | NOW)
 }
 
+/// Sends from several buffers, `MAX_SLICES` at most.
 pub(crate) fn send_vectored(fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-    let bufs = &bufs[..bufs.len().min(MAX_SLICES)];
     SockRef::from(&fd).send_vectored_with_flags(bufs, NO_SIGNAL)
 }
 
