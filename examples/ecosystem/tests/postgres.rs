@@ -1,13 +1,12 @@
 //! tokio-postgres on mini, against a real PostgreSQL, and against servers that break the protocol or go away.
 
 use std::future::poll_fn;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use mini::net::{TcpListener, TcpStream};
+use mini::net::TcpStream;
 use mini::time::timeout;
 use mini_ecosystem::servers::{Server, or_skip};
 use mini_tests::net_support::{open_files, refusing_port, tcp_pair};
@@ -20,6 +19,11 @@ use tokio_postgres::{AsyncMessage, Client, Config, NoTls};
 mod example;
 
 use example::{Connected, connect};
+
+#[path = "support/says.rs"]
+mod says;
+
+use says::says;
 
 /// How long those wait who get no answer.
 const SOON: Duration = Duration::from_millis(50);
@@ -202,21 +206,6 @@ fn a_server_that_goes_away_in_the_middle_ends_query_and_connection() {
             assert!(connection.await.unwrap().is_err());
         });
     });
-}
-
-/// A server that says `bytes` to whoever connects, and then closes the connection, or keeps it until the caller is gone.
-async fn says(bytes: Vec<u8>, keeps: bool) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    mini::spawn(async move {
-        let (stream, _) = listener.accept().await?;
-        let mut buf = [0; 1024];
-        stream.read(&mut buf).await?;
-        stream.write_all(&bytes).await?;
-        while keeps && stream.read(&mut buf).await? > 0 {}
-        io::Result::Ok(())
-    });
-    Ok(address)
 }
 
 #[test]

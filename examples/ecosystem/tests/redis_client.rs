@@ -1,17 +1,21 @@
 //! The crate `redis` on mini, against a real Redis, and against servers that break the protocol or go away.
 
-use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
-use mini::net::{TcpListener, UnixStream};
+use mini::net::UnixStream;
 use mini::time::timeout;
 use mini_ecosystem::servers::{Server, or_skip};
 use mini_tests::net_support::{open_files, refusing_port, tcp_pair};
 use mini_tests::{LIMIT, in_child, on_each_flavour, until, within};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncCommands, AsyncConnectionConfig, RedisConnectionInfo, RedisResult};
+
+#[path = "support/says.rs"]
+mod says;
+
+use says::says;
 
 #[path = "../redis_client.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -135,21 +139,6 @@ fn a_server_that_is_killed_ends_commands_and_connection() {
             assert!(example::connect(address, |_| Ok(())).await.is_err());
         });
     });
-}
-
-/// A server that answers `bytes` to what comes first, and then closes the connection, or keeps it until the caller is gone.
-async fn says(bytes: Vec<u8>, keeps: bool) -> io::Result<SocketAddr> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let address = listener.local_addr()?;
-    mini::spawn(async move {
-        let (stream, _) = listener.accept().await?;
-        let mut buf = [0; 1024];
-        stream.read(&mut buf).await?;
-        stream.write_all(&bytes).await?;
-        while keeps && stream.read(&mut buf).await? > 0 {}
-        io::Result::Ok(())
-    });
-    Ok(address)
 }
 
 #[test]
