@@ -35,7 +35,7 @@ impl Gauge {
             if now.holds_no_more_than(before) || begin.elapsed() > Duration::from_secs(10) {
                 return now;
             }
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5)); // nobody tells when the system has taken a thread away
         }
     }
 

@@ -88,7 +88,7 @@ fn watch(limit: Duration, done: &AtomicBool, ledgers: &[Arc<Ledger>; 2]) -> Gaug
             eprintln!("soak: a generation hangs\n{}\n{}\n{}", ledgers[0], ledgers[1], threads());
             std::process::abort();
         }
-        thread::sleep(LOOK);
+        thread::sleep(LOOK); // real time is what it watches
     }
     peak
 }

@@ -147,7 +147,7 @@ fn shutdown_under_load(number: u64, time: Duration) -> (Duration, bool) {
             while !is_over.load(Relaxed) {
                 drop(handle.spawn(yield_now()));
                 drop(handle.spawn_blocking(thread::yield_now));
-                thread::sleep(Duration::from_micros(100));
+                thread::sleep(Duration::from_micros(100)); // a load, not a flood
             }
         });
         runtime.block_on(async {

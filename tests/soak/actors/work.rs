@@ -59,7 +59,7 @@ pub(crate) async fn jobs(world: Arc<World>, mut dice: Dice) {
         let is_aborted = dice.one_in(10);
         let ticket = if is_aborted { ticket.expendable() } else { ticket };
         let job = mini::spawn_blocking(move || {
-            std::thread::sleep(time);
+            std::thread::sleep(time); // what it does is to block
             ticket.receive();
         });
         match dice.below(5) {
