@@ -72,6 +72,8 @@ pub(crate) struct Core {
     pub(crate) is_stalled: AtomicBool,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
+    /// A run takes about as long here as to wake another worker. By the owner, for itself.
+    pub(crate) has_long_runs: AtomicBool,
     lull: Arc<Lull>,
     closed: AtomicBool,
     pub(crate) host: Host,
@@ -142,6 +144,7 @@ impl Core {
             owner: AtomicI32::new(0),
             is_stalled: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
+            has_long_runs: AtomicBool::new(false),
             lull: Arc::default(),
             closed: AtomicBool::new(false),
             host: Host::new(),
@@ -291,7 +294,7 @@ impl Core {
         let pool = self.pool();
         pool.inject(self.ring.take_half().chain([raw]).map(from_raw));
         if pool.injector.len() > CROWD {
-            pool.call_for_help();
+            pool.call_for_help(false);
         }
     }
 

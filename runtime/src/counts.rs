@@ -85,6 +85,11 @@ impl Counts {
         Duration::from_nanos(self.busy.told.fetch_max(nanos, Relaxed).max(nanos))
     }
 
+    /// The same for the owner, in nanoseconds.
+    pub(crate) fn busy_nanos(&self) -> u64 {
+        self.busy.nanos()
+    }
+
     /// The worker waits from now on, or leaves; returns how many nanoseconds it was up in all.
     pub(crate) fn rest(&self) -> u64 {
         self.busy.rest()

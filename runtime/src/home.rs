@@ -47,7 +47,7 @@ impl Home {
                 } else {
                     held.push_back(task)
                 }
-                self.pool().share_early(|| held.ring_len());
+                self.pool().share_early(held);
             }
         });
         if let Some(task) = task {

@@ -155,7 +155,7 @@ impl Pool {
             Start::Shared => match core.register_shared(task) {
                 Some(entry) if place.is_held => {
                     core.push_back(entry);
-                    self.share_early(|| core.ring_len());
+                    self.share_early(core);
                 }
                 Some(entry) => self.inject([entry]),
                 None => {}
@@ -185,8 +185,8 @@ impl Pool {
         self.injector.extend(tasks);
         if self.idle.must_wake() {
             self.wake_one();
-        } else {
-            self.share_early(|| self.injector.len());
+        } else if self.watch.is_on_alert() && self.injector.len() > 1 {
+            self.call_for_help(false);
         }
     }
 
@@ -223,22 +223,25 @@ impl Pool {
         }
     }
 
-    /// Called after a task was queued: on alert a resting worker is brought up if more than one task waits there. A single
-    /// one is left to a worker who will come to it soon, and if not, to the watch.
+    /// Called by the owner of `core` after a task was queued there: on alert, or if its runs are long, a resting worker is brought
+    /// up if more than one task waits. A single one is left to the owner, who will come to it soon, and if not, to the watch.
+    ///
+    /// While the owner waits in the driver, which wakes tasks, it is itself one of those who rest; it does this when it is up.
     #[inline]
-    pub(crate) fn share_early(&self, waiting: impl FnOnce() -> usize) {
-        if self.watch.is_on_alert() && waiting() > 1 {
-            self.call_for_help();
+    pub(crate) fn share_early(&self, core: &Core) {
+        let (is_long, is_alert) = (core.has_long_runs.load(Relaxed), self.watch.is_on_alert());
+        if (is_long || is_alert) && core.backlog() > 1 && core.is_up.load(Relaxed) {
+            self.call_for_help(is_long && !is_alert);
         }
     }
 
-    /// Brings up a resting worker, unless that has been tried just now.
+    /// Brings up a resting worker, unless that has been done just now or runs are long, so that it cannot happen often.
     #[cold]
-    pub(crate) fn call_for_help(&self) {
+    pub(crate) fn call_for_help(&self, is_long: bool) {
         // Pairs with that in `Idle::rest`: a worker that goes to rest sees what has been queued, or is seen here.
         fence(SeqCst);
         let is_free = self.idle.is_someone_resting() && !self.idle.is_someone_searching();
-        if is_free && self.watch.may_call() && self.wake_one() {
+        if is_free && (is_long || self.watch.may_call()) && self.wake_one() {
             self.watch.note_call();
         }
     }

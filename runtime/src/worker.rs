@@ -6,7 +6,7 @@
 //! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
 //! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue
 //! and its ring, looks into the injector every 16th time, and into other workers' rings when it has nothing left. The
-//! driver is polled every 61 runs, and by the wait; a yielding task or `block_on` future costs no system call.
+//! driver is polled every 64 runs or so, and by the wait; a yielding task or `block_on` future costs no system call.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
@@ -15,7 +15,6 @@ use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use mini_net::Events;
-use mini_time::Instant;
 
 use crate::block_on::Given;
 use crate::context;
@@ -33,8 +32,11 @@ mod turn;
 
 use park::Habit;
 
-/// Runs between two looks at the driver.
-const DRIVER_INTERVAL: u32 = 61;
+/// Runs between two looks at the driver, where they are short and where they are long: others may want what is found.
+const LOOK_AFTER: [u64; 2] = [64, 8];
+
+/// The same for the only worker there is. A batch of 64 connections is followed by a wait anyhow.
+const LOOK_AFTER_ALONE: [u64; 2] = [128, 64];
 
 /// Runs between two looks into the injector.
 ///
@@ -53,9 +55,6 @@ const INJECTOR_SHARE: usize = 64;
 
 /// How many tasks may jump the queue in a row by having been woken last.
 const LAST_IN_LIMIT: u8 = 3;
-
-/// Fewer waiting tasks than this are left to their worker.
-const WORTH_MEASURING: usize = 8;
 
 /// The work that is worth waking another worker for; a wake costs about 40 µs in all.
 const WORTH_A_WAKE: Duration = Duration::from_micros(100);
@@ -129,6 +128,8 @@ pub(crate) struct Worker<'a> {
     last_in_run: u8,
     owned_first: bool,
     pace: Pace,
+    /// The number of the run after which the driver is looked at.
+    next_look: u64,
     slack: Option<u64>,
     is_closed: bool,
     habit: Habit,
@@ -176,6 +177,7 @@ impl<'a> Worker<'a> {
             last_in_run: 0,
             owned_first: false,
             pace: Pace::default(),
+            next_look: core.counts.runs.get() + LOOK_AFTER[0],
             slack,
             is_closed: core.is_closed(),
             habit: Habit::default(),
@@ -214,7 +216,7 @@ impl<'a> Worker<'a> {
                     continue;
                 }
             }
-            if is_due(self.core.counts.runs.add(1)) {
+            if self.core.counts.runs.add(1) >= self.next_look {
                 if let Some(stop) = self.stop() {
                     return stop;
                 }
@@ -225,10 +227,23 @@ impl<'a> Worker<'a> {
 
     /// What is done every few runs.
     fn look_around(&mut self) {
-        self.core.note_queue();
-        self.core.driver().poll(&mut self.events);
-        self.core.take_returned();
+        let core = self.core;
+        let begin = core.counts.busy_nanos();
+        self.note_pace(begin);
+        core.note_queue();
+        core.driver().poll(&mut self.events);
+        core.take_returned();
+        self.pace.leave_out(core.counts.busy_nanos().saturating_sub(begin));
         self.share();
+    }
+
+    /// At a look at the driver, or before it is waited for; the worker has been up for `busy` nanoseconds in all.
+    fn note_pace(&mut self, busy: u64) {
+        let runs = self.core.counts.runs.get();
+        self.pace.note(busy, runs);
+        self.core.has_long_runs.store(self.pace.is_long(), Relaxed);
+        let intervals = if self.is_alone() { LOOK_AFTER_ALONE } else { LOOK_AFTER };
+        self.next_look = runs + intervals[usize::from(self.pace.is_long())];
     }
 
     /// Whether the core must be left, or closed.
@@ -318,25 +333,15 @@ impl<'a> Worker<'a> {
     }
 
     /// Wakes a resting worker if the tasks that wait here take longer than the wake.
-    fn share(&mut self) {
-        let pool = self.pool;
-        if !pool.is_multi_thread() {
+    fn share(&self) {
+        let (pool, core) = (self.pool, self.core);
+        if !pool.is_multi_thread() || !pool.idle.is_someone_resting() || pool.idle.is_someone_searching() {
             return;
         }
-        self.stop_measuring();
-        let waiting = self.core.backlog() + pool.injector.len();
-        if waiting < WORTH_MEASURING || !pool.idle.is_someone_resting() || pool.idle.is_someone_searching() {
-            return;
-        }
-        self.pace.start(self.core.counts.runs.get() as u32, Instant::now());
-        if self.pace.estimate(waiting) > WORTH_A_WAKE {
+        if self.pace.estimate(core.backlog() + pool.injector.len()) > WORTH_A_WAKE {
             pool.wake_one();
-        }
-    }
-
-    fn stop_measuring(&mut self) {
-        if self.pace.is_measuring() {
-            self.pace.stop(self.core.counts.runs.get() as u32, Instant::now());
+        } else {
+            pool.share_early(core);
         }
     }
 
@@ -396,12 +401,6 @@ impl Drop for Worker<'_> {
         pool.keep_lookout();
         close_if_closing(pool, core);
     }
-}
-
-/// Whether the driver is to be looked at after so many runs.
-#[inline]
-fn is_due(runs: u64) -> bool {
-    (runs as u32).is_multiple_of(DRIVER_INTERVAL) // half the instructions of the same on 64 bits
 }
 
 /// Called after the seat was released: an end that began meanwhile found it taken, and left the core to this thread.

@@ -31,7 +31,6 @@ impl Habit {
 impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
-        self.stop_measuring();
         let (pool, core) = (self.pool, self.core);
         core.is_up.store(false, Relaxed);
         core.counts.parks.add(1);
@@ -39,6 +38,7 @@ impl Worker<'_> {
         core.take_returned();
         let busy = core.counts.rest();
         self.habit.note(busy, core.counts.runs.get());
+        self.note_pace(busy);
         let leaves_it = self.leaves_lookout();
         let (wait, is_lookout) = if leaves_it { (Wait::Thread, false) } else { self.choose_wait() };
         core.bell.announce(wait);
@@ -64,7 +64,8 @@ impl Worker<'_> {
             pool.watch.rouse();
             self.share();
             // This one may get stuck, or be busy for a while: another is to look out then.
-            if is_lookout && (pool.watch.is_on_alert() || self.habit.is_slow) && pool.idle.is_someone_resting() {
+            let is_busy = || pool.watch.is_on_alert() || self.habit.is_slow || self.pace.is_long();
+            if is_lookout && is_busy() && pool.idle.is_someone_resting() {
                 pool.ring_one();
             }
         }
@@ -105,7 +106,7 @@ impl Worker<'_> {
         self.pool.cores.iter().any(|core| core.index() != self.core.index() && is_coming(core))
     }
 
-    fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.pool.cores.len() == 1
     }
 
