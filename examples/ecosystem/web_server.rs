@@ -11,8 +11,7 @@ use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ use futures_lite::future::or;
 use hyper::body::{Body, Incoming};
 use hyper::rt::{Read, Write};
 use hyper::service::{Service, service_fn};
-use hyper::{Request, Response};
+use hyper::{Request, Response, Version};
 use hyper_util::server::conn::auto;
 use mini::hyper::{Executor, Timer};
 use mini::net::TcpListener;
@@ -54,7 +53,7 @@ impl Default for Limits {
 /// What became of the connections.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Ended in order.
+    /// Ended in order, by either side; see [`connection`].
     pub finished: usize,
     /// Ended by an error: of the network, the protocol, or a limit.
     pub failed: usize,
@@ -144,6 +143,10 @@ async fn next(
 
 /// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; after `stop` says so, without new requests.
 ///
+/// A client of HTTP/2 that has asked for something may leave when it likes. It says so and closes (RFC 9113, section 6.8), and
+/// whether the server's own last word then still finds it there is chance. Requests that it leaves in the middle learn that
+/// themselves. A connection of HTTP/1 is its request: one that breaks off is an error.
+///
 /// # Errors
 ///
 /// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing.
@@ -162,10 +165,10 @@ where
     B::Data: Send,
     B::Error: Into<Failure>,
 {
-    let has_begun = Arc::new(AtomicBool::new(false));
-    let noted = has_begun.clone();
-    let service = service_fn(move |request| {
-        noted.store(true, Relaxed);
+    let version = Arc::new(OnceLock::new()); // of the first request
+    let noted = version.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        noted.get_or_init(|| request.version());
         service.call(request)
     });
     let mut server = auto::Builder::new(Executor::new());
@@ -182,15 +185,23 @@ where
             is_stopping = true;
             http.as_mut().graceful_shutdown();
         }
-        match http.as_mut().poll(cx) {
-            Poll::Ready(_) if is_stopping && !has_begun.load(Relaxed) => return Poll::Ready(Ok(())),
-            Poll::Ready(ended) => return Poll::Ready(ended),
-            Poll::Pending => {}
+        match (http.as_mut().poll(cx), version.get()) {
+            (Poll::Ready(_), None) if is_stopping => return Poll::Ready(Ok(())),
+            (Poll::Ready(Err(e)), Some(&Version::HTTP_2)) if is_departure(&e) => return Poll::Ready(Ok(())),
+            (Poll::Ready(ended), _) => return Poll::Ready(ended),
+            (Poll::Pending, _) => {}
         }
-        if !has_begun.load(Relaxed) && first_request.as_mut().poll(cx).is_ready() {
+        if version.get().is_none() && first_request.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request").into()));
         }
         Poll::Pending
     })
     .await
+}
+
+/// Whether a connection has failed because the other side is no longer there.
+fn is_departure(error: &Failure) -> bool {
+    let cause = error.downcast_ref::<hyper::Error>().and_then(Error::source);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|e| matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset))
 }

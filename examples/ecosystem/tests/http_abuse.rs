@@ -3,10 +3,12 @@
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
+use std::net::Shutdown;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_lite::{AsyncReadExt, StreamExt, stream};
+use futures_lite::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use futures_lite::{StreamExt, stream};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
@@ -14,6 +16,7 @@ use hyper::{Request, Response};
 use mini::net::UnixStream;
 use mini::task::JoinHandle;
 use mini_ecosystem::web_server::{Failure, Limits, connection};
+use mini_tests::net_support::tcp_pair;
 use mini_tests::{LIMIT, within};
 use tokio::sync::watch;
 
@@ -185,6 +188,45 @@ async fn a_client_that_goes_in_the_middle_of_an_answer_is_an_error() {
     assert!(matches!(kind, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{kind:?}");
 }
 
+/// A connection of HTTP/2 whose client has had the answer to its request.
+async fn answered<I>(client: impl AsyncRead + AsyncWrite + Unpin, server: I) -> JoinHandle<Result<(), Failure>>
+where
+    I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+{
+    let mut client = client;
+    let ended = mini::spawn(async move {
+        let (_go_on, stop) = watch::channel(false);
+        connection(server, service_fn(count), Limits::default(), stop).await
+    });
+    client.write_all(&[PREFACE, SETTINGS, &frame(1, 5, 1, GET)].concat()).await.unwrap();
+    loop {
+        let mut head = [0; 9];
+        client.read_exact(&mut head).await.unwrap();
+        let [a, b, c, _, flags, _, _, _, stream] = head;
+        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+        client.read_exact(&mut payload).await.unwrap();
+        if stream == 1 && flags & 1 == 1 {
+            return ended; // after END_STREAM
+        }
+    }
+}
+
+async fn a_client_of_http2_that_leaves_between_requests_is_no_error() {
+    const GOAWAY: u8 = 7;
+    // It says so, and does not hear the answer to that.
+    let (client, server) = UnixStream::pair().unwrap();
+    let ended = answered(&client, server).await;
+    client.shutdown(Shutdown::Read).unwrap();
+    client.write_all(&frame(GOAWAY, 0, 0, &[0; 8])).await.unwrap();
+    ended.await.unwrap().unwrap();
+    // It just goes, and the server learns it as a reset.
+    let (client, server) = tcp_pair().await;
+    let ended = answered(&client, server).await;
+    client.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(client);
+    ended.await.unwrap().unwrap();
+}
+
 mod tests {
     crate::scenarios::scenarios! {
         garbage_is_answered_with_400,
@@ -194,6 +236,7 @@ mod tests {
         floods_of_http2_end_the_connection,
         a_client_that_goes_in_the_middle_of_a_body_is_an_error,
         a_client_that_goes_in_the_middle_of_an_answer_is_an_error,
+        a_client_of_http2_that_leaves_between_requests_is_no_error,
     }
 }
 
