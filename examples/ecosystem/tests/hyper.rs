@@ -50,6 +50,13 @@ impl Sender {
         Self::One(sender)
     }
 
+    fn is_closed(&self) -> bool {
+        match self {
+            Self::One(sender) => sender.is_closed(),
+            Self::Two(sender) => sender.is_closed(),
+        }
+    }
+
     async fn post(&mut self, path: &str, body: Bytes) -> hyper::Result<Bytes> {
         let request = Request::post(format!("http://localhost{path}")).header("host", "localhost");
         let request = request.body(Full::new(body)).unwrap();
@@ -157,6 +164,7 @@ async fn a_stop_lets_requests_end_and_refuses_new_ones() {
     say.send(1).unwrap();
     assert_eq!(silent.read(&mut [0]).await.unwrap(), 0); // who has asked for nothing is sent away
     assert_eq!(kind_of(TcpStream::connect(at).await), ErrorKind::ConnectionRefused);
+    until(|| busy.is_closed()).await; // as is who waits between two requests
     assert!(busy.post("/", Bytes::new()).await.is_err());
 
     say.send(2).unwrap();
@@ -227,7 +235,8 @@ async fn h2load_gets_all_its_answers() {
         assert!(said.contains("2000 succeeded, 0 failed, 0 errored, 0 timeout"), "{said}");
     }
     drop(say);
-    assert_eq!(ended.await.unwrap().unwrap().cut, 0);
+    let report = ended.await.unwrap().unwrap();
+    assert_eq!((report.failed, report.cut), (0, 0), "{report:?}");
 }
 
 mod tests {
