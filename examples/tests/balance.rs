@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 
+use mini_tests::net_support::refusing_port;
 use mini_tests::{LIMIT, within};
 
 #[path = "../balance.rs"]
@@ -77,7 +78,7 @@ fn what_is_no_question_gets_an_error_line_and_the_server_goes_on() {
 #[test]
 fn where_nobody_listens_each_client_has_an_error_or_its_panic() {
     within(LIMIT, || {
-        let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (_keeps, nobody) = refusing_port();
         let ends = mini::block_on(balance::ask_all(nobody.to_string()));
         assert_eq!(ends, Ends { balances: 0, panics: 2, errors: 8 });
     });
