@@ -19,13 +19,18 @@ use mini::process::Command;
 use mini::task::JoinHandle;
 use mini_ecosystem::web_server::{Limits, Report, connection, serve};
 use mini_tests::net_support::{ANY_PORT, kind_of, tcp_pair};
-use mini_tests::until;
+use mini_tests::{LIMIT, until};
 use tokio::sync::watch;
 
 #[path = "support/scenarios.rs"]
 mod scenarios;
 
 const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
+
+/// Limits in time that play no part in a test: what is closed was not closed by them.
+fn patient() -> Limits {
+    Limits { first_request: LIMIT * 10, silence: LIMIT * 10, grace: LIMIT * 10, ..Limits::default() }
+}
 
 /// Answers with the body that came.
 async fn echo(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
@@ -74,7 +79,7 @@ impl Sender {
 
 async fn converse<I: Read + Write + Unpin + Send + 'static>(client: I, server: I, version: Version) {
     let (_go_on, stop) = watch::channel(false);
-    let server = mini::spawn(connection(server, service_fn(echo), Limits::default(), stop));
+    let server = mini::spawn(connection(server, service_fn(echo), patient(), stop));
     let mut sender = Sender::new(client, version).await;
     for length in [0, 1, 8192, 1 << 20] {
         let body = Bytes::from(vec![length as u8; length]);
@@ -101,7 +106,7 @@ async fn both_versions_over_unix() {
 async fn many_streams_share_a_connection() {
     let (client, server) = tcp_pair().await;
     let (_go_on, stop) = watch::channel(false);
-    let server = mini::spawn(connection(server, service_fn(echo), Limits::default(), stop));
+    let server = mini::spawn(connection(server, service_fn(echo), patient(), stop));
     let Sender::Two(sender) = Sender::new(client, Version::HTTP_2).await else { unreachable!("it was asked for") };
     let tasks: Vec<_> = (0..100_u8)
         .map(|number| {
@@ -147,8 +152,7 @@ async fn start(limits: Limits) -> Server {
 }
 
 async fn a_stop_lets_requests_end_and_refuses_new_ones() {
-    let Server { at, say, ended, slow: begun } =
-        start(Limits { grace: Duration::from_secs(600), ..Limits::default() }).await;
+    let Server { at, say, ended, slow: begun } = start(patient()).await;
     let silent = TcpStream::connect(at).await.unwrap();
     let mut slow = Vec::new();
     for version in VERSIONS {
@@ -177,8 +181,7 @@ async fn a_stop_lets_requests_end_and_refuses_new_ones() {
 }
 
 async fn a_grace_that_ends_cuts_off() {
-    let Server { at, say, ended, slow: begun } =
-        start(Limits { grace: Duration::from_millis(20), ..Limits::default() }).await;
+    let Server { at, say, ended, slow: begun } = start(Limits { grace: Duration::from_millis(20), ..patient() }).await;
     let mut sender = Sender::new(TcpStream::connect(at).await.unwrap(), Version::HTTP_11).await;
     sender.post("/", Bytes::new()).await.unwrap();
     let slow = mini::spawn(async move { sender.post("/slow", Bytes::new()).await });
@@ -189,7 +192,7 @@ async fn a_grace_that_ends_cuts_off() {
 }
 
 async fn more_connections_than_allowed_wait() {
-    let Server { at, say, ended, .. } = start(Limits { connections: 1, ..Limits::default() }).await;
+    let Server { at, say, ended, .. } = start(Limits { connections: 1, ..patient() }).await;
     let mut first = Sender::new(TcpStream::connect(at).await.unwrap(), Version::HTTP_11).await;
     first.post("/", Bytes::new()).await.unwrap();
     let second = TcpStream::connect(at).await.unwrap();
@@ -216,7 +219,7 @@ async fn run(program: &str, args: &[&str]) -> Option<String> {
 }
 
 async fn curl_speaks_both_versions() {
-    let Server { at, say, ended, .. } = start(Limits::default()).await;
+    let Server { at, say, ended, .. } = start(patient()).await;
     let url = format!("http://{at}/");
     for (flag, version) in [("--http1.1", "1.1"), ("--http2-prior-knowledge", "2")] {
         let answer = run("curl", &["-sS", "-m", "30", flag, "-w", " %{http_version}", &url]).await;
@@ -229,7 +232,7 @@ async fn curl_speaks_both_versions() {
 }
 
 async fn h2load_gets_all_its_answers() {
-    let Server { at, say, ended, .. } = start(Limits::default()).await;
+    let Server { at, say, ended, .. } = start(patient()).await;
     let url = format!("http://{at}/");
     if let Some(said) = run("h2load", &["-n", "2000", "-c", "10", "-m", "20", &url]).await {
         assert!(said.contains("2000 succeeded, 0 failed, 0 errored, 0 timeout"), "{said}");
