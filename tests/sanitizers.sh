@@ -84,9 +84,13 @@ case $kind in
     build_std=-Zbuild-std
     # They stand in for `epoll_wait`, of which the sanitizer must know.
     skip+=(a_busy_worker_takes_no_bell_away the_watch_outlives_any_number_of_owners)
-    # The sanitizer puts a signal off until the thread that has got it calls the C library. The harness's main thread, which
-    # gets what is sent to the process, sleeps in a system call of the standard library's own.
-    skip+=(ctrl_c_is_heard_and_ends_nothing_any_more dropped_listeners_leave_no_descriptor)
+    # The sanitizer puts a handler off until the thread that was interrupted calls something that it knows: an atomic
+    # operation, or most of the C library. What is sent to the process goes to the main thread, which is the harness's and
+    # sleeps in a futex(2) that the standard library calls by itself. With a timeout that call ends when it is interrupted, and
+    # the loop around it looks at an atomic. Without one the kernel goes on with it, as the handler has SA_RESTART, and nothing
+    # comes of the signal any more. The harness has a timeout until it has said that a test takes over 60 s, and none if it
+    # runs one test at a time. So the tests of signals send them to the thread that sends.
+    export MINI_TEST_RAISE=1
     TSAN_OPTIONS=suppressions=$here/thread.supp:print_suppressions=0:second_deadlock_stack=1 run_tests "$@"
     ;;
   valgrind)

@@ -2,6 +2,7 @@
 //! belong to one process.
 
 use std::collections::HashSet;
+use std::env;
 use std::fs;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -16,9 +17,22 @@ use mini::signal::unix::{SignalKind, signal};
 use mini_tests::net_support::in_each_runtime;
 use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_with, within};
 use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::low_level;
 
+/// Sends `signal` to the process, as others do. The kernel has a thread of its choice interrupted, as a rule the main one,
+/// which is the harness's.
+///
+/// With `MINI_TEST_RAISE` in the environment it is raised instead; what for, tests/sanitizers.sh says.
 fn send(signal: Signal) {
-    kill_process(getpid(), signal).unwrap();
+    match env::var_os("MINI_TEST_RAISE") {
+        Some(_) => raise(signal),
+        None => kill_process(getpid(), signal).unwrap(),
+    }
+}
+
+/// Sends `signal` to the calling thread, which is interrupted at once.
+fn raise(signal: Signal) {
+    low_level::raise(signal.as_raw()).unwrap();
 }
 
 #[test]
@@ -60,6 +74,26 @@ fn every_listener_of_every_runtime_hears_it() {
                 });
             }
         });
+    });
+}
+
+#[test]
+fn it_does_not_matter_which_thread_is_interrupted() {
+    in_each_runtime(|| async {
+        let interrupt = || raise(Signal::URG);
+        let mut signals = signal(SignalKind::from_raw(Signal::URG.as_raw())).unwrap();
+        interrupt();
+        assert_eq!(signals.recv().await, Some(()), "that of the listener");
+        mini::spawn(async move { interrupt() }).await.unwrap();
+        assert_eq!(signals.recv().await, Some(()), "that of a task");
+        mini::spawn_blocking(interrupt).await.unwrap();
+        assert_eq!(signals.recv().await, Some(()), "one of the blocking pool");
+        let counts = Counts::new();
+        let mut recv = signals.recv();
+        assert!(poll_with(&mut recv, &counts).is_pending());
+        let stranger = thread::spawn(interrupt);
+        assert_eq!(recv.await, Some(()), "one that the runtime knows nothing of");
+        stranger.join().unwrap();
     });
 }
 

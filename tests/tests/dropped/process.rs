@@ -4,7 +4,8 @@ use mini::process::Command;
 use mini::signal::ctrl_c;
 use mini::signal::unix::{SignalKind, signal};
 use mini_tests::child_support::{cat, sleeper};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::Signal;
+use signal_hook::low_level::raise;
 
 use crate::List;
 
@@ -56,7 +57,7 @@ async fn pipes(list: &mut List) {
 async fn signals(list: &mut List) {
     let mut signals = signal(SignalKind::user_defined1()).unwrap();
     waits!(list, signals.recv());
-    kill_process(getpid(), Signal::USR1).unwrap();
+    raise(Signal::USR1.as_raw()).unwrap();
     assert_eq!(signals.recv().await, Some(()));
     waits!(list, ctrl_c());
 }
