@@ -28,6 +28,7 @@ use crate::embed::Host;
 use crate::fifo::Fifo;
 use crate::home::Home;
 use crate::lull::Lull;
+use crate::pace::LongRuns;
 use crate::pool::Pool;
 use crate::queue::{LastIn, Ring};
 use crate::registry::Registry;
@@ -72,8 +73,8 @@ pub(crate) struct Core {
     pub(crate) is_stalled: AtomicBool,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
-    /// A run takes about as long here as to wake another worker. By the owner, for itself.
-    pub(crate) has_long_runs: AtomicBool,
+    /// For the owner.
+    pub(crate) long_runs: LongRuns,
     lull: Arc<Lull>,
     closed: AtomicBool,
     pub(crate) host: Host,
@@ -144,7 +145,7 @@ impl Core {
             owner: AtomicI32::new(0),
             is_stalled: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
-            has_long_runs: AtomicBool::new(false),
+            long_runs: LongRuns::default(),
             lull: Arc::default(),
             closed: AtomicBool::new(false),
             host: Host::new(),
@@ -294,7 +295,7 @@ impl Core {
         let pool = self.pool();
         pool.inject(self.ring.take_half().chain([raw]).map(from_raw));
         if pool.injector.len() > CROWD {
-            pool.call_for_help(false);
+            pool.call_for_help();
         }
     }
 

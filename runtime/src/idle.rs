@@ -18,8 +18,8 @@
 //! look.
 //!
 //! Work in a worker's own ring needs no such care: its owner is up. Bringing a resting worker up to share it costs
-//! the waker 15 µs and takes 23 µs on a virtual machine, so that is done for a backlog worth more than that, by the
-//! tick of a busy worker and by the watch; see `worker.rs` and `watch.rs`.
+//! the waker 15 µs and takes 23 µs on a virtual machine, so that is done for a backlog worth more than that, by a worker
+//! at its looks and, if its runs are long, where it queues; and by the watch. See `worker.rs`, `pace.rs` and `watch.rs`.
 //!
 //! One worker at a time searches other rings: a crowd of thieves slows down the one who has the work. The searcher that
 //! finds work and leaves some behind brings up the next one.

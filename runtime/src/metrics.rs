@@ -158,7 +158,7 @@ impl Metrics {
             "How long a thread was at work, rather than waiting or not there";
         worker_local_queue_depth, total_local_queue_depth: usize = Core::queue_depth, 0,
             "How many tasks wait to be run. Those that may not leave the worker are counted at its last look at the driver, \
-             every 61 polls, unless the worker asks itself";
+             every 128 polls or sooner, unless the worker asks itself";
     }
 }
 

@@ -186,7 +186,7 @@ impl Pool {
         if self.idle.must_wake() {
             self.wake_one();
         } else if self.watch.is_on_alert() && self.injector.len() > 1 {
-            self.call_for_help(false);
+            self.call_for_help();
         }
     }
 
@@ -228,22 +228,36 @@ impl Pool {
     ///
     /// While the owner waits in the driver, which wakes tasks, it is itself one of those who rest; it does this when it is up.
     #[inline]
-    pub(crate) fn share_early(&self, core: &Core) {
-        let (is_long, is_alert) = (core.has_long_runs.load(Relaxed), self.watch.is_on_alert());
-        if (is_long || is_alert) && core.backlog() > 1 && core.is_up.load(Relaxed) {
-            self.call_for_help(is_long && !is_alert);
-        }
+    pub(crate) fn share_early(&self, core: &Core) -> bool {
+        let is_wanted = core.long_runs.are_known() || self.watch.is_on_alert();
+        is_wanted && core.backlog() > 1 && core.is_up.load(Relaxed) && self.call_from(core)
     }
 
-    /// Brings up a resting worker, unless that has been done just now or runs are long, so that it cannot happen often.
+    /// Once a run if these are long, and a few times between two looks of the watch on alert.
     #[cold]
-    pub(crate) fn call_for_help(&self, is_long: bool) {
-        // Pairs with that in `Idle::rest`: a worker that goes to rest sees what has been queued, or is seen here.
-        fence(SeqCst);
-        let is_free = self.idle.is_someone_resting() && !self.idle.is_someone_searching();
-        if is_free && (is_long || self.watch.may_call()) && self.wake_one() {
+    fn call_from(&self, core: &Core) -> bool {
+        if core.long_runs.take_call(core.counts.runs.get()) {
+            return self.is_help_free() && self.wake_one();
+        }
+        self.watch.is_on_alert() && self.call_for_help()
+    }
+
+    /// Brings up a resting worker, unless that has been done a few times just now; says whether it did.
+    #[cold]
+    pub(crate) fn call_for_help(&self) -> bool {
+        let is_called = self.is_help_free() && self.watch.may_call() && self.wake_one();
+        if is_called {
             self.watch.note_call();
         }
+        is_called
+    }
+
+    /// Whether somebody rests, and nobody is about to find the work by itself.
+    fn is_help_free(&self) -> bool {
+        // Pairs with that in `Idle::rest`: on alert a worker that goes to rest sees what has been queued, or is seen here. Else one
+        // that is missed leaves it to the next call, or the watch.
+        fence(SeqCst);
+        self.idle.is_someone_resting() && !self.idle.is_someone_searching()
     }
 
     /// Starts a keeper for a core that nobody works on, if something can happen there that must be seen.

@@ -6,7 +6,7 @@
 //! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
 //! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue
 //! and its ring, looks into the injector every 16th time, and into other workers' rings when it has nothing left. The
-//! driver is polled every 64 runs or so, and by the wait; a yielding task or `block_on` future costs no system call.
+//! driver is polled every 64 runs (8 if they are long; 128 by an only worker), and by the wait; a yielding task or `block_on` future costs no system call.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
@@ -161,6 +161,7 @@ impl<'a> Worker<'a> {
         core.host.note_more(false); // a host that comes is told by its next turn, or rung for
         core.counts.sittings.add(1); // the watch looks for progress that stands still
         core.counts.rise();
+        core.long_runs.set(false);
         pool.idle.rise();
         if pool.cores.len() > 1 {
             core.set_owner();
@@ -176,7 +177,7 @@ impl<'a> Worker<'a> {
             since_injector: 0,
             last_in_run: 0,
             owned_first: false,
-            pace: Pace::default(),
+            pace: Pace::new(core.counts.busy_nanos(), core.counts.runs.get()),
             next_look: core.counts.runs.get() + LOOK_AFTER[0],
             slack,
             is_closed: core.is_closed(),
@@ -230,20 +231,24 @@ impl<'a> Worker<'a> {
         let core = self.core;
         let begin = core.counts.busy_nanos();
         self.note_pace(begin);
+        self.put_off_look();
         core.note_queue();
         core.driver().poll(&mut self.events);
         core.take_returned();
-        self.pace.leave_out(core.counts.busy_nanos().saturating_sub(begin));
         self.share();
+        self.pace.leave_out(core.counts.busy_nanos().saturating_sub(begin));
     }
 
-    /// At a look at the driver, or before it is waited for; the worker has been up for `busy` nanoseconds in all.
+    /// The worker has been up for `busy` nanoseconds in all.
     fn note_pace(&mut self, busy: u64) {
-        let runs = self.core.counts.runs.get();
-        self.pace.note(busy, runs);
-        self.core.has_long_runs.store(self.pace.is_long(), Relaxed);
+        self.pace.note(busy, self.core.counts.runs.get());
+        self.core.long_runs.set(self.pace.is_long());
+    }
+
+    /// The driver is looked at now, or waited for.
+    fn put_off_look(&mut self) {
         let intervals = if self.is_alone() { LOOK_AFTER_ALONE } else { LOOK_AFTER };
-        self.next_look = runs + intervals[usize::from(self.pace.is_long())];
+        self.next_look = self.core.counts.runs.get() + intervals[usize::from(self.pace.is_long())];
     }
 
     /// Whether the core must be left, or closed.
@@ -332,17 +337,20 @@ impl<'a> Worker<'a> {
         core.index() != self.core.index() && core.is_worth_stealing()
     }
 
-    /// Wakes a resting worker if the tasks that wait here take longer than the wake.
-    fn share(&self) {
+    /// Wakes a resting worker if the tasks that wait here take longer than the wake; says whether it did.
+    fn share(&self) -> bool {
         let (pool, core) = (self.pool, self.core);
-        if !pool.is_multi_thread() || !pool.idle.is_someone_resting() || pool.idle.is_someone_searching() {
-            return;
+        if !pool.is_multi_thread()
+            || self.is_closed
+            || !pool.idle.is_someone_resting()
+            || pool.idle.is_someone_searching()
+        {
+            return false;
         }
         if self.pace.estimate(core.backlog() + pool.injector.len()) > WORTH_A_WAKE {
-            pool.wake_one();
-        } else {
-            pool.share_early(core);
+            return pool.wake_one();
         }
+        pool.share_early(core)
     }
 
     /// Lets one task go on that waits for there to be nothing else to do, unless the driver has something.

@@ -44,6 +44,7 @@ impl Worker<'_> {
         core.bell.announce(wait);
         pool.idle.rest();
         if !self.is_unheard(wait, leaves_it) && !self.sees_work() {
+            self.put_off_look();
             if core.driver().timers().clock().is_paused() {
                 self.park_paused(wait);
             } else if is_lookout && pool.watch.has_late() {
@@ -62,11 +63,13 @@ impl Worker<'_> {
         pool.idle.rise();
         if !self.is_alone() {
             pool.watch.rouse();
-            self.share();
+            let mut has_called = self.share();
             // This one may get stuck, or be busy for a while: another is to look out then.
-            let is_busy = || pool.watch.is_on_alert() || self.habit.is_slow || self.pace.is_long();
-            if is_lookout && is_busy() && pool.idle.is_someone_resting() {
-                pool.ring_one();
+            if is_lookout && (pool.watch.is_on_alert() || self.habit.is_slow) && pool.idle.is_someone_resting() {
+                has_called |= pool.ring_one();
+            }
+            if has_called {
+                self.pace.leave_out(core.counts.busy_nanos().saturating_sub(busy));
             }
         }
     }
