@@ -30,10 +30,11 @@ fn descriptors() -> BTreeMap<u32, (String, bool)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir("/proc/self/fd").unwrap().flatten() {
         let number: u32 = entry.file_name().to_str().unwrap().parse().unwrap();
-        let (target, info) = (fs::read_link(entry.path()).unwrap(), format!("/proc/self/fdinfo/{number}"));
-        if target.ends_with("fd") {
-            continue; // the one that reads the directory
-        }
+        let (target, info) = (fs::read_link(entry.path()), format!("/proc/self/fdinfo/{number}"));
+        // The one that reads the directory; and the watch of a runtime may look at a thread's state just now.
+        let Some(target) = target.ok().filter(|target| !target.ends_with("fd") && !target.ends_with("stat")) else {
+            continue;
+        };
         let info = fs::read_to_string(info).unwrap();
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:")).unwrap().trim();
         let is_inherited = u32::from_str_radix(flags, 8).unwrap() & CLOSE_ON_EXEC == 0;
