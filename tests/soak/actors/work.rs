@@ -28,8 +28,12 @@ pub(crate) async fn channel(world: Arc<World>, mut dice: Dice) {
                     if own.one_in(10) {
                         let sent = sender.send(ticket.expendable());
                         let _ = timeout(own.time(Duration::from_micros(50)), sent).await;
-                    } else if sender.send(ticket).await.is_err() {
-                        return world.ledger.fail("a channel was closed");
+                    } else {
+                        // A shutdown may end the consumers first.
+                        let sent = sender.send(ticket).await.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe));
+                        if world.check("a channel", sent).is_none() {
+                            return;
+                        }
                     }
                 }
             });
