@@ -22,7 +22,6 @@ cache=${MINI_SANITIZER_CACHE:-$output/sanitizers}
 export CARGO_PROFILE_DEV_DEBUG=1 # the lines in a report
 export MINI_TEST_LIMIT=600      # seconds before a test counts as a hang
 export RUST_BACKTRACE=0         # of panics that are meant: each would take seconds
-export RUST_MIN_STACK=16777216  # frames are larger: a test of large futures would need more than the 2 MB there are
 
 # Skipped under every sanitizer. These run cargo, and what rustc says is the same there:
 skip=(mistakes_are_reported_where_they_stand what_is_allowed_builds_and_runs
@@ -92,6 +91,8 @@ case $kind in
     # comes of the signal any more. The harness has a timeout until it has said that a test takes over 60 s, and none if it
     # runs one test at a time. So the tests of signals send them to the thread that sends.
     export MINI_TEST_RAISE=1
+    # Frames are larger: a test of large futures needs more than the 2 MB there are.
+    export RUST_MIN_STACK=16777216
     TSAN_OPTIONS=suppressions=$here/thread.supp:print_suppressions=0:second_deadlock_stack=1 run_tests "$@"
     ;;
   valgrind)
