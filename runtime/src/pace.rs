@@ -7,8 +7,8 @@
 //! the driver is looked at more often too. [`LongRuns`] is what the tasks' wakes see of it.
 //!
 //! Rejected: to look at the driver after so many runs as make 100 µs (with 64 connections on two workers the slowest hundredth of
-//! the answers took twice as long). To measure only while eight tasks or more wait beside a worker that rests (a QUIC connection has three or four
-//! tasks of 10 to 60 µs that wake each other: all ran on one worker, at 0.73 of the bytes per second of tokio).
+//! the answers took twice as long). To measure only while eight tasks or more wait beside a worker that rests (a QUIC connection
+//! has three or four tasks of 10 to 60 µs that wake each other: all ran on one worker, at 0.73 of the bytes per second of tokio).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

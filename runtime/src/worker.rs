@@ -6,7 +6,8 @@
 //! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
 //! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue
 //! and its ring, looks into the injector every 16th time, and into other workers' rings when it has nothing left. The
-//! driver is polled every 64 runs (8 if they are long; 128 by an only worker), and by the wait; a yielding task or `block_on` future costs no system call.
+//! driver is polled every 64 runs (8 if they are long; 128 by an only worker), and by the wait; a yielding task or `block_on`
+//! future costs no system call.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
