@@ -50,8 +50,3 @@ pub fn children() -> Vec<u32> {
     }
     found
 }
-
-/// How many descriptors this process has open.
-pub fn descriptors() -> usize {
-    crate::net_support::open_files()
-}

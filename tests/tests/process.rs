@@ -11,8 +11,8 @@ use std::thread;
 use mini::io::raw_os_error;
 use mini::process::{Child, Command};
 use mini::runtime::Builder;
-use mini_tests::child_support::{cat, children, descriptors, is_known, sh, sleeper};
-use mini_tests::net_support::{in_each_runtime, kind_of};
+use mini_tests::child_support::{cat, children, is_known, sh, sleeper};
+use mini_tests::net_support::{in_each_runtime, kind_of, open_files};
 use mini_tests::{
     Counts, LIMIT, block_on_elsewhere, caught, in_child, line_of, multi_thread, on_each_flavour, poll_with, until,
     within,
@@ -324,7 +324,7 @@ fn a_thousand_children_leave_nothing_behind() {
         for builder in [Builder::new_current_thread(), multi_thread(2)] {
             builder.build().unwrap().block_on(async {
                 mini::spawn(one(1)).await.unwrap();
-                let before = descriptors();
+                let before = open_files();
                 let tasks: Vec<_> = (0..50)
                     .map(|lane| {
                         mini::spawn(async move {
@@ -339,7 +339,7 @@ fn a_thousand_children_leave_nothing_behind() {
                 }
                 // Those that were dropped are reaped in the background.
                 until(|| children().is_empty()).await;
-                until(|| descriptors() == before).await;
+                until(|| open_files() == before).await;
             });
         }
     });
@@ -350,14 +350,14 @@ fn a_thousand_children_leave_nothing_behind() {
 fn a_child_keeps_one_reactor_of_a_runtime_that_is_gone() {
     let _ = in_child("a_child_keeps_one_reactor_of_a_runtime_that_is_gone", || {
         mini::block_on(async { assert!(Command::new("true").status().await.unwrap().success()) });
-        let before = descriptors();
+        let before = open_files();
         let runtime = multi_thread(4).build().unwrap();
         let child = runtime.block_on(async { sleeper().kill_on_drop(true).spawn().unwrap() });
         drop(runtime);
         // A pidfd and its reactor's two (the stand-in for a kqueue has four, and there the child listens to a pair of sockets);
         // without a child it would be none, with all four reactors nine.
         let kept = if cfg!(mini_kqueue_shim) { 6 } else { 3 };
-        while descriptors() > before + kept {
+        while open_files() > before + kept {
             thread::yield_now(); // threads may be on their way out
         }
         drop(child);
@@ -369,7 +369,7 @@ fn a_child_keeps_one_reactor_of_a_runtime_that_is_gone() {
 fn without_descriptors_a_spawn_fails_and_leaves_no_child() {
     let _ = in_child("without_descriptors_a_spawn_fails_and_leaves_no_child", || {
         mini::block_on(async {
-            let before = descriptors();
+            let before = open_files();
             let limit = getrlimit(Resource::Nofile);
             // A child needs 3 at a time while it is started, and keeps 3: the spawn fails at each point in turn.
             for spare in 0..12 {
@@ -390,7 +390,7 @@ fn without_descriptors_a_spawn_fails_and_leaves_no_child() {
                 // Who could not be watched was killed, and is reaped with the next spawn.
                 assert!(Command::new("true").status().await.unwrap().success());
                 until(|| children().is_empty()).await;
-                until(|| descriptors() == before).await;
+                until(|| open_files() == before).await;
             }
         });
     });

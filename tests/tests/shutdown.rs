@@ -9,6 +9,7 @@ use std::thread;
 use mini::runtime::Runtime;
 use mini::task::{JoinHandle, yield_now};
 use mini::time::Duration;
+use mini_tests::net_support::open_files;
 use mini_tests::{
     Counts, LIMIT, OnDrop, Token, counted, in_child, multi_thread, never, on_each_flavour, on_single_workers, oneshot,
     until, within,
@@ -249,8 +250,7 @@ fn a_worker_in_a_long_poll_is_left_behind_and_it_is_said() {
 
 /// Descriptors and threads of this process.
 fn used() -> (usize, usize) {
-    let count = |path| fs::read_dir(path).unwrap().count();
-    (count("/proc/self/fd"), count("/proc/self/task"))
+    (open_files(), fs::read_dir("/proc/self/task").unwrap().count())
 }
 
 #[cfg(target_os = "linux")]

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::env;
-use std::fs;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -14,7 +13,7 @@ use mini::io::raw_os_error;
 use mini::runtime::Builder;
 use mini::signal::ctrl_c;
 use mini::signal::unix::{SignalKind, signal};
-use mini_tests::net_support::in_each_runtime;
+use mini_tests::net_support::{in_each_runtime, open_files};
 use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_with, within};
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::low_level;
@@ -275,8 +274,7 @@ fn ctrl_c_of_a_runtime_that_is_gone_is_an_error() {
 fn dropped_listeners_leave_no_descriptor() {
     let _ = in_child("dropped_listeners_leave_no_descriptor", || {
         mini::block_on(async {
-            let used = || fs::read_dir("/proc/self/fd").unwrap().count();
-            let before = used();
+            let before = open_files();
             let mut kept = signal(SignalKind::window_change()).unwrap();
             for _ in 0..500 {
                 let mut signals = signal(SignalKind::window_change()).unwrap();
@@ -285,7 +283,7 @@ fn dropped_listeners_leave_no_descriptor() {
             send(Signal::WINCH);
             kept.recv().await.unwrap();
             drop(kept);
-            assert_eq!(used(), before);
+            assert_eq!(open_files(), before);
             // Those who are gone are not written to.
             send(Signal::WINCH);
         });
