@@ -15,6 +15,10 @@ pub(super) const DENSE_CROWD: usize = 2 * CROWD;
 /// How many ticks the first of a crowd waits at most: 0.5 ms.
 const PATIENCE: u64 = 8;
 
+/// Fewer are no crowd, however close: the first wake is late enough to find most of them due. Of a tick no more than
+/// `2 * DENSE_CROWD` are counted, so those of one tick alone, however many, are none either.
+pub(super) const LEAST_CROWD: usize = 16;
+
 impl Wheel {
     /// A time before which nothing fires; `None` if nothing ever will.
     ///
@@ -72,6 +76,7 @@ impl Wheel {
     ///
     /// Where deadlines lie so close that there are more than [`CROWD`] a tick, one wait to the end of a few ticks serves
     /// them all; more than [`DENSE_CROWD`] may wait longer. Equal deadlines are no crowd: one wait serves them as it is.
+    /// Nor are fewer than [`LEAST_CROWD`].
     pub(crate) fn wait_until(&self, first: u64) -> u64 {
         let begin = Tick::of(first);
         if self.next_near() != Some(begin) {
@@ -90,7 +95,7 @@ impl Wheel {
                 until = tick.end();
             }
         }
-        until
+        if count < LEAST_CROWD { first } else { until }
     }
 
     /// How many of the timers in the near slot of `tick` have a deadline in that tick and after `first`; those beyond

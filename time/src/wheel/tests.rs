@@ -4,7 +4,7 @@ mod oracle;
 
 use std::task::Waker;
 
-use super::next::{CROWD, DENSE_CROWD};
+use super::next::{CROWD, DENSE_CROWD, LEAST_CROWD};
 use super::{NEVER, Place, Wheel};
 use crate::probe::Probe;
 
@@ -236,8 +236,8 @@ fn a_few_timers_and_equal_ones_are_waited_for_exactly() {
 
 #[test]
 fn a_crowd_is_waited_for_as_a_whole_for_as_long_as_it_lasts() {
-    let cases = [(CROWD, 1, 6), (CROWD, 2, 7), (CROWD, 8, 13), (CROWD, 20, 13)];
-    let dense = [(DENSE_CROWD, 1, 6), (DENSE_CROWD, 12, 17), (DENSE_CROWD, 16, 21), (DENSE_CROWD, 20, 21)];
+    let cases = [(CROWD, 8, 13), (CROWD, 20, 13), (LEAST_CROWD / 2, 2, 7)];
+    let dense = [(DENSE_CROWD, 4, 9), (DENSE_CROWD, 12, 17), (DENSE_CROWD, 16, 21), (DENSE_CROWD, 20, 21)];
     for (crowd, ticks, expected) in cases.into_iter().chain(dense) {
         let mut wheel = Wheel::new();
         for nth in 0..ticks * crowd as u64 {
@@ -247,6 +247,19 @@ fn a_crowd_is_waited_for_as_a_whole_for_as_long_as_it_lasts() {
         let first = wheel.next_deadline().unwrap();
         assert_eq!((first, wheel.wait_until(first)), (5 * TICK + 9, expected * TICK), "{crowd} in {ticks} ticks");
     }
+}
+
+#[test]
+fn a_few_deadlines_are_no_crowd_however_close() {
+    let mut wheel = Wheel::new();
+    let first = 5 * TICK;
+    wheel.insert(first, waker());
+    for nth in 1..LEAST_CROWD as u64 {
+        wheel.insert(first + nth % 3 * TICK + nth, waker());
+    }
+    assert_eq!(wheel.wait_until(first), first);
+    wheel.insert(first + 1, waker());
+    assert_eq!(wheel.wait_until(first), 8 * TICK);
 }
 
 #[test]
