@@ -185,7 +185,7 @@ impl Pool {
         self.injector.extend(tasks);
         if self.idle.must_wake() {
             self.wake_one();
-        } else if self.watch.is_on_alert() && self.injector.len() > 1 {
+        } else if self.watch.alert().is_on() && self.injector.len() > 1 {
             self.call_for_help();
         }
     }
@@ -229,7 +229,7 @@ impl Pool {
     /// While the owner waits in the driver, which wakes tasks, it is itself one of those who rest; it does this when it is up.
     #[inline]
     pub(crate) fn share_early(&self, core: &Core) -> bool {
-        let is_wanted = core.long_runs.are_known() || self.watch.is_on_alert();
+        let is_wanted = core.long_runs.are_known() || self.watch.alert().is_on();
         is_wanted && core.backlog() > 1 && core.is_up.load(Relaxed) && self.call_from(core)
     }
 
@@ -239,15 +239,15 @@ impl Pool {
         if core.long_runs.take_call(core.counts.runs.get()) {
             return self.is_help_free() && self.wake_one();
         }
-        self.watch.is_on_alert() && self.call_for_help()
+        self.watch.alert().is_on() && self.call_for_help()
     }
 
     /// Brings up a resting worker, unless that has been done a few times just now; says whether it did.
     #[cold]
     pub(crate) fn call_for_help(&self) -> bool {
-        let is_called = self.is_help_free() && self.watch.may_call() && self.wake_one();
+        let is_called = self.is_help_free() && self.watch.alert().may_call() && self.wake_one();
         if is_called {
-            self.watch.note_call();
+            self.watch.alert().note_call();
         }
         is_called
     }
@@ -368,7 +368,7 @@ impl Pool {
     }
 }
 
-/// What `net` resolves names with.
+/// Where `net` resolves names, and waits for room in the queue of a Unix listener.
 fn resolver(blocking: &Arc<Blocking>) -> mini_net::Blocking {
     let blocking = blocking.clone();
     Arc::new(move |job| blocking.push_call(job))

@@ -10,10 +10,12 @@
 //! the sockets of all, and is up to do the work. Only if nobody rests does the watch turn the driver itself, and goes on
 //! waiting there in the owner's place. Nothing of this costs the owner more than the store that counts its progress.
 //!
-//! Who has been stuck will be stuck again. For ten seconds after each such look the runtime is on *alert*: the lookout minds
+//! Who has been stuck will be stuck again. After each such look the runtime is on *alert* (`watch/alert.rs`): the lookout minds
 //! the timers of all workers that are up, calls the next lookout when it goes to work itself, and a worker that queues a second task
 //! brings up a resting one at once, instead of waiting until the backlog is worth it; but a few times between
-//! two looks at most, so that a worker with many short tasks does not call for each of them.
+//! two looks at most, so that a worker with many short tasks does not call for each of them. The alert lasts for a quarter of a
+//! second, and then, up to ten seconds, until it has been made use of often enough in vain: a busy runtime, where it costs much,
+//! gives it up soon, and one with little to do keeps it.
 //!
 //! A worker in `block_in_place` says so, and counts as stuck at once, without an alert: it has called for help by itself.
 //!
@@ -33,7 +35,9 @@
 //! Rejected: a parked worker that ticks (it has work of its own now and then, and must wake another to take over the
 //! watch each time: 15 µs per event on a quiet server). Waking a sibling whenever a core has a backlog (see `idle.rs`).
 //! Only turning the driver of a stuck worker at each look (a socket beside a task that computes waited 0.7 ms in the
-//! middle; half the tick). Turning it here while a worker rests: one more hop from thread to thread for each event.
+//! middle; half the tick). Turning it here while a worker rests: one more hop from thread to thread for each event. An alert of
+//! ten seconds for all (one poll of 40 ms, and each of 200,000 timers a second cost three times as much), or of a quarter of a
+//! second for all (the first batch of tasks behind each later stall waits for the watch, 1 to 2 ms).
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -42,23 +46,21 @@ use mini_net::Events;
 
 use crate::core::Core;
 use crate::pool::Pool;
-use crate::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::thread::{self, Thread};
 use crate::sync::{HAS_TIME, Mutex, lock};
 use crate::threads;
 use crate::unwind::contain;
+
+mod alert;
+
+use alert::Alert;
 
 /// How often the watch looks: the delay a stuck worker may impose on its neighbours.
 const TICK: Duration = Duration::from_millis(1);
 
 /// How much of its CPU time one poll may take before the worker that does not go on counts as stuck.
 const LONG: Duration = Duration::from_micros(500);
-
-/// How long the alert lasts after the last look that found a stuck worker.
-const ALERT: Duration = Duration::from_secs(10);
-
-/// How often workers are called on alert between two looks.
-const CALLS: u8 = 4;
 
 /// Looks between two tries to start threads for which the system had no room.
 const TRY_INTERVAL: u32 = 16;
@@ -78,11 +80,9 @@ pub(crate) struct Watch {
     lacks_keepers: AtomicBool,
     asleep: AtomicBool,
     stopped: AtomicBool,
-    on_alert: AtomicBool,
+    alert: Alert,
     /// There are cores whose timers the lookout minds too: a stuck one, or on alert all that are up.
     has_late: AtomicBool,
-    /// How often a worker may be called before the next look.
-    calls_left: AtomicU8,
 }
 
 impl Watch {
@@ -147,27 +147,15 @@ impl Watch {
         }
     }
 
-    /// Whether workers have been stuck lately.
     #[inline]
-    pub(crate) fn is_on_alert(&self) -> bool {
-        self.on_alert.load(Relaxed)
+    pub(crate) fn alert(&self) -> &Alert {
+        &self.alert
     }
 
     /// Whether the lookout is to mind the timers of others.
     #[inline]
     pub(crate) fn has_late(&self) -> bool {
         self.has_late.load(Relaxed)
-    }
-
-    /// Whether somebody may call a worker: that has not been done too often since the last look.
-    pub(crate) fn may_call(&self) -> bool {
-        self.calls_left.load(Relaxed) > 0
-    }
-
-    /// A worker has been called.
-    pub(crate) fn note_call(&self) {
-        // A plain store: two who call at once may count once.
-        self.calls_left.store(self.calls_left.load(Relaxed).saturating_sub(1), Relaxed);
     }
 
     /// Ends the thread.
@@ -190,8 +178,8 @@ impl Watch {
 fn run(pool: &Arc<Pool>) {
     let mut events = Events::with_capacity(256);
     let mut seen = vec![None; pool.cores.len()];
-    let (mut quiet, mut alert) = (0, None::<Instant>);
-    let mut looks = 0_u32;
+    let (mut quiet, mut last_stuck) = (0, None);
+    let (mut looks, alert) = (0_u32, &pool.watch.alert);
     while !pool.watch.is_stopped() {
         let mut found = Found::default();
         looks = looks.wrapping_add(1);
@@ -207,14 +195,11 @@ fn run(pool: &Arc<Pool>) {
         } else {
             quiet = 0;
             found = look(pool, &mut seen);
-            if found.stalled.is_some_and(|core| !core.is_blocked.load(Relaxed)) {
-                alert = Some(Instant::now());
-            }
-            pool.watch.calls_left.store(CALLS, Relaxed);
+            alert.renew_calls();
         }
-        alert = alert.filter(|begin| begin.elapsed() < ALERT);
-        pool.watch.on_alert.store(alert.is_some(), Relaxed);
-        pool.watch.has_late.store(alert.is_some() || found.stalled.is_some(), SeqCst);
+        let is_stuck = found.stalled.is_some_and(|core| !core.is_blocked.load(Relaxed));
+        alert.note_look(is_stuck, &mut last_stuck, Instant::now());
+        pool.watch.has_late.store(alert.is_on() || found.stalled.is_some(), SeqCst);
         match found.stalled {
             Some(core) if !is_minded(pool, &found) => stand_in(pool, core, &mut events),
             _ => thread::park_timeout(TICK),

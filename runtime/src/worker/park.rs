@@ -65,8 +65,9 @@ impl Worker<'_> {
             pool.watch.rouse();
             let mut has_called = self.share();
             // This one may get stuck, or be busy for a while: another is to look out then.
-            if is_lookout && (pool.watch.is_on_alert() || self.habit.is_slow) && pool.idle.is_someone_resting() {
+            if is_lookout && (pool.watch.alert().is_on() || self.habit.is_slow) && pool.idle.is_someone_resting() {
                 has_called |= pool.ring_one();
+                pool.watch.alert().spend();
             }
             if has_called {
                 self.pace.leave_out(core.counts.busy_nanos().saturating_sub(busy));
@@ -116,13 +117,16 @@ impl Worker<'_> {
     /// Waits as the lookout while other workers are stuck, or may be: for their timers too.
     fn park_for_others(&mut self, wait: Wait) {
         let (pool, own) = (self.pool, self.core.index());
-        let is_alert = pool.watch.is_on_alert();
+        let is_alert = pool.watch.alert().is_on();
         let is_late = |core: &&Core| {
             core.index() != own && core.is_up.load(Relaxed) && (is_alert || core.is_stalled.load(Relaxed))
         };
         let late = || pool.cores.iter().filter(is_late).map(Core::driver);
         let first = late().filter_map(|driver| driver.timers().next_deadline()).min();
         let limit = first.map(|first| first.saturating_duration_since(Instant::now()));
+        if limit.is_some() {
+            pool.watch.alert().spend();
+        }
         self.core.driver().park(&mut self.events, wait, limit);
         late().for_each(Driver::fire);
     }
