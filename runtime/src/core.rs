@@ -305,6 +305,16 @@ impl Core {
         }
     }
 
+    /// Queues a shared task that this thread, the owner, has woken.
+    pub(crate) fn queue_woken(&self, task: Queued) {
+        if context::is_in_task() {
+            self.push_next(task)
+        } else {
+            self.push_back(task)
+        }
+        self.pool().share_early(self);
+    }
+
     pub(crate) fn pop_next(&self) -> Option<Queued> {
         self.last_in.take().map(from_raw)
     }

@@ -40,19 +40,19 @@ impl Home {
     pub(crate) fn schedule(&self, task: Queued) {
         let mut task = Some(task);
         context::with_held(|held| {
-            if held.belongs_to(self.pool()) && !held.is_closed() {
-                let task = task.take().expect("called once");
-                if context::is_in_task() {
-                    held.push_next(task)
-                } else {
-                    held.push_back(task)
-                }
-                self.pool().share_early(held);
+            if self.is_queued_by(held) {
+                held.queue_woken(task.take().expect("called once"));
             }
         });
         if let Some(task) = task {
             self.pool().inject([task]);
         }
+    }
+
+    /// Whether the holder of `held` queues shared tasks of this core's runtime itself.
+    #[inline]
+    pub(crate) fn is_queued_by(&self, held: &Core) -> bool {
+        held.belongs_to(self.pool()) && !held.is_closed()
     }
 
     /// The pool itself.

@@ -15,6 +15,7 @@
 // | `stage` | whoever set RUNNING; once `life` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `life.rs` |
 // | `slot` | the registry's owner or lock holder |
+// | `local` | the owner (`life.rs`): the holder of the home core, or of a shared task who set RUNNING |
 // | `tally`, `wait` | the runner writes, anybody may read; which stage it is, who has the right to the stage |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
@@ -66,6 +67,7 @@ pub(crate) use queued::{Queued, Running};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub(crate) use wait::Reason;
 
+use crate::context;
 use crate::home::Home;
 use crate::unwind::contain;
 use cell::Vtable;
@@ -257,6 +259,28 @@ impl Task {
         drop(self);
     }
 
+    /// As `wake_by_ref`, with a reference that is used up by it.
+    fn wake(self) {
+        let left = if self.header().state.is_shared() { self.wake_here() } else { Some(self) };
+        if let Some(task) = left {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Queues a shared task that is idle with the worker that calls, and leaves this reference to whoever runs it. That may be
+    /// another thread, and the task gone, as soon as it is queued. Gives back what is another kind of wake.
+    #[inline]
+    fn wake_here(self) -> Option<Self> {
+        let mut left = Some(self);
+        context::with_held(|held| {
+            let is_owing = |task: &mut Task| task.header().home.is_queued_by(held) && task.header().state.wake_owing();
+            if let Some(task) = left.take_if(is_owing) {
+                held.queue_woken(Queued(ManuallyDrop::new(task).0));
+            }
+        });
+        left
+    }
+
     fn wake_by_ref(&self) {
         let header = self.header();
         if header.state.is_shared() {
@@ -274,11 +298,14 @@ impl Task {
 }
 
 impl Header {
-    /// Whether this thread counts references in the plain cell (`life.rs`): it holds the core of a task that only it
-    /// runs, that is registered (so that nobody else can be its holder) and that has not ended.
+    /// Whether this thread counts references in the plain cell (`life.rs`): it polls a task that any thread may run; or it holds
+    /// the core of one that only it runs, that is registered (so that nobody else can be its holder) and that has not ended.
     #[inline]
     fn is_counted_here(&self) -> bool {
-        !self.state.is_shared() && self.home.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
+        if self.state.is_shared() {
+            return context::with_task(|task| task.is(self)) == Some(true);
+        }
+        self.home.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
     }
 }
 

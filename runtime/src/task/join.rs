@@ -88,6 +88,14 @@ impl<T> JoinHandle<T> {
     /// });
     /// ```
     ///
+    /// # Errors
+    ///
+    /// The future's output is a [`JoinError`], as that of the handle, unless the task finished first.
+    ///
+    /// # Panics
+    ///
+    /// The future, if a task awaits its own end.
+    ///
     /// # Cancel safety
     ///
     /// Goes on: the task stays cancelled if the returned future is dropped.

@@ -61,7 +61,12 @@ impl Queued {
     ///
     /// For an owned task the caller holds its home core.
     pub(crate) fn run(self) {
-        match self.header().state.start() {
+        let header = self.header();
+        let (then, owes) = header.state.start();
+        if owes {
+            header.local.release(&header.life); // not the last: the runtime has one
+        }
+        match then {
             OnStart::Poll => self.poll(),
             OnStart::Drop => self.drop_future(),
         }
@@ -152,6 +157,11 @@ impl Running {
         // SAFETY: a task that is being polled is alive, and the table is its own.
         // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
         unsafe { (self.task.header().vtable.name)(self.task.0) }
+    }
+
+    /// Whether it is this one.
+    pub(super) fn is(&self, header: &Header) -> bool {
+        std::ptr::eq(self.task.0.as_ptr(), header)
     }
 
     pub(crate) fn wait_slot(&self) -> &WaitSlot {

@@ -26,6 +26,9 @@
 //! A task is in a queue exactly while QUEUED is set and RUNNING is not; a finished task is in none. That is why queue
 //! entries need no reference count of their own: the registry's reference is dropped on edge 6 at the earliest.
 //!
+//! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES is set
+//! with QUEUED, and edge 2 tells it to the runner, who gives the reference back in plain memory (`life.rs`).
+//!
 //! Rejected: one atomic word for both kinds (a wake, start and finish of an owned task would cost three locked
 //! instructions, measured as most of a yield). A "load first, return if queued" shortcut in `wake`: it skips the
 //! release, and the poll may miss what the waker wrote before waking; the model below finds it.
@@ -36,6 +39,7 @@ const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
 const DONE: u8 = 4;
 const CANCELLED: u8 = 8;
+const OWES: u8 = 16;
 
 /// Bits of an owned task's remote word; `REMOTE_CANCEL` is never set without `NOTIFIED`.
 const NOTIFIED: u8 = 1;
@@ -155,17 +159,26 @@ impl State {
         on_wake(self.change(|main| main.fetch_or(QUEUED, AcqRel), |main| main | QUEUED))
     }
 
+    /// Edge 1 of a shared task, if it is idle: the caller queues it, and leaves a reference to whoever starts it. Says whether
+    /// that is so; else nothing has been done.
+    #[inline]
+    pub(crate) fn wake_owing(&self) -> bool {
+        // AcqRel: as in `wake`. Relaxed: nothing has been done, a wake follows.
+        self.main.compare_exchange(0, QUEUED | OWES, AcqRel, Relaxed).is_ok()
+    }
+
     /// Edge 7. Of an owned task only the owner may call this.
     pub(crate) fn cancel(&self) -> OnWake {
         let bits = QUEUED | CANCELLED;
         on_wake(self.change(|main| main.fetch_or(bits, AcqRel), |main| main | bits))
     }
 
-    /// Edge 2. The caller alone may now touch the future.
+    /// Edge 2. The caller alone may now touch the future. Says also whether a waker has left a reference behind.
     #[inline]
-    pub(crate) fn start(&self) -> OnStart {
+    pub(crate) fn start(&self) -> (OnStart, bool) {
         // An exchange, not a change of two bits, which would be a loop: CANCELLED goes to the caller with the answer.
-        on_start(self.change(|main| main.swap(RUNNING, AcqRel), |_| RUNNING))
+        let before = self.change(|main| main.swap(RUNNING, AcqRel), |_| RUNNING);
+        (on_start(before), before & OWES != 0)
     }
 
     /// Edges 4, 5 and 7.
@@ -183,7 +196,8 @@ impl State {
     }
 
     fn finish_pending_shared(&self) -> OnPending {
-        match self.main.fetch_and(!RUNNING, AcqRel) {
+        // RUNNING is set, so this clears it; one instruction, where `fetch_and` would be a loop.
+        match self.main.fetch_sub(RUNNING, AcqRel) {
             before if before & CANCELLED != 0 => self.take_back(),
             before if before & QUEUED != 0 => OnPending::Requeue,
             _ => OnPending::Idle,
@@ -210,7 +224,8 @@ impl State {
     /// A shared task that was cancelled while it ran is QUEUED and in no queue, so the caller alone may start it again.
     #[cold]
     fn take_back(&self) -> OnPending {
-        let _ = self.start();
+        let (_, owes) = self.start();
+        debug_assert!(!owes, "it was not idle");
         OnPending::Drop
     }
 

@@ -50,8 +50,7 @@ unsafe fn waker_clone(data: *const ()) -> RawWaker {
 unsafe fn waker_wake(data: *const ()) {
     // SAFETY: called through `WAKER` by a live waker.
     // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
-    let task = ManuallyDrop::into_inner(unsafe { borrow_task(data) });
-    task.wake_by_ref();
+    ManuallyDrop::into_inner(unsafe { borrow_task(data) }).wake();
 }
 
 /// # Safety

@@ -18,18 +18,32 @@ fn run((state, data): &(State, AtomicU32), mut yields: u32) -> u32 {
     }
 }
 
-/// Fails when `wake` or `start` is Relaxed, or when `wake` returns early for a task that is already queued.
+/// Fails when `wake`, `wake_owing` or `start` is Relaxed, or when `wake` returns early for a task that is already queued.
 #[test]
 fn a_wake_is_never_lost_and_publishes_what_came_before_it() {
-    loom::model(|| {
+    woken_task(|state| state.wake() == OnWake::Enqueue);
+    woken_task(|state| state.wake_owing() || state.wake() == OnWake::Enqueue);
+}
+
+/// The queue orders nothing here.
+fn woken_task(wake: fn(&State) -> bool) {
+    loom::model(move || {
         let task = Arc::new((State::shared(), AtomicU32::new(0)));
-        let other = task.clone();
+        let queued = Arc::new(AtomicU32::new(0));
+        let (other, queue) = (task.clone(), queued.clone());
         let waker = thread::spawn(move || {
             other.1.store(1, Relaxed);
-            other.0.wake()
+            if wake(&other.0) {
+                queue.swap(1, Relaxed);
+            }
         });
         let mut seen = run(&task, 1);
-        if let OnWake::Enqueue = waker.join().unwrap() {
+        if queued.swap(0, Relaxed) == 1 {
+            seen = run(&task, 0);
+            assert_eq!(seen, 1);
+        }
+        waker.join().unwrap();
+        if queued.swap(0, Relaxed) == 1 {
             seen = run(&task, 0);
         }
         assert_eq!(seen, 1);
@@ -41,7 +55,7 @@ fn a_wake_is_never_lost_and_publishes_what_came_before_it() {
 fn a_cancelled_task_is_dropped_by_exactly_one_side() {
     cancelled_task(State::finish_pending);
     cancelled_task(|state| match state.finish_yielded() {
-        OnPending::Requeue => match state.start() {
+        OnPending::Requeue => match state.start().0 {
             OnStart::Drop => OnPending::Drop,
             OnStart::Poll => state.finish_pending(),
         },
@@ -55,7 +69,7 @@ fn cancelled_task(finish: impl Fn(&State) -> OnPending + Send + Sync + 'static) 
         let other = state.clone();
         let canceller = thread::spawn(move || other.cancel());
         let mut drops = 0;
-        let run = |drops: &mut u32| match state.start() {
+        let run = |drops: &mut u32| match state.start().0 {
             OnStart::Drop => {
                 *drops += 1;
                 state.finish_done();
@@ -132,7 +146,7 @@ fn a_remote_cancel_drops_an_owned_task_once() {
         });
         let (state, mut drops) = (&task.0, 0);
         let mut run = || {
-            let is_cancelled = state.start() == OnStart::Drop || state.finish_pending() == OnPending::Drop;
+            let is_cancelled = state.start().0 == OnStart::Drop || state.finish_pending() == OnPending::Drop;
             if is_cancelled {
                 drops += 1;
                 state.finish_done();

@@ -20,36 +20,36 @@ macro_rules! both {
 }
 
 both!(edge_1_wake_while_idle_enqueues_once, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.finish_pending(), OnPending::Idle);
     assert_eq!(state.wake(), OnWake::Enqueue);
     assert_eq!(state.wake(), OnWake::Nothing);
 });
 
 both!(edge_2_start_polls, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
 });
 
 both!(edge_3_and_4_wake_while_running_leaves_a_mark, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.wake(), OnWake::Nothing);
     assert_eq!(state.wake(), OnWake::Nothing);
     assert_eq!(state.finish_pending(), OnPending::Requeue);
     assert_eq!(state.wake(), OnWake::Nothing, "it is queued");
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
 });
 
 both!(edge_4_a_task_that_yields_is_queued_once, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.wake(), OnWake::Nothing);
     assert_eq!(state.finish_yielded(), OnPending::Requeue);
     assert_eq!(state.wake(), OnWake::Nothing, "it is queued");
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.finish_pending(), OnPending::Idle);
 });
 
 both!(edge_7_cancel_while_running_drops_a_task_that_yields, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.cancel(), OnWake::Nothing);
     assert_eq!(state.finish_yielded(), OnPending::Drop);
     assert_eq!(state.wake(), OnWake::Nothing, "RUNNING is kept while the future is dropped");
@@ -57,12 +57,12 @@ both!(edge_7_cancel_while_running_drops_a_task_that_yields, |state| {
 });
 
 both!(edge_5_pending_without_a_mark_is_idle, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.finish_pending(), OnPending::Idle);
 });
 
 both!(edge_6_a_finished_task_ignores_everything, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.wake(), OnWake::Nothing);
     state.finish_done();
     assert_eq!(state.wake(), OnWake::Nothing);
@@ -71,18 +71,18 @@ both!(edge_6_a_finished_task_ignores_everything, |state| {
 
 both!(edge_7_cancel_while_queued_drops_at_start, |state| {
     assert_eq!(state.cancel(), OnWake::Nothing);
-    assert_eq!(state.start(), OnStart::Drop);
+    assert_eq!(state.start(), (OnStart::Drop, false));
 });
 
 both!(edge_7_cancel_while_idle_enqueues_to_be_dropped, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.finish_pending(), OnPending::Idle);
     assert_eq!(state.cancel(), OnWake::Enqueue);
-    assert_eq!(state.start(), OnStart::Drop);
+    assert_eq!(state.start(), (OnStart::Drop, false));
 });
 
 both!(edge_7_cancel_while_running_drops_after_the_poll, |state| {
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.cancel(), OnWake::Nothing);
     assert_eq!(state.finish_pending(), OnPending::Drop);
     assert_eq!(state.wake(), OnWake::Nothing, "RUNNING is kept while the future is dropped");
@@ -102,7 +102,7 @@ fn edge_9_the_owner_takes_over_a_remote_wake() {
     let state = State::posted();
     assert_eq!(state.remote_wake(), OnRemote::Nothing);
     assert_eq!(state.take_remote(), OnWake::Enqueue);
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.remote_wake(), OnRemote::Post);
     assert_eq!(state.take_remote(), OnWake::Nothing, "a mark for the runner");
     assert_eq!(state.finish_pending(), OnPending::Requeue);
@@ -113,15 +113,30 @@ fn edge_9_a_remote_cancel_is_a_cancel() {
     let state = State::posted();
     assert_eq!(state.remote_cancel(), OnRemote::Nothing);
     assert_eq!(state.take_remote(), OnWake::Enqueue);
-    assert_eq!(state.start(), OnStart::Drop);
+    assert_eq!(state.start(), (OnStart::Drop, false));
 }
 
 #[test]
 fn a_finished_owned_task_is_never_posted_again() {
     let state = State::owned();
-    assert_eq!(state.start(), OnStart::Poll);
+    assert_eq!(state.start(), (OnStart::Poll, false));
     state.finish_done();
     assert_eq!(state.remote_wake(), OnRemote::Nothing);
     assert_eq!(state.take_remote(), OnWake::Nothing);
     assert_eq!(state.remote_wake(), OnRemote::Nothing);
+}
+
+#[test]
+fn edge_1_a_waker_leaves_its_reference_with_an_idle_task_alone() {
+    let state = State::shared();
+    assert!(!state.wake_owing(), "it is queued");
+    assert_eq!(state.start(), (OnStart::Poll, false));
+    assert!(!state.wake_owing(), "it runs");
+    assert_eq!(state.finish_pending(), OnPending::Idle, "nothing was done");
+    assert!(state.wake_owing());
+    assert_eq!(state.wake(), OnWake::Nothing);
+    assert_eq!(state.cancel(), OnWake::Nothing);
+    assert_eq!(state.start(), (OnStart::Drop, true));
+    state.finish_done();
+    assert!(!state.wake_owing(), "it has ended");
 }
