@@ -199,6 +199,11 @@ impl Reactor {
         wake_all(&mut woken);
     }
 
+    /// Whether its runtime has shut down.
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.table().is_shut()
+    }
+
     /// Whether the two are handles to the same one.
     pub(crate) fn is(&self, other: &Reactor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

@@ -146,8 +146,12 @@ fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
     encode_path(path).map_err(failed(operation, path))
 }
 
-/// The kernel would silently cut a path at a zero byte, so there must be none.
+/// The kernel would silently cut a path at a zero byte, so there must be none, and Linux would bind to an abstract name of its
+/// own choice if the path is empty (unix(7), "autobind").
 fn encode_path(path: &Path) -> io::Result<SockAddr> {
+    if path.as_os_str().is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a socket path is not empty"));
+    }
     if path.as_os_str().as_bytes().contains(&0) {
         let text = "a socket path has no zero bytes; for an abstract name, use the method that takes an address";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));

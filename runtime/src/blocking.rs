@@ -386,3 +386,27 @@ mod models {
         });
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_does_not_return_is_counted_as_left() {
+        let bell = Bell::new(mini_net::Reactor::new().unwrap());
+        let blocking = Blocking::new(&Config::new(false), bell);
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        blocking.push_call(Box::new(move || {
+            begun.send(()).unwrap();
+            let _ = may_go.recv();
+        }));
+        has_begun.recv().unwrap();
+        assert!(blocking.close());
+        assert_eq!(blocking.wait(Deadline::after(Duration::ZERO)), (Vec::new(), 1));
+        drop(go);
+        assert_eq!(blocking.wait(Deadline::NEVER), (Vec::new(), 0));
+    }
+}

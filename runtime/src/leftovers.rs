@@ -49,7 +49,23 @@ pub struct Leftovers {
 ///
 /// # Examples
 ///
-/// See [`Leftovers`].
+/// ```
+/// use mini::task::Builder;
+/// let runtime = mini::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+/// let (quit, wait) = std::sync::mpsc::channel::<()>();
+/// let (begun, has_begun) = std::sync::mpsc::channel();
+/// let blocks = async move {
+///     begun.send(()).unwrap();
+///     let _ = wait.recv(); // better done with `spawn_blocking`
+/// };
+/// let task = Builder::new().name("stuck").spawn_on(blocks, runtime.handle());
+/// has_begun.recv().unwrap();
+/// let left = runtime.shutdown_timeout(std::time::Duration::from_millis(1));
+/// let stuck = &left.tasks()[0];
+/// assert_eq!((stuck.id(), stuck.name(), stuck.location().file()), (task.id(), Some("stuck"), file!()));
+/// drop(quit);
+/// # std::io::Result::Ok(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftTask {
     id: Id,
@@ -63,16 +79,28 @@ impl LeftTask {
     }
 
     /// Its id, as its join handle told.
+    ///
+    /// # Examples
+    ///
+    /// See [`LeftTask`].
     pub fn id(&self) -> Id {
         self.id
     }
 
     /// Its name, if it has one.
+    ///
+    /// # Examples
+    ///
+    /// See [`LeftTask`].
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
     /// Where it was spawned.
+    ///
+    /// # Examples
+    ///
+    /// See [`LeftTask`].
     pub fn location(&self) -> &'static Location<'static> {
         self.location
     }
@@ -140,7 +168,8 @@ impl Leftovers {
         &self.blocking
     }
 
-    /// How many names are still being looked up.
+    /// How many names are still being looked up. A connection to a Unix listener whose queue is full counts too: it waits on
+    /// the same threads, for a tenth of a second at most when the runtime has shut down.
     ///
     /// # Examples
     ///
@@ -169,7 +198,7 @@ impl fmt::Display for Leftovers {
             writeln!(f, "left a blocking job behind that was spawned at {location}")?;
         }
         if self.lookups > 0 {
-            writeln!(f, "left {} name lookup(s) behind", self.lookups)?;
+            writeln!(f, "left {} lookup(s) of names, or connects to Unix sockets, behind", self.lookups)?;
         }
         Ok(())
     }

@@ -327,6 +327,10 @@ impl Handle {
     /// # Examples
     ///
     /// See [`Runtime::handle`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::block_on`].
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         block_on::block_on(&self.pool, future)

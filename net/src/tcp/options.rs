@@ -64,7 +64,7 @@ impl<K: TcpKind> Socket<K> {
         self.sock().linger().map_err(self.refused("get `linger` of"))
     }
 
-    /// Sets what [`linger`](Socket::linger) tells, in whole seconds.
+    /// Sets what [`linger`](Socket::linger) tells, in whole seconds: a part of one counts as one, so that only zero resets.
     ///
     /// More than zero seconds make the drop of the stream block the thread for as long.
     ///
@@ -76,6 +76,12 @@ impl<K: TcpKind> Socket<K> {
     ///
     /// Those of setsockopt(2).
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.sock().set_linger(limit).map_err(self.refused("set `linger` of"))
+        self.sock().set_linger(limit.map(whole_seconds)).map_err(self.refused("set `linger` of"))
     }
+}
+
+/// The time, rounded up to seconds that fit into the C type of it (`struct linger` in socket(7)).
+fn whole_seconds(time: Duration) -> Duration {
+    let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
+    Duration::from_secs(seconds.min(libc::c_int::MAX as u64))
 }

@@ -2,7 +2,7 @@
 //!
 //! Made by `UnixStream::connect` and `UnixSeqpacket::connect`. A non-blocking connect(2) to a Unix socket is done at once, or fails; with a full queue it
 //! fails with `EAGAIN`, and no event will ever tell that there is room (unix(7)). The connect is then made on the blocking
-//! pool, in short turns, so that it ends soon after nobody wants it any more.
+//! pool, in short turns, so that it ends soon after nobody wants it any more, or the runtime has shut down.
 //!
 //! Rejected: giving the `WouldBlock` to the user, who could do nothing but try again after a sleep.
 
@@ -20,6 +20,7 @@ use crate::context;
 use crate::error::failed;
 use crate::hop::{self, Hop, Job};
 use crate::kind::SocketKind;
+use crate::reactor::{Reactor, shut_down_error};
 use crate::socket::Socket;
 use crate::source::{Site, Wait};
 use crate::sys;
@@ -53,8 +54,9 @@ impl<K: SocketKind> ConnectUnix<K> {
         match sys::socket::connect(&socket, addr) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let pool = hop::pool(&self.wait);
-                let to = addr.clone();
-                let hop = Hop::start(&pool, move |job| connect_in_turns(job, socket, &to));
+                let (to, reactor) = (addr.clone(), context::reactor());
+                let is_over = move || reactor.as_ref().is_some_and(Reactor::is_shut_down);
+                let hop = Hop::start(&pool, move |job| connect_in_turns(job, socket, &to, is_over));
                 self.state = State::Queueing(hop, addr.clone());
                 Ok(None)
             }
@@ -90,13 +92,21 @@ impl<K: SocketKind> Future for ConnectUnix<K> {
     }
 }
 
-fn connect_in_turns(job: &Job<RawSocket>, socket: RawSocket, addr: &SockAddr) -> io::Result<RawSocket> {
+fn connect_in_turns(
+    job: &Job<RawSocket>,
+    socket: RawSocket,
+    addr: &SockAddr,
+    is_over: impl Fn() -> bool,
+) -> io::Result<RawSocket> {
     socket.set_nonblocking(false)?;
     socket.set_write_timeout(Some(TURN))?;
     while let Err(e) = socket.connect(addr) {
         let again = matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
         if !again || !job.is_wanted() {
             return Err(e);
+        }
+        if is_over() {
+            return Err(shut_down_error());
         }
     }
     socket.set_write_timeout(None)?;

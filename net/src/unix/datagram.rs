@@ -41,7 +41,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of bind(2): `AddrInUse` if there is something at `path`.
+    /// As [`UnixListener::bind`](crate::UnixListener::bind).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
         Ok(Socket::adopt(open_bound(Type::DGRAM, &raw_path(BIND, path.as_ref())?)?.into()))
     }

@@ -21,8 +21,8 @@ impl<K: ListenerKind + UnixKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of bind(2): `AddrInUse` if there is something at `path`. `InvalidInput` if `path` is too long (about 100
-    /// bytes, unix(7)).
+    /// Those of bind(2): `AddrInUse` if there is something at `path`. `InvalidInput` if `path` is empty or too long
+    /// (about 100 bytes, unix(7)).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<Socket<K>> {
         bind(raw_path(BIND, path.as_ref())?)
     }
