@@ -94,6 +94,9 @@ fn an_eventfd_wakes_and_counts() {
         });
         (&ringer).write_all(&1u64.to_ne_bytes()).unwrap();
         assert_eq!(heard.await.unwrap().unwrap(), 8);
+        let mut bell = Arc::into_inner(bell).unwrap();
+        bell.get_mut().write_all(&7u64.to_ne_bytes()).unwrap();
+        assert_eq!(read(&bell, &mut [0; 8]).await.unwrap(), 8);
     });
 }
 

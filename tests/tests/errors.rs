@@ -124,6 +124,7 @@ fn a_unix_socket_that_cannot_be_set_up_names_the_path() {
             UnixStream::connect("a\0b").await,
             "failed to connect to `a\0b`: a socket path has no zero bytes",
         );
+        expect_invalid(UnixListener::bind(""), "failed to bind to ``: a socket path is not empty");
         let unnamed = UnixDatagram::unbound().unwrap().local_addr().unwrap();
         expect_invalid(UnixStream::connect_addr(&unnamed).await, "failed to connect to an unnamed address: ");
         let socket = UnixDatagram::unbound().unwrap();

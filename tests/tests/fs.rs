@@ -1,7 +1,8 @@
 //! Operations on paths: what they do, what they say when they fail, and what is left when they are dropped.
 
+use std::future::poll_fn;
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -261,6 +262,18 @@ fn names_are_made_moved_and_removed() {
         DirBuilder::new().mode(0o700).create(at("x/private")).await.unwrap();
         assert_eq!(fs::metadata(at("x/private")).await.unwrap().permissions().mode() & 0o777, 0o700);
         fs::remove_dir(at("x/private")).await.unwrap();
+        assert_eq!(kind_of(DirBuilder::new().create(at("x/p/q")).await), ErrorKind::NotFound);
+        let mut all = DirBuilder::new();
+        all.recursive(true).mode(0o700);
+        for _ in 0..2 {
+            all.create(at("x/p/q")).await.unwrap();
+            assert_eq!(fs::metadata(at("x/p/q")).await.unwrap().permissions().mode() & 0o777, 0o700);
+        }
+        assert_eq!(kind_of(all.recursive(false).create(at("x/p/q")).await), ErrorKind::AlreadyExists);
+        let error = all.recursive(true).create(at("c/below-a-file")).await.unwrap_err();
+        assert_eq!(raw_os_error(&error), Some(Errno::NOTDIR.raw_os_error()));
+        let text = format!("failed to create the directory `{}`: ", at("c/below-a-file").display());
+        assert!(error.to_string().starts_with(&text), "{error}");
         fs::remove_dir_all(at("x")).await.unwrap();
         assert!(!fs::try_exists(at("x")).await.unwrap());
     });
@@ -278,10 +291,15 @@ fn a_directory_gives_each_entry_once_also_if_waits_are_dropped() {
         loop {
             let counts = Counts::new();
             let polled = poll_with(&mut entries.next_entry(), &counts);
-            let next = if let std::task::Poll::Ready(next) = polled { next } else { entries.next_entry().await };
+            let next = if let std::task::Poll::Ready(next) = polled {
+                next
+            } else {
+                poll_fn(|cx| entries.poll_next_entry(cx)).await
+            };
             let Some(entry) = next.unwrap() else { break };
             assert_eq!(entry.path(), dir.path().join(entry.file_name()));
-            assert_eq!(entry.metadata().await.unwrap().file_type(), entry.file_type().await.unwrap());
+            let metadata = entry.metadata().await.unwrap();
+            assert_eq!((metadata.file_type(), metadata.ino()), (entry.file_type().await.unwrap(), entry.ino()));
             let list = if entry.file_type().await.unwrap().is_dir() { &mut directories } else { &mut files };
             list.push(entry.file_name().into_string().unwrap());
         }

@@ -9,6 +9,7 @@ use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
 use mini_tests::net_support::{ANY_PORT, in_each_runtime, kind_of, tcp_pair, udp};
 use mini_tests::{Counts, poll_with};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 /// Sets an option to each value and asks for it.
@@ -32,6 +33,8 @@ fn every_tcp_socket_has_the_options_of_tcp() {
                 let socket = $socket;
                 kept!(socket, nodelay / set_nodelay: true, false);
                 kept!(socket, linger / set_linger: Some(Duration::from_secs(3)), Some(Duration::ZERO), None);
+                socket.set_linger(Some(Duration::from_millis(1))).unwrap();
+                assert_eq!(socket.linger().unwrap(), Some(Duration::from_secs(1)), "not zero, which resets");
                 kept!(socket, keepalive / set_keepalive: true, false);
                 kept!(socket, keepalive_time / set_keepalive_time: Duration::from_secs(77));
                 kept!(socket, keepalive_interval / set_keepalive_interval: Duration::from_secs(7));
@@ -76,6 +79,16 @@ fn every_socket_of_the_internet_has_its_options() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn a_lingering_without_end_is_as_long_as_can_be_said() {
+    in_each_runtime(|| async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_linger(Some(Duration::MAX)).unwrap();
+        assert_eq!(socket.linger().unwrap(), Some(Duration::from_secs(i32::MAX as u64)));
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
 fn linux_has_devices_and_quick_acknowledgements() {
     in_each_runtime(|| async {
         let socket = TcpSocket::new_v4().unwrap();
@@ -86,6 +99,11 @@ fn linux_has_devices_and_quick_acknowledgements() {
             Err(e) => assert_eq!(e.kind(), ErrorKind::PermissionDenied),
         }
         assert!(raw_os_error(&socket.bind_device(Some(b"no such device")).unwrap_err()).is_some());
+        // None of these is cut to a name that there is, or taken for none.
+        for missing in [&b""[..], b"lo\0", b"lo\0and-more", &[b'x'; 16]] {
+            let error = socket.bind_device(Some(missing)).unwrap_err();
+            assert_eq!(raw_os_error(&error), Some(Errno::NODEV.raw_os_error()), "{missing:?}");
+        }
         let (client, server) = tcp_pair().await;
         kept!(client, quickack / set_quickack: false, true);
         client.write_all(b"ping").await.unwrap();

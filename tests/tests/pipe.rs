@@ -184,6 +184,10 @@ fn what_is_no_pipe_is_refused_with_its_path() {
         assert_eq!(unchecked.try_read(&mut [0; 8]).unwrap(), 5);
         // A plain file can't be waited for, and says so.
         assert_eq!(kind_of(unchecked.readable().await), ErrorKind::PermissionDenied);
+        let unchecked = Receiver::from_file_unchecked(File::open(&path).unwrap()).unwrap();
+        assert_eq!(unchecked.try_read(&mut [0; 8]).unwrap(), 5);
+        let wrong = Sender::from_file_unchecked(File::open(&path).unwrap()).unwrap();
+        assert_eq!(wrong.try_write(b"x").unwrap_err().raw_os_error(), Some(rustix::io::Errno::BADF.raw_os_error()));
         let socket = std::os::unix::net::UnixStream::pair().unwrap().0;
         assert_eq!(kind_of(Sender::from_owned_fd(socket.into())), ErrorKind::InvalidInput);
     });

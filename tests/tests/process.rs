@@ -161,7 +161,10 @@ fn a_dropped_child_goes_on_and_is_reaped() {
 #[test]
 fn kill_on_drop_kills_and_reaps() {
     in_each_runtime(|| async {
-        let child = sleeper().kill_on_drop(true).spawn().unwrap();
+        let mut sleeps = sleeper();
+        assert!(!sleeps.get_kill_on_drop());
+        let child = sleeps.kill_on_drop(true).spawn().unwrap();
+        assert!(sleeps.get_kill_on_drop());
         let id = child.id().unwrap();
         drop(child);
         until(|| !is_known(id)).await;

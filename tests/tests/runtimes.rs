@@ -316,6 +316,28 @@ fn threads_have_the_name_and_the_stack_they_were_given() {
     });
 }
 
+#[cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
+#[test]
+fn timers_are_as_exact_as_was_asked_for() {
+    use rustix::thread::current_timer_slack;
+
+    on_each_flavour(|builder| {
+        let usual = current_timer_slack().unwrap();
+        let asked = [None, Some(Duration::from_nanos(1)), Some(Duration::from_micros(77))];
+        for (slack, expected) in asked.into_iter().zip([usual, 1, 77_000]) {
+            let runtime = builder.clone().timer_slack(slack).build().unwrap();
+            let seen = runtime.block_on(async {
+                let task = mini::spawn(async { current_timer_slack().unwrap() });
+                (current_timer_slack().unwrap(), task.await.unwrap())
+            });
+            assert_eq!(seen, (expected, expected));
+            assert_eq!(current_timer_slack().unwrap(), usual, "the thread has its own again");
+        }
+        let by_default = builder.build().unwrap();
+        assert_eq!(by_default.block_on(async { current_timer_slack().unwrap() }), 1);
+    });
+}
+
 #[test]
 fn the_block_on_future_is_dropped_inside_the_runtime() {
     on_single_workers(|builder| {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mini::io::Interest;
-use mini::net::{TcpSocket, TcpStream};
+use mini::net::{TcpListener, TcpSocket, TcpStream};
 use mini_tests::net_support::{ANY_PORT, Words, in_each_runtime, kind_of, narrow_tcp_pair, tcp_pair, watched};
 use mini_tests::{Counts, oneshot, poll_with, until};
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
 
 #[test]
 fn a_read_takes_what_there_is() {
@@ -383,5 +384,24 @@ fn a_stream_leaves_and_comes_back_with_data_on_its_way() {
             client.read_exact(&mut answer).await.unwrap();
             assert_eq!(&answer, b"hello");
         }
+    });
+}
+
+#[test]
+fn a_socket_made_elsewhere_connects_here() {
+    in_each_runtime(|| async {
+        let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let plain = || rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        let fd = plain();
+        assert!(!fcntl_getfl(&fd).unwrap().contains(OFlags::NONBLOCK));
+        let socket = TcpSocket::from_std_stream(fd.into()).unwrap();
+        assert!(fcntl_getfl(&socket).unwrap().contains(OFlags::NONBLOCK));
+        let client = socket.connect(addr).await.unwrap();
+        let (_server, from) = listener.accept().await.unwrap();
+        assert_eq!(client.local_addr().unwrap(), from);
+
+        let socket = TcpSocket::from_std_stream(plain().into()).unwrap();
+        assert_eq!(kind_of(socket.bind(addr)), ErrorKind::AddrInUse);
     });
 }

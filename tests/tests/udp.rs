@@ -216,6 +216,65 @@ fn options_are_told_as_they_were_set() {
     });
 }
 
+/// Whoever is in the group hears of it, and nobody else; the loopback carries it back.
+#[test]
+fn a_group_is_heard_by_its_members() {
+    in_each_runtime(|| async {
+        let (member, sender) = (UdpSocket::bind("0.0.0.0:0").await.unwrap(), udp().await);
+        let port = member.local_addr().unwrap().port();
+        // Of its own: Linux gives a socket what comes for the groups of all others too (IP_MULTICAST_ALL in ip(7)).
+        let [high, low] = port.to_be_bytes();
+        let group = Ipv4Addr::new(239, 255, high, low);
+        sender.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();
+        sender.set_multicast_loop_v4(true).unwrap();
+        member.join_multicast_v4(group, Ipv4Addr::LOCALHOST).unwrap();
+        assert_eq!(sender.send_to(b"ping", (group, port)).await.unwrap(), 4);
+        let mut buf = [0; 8];
+        assert_eq!(member.recv_from(&mut buf).await.unwrap(), (4, sender.local_addr().unwrap()));
+
+        member.leave_multicast_v4(group, Ipv4Addr::LOCALHOST).unwrap();
+        sender.send_to(b"nobody", (group, port)).await.unwrap();
+        sender.send_to(b"you", (Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        assert_eq!(member.recv(&mut buf).await.unwrap(), 3, "what was sent to the group before this has not come");
+        let error = member.leave_multicast_v4(group, Ipv4Addr::LOCALHOST).unwrap_err();
+        assert!(error.to_string().starts_with("failed to leave a multicast group on descriptor "), "{error}");
+    });
+}
+
+#[test]
+fn a_group_of_ipv6_is_joined_once_and_left_once() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        return; // this machine has no IPv6
+    }
+    in_each_runtime(|| async {
+        let socket = UdpSocket::bind("[::]:0").await.unwrap();
+        let group = "ff02::123".parse().unwrap();
+        match socket.join_multicast_v6(&group, 1) {
+            Ok(()) => {
+                assert_eq!(kind_of(socket.join_multicast_v6(&group, 1)), ErrorKind::AddrInUse);
+                socket.leave_multicast_v6(&group, 1).unwrap();
+            }
+            // An interface without it.
+            Err(error) => assert!(error.to_string().starts_with("failed to join a multicast group on "), "{error}"),
+        }
+        assert!(raw_os_error(&socket.leave_multicast_v6(&group, 1).unwrap_err()).is_some());
+        assert!(raw_os_error(&udp().await.join_multicast_v6(&group, 1).unwrap_err()).is_some(), "it has IPv4 alone");
+    });
+}
+
+#[cfg(target_os = "linux")] // where the loopback carries them
+#[test]
+fn a_broadcast_needs_the_option() {
+    in_each_runtime(|| async {
+        let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+        let to = (Ipv4Addr::new(127, 255, 255, 255), socket.local_addr().unwrap().port());
+        assert_eq!(kind_of(socket.send_to(b"ping", to).await), ErrorKind::PermissionDenied);
+        socket.set_broadcast(true).unwrap();
+        assert_eq!(socket.send_to(b"ping", to).await.unwrap(), 4);
+        assert_eq!(socket.recv(&mut [0; 8]).await.unwrap(), 4);
+    });
+}
+
 #[test]
 fn a_socket_leaves_and_comes_back_with_a_message_on_its_way() {
     in_each_runtime(|| async {

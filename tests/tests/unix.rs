@@ -5,8 +5,9 @@ use std::net::Shutdown;
 use std::sync::Arc;
 
 use mini::net::{UnixDatagram, UnixListener, UnixStream};
+use mini::runtime::Handle;
 use mini_tests::net_support::{ScratchPath, in_each_runtime, kind_of};
-use mini_tests::{Counts, poll_with, until};
+use mini_tests::{Counts, LIMIT, block_on_elsewhere, on_each_flavour, poll_with, until};
 
 #[test]
 fn a_listener_has_a_path_that_outlives_it() {
@@ -40,7 +41,7 @@ fn a_listener_has_a_path_that_outlives_it() {
 fn paths_that_cannot_be_are_refused() {
     in_each_runtime(|| async {
         let long = "x".repeat(200);
-        for path in [long.as_str(), "with\0zero"] {
+        for path in [long.as_str(), "with\0zero", ""] {
             assert_eq!(kind_of(UnixListener::bind(path)), ErrorKind::InvalidInput);
             assert_eq!(kind_of(UnixStream::connect(path).await), ErrorKind::InvalidInput);
             assert_eq!(kind_of(UnixDatagram::bind(path)), ErrorKind::InvalidInput);
@@ -255,6 +256,28 @@ fn a_connect_waits_for_room_in_the_queue() {
         second.write_all(b"ping").await.unwrap();
         assert_eq!(&served.await.unwrap(), b"ping");
         drop((first, server));
+    });
+}
+
+/// It waits on a thread of the runtime, which the runtime must not wait for, nor leave behind.
+#[test]
+fn a_connect_in_a_full_queue_ends_with_its_runtime() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let path = ScratchPath::new("queue-end");
+        let listener = UnixListener::bind(&path).unwrap();
+        rustix::net::listen(&listener, 0).unwrap();
+        let mut waiting = UnixStream::connect(&path);
+        let _first = runtime.block_on(async {
+            let first = UnixStream::connect(&path).await.unwrap();
+            assert!(poll_with(&mut waiting, &Counts::new()).is_pending());
+            until(|| Handle::current().metrics().blocking_queue_depth() == 0).await;
+            first
+        });
+        let left = runtime.shutdown_timeout(LIMIT / 4);
+        assert!(left.is_empty(), "{left}");
+        let error = block_on_elsewhere(waiting).unwrap_err();
+        assert!(error.to_string().contains("shut down"), "{error}");
     });
 }
 

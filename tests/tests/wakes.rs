@@ -155,3 +155,68 @@ fn the_last_waker_may_be_dropped_anywhere() {
         thread::spawn(move || drop(waker)).join().unwrap();
     });
 }
+
+/// The runtime has the only other reference, and another worker may end the task before the wake is over.
+#[test]
+fn a_wake_may_use_up_the_only_waker_of_a_detached_task() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (counts, wakers) = (Counts::new(), Arc::new(Mutex::new(Vec::<Waker>::new())));
+        let (seen, slot) = (counts.clone(), wakers.clone());
+        let waking = runtime.spawn(async move {
+            for round in 1..=50 {
+                for _ in 0..40 {
+                    let (slot, mut is_woken) = (slot.clone(), false);
+                    drop(mini::spawn(counted(&seen, move |cx| {
+                        if std::mem::replace(&mut is_woken, true) {
+                            return Poll::Ready(());
+                        }
+                        slot.lock().unwrap().push(cx.waker().clone());
+                        Poll::Pending
+                    })));
+                }
+                until(|| slot.lock().unwrap().len() == 40).await;
+                std::mem::take(&mut *slot.lock().unwrap()).into_iter().for_each(Waker::wake);
+                until(|| seen.drops() == 40 * round).await;
+            }
+        });
+        runtime.block_on(waking).unwrap();
+        assert_eq!((counts.polls(), counts.drops()), (2 * 40 * 50, 40 * 50));
+    });
+}
+
+/// In the next poll too, and more of them than a small count would hold.
+#[test]
+fn wakers_made_in_a_poll_may_be_dropped_anywhere() {
+    const WAKERS: usize = 40_000;
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (counts, wakers) = (Counts::new(), Arc::new(Mutex::new(Vec::<Waker>::new())));
+        let (slot, mut polls) = (wakers.clone(), 0);
+        let task = runtime.spawn(counted(&counts, move |cx| {
+            polls += 1;
+            if polls == 4 {
+                return Poll::Ready(());
+            }
+            let wakers = (0..WAKERS).map(|_| cx.waker().clone()).collect();
+            drop(std::mem::replace(&mut *slot.lock().unwrap(), wakers));
+            Poll::Pending
+        }));
+        let seen = counts.clone();
+        let woken = runtime.spawn(async move {
+            for polls in 1..=3 {
+                until(|| seen.polls() == polls && wakers.lock().unwrap().len() == WAKERS).await;
+                let mut taken = std::mem::take(&mut *wakers.lock().unwrap());
+                let last = taken.pop().unwrap();
+                match polls {
+                    1 => thread::spawn(|| drop(taken)).join().unwrap(),
+                    2 => *wakers.lock().unwrap() = taken,
+                    _ => drop(taken),
+                }
+                last.wake();
+            }
+        });
+        runtime.block_on(async { (woken.await.unwrap(), task.await.unwrap()) });
+        assert_eq!((counts.polls(), counts.drops()), (4, 1));
+    });
+}
