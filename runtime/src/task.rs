@@ -5,17 +5,17 @@
 // Called by the spawning functions, by every waker, and by the worker that runs a queue entry (`Queued::run`).
 //
 // Three handles point to a task. A `Task` counts a reference. A `Queued` is a place in a queue: it exists while
-// the state says QUEUED and needs no count, because the registry keeps a task until it is done (see `state.rs`). A
+// the state says so and needs no count, because the registry keeps a task until it is done (see `state.rs`). A
 // `JoinHandle` is the user's.
 //
 // Field rights of the cell:
 //
 // | field | who |
 // |---|---|
-// | `stage` | whoever set RUNNING; once `life` says DONE, the join handle, or the runner if that is gone |
+// | `stage` | whoever has started it, until it is idle or queued again (`state.rs`); once `life` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `life.rs` |
 // | `slot` | the registry's owner or lock holder |
-// | `local` | the owner (`life.rs`): the holder of the home core, or of a shared task who set RUNNING |
+// | `local` | the owner (`life.rs`): the holder of the home core, or of a shared task who has started it |
 // | `tally`, `wait` | the runner writes, anybody may read; which stage it is, who has the right to the stage |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program

@@ -89,7 +89,7 @@ impl Queued {
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);
         let inside = context::enter_task(&running);
-        // SAFETY: RUNNING was set by `start`, so the stage is ours (rights table, row 1).
+        // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
         drop(inside);
@@ -112,7 +112,7 @@ impl Queued {
         let running = Running::new(self);
         let inside = context::enter_task(&running);
         let task = &running.task;
-        // SAFETY: RUNNING is set, so the stage is ours (rights table, row 1).
+        // SAFETY: the task is started and not finished, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.cancel)(task.0) };
         drop(inside);

@@ -147,8 +147,8 @@ struct Shared {
     local: Local,
     watched: UnsafeCell<u32>,
     memory: UnsafeCell<u32>,
-    /// A waker lies here, with its reference.
-    waker: AtomicBool,
+    /// Wakers lie here, with their references.
+    wakers: AtomicU32,
     /// Places in queues.
     queued: AtomicU32,
     has_ended: AtomicBool,
@@ -170,7 +170,7 @@ impl Shared {
             local: Local::new(),
             watched: UnsafeCell::new(0),
             memory: UnsafeCell::new(0),
-            waker: AtomicBool::new(false),
+            wakers: AtomicU32::new(0),
             queued: AtomicU32::new(1),
             has_ended: AtomicBool::new(false),
             freed: AtomicU32::new(0),
@@ -191,12 +191,12 @@ impl Shared {
     }
 
     fn queue(&self) {
-        self.queued.fetch_add(1, Relaxed);
+        self.queued.fetch_add(1, Release);
     }
 
     /// What `Queued::run` does, if there is a place in a queue. A poll leaves a waker behind, but the last one.
     fn run(&self, is_last: bool) {
-        if self.queued.swap(0, Relaxed) == 0 {
+        if self.queued.swap(0, Acquire) == 0 {
             return;
         }
         Task::read(&self.memory);
@@ -208,7 +208,7 @@ impl Shared {
             return self.end();
         }
         self.count(Local::retain);
-        self.waker.swap(true, Relaxed); // a store could be lost to the other's exchange in loom
+        self.wakers.fetch_add(1, Relaxed);
         match self.state.finish_pending() {
             OnPending::Requeue => self.queue(),
             OnPending::Drop => self.end(),
@@ -225,9 +225,13 @@ impl Shared {
         self.has_ended.store(true, Relaxed);
     }
 
-    /// Takes the waker, wakes with it, and uses it up.
+    fn take_waker(&self) -> bool {
+        self.wakers.fetch_update(Relaxed, Relaxed, |wakers| wakers.checked_sub(1)).is_ok()
+    }
+
+    /// Takes a waker, wakes with it, and uses it up.
     fn wake(&self) {
-        if !self.waker.swap(false, Relaxed) {
+        if !self.take_waker() {
             return;
         }
         if self.state.wake_owing() {
@@ -249,8 +253,8 @@ impl Shared {
         }
     }
 
-    fn drop_waker(&self) {
-        if self.waker.swap(false, Relaxed) {
+    fn drop_wakers(&self) {
+        while self.take_waker() {
             self.release();
         }
     }
@@ -271,32 +275,42 @@ impl Shared {
     }
 
     /// All threads but this one have gone; what is left over is done.
-    fn check(&self) {
+    fn settle(&self) {
         if !self.has_ended.load(Relaxed) {
             self.cancel();
         }
         self.run(true);
         assert!(self.has_ended.load(Relaxed));
-        self.drop_waker();
+        self.drop_wakers();
+    }
+
+    /// The same, when the handle has gone too.
+    fn check(&self) {
+        self.settle();
         assert_eq!(self.freed.load(Relaxed), 1);
     }
 }
 
 /// A task is polled by one worker, woken by that and by another one, and run to its end by either: references that were counted in
-/// the poll and left in the queue are counted once, and the last one frees. The queues here order nothing, the state must.
+/// the poll and left in the queue are counted once, and the last one frees.
 ///
-/// Planted: `start` or `finish_pending` that is Relaxed; a reference that is left and given back as well; a load and
-/// a `fetch_or` in `wake_owing`, or one without the load.
+/// Planted: an exchange in `wake` or `wake_owing`, or `finish_pending`, that is Relaxed; `finish_pending` that leaves OWES; a reference
+/// that is left and given back as well.
 #[test]
 fn references_counted_by_who_polls_and_left_in_the_queue_come_out_even() {
     loom::model(|| {
         let task = Shared::new();
-        let worker = Shared::wake_elsewhere(&task);
+        let other = task.clone();
+        let worker = thread::spawn(move || {
+            other.wake();
+            other.run(false);
+            other.wake();
+            other.run(true);
+        });
         task.run(false);
         task.wake_by_ref();
         worker.join().unwrap();
-        task.run(true);
-        task.drop_waker();
+        task.settle();
         assert_eq!(task.freed.load(Relaxed), 0, "the handle is left");
         task.leave();
         assert_eq!(task.freed.load(Relaxed), 1);
@@ -331,7 +345,7 @@ fn a_reference_left_in_the_queue_of_a_cancelled_task_is_given_back() {
         let canceller = thread::spawn(move || {
             other.cancel();
             other.release();
-            other.drop_waker();
+            other.drop_wakers();
         });
         task.run(false);
         task.leave();

@@ -1,7 +1,7 @@
 //! What the state of a shared task promises, under loom.
 
 use super::*;
-use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::{AtomicU32, Ordering::Acquire};
 use loom::{sync::Arc, thread};
 
 /// What the last poll saw, once the state has gone idle. The task yields `yields` times first.
@@ -18,14 +18,14 @@ fn run((state, data): &(State, AtomicU32), mut yields: u32) -> u32 {
     }
 }
 
-/// Fails when `wake`, `wake_owing` or `start` is Relaxed, or when `wake` returns early for a task that is already queued.
+/// Fails when `wake` (but for the exchange of an idle task), `start`'s exchange or `finish_pending` is Relaxed, or when `wake`
+/// returns early for a task that is already queued.
 #[test]
 fn a_wake_is_never_lost_and_publishes_what_came_before_it() {
     woken_task(|state| state.wake() == OnWake::Enqueue);
     woken_task(|state| state.wake_owing() || state.wake() == OnWake::Enqueue);
 }
 
-/// The queue orders nothing here.
 fn woken_task(wake: fn(&State) -> bool) {
     loom::model(move || {
         let task = Arc::new((State::shared(), AtomicU32::new(0)));
@@ -34,16 +34,16 @@ fn woken_task(wake: fn(&State) -> bool) {
         let waker = thread::spawn(move || {
             other.1.store(1, Relaxed);
             if wake(&other.0) {
-                queue.swap(1, Relaxed);
+                queue.swap(1, Release);
             }
         });
         let mut seen = run(&task, 1);
-        if queued.swap(0, Relaxed) == 1 {
+        if queued.swap(0, Acquire) == 1 {
             seen = run(&task, 0);
             assert_eq!(seen, 1);
         }
         waker.join().unwrap();
-        if queued.swap(0, Relaxed) == 1 {
+        if queued.swap(0, Acquire) == 1 {
             seen = run(&task, 0);
         }
         assert_eq!(seen, 1);

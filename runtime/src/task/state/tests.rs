@@ -26,8 +26,16 @@ both!(edge_1_wake_while_idle_enqueues_once, |state| {
     assert_eq!(state.wake(), OnWake::Nothing);
 });
 
-both!(edge_2_start_polls, |state| {
+both!(edge_2_one_poll_serves_all_wakes_before_it, |state| {
+    assert_eq!(state.wake(), OnWake::Nothing, "it has been queued by its spawn");
     assert_eq!(state.start(), (OnStart::Poll, false));
+    assert_eq!(state.finish_pending(), OnPending::Idle);
+    assert_eq!([state.wake(), state.wake()], [OnWake::Enqueue, OnWake::Nothing]);
+    assert_eq!(state.start(), (OnStart::Poll, false));
+    assert_eq!(state.finish_yielded(), OnPending::Requeue);
+    assert_eq!(state.wake(), OnWake::Nothing);
+    assert_eq!(state.start(), (OnStart::Poll, false));
+    assert_eq!(state.finish_pending(), OnPending::Idle);
 });
 
 both!(edge_3_and_4_wake_while_running_leaves_a_mark, |state| {
@@ -52,7 +60,7 @@ both!(edge_7_cancel_while_running_drops_a_task_that_yields, |state| {
     assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.cancel(), OnWake::Nothing);
     assert_eq!(state.finish_yielded(), OnPending::Drop);
-    assert_eq!(state.wake(), OnWake::Nothing, "RUNNING is kept while the future is dropped");
+    assert_eq!(state.wake(), OnWake::Nothing, "the task stays claimed while the future is dropped");
     state.finish_done();
 });
 
@@ -85,7 +93,7 @@ both!(edge_7_cancel_while_running_drops_after_the_poll, |state| {
     assert_eq!(state.start(), (OnStart::Poll, false));
     assert_eq!(state.cancel(), OnWake::Nothing);
     assert_eq!(state.finish_pending(), OnPending::Drop);
-    assert_eq!(state.wake(), OnWake::Nothing, "RUNNING is kept while the future is dropped");
+    assert_eq!(state.wake(), OnWake::Nothing, "the task stays claimed while the future is dropped");
     state.finish_done();
 });
 
@@ -134,6 +142,9 @@ fn edge_1_a_waker_leaves_its_reference_with_an_idle_task_alone() {
     assert!(!state.wake_owing(), "it runs");
     assert_eq!(state.finish_pending(), OnPending::Idle, "nothing was done");
     assert!(state.wake_owing());
+    assert_eq!(state.start(), (OnStart::Poll, true));
+    assert_eq!(state.finish_pending(), OnPending::Idle);
+    assert!(state.wake_owing(), "the one before has been given back");
     assert_eq!(state.wake(), OnWake::Nothing);
     assert_eq!(state.cancel(), OnWake::Nothing);
     assert_eq!(state.start(), (OnStart::Drop, true));
