@@ -216,9 +216,10 @@ impl Pool {
         self.cores[0].driver().lookout()
     }
 
-    /// Called by who has left a core, or could not come to it: if nobody is left to look out, somebody is called.
+    /// Called by who has left a core, or could not come to it: if nobody is left to look out, somebody is called. An only core has
+    /// nobody else; its host would be called each time it leaves.
     pub(crate) fn keep_lookout(&self) {
-        if self.cores[0].driver().lacks_lookout() && self.idle.must_wake() {
+        if self.is_multi_thread() && self.cores[0].driver().lacks_lookout() && self.idle.must_wake() {
             self.ring_one();
         }
     }

@@ -77,8 +77,28 @@ fn a_host_serves_sockets_timers_and_jobs() {
             client.await.unwrap()
         });
         let turns = drive(&runtime, &task);
-        assert!(turns < 1000, "the host sleeps in between: {turns} turns");
+        assert!(turns < 50, "the host sleeps in between: {turns} turns");
         assert_eq!(&runtime.block_on(task).unwrap().unwrap(), b"ping");
+    });
+}
+
+#[test]
+fn a_socket_that_waits_lets_the_host_sleep() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        assert!(is_readable(&runtime));
+        let task = runtime.spawn(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await?;
+            listener.accept().await
+        });
+        let is_awake = || {
+            runtime.turn(Duration::ZERO);
+            is_readable(&runtime)
+        };
+        assert!(!(0..10).all(|_| is_awake()), "nothing happens");
+        task.abort();
+        settle(&runtime);
+        assert!(task.is_finished());
     });
 }
 
