@@ -45,6 +45,8 @@ pub(crate) struct Pool {
 struct Ending {
     open_cores: usize,
     keepers: usize,
+    /// There is a watch.
+    is_watched: bool,
 }
 
 /// Where a new task starts.
@@ -86,7 +88,7 @@ impl Pool {
                 blocking,
                 closing: AtomicBool::new(false),
                 open_cores: AtomicUsize::new(config.workers),
-                ending: Mutex::new(Ending { open_cores: config.workers, keepers: 0 }),
+                ending: Mutex::new(Ending { open_cores: config.workers, ..Ending::default() }),
                 ended: Condvar::new(),
                 cores,
                 config,
@@ -321,11 +323,11 @@ impl Pool {
         left
     }
 
-    /// Waits until all cores are closed and all threads gone; returns how many cores were not closed, and how many threads
-    /// have not ended.
+    /// Waits until all cores are closed and all threads gone; returns how many cores were not closed, and how many of their threads
+    /// have not ended. (The watch ends when it is told to.)
     fn wait_for_workers(&self, mut deadline: Deadline) -> (usize, usize) {
         let mut ending = lock(&self.ending);
-        while (ending.open_cores > 0 || ending.keepers > 0) && !deadline.is_over() {
+        while (ending.open_cores > 0 || ending.keepers > 0 || ending.is_watched) && !deadline.is_over() {
             ending = deadline.wait(&self.ended, &self.ending, ending);
         }
         (ending.open_cores, ending.keepers)
@@ -337,6 +339,11 @@ impl Pool {
 
     pub(crate) fn keeper_ended(&self) {
         lock(&self.ending).keepers -= 1;
+        self.ended.notify_all();
+    }
+
+    pub(crate) fn note_watch(&self, is_there: bool) {
+        lock(&self.ending).is_watched = is_there;
         self.ended.notify_all();
     }
 

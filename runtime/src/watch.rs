@@ -97,15 +97,15 @@ impl Watch {
         }
         let watched = pool.clone();
         let name = format!("{}-watch", pool.config.thread_name);
-        pool.keeper_started();
+        pool.note_watch(true);
         let body = Box::new(move || {
             contain(|| run(&watched));
-            watched.keeper_ended();
+            watched.note_watch(false);
         });
         match threads::start(name, Some(256 * 1024), body) {
             Ok(thread) => drop(self.thread.set(thread)),
             Err(error) => {
-                pool.keeper_ended();
+                pool.note_watch(false);
                 if !self.has_failed.swap(true, Relaxed) {
                     say!("no thread to watch for stalled workers: {error}");
                 }

@@ -119,6 +119,23 @@ fn a_thread_in_its_last_hook_is_counted() {
 }
 
 #[test]
+fn one_thread_that_is_stuck_is_one_thread() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).build().unwrap();
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        drop(runtime.spawn(async move {
+            begun.send(()).unwrap();
+            let _ = may_go.recv();
+        }));
+        has_begun.recv().unwrap();
+        let left = runtime.shutdown_timeout(SHORT);
+        assert_eq!((left.workers(), left.threads()), (1, 1), "{left}");
+        drop(go);
+    });
+}
+
+#[test]
 fn called_inside_it_waits_for_nothing() {
     on_each_flavour(|builder| {
         let runtime = builder.build().unwrap();
