@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -235,6 +235,12 @@ fn report(left: &Leftovers) {
         say!("shutdown {line}");
     }
 }
+
+// A panic leaves neither of them in pieces: what a task or a `block_on` throws, they contain or pass on whole.
+impl UnwindSafe for Runtime {}
+impl RefUnwindSafe for Runtime {}
+impl UnwindSafe for Handle {}
+impl RefUnwindSafe for Handle {}
 
 impl fmt::Debug for Runtime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
