@@ -130,7 +130,7 @@ pub fn take_note() -> Option<Note> {
 /// Spends one unit of the running task's budget.
 ///
 /// Once [`BUDGET`] units are spent this wakes the task and returns `Pending` once, so that an operation that is always
-/// ready starves nobody. The budget is then full again: nobody needs to refill it.
+/// ready starves nobody. The budget is then full again, so where no runtime refills it, it lasts for several polls.
 ///
 /// # Examples
 ///
@@ -151,6 +151,20 @@ pub fn poll_budget(cx: &mut TaskContext<'_>) -> Poll<()> {
         spend_budget();
     }
     spent
+}
+
+/// Makes the budget full, whatever was left. A runtime calls this before it polls a task.
+///
+/// # Examples
+///
+/// ```
+/// mini_net::swap_budget(1);
+/// mini_net::refill_budget();
+/// assert_eq!(mini_net::swap_budget(mini_net::BUDGET), mini_net::BUDGET);
+/// ```
+#[inline]
+pub fn refill_budget() {
+    LOCAL.with(|local| local.budget.set(BUDGET));
 }
 
 /// Sets what is left of the budget, and returns what was left. `u8::MAX` is a budget that never ends.
@@ -201,6 +215,11 @@ pub(crate) fn reactor() -> Option<Reactor> {
 /// The pool of the runtime this thread works for, if any.
 pub(crate) fn blocking() -> Option<Blocking> {
     current(|current| Arc::clone(&current.blocking))
+}
+
+/// Whether this thread has dropped its thread-locals.
+pub(crate) fn is_ending() -> bool {
+    CURRENT.try_with(|_| ()).is_err()
 }
 
 /// A thread whose locals are already gone has no runtime either.

@@ -53,7 +53,9 @@ pub mod future {
 
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
-pub use context::{BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, swap_budget, take_note};
+pub use context::{
+    BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, refill_budget, swap_budget, take_note,
+};
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
 pub use error::{IntoObject, Object, OperationError, failed, no_thread, raw_os_error};

@@ -99,10 +99,14 @@ impl Wait {
 
     #[cold]
     pub(crate) fn panic_without_runtime(&self) -> ! {
+        let (owner, method, place) = (self.site.owner, self.site.method, self.location);
+        assert!(
+            !context::is_ending(),
+            "`{owner}::{method}`, called at {place}, has to wait in a destructor of a thread that ends: no mini runtime can run there"
+        );
         panic!(
-            "`{}::{}`, called at {}, has to wait, but no mini runtime is running on this thread: \
-             use `#[mini::main]`, `mini::block_on` or `Runtime::enter`",
-            self.site.owner, self.site.method, self.location
+            "`{owner}::{method}`, called at {place}, has to wait, but no mini runtime is running on this thread: \
+             use `#[mini::main]`, `mini::block_on` or `Runtime::enter`"
         )
     }
 }

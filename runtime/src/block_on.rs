@@ -15,6 +15,7 @@ use crate::pool::Pool;
 use crate::sync::Deadline;
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::thread::{self, Thread};
+use crate::task;
 use crate::worker::{Root, Stop, Worker};
 
 /// How long a thread waits for the place of the first keeper, and then for that of any.
@@ -37,6 +38,7 @@ pub(crate) fn block_on<F: Future>(pool: &Arc<Pool>, future: F) -> F::Output {
             future.set(None);
             return true;
         };
+        task::refill_budgets();
         let polled =
             future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
         match polled {

@@ -53,6 +53,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
 
+pub(crate) use budget::refill as refill_budgets;
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
 pub use error::JoinError;

@@ -118,6 +118,51 @@ fn advance_fires_what_it_passes_and_nothing_else() {
 }
 
 #[test]
+fn advance_lets_all_run_that_it_wakes() {
+    paused(|| async {
+        for count in [127, 200, 1000] {
+            let sleepers: Vec<_> = (0..count).map(|_| mini::spawn(sleep(5 * MS))).collect();
+            yield_now().await;
+            advance(10 * MS).await;
+            assert!(sleepers.iter().all(|sleeper| sleeper.is_finished()), "{count}");
+        }
+    });
+}
+
+#[test]
+fn tasks_that_sleep_end_in_the_order_of_their_deadlines() {
+    paused(|| async {
+        let order = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        for millis in (1..=500).rev() {
+            let order = order.clone();
+            drop(mini::spawn(async move {
+                sleep(millis * MS).await;
+                order.lock().unwrap().push(millis);
+            }));
+        }
+        yield_now().await;
+        advance(501 * MS).await;
+        assert!(order.lock().unwrap().iter().copied().eq(1..=500));
+    });
+}
+
+#[test]
+fn timeouts_that_are_over_at_once_do_not_keep_others_away() {
+    paused(|| async {
+        let other = mini::spawn(async {});
+        for round in 0.. {
+            assert!(round < 1000, "nobody else runs");
+            let past = Instant::now() - MS;
+            assert!(timeout(Duration::ZERO, std::future::pending::<()>()).await.is_err());
+            assert!(timeout_at(past, std::future::pending::<()>()).await.is_err());
+            if other.is_finished() {
+                break;
+            }
+        }
+    });
+}
+
+#[test]
 fn a_timeout_fires_or_does_not() {
     paused(|| async {
         let start = Instant::now();

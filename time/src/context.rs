@@ -113,9 +113,13 @@ thread_local! {
 /// drop(guard);
 /// ```
 pub fn enter(timers: &Timers) -> EnterGuard {
-    let is_ending = LEAVE.try_with(|_| ()).is_err();
-    let outer = if is_ending { None } else { replace(Some(timers.clone())) };
+    let outer = if is_ending() { None } else { replace(Some(timers.clone())) };
     EnterGuard { outer, stays: PhantomData }
+}
+
+/// Whether this thread has dropped its thread-locals.
+pub(crate) fn is_ending() -> bool {
+    LEAVE.try_with(|_| ()).is_err()
 }
 
 /// Makes `timers` the current ones and returns those before.
@@ -217,6 +221,20 @@ pub(crate) fn spend(cx: &mut Context<'_>) -> bool {
     is_left
 }
 
+/// Makes the budget of completions full, whatever was left. A runtime calls this before it polls a task.
+///
+/// # Examples
+///
+/// ```
+/// mini_time::swap_budget(1);
+/// mini_time::refill_budget();
+/// assert_eq!(mini_time::swap_budget(128), 128);
+/// ```
+#[inline]
+pub fn refill_budget() {
+    LOCAL.with(|local| local.budget.set(BUDGET));
+}
+
 /// Sets how many completions are left before a future has to yield, and returns how many were. `u8::MAX` never ends.
 ///
 /// # Examples
@@ -238,8 +256,7 @@ pub fn swap_budget(left: u8) -> u8 {
 impl Drop for EnterGuard {
     fn drop(&mut self) {
         // On a thread that is ending there is no context left to restore.
-        let is_ending = LEAVE.try_with(|_| ()).is_err();
-        if !is_ending {
+        if !is_ending() {
             drop(replace(self.outer.take()));
         }
     }

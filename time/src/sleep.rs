@@ -234,6 +234,11 @@ impl Sleep {
         (self.origin, self.location) = (origin, location);
     }
 
+    /// Whether it has not been polled, or has refused to be.
+    pub(crate) fn is_new(&self) -> bool {
+        !self.is_done && self.store.is_none()
+    }
+
     /// As `poll`, but never yields for the budget.
     #[inline]
     pub(crate) fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -327,11 +332,14 @@ impl Sleep {
 
     #[cold]
     fn panic_no_runtime(&self) -> ! {
+        let (call, place) = (self.origin.name(), self.location);
+        assert!(
+            !context::is_ending(),
+            "`{call}`, called at {place}, was polled by a destructor of a thread that ends: no mini runtime can run there"
+        );
         panic!(
-            "`{}`, called at {}, was polled on a thread that runs no mini runtime: use `#[mini::main]`, \
-             `mini::block_on` or `Runtime::enter`",
-            self.origin.name(),
-            self.location
+            "`{call}`, called at {place}, was polled on a thread that runs no mini runtime: use `#[mini::main]`, \
+             `mini::block_on` or `Runtime::enter`"
         )
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+use crate::context;
 use crate::error::Elapsed;
 use crate::instant::Instant;
 use crate::sleep::{Origin, Sleep};
@@ -163,8 +164,13 @@ impl<F: Future> Future for Timeout<F> {
         if let Poll::Ready(output) = this.future.poll(cx) {
             return Poll::Ready(Ok(output));
         }
+        let is_first = this.limit.is_new();
         // Outside the budget: the future may have spent it, now and at every poll to come.
         ready!(this.limit.poll_elapsed(cx));
+        // But a limit that is over before anybody has waited would keep others away, in a loop. It yields once at most.
+        if is_first && !context::spend(cx) {
+            return Poll::Pending;
+        }
         Poll::Ready(Err(Elapsed::new()))
     }
 }

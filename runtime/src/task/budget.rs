@@ -90,6 +90,13 @@ impl<F: Future> Future for Unconstrained<F> {
     }
 }
 
+/// A poll of a task, or of what was given to `block_on`, begins: it owes nothing for those before it.
+#[inline]
+pub(crate) fn refill() {
+    mini_net::refill_budget();
+    mini_time::refill_budget();
+}
+
 /// While it lives, the budgets of this thread are others. Dropping it brings back what was left of them.
 pub(super) struct Budgets {
     net: u8,

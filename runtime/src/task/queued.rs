@@ -14,6 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
+use super::budget;
 use super::life::OnComplete;
 use super::state::{OnPending, OnStart};
 use super::wait::{Reason, WaitSlot};
@@ -89,6 +90,7 @@ impl Queued {
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);
         let inside = context::enter_task(&running);
+        budget::refill();
         // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
