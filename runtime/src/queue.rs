@@ -301,6 +301,9 @@ mod models {
 
     /// A woken task is taken from the slot by its owner or by the thief of a stalled worker.
     ///
+    /// The owner does not fill it again after it has emptied it, as loom then loses the second entry: it lets the thief's exchange of
+    /// null for null come after the plain store that has replaced that null, which exchanges what it has not read.
+    ///
     /// Planted: `take` that looks and then stores.
     #[test]
     fn the_slot_hands_each_entry_to_one_side() {

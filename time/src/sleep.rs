@@ -234,7 +234,7 @@ impl Sleep {
         (self.origin, self.location) = (origin, location);
     }
 
-    /// Whether it has not been polled, or has refused to be.
+    /// Whether it has never waited.
     pub(crate) fn is_new(&self) -> bool {
         !self.is_done && self.store.is_none()
     }
