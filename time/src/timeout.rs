@@ -44,7 +44,8 @@ pin_project! {
 ///
 /// The output is that of `future`, or [`Elapsed`] if the time is over first. If both are so at the same poll, the
 /// output wins. When the time is over `future` is not dropped at once, but with the [`Timeout`]. The time limits
-/// waiting, not computing: a future that never returns from its `poll` cannot be stopped.
+/// waiting, not computing: a future that never returns from its `poll` cannot be stopped. One that is over at the first
+/// poll may let others run before it says so.
 ///
 /// # Examples
 ///
