@@ -1,8 +1,9 @@
 //! The threads that run what blocks: `spawn_blocking` jobs, name resolution.
 //!
 //! Called by [`Pool::spawn_blocking`](crate::pool::Pool::spawn_blocking) and, through a closure, by `net`. Threads start on
-//! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push wakes one waiting thread, and
-//! none if as many as there are jobs have been woken already.
+//! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push gives its job to one thread that waits: to
+//! the one that spins first of all (`spin.rs`), which costs no system call, and else to the one that has waited for the shortest
+//! time, whose stack is still in the cache. So those that are too many come to their end even where jobs never cease.
 //!
 //! If a thread cannot be started its job is left to those that there are. If there are none it is discarded with all that
 //! waits, and the error says why.
@@ -20,16 +21,15 @@ use crate::bell::Bell;
 use crate::config::Config;
 use crate::context;
 use crate::pool::Pool;
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use crate::sync::{Condvar, Deadline, Mutex, lock};
+use crate::spin::{self, Spins};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::sync::{Condvar, Deadline, Mutex, MutexGuard, lock};
 use crate::task::{self, Queued};
 use crate::threads::{self, Hooks};
 use crate::unwind::contain;
 
 pub(crate) struct Blocking {
     state: Mutex<State>,
-    /// A job has come, or the end.
-    work: Condvar,
     /// A thread has ended.
     ended: Condvar,
     /// Jobs queued or running.
@@ -50,10 +50,11 @@ struct Limits {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// Threads that wait and have not been promised a job.
-    waiting: usize,
-    /// Wakes that no thread has taken yet.
-    promised: usize,
+    /// Threads that wait and are not called, the one that has waited for the shortest time last.
+    waiting: Vec<Arc<Place>>,
+    /// The one that spins and is not called.
+    spinning: Option<Arc<Place>>,
+    spins: Spins,
     threads: usize,
     /// Threads that take no more jobs and are about to end.
     leaving: usize,
@@ -64,10 +65,19 @@ struct State {
     calls: usize,
 }
 
+/// Where one thread waits.
+#[derive(Default)]
+struct Place {
+    /// There may be a job for it. Changes under the lock of the state; a thread that spins reads it without.
+    is_called: AtomicBool,
+    /// It is called, or the pool is closed.
+    changed: Condvar,
+}
+
 /// What [`Metrics`](crate::runtime::Metrics) tells.
 pub(crate) struct Gauge {
     pub(crate) threads: usize,
-    /// Threads that wait and have not been promised a job.
+    /// Threads that wait and are not called.
     pub(crate) idle: usize,
     /// Jobs that no thread has begun.
     pub(crate) queued: usize,
@@ -81,7 +91,7 @@ enum Job {
 /// What a push leaves to do outside the lock.
 enum Hire {
     Nobody,
-    Wake,
+    Wake(Arc<Place>),
     Start(usize),
 }
 
@@ -89,7 +99,6 @@ impl Blocking {
     pub(crate) fn new(config: &Config, bell: Arc<Bell>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
-            work: Condvar::new(),
             ended: Condvar::new(),
             in_flight: AtomicUsize::new(0),
             limits: Limits {
@@ -106,7 +115,7 @@ impl Blocking {
     /// How many threads and jobs there are.
     pub(crate) fn gauge(&self) -> Gauge {
         let state = lock(&self.state);
-        Gauge { threads: state.threads, idle: state.waiting, queued: state.queue.len() }
+        Gauge { threads: state.threads, idle: state.idle(), queued: state.queue.len() }
     }
 
     /// Jobs queued or running.
@@ -136,7 +145,7 @@ impl Blocking {
         drop(state);
         match hire {
             Hire::Nobody => {}
-            Hire::Wake => self.work.notify_one(),
+            Hire::Wake(place) => place.changed.notify_one(),
             Hire::Start(number) => self.start_thread(number),
         }
     }
@@ -164,7 +173,8 @@ impl Blocking {
 
     /// The body of a blocking thread.
     fn work(&self) {
-        while let Some(job) = self.next_job() {
+        let place = Arc::default();
+        while let Some(job) = self.next_job(&place) {
             match job {
                 Job::Task(pool, task, location) => {
                     context::serve(&pool, || task.run());
@@ -181,8 +191,9 @@ impl Blocking {
     }
 
     /// Waits for a job; `None` tells the thread to end, and it is counted as leaving.
-    fn next_job(&self) -> Option<Job> {
+    fn next_job(&self, place: &Arc<Place>) -> Option<Job> {
         let mut state = lock(&self.state);
+        let mut is_too_long = false;
         loop {
             if let Some(job) = state.queue.pop_front() {
                 match &job {
@@ -191,26 +202,53 @@ impl Blocking {
                 }
                 return Some(job);
             }
-            if state.closed {
-                break;
+            if state.closed || is_too_long {
+                state.leave();
+                return None;
             }
-            state.waiting += 1;
-            let mut deadline = Deadline::after(self.limits.keep_alive);
-            while state.promised == 0 && !state.closed {
-                if deadline.is_over() {
-                    state.waiting -= 1;
-                    state.leave();
-                    return None;
-                }
-                state = deadline.wait(&self.work, &self.state, state);
-            }
-            match state.promised {
-                0 => state.waiting -= 1,
-                _ => state.promised -= 1,
-            }
+            place.is_called.store(false, Relaxed);
+            state = self.spin(state, place);
+            (state, is_too_long) = self.wait_for_call(state, place);
         }
-        state.leave();
-        None
+    }
+
+    /// Spins for a call, if nobody else does and that has paid lately.
+    fn spin<'a>(&'a self, mut state: MutexGuard<'a, State>, place: &Arc<Place>) -> MutexGuard<'a, State> {
+        if state.spinning.is_some() || !state.spins.are_due() {
+            return state;
+        }
+        state.spinning = Some(place.clone());
+        drop(state);
+        spin::until(|| place.is_called.load(Relaxed));
+        let mut state = lock(&self.state);
+        let is_called = place.is_called.load(Relaxed);
+        if !is_called {
+            state.spinning = None; // else the caller has taken it out, and another thread may be in there
+        }
+        state.spins.note(is_called);
+        state
+    }
+
+    /// Waits for a call, if there has been none; says whether that has taken too long.
+    fn wait_for_call<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        place: &Arc<Place>,
+    ) -> (MutexGuard<'a, State>, bool) {
+        if place.is_called.load(Relaxed) {
+            return (state, false);
+        }
+        state.waiting.push(place.clone());
+        let mut deadline = Deadline::after(self.limits.keep_alive);
+        while !place.is_called.load(Relaxed) {
+            let is_too_long = deadline.is_over();
+            if is_too_long || state.closed {
+                state.waiting.retain(|other| !Arc::ptr_eq(other, place));
+                return (state, is_too_long);
+            }
+            state = deadline.wait(&place.changed, &self.state, state);
+        }
+        (state, false)
     }
 
     fn job_ended(&self) {
@@ -233,8 +271,8 @@ impl Blocking {
         state.closed = true;
         let queue = std::mem::take(&mut state.queue);
         let running = state.threads + state.leaving > 0;
+        state.waiting.iter().for_each(|place| place.changed.notify_one());
         drop(state);
-        self.work.notify_all();
         for job in queue {
             self.discard(job);
         }
@@ -254,10 +292,13 @@ impl Blocking {
 impl State {
     /// Who does the job that has just been queued.
     fn hire(&mut self, limit: usize) -> Hire {
-        if self.waiting > 0 {
-            self.waiting -= 1;
-            self.promised += 1;
-            return Hire::Wake;
+        if let Some(place) = self.spinning.take() {
+            place.is_called.store(true, Relaxed);
+            return Hire::Nobody;
+        }
+        if let Some(place) = self.waiting.pop() {
+            place.is_called.store(true, Relaxed);
+            return Hire::Wake(place);
         }
         if self.threads < limit {
             self.threads += 1;
@@ -265,6 +306,10 @@ impl State {
             return Hire::Start(self.started - 1);
         }
         Hire::Nobody
+    }
+
+    fn idle(&self) -> usize {
+        self.waiting.len() + usize::from(self.spinning.is_some())
     }
 
     /// A thread goes.
@@ -291,101 +336,7 @@ impl fmt::Debug for Blocking {
 }
 
 #[cfg(all(test, loom))]
-mod models {
-    use super::*;
-    use crate::sync::thread;
-
-    /// Jobs that have ended, one way or the other.
-    #[derive(Default)]
-    struct Ended {
-        run: Mutex<usize>,
-        dropped: Mutex<usize>,
-        changed: Condvar,
-    }
-
-    struct Job(Arc<Ended>, bool);
-
-    impl Job {
-        fn run(&mut self) {
-            self.1 = true;
-        }
-    }
-
-    impl Drop for Job {
-        fn drop(&mut self) {
-            *lock(if self.1 { &self.0.run } else { &self.0.dropped }) += 1;
-            self.0.changed.notify_all();
-        }
-    }
-
-    impl Ended {
-        fn push(self: &Arc<Self>, blocking: &Arc<Blocking>) {
-            let mut job = Job(self.clone(), false);
-            blocking.push_call(Box::new(move || job.run()));
-        }
-
-        fn wait_for(&self, jobs: usize) {
-            let mut run = lock(&self.run);
-            while *run < jobs {
-                run = self.changed.wait(run).unwrap();
-            }
-        }
-    }
-
-    fn model(
-        max_blocking_threads: usize,
-        thread_keep_alive: Duration,
-        model: impl Fn(&Arc<Blocking>) + Send + Sync + 'static,
-    ) {
-        let mut builder = loom::model::Builder::new();
-        builder.preemption_bound = Some(2);
-        builder.check(move || {
-            let config = Config { max_blocking_threads, thread_keep_alive, ..Config::new(false) };
-            let bell = Bell::new(mini_net::Reactor::new().unwrap());
-            model(&Blocking::new(&config, bell));
-        });
-    }
-
-    /// Two jobs come while the one thread runs, waits, and ends because it has waited long enough: both are done.
-    ///
-    /// Planted: a thread that ends and stays counted as waiting; one that ends without a look at the promise made to it; one
-    /// that stays counted among the threads.
-    #[test]
-    fn a_job_that_meets_a_leaving_thread_is_done() {
-        model(1, Duration::from_secs(10), |blocking| {
-            let ended = Arc::new(Ended::default());
-            ended.push(blocking);
-            ended.push(blocking);
-            ended.wait_for(2);
-            ended.push(blocking);
-            ended.wait_for(3);
-            blocking.close();
-            blocking.wait(Deadline::NEVER);
-            assert_eq!((blocking.in_flight(), *lock(&ended.dropped)), (0, 0));
-        });
-    }
-
-    /// The pool is closed while another thread pushes: each job is run or dropped, once, and no thread is left.
-    ///
-    /// Planted: `push` that does not look whether the pool is closed; `close` that notifies nobody; a thread that ends without
-    /// saying so.
-    #[test]
-    fn a_closed_pool_leaves_no_job_and_no_thread() {
-        model(2, Duration::MAX, |blocking| {
-            let ended = Arc::new(Ended::default());
-            let pusher = thread::spawn({
-                let (blocking, ended) = (blocking.clone(), ended.clone());
-                move || ended.push(&blocking)
-            });
-            ended.push(blocking);
-            blocking.close();
-            blocking.wait(Deadline::NEVER);
-            pusher.join().unwrap();
-            assert_eq!((*lock(&ended.run) + *lock(&ended.dropped), blocking.in_flight()), (2, 0));
-            assert_eq!(blocking.gauge().queued, 0);
-        });
-    }
-}
+mod models;
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {

@@ -123,6 +123,7 @@ pub mod runtime;
 mod seat;
 #[cfg(feature = "signal")]
 pub mod signal;
+mod spin;
 mod sync;
 pub mod task;
 mod tenants;

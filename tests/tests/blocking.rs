@@ -96,6 +96,31 @@ fn an_idle_thread_ends_and_another_takes_its_place() {
     });
 }
 
+/// Jobs that never cease, one at a time, keep one thread or two, and not in turn all that there have been.
+#[test]
+fn threads_that_are_too_many_end_while_others_work() {
+    on_each_flavour(|builder| {
+        let runtime = builder.thread_keep_alive(Duration::from_millis(100)).build().unwrap();
+        let together = Arc::new(std::sync::Barrier::new(8));
+        let jobs: Vec<_> = (0..8)
+            .map(|_| {
+                let together = together.clone();
+                runtime.spawn_blocking(move || together.wait().is_leader())
+            })
+            .collect();
+        let metrics = runtime.metrics();
+        block_on_elsewhere(async move {
+            for job in jobs {
+                job.await.unwrap();
+            }
+        });
+        assert!(metrics.num_blocking_threads() >= 8);
+        while metrics.num_blocking_threads() > 4 {
+            block_on_elsewhere(runtime.spawn_blocking(|| ())).unwrap();
+        }
+    });
+}
+
 #[test]
 fn no_keep_alive_and_an_endless_one() {
     on_each_flavour(|builder| {

@@ -5,6 +5,7 @@ use mini_time::Instant;
 use super::{Core, WORTH_A_WAKE, Worker};
 use crate::bell::Wait;
 use crate::driver::Driver;
+use crate::spin::{self, Spins};
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// What a worker did between its last waits.
@@ -17,6 +18,7 @@ pub(super) struct Habit {
     is_slow: bool,
     /// It was the lookout, and had nothing to run afterwards.
     was_in_vain: bool,
+    spins: Spins,
 }
 
 impl Habit {
@@ -31,6 +33,26 @@ impl Habit {
 impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
+        if !self.spins_for_job() {
+            self.rest();
+        }
+    }
+
+    /// Spins while a blocking job is out, if that has paid lately; says whether there is something to do.
+    fn spins_for_job(&mut self) -> bool {
+        let core = self.core;
+        if self.pool.blocking.in_flight() == 0 || !self.habit.spins.are_due() {
+            return false;
+        }
+        let begin = core.counts.busy_nanos();
+        let has_paid = spin::until(|| self.sees_work());
+        self.habit.spins.note(has_paid);
+        self.pace.leave_out(core.counts.busy_nanos().saturating_sub(begin));
+        self.look_soon();
+        has_paid
+    }
+
+    fn rest(&mut self) {
         let (pool, core) = (self.pool, self.core);
         core.is_up.store(false, Relaxed);
         core.counts.parks.add(1);
