@@ -175,6 +175,7 @@ pub(super) struct Blocking;
 impl Workload for Blocking {
     const NAME: &'static str = "spawn_blocking and back";
     const GROUP: Group = Group::Wakes;
+    const CLOCKS: Clocks = Clocks::Both;
 
     fn operations(_: Load) -> u64 {
         1
