@@ -42,9 +42,10 @@ mod spawn;
 mod state;
 mod tally;
 mod wait;
+mod waiter;
 mod waker;
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::fmt;
 use std::future::Future;
 use std::mem::ManuallyDrop;
@@ -87,7 +88,7 @@ struct Header {
     state: State,
     id: Id,
     location: &'static Location<'static>,
-    waiter: UnsafeCell<Option<Waker>>,
+    waiter: waiter::Place,
     wait: WaitSlot,
     slot: Cell<u32>,
     tally: Tally,
@@ -152,7 +153,7 @@ where
         state,
         id: Id::next(),
         location,
-        waiter: UnsafeCell::new(None),
+        waiter: waiter::Place::new(),
         wait: WaitSlot::new(),
         slot: Cell::new(UNREGISTERED),
         tally: Tally::new(),
@@ -250,14 +251,26 @@ impl Task {
     ///
     /// Only for the holder of the home core, with the task in no queue.
     pub(crate) fn abandon(self) {
-        let header = self.header();
+        self.end(|_| ());
+    }
+
+    /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which this is. If there is
+    /// no handle, `drop_output` sees to the output.
+    fn end(self, drop_output: impl FnOnce(&Self)) {
+        let task = ManuallyDrop::new(self);
+        let header = task.header();
         header.state.finish_done();
-        match header.life.complete(&header.local) {
-            OnComplete::Nothing => return std::mem::forget(self), // the reference is given back
-            OnComplete::Wake => wake_waiter(header),
-            OnComplete::DropOutput => {}
+        match header.life.complete(&header.local, || header.waiter.look()) {
+            OnComplete::Nothing => return,
+            // SAFETY: `complete` says that it is ours (life.rs).
+            // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            OnComplete::Wake(waiter) => return wake(unsafe { waiter.into_waker() }),
+            // SAFETY: as above, and DONE is set, so nobody else touches the place any more.
+            // Test: as above.
+            OnComplete::LookAndWake => wake(unsafe { header.waiter.look().into_waker() }),
+            OnComplete::DropOutput => drop_output(&task),
         }
-        drop(self);
+        drop(ManuallyDrop::into_inner(task));
     }
 
     /// As `wake_by_ref`, with a reference that is used up by it.
@@ -355,13 +368,8 @@ impl Task {
 }
 
 /// Wakes the joiner; its panic must not take the worker along.
-fn wake_waiter(header: &Header) {
-    // SAFETY: DONE was set with WAITER, so nobody writes the waiter any more (life.rs).
-    // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
-    let waiter = unsafe { &*header.waiter.get() };
-    if let Some(waiter) = waiter {
-        contain(|| waiter.wake_by_ref());
-    }
+fn wake(waiter: Waker) {
+    contain(|| waiter.wake());
 }
 
 impl fmt::Debug for Task {

@@ -321,11 +321,10 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let output = unsafe { take::<F, L>(ptr) };
     contain(|| drop(output));
-    // SAFETY: nobody else refers to the task any more.
+    // The waiter was taken by who woke it, or by the handle.
+    // SAFETY: the caller's promise: the task is alive.
     // Test: as above.
-    let header = unsafe { &mut *ptr.as_ptr() };
-    let waiter = header.waiter.get_mut().take();
-    contain(|| drop(waiter));
+    let header = unsafe { header(ptr) };
     // SAFETY: the field is not used again, as the memory is given back.
     // Test: as above.
     let home = unsafe { ptr::read(&header.home) };
@@ -347,7 +346,7 @@ unsafe fn drop_label<F: Future, L: Label>(ptr: NonNull<Header>) {
     unsafe { ptr::drop_in_place(label) };
 }
 
-/// Gives up what an abandoned task has beside its future, which must stay where it is: the runtime, and the waiter.
+/// Gives up what an abandoned task has beside its future, which must stay where it is: the runtime.
 ///
 /// # Safety
 ///
@@ -357,9 +356,6 @@ unsafe fn free_around_future(ptr: NonNull<Header>) {
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
     let header = unsafe { &mut *ptr.as_ptr() };
     // SAFETY: the field is not used again, since the allocation is leaked.
-    // Test: as above.
-    unsafe { ptr::drop_in_place(&mut header.waiter) };
-    // SAFETY: as above.
     // Test: as above.
     unsafe { ptr::drop_in_place(&mut header.home) };
 }

@@ -172,33 +172,46 @@ impl<T> JoinHandle<T> {
         if life.is_done() {
             return OnJoin::Done;
         }
-        if life.has_waiter() {
-            // SAFETY: while WAITER is set nobody writes the waiter: we alone do, and the runner only reads it.
-            // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
-            let waiter = unsafe { &*header.waiter.get() };
-            if waiter.as_ref().is_some_and(|waiter| waiter.will_wake(waker)) {
-                return OnJoin::Pending;
-            }
+        if life.has_waiter() && header.waiter.is(waker) {
+            return OnJoin::Pending;
         }
         self.leave_waiter(waker.clone())
     }
 
     /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done.
     pub(super) fn leave_waiter(&mut self, waiter: Waker) -> OnJoin {
+        let displaced = match self.take_waiter() {
+            Ok(displaced) => displaced,
+            Err(Ended) => return OnJoin::Done,
+        };
         let header = self.task.header();
-        let life = &header.life;
-        if life.has_waiter() && life.withdraw() == OnJoin::Done {
-            return OnJoin::Done;
-        }
-        // SAFETY: WAITER is not set, so the waiter is the handle's, of which there is one.
-        // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
-        let place = unsafe { &mut *header.waiter.get() };
-        let displaced = place.replace(waiter);
-        let found = life.offer();
-        drop(displaced); // user code, after the hand-over
+        header.waiter.put(waiter);
+        let found = header.life.offer();
+        // SAFETY: just put there, and the offer came too late, so it is still the handle's (life.rs).
+        // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+        let refused = (found == OnJoin::Done).then(|| unsafe { header.waiter.look().into_waker() });
+        drop((displaced, refused)); // user code, after the hand-over
         found
     }
+
+    /// Takes back the waiter that was left with the runner, if there is one.
+    fn take_waiter(&mut self) -> Result<Option<Waker>, Ended> {
+        let header = self.task.header();
+        let life = &header.life;
+        if !life.has_waiter() {
+            return Ok(None);
+        }
+        if life.is_done() || life.withdraw() == OnJoin::Done {
+            return Err(Ended);
+        }
+        // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (life.rs).
+        // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+        Ok(Some(unsafe { header.waiter.look().into_waker() }))
+    }
 }
+
+/// The task has ended, and woken its waiter.
+struct Ended;
 
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
@@ -224,16 +237,10 @@ impl<T> Future for JoinHandle<T> {
 
 impl<T> Drop for JoinHandle<T> {
     fn drop(&mut self) {
-        let header = self.task.header();
-        let life = &header.life;
         let mut waiter = None;
         if !self.is_spent {
-            if life.has_waiter() && !life.is_done() && life.withdraw() == OnJoin::Pending {
-                // SAFETY: withdrawn, so the waiter is the handle's.
-                // Test: life.rs, model `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
-                waiter = unsafe { &mut *header.waiter.get() }.take(); // user code: dropped when all is done
-            }
-            if life.leave() == OnJoin::Pending {
+            waiter = self.take_waiter().ok().flatten(); // user code: dropped when all is done
+            if self.task.header().life.leave() == OnJoin::Pending {
                 return; // with its reference
             }
             self.task.drop_output();

@@ -1,4 +1,4 @@
-//! How long a task lives, and the hand-over of its output to its join handle: a count and three bits in one word.
+//! How long a task lives, and the hand-over of its output to its join handle: a count and four bits in one word.
 //!
 //! Called by everybody who has a reference, by the runner (once, when the future is gone) and by the one join handle of
 //! the task. They may sit on different threads; the word decides who drops the output, who may touch the waiter and who
@@ -15,9 +15,13 @@
 //!        DONE <---------------------------'
 //! ```
 //!
-//! Field rights. `output`: the runner until DONE, then the handle (if GONE came first: the runner). `waiter`: the
-//! handle while WAITER is not set; while it is set nobody writes, and the runner may wake it through a shared
-//! reference; after DONE the handle leaves it alone and it is dropped with the task.
+//! Field rights. `output`: the runner until DONE, then the handle (if GONE came first: the runner). `waiter`: the handle, but
+//! where DONE came while WAITER was set: then it is the runner's, which wakes it and so uses it up.
+//!
+//! The runner reads the waiter before it sets DONE, in one step with which it gives its reference back: the joiner may free the
+//! task before it is woken. What it has read counts if nothing has changed meanwhile, and a waiter changes only after a
+//! `withdraw`, which leaves AGAIN. If that is set (7), the runner keeps its reference and reads the waiter after DONE. (A waiter is two
+//! words, of which it may read one of the old and one of the new; so they are atomic.)
 //!
 //! # The count
 //!
@@ -34,7 +38,8 @@
 //! The reference of a waker that is used up by its wake is left in the queue, and given back there too (`OWES` in `state.rs`).
 //!
 //! Rejected: a word for the count beside one for the hand-over (three locked instructions at the end of a task instead of
-//! one or none, 12 ns of a spawn and join). A waker's reference left behind by a wake from outside of the runtime: the task
+//! one or none, 12 ns of a spawn and join). A reference kept until the waiter has been woken (one more of them, and of the two who end a
+//! task at that time it is chance who frees it). A waker's reference left behind by a wake from outside of the runtime: the task
 //! may be gone as soon as it is queued, and with it the runtime, which the thread that wakes needs until it has rung.
 
 use std::cell::Cell;
@@ -44,22 +49,25 @@ use crate::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Orderi
 const DONE: u32 = 1;
 const WAITER: u32 = 2;
 const GONE: u32 = 4;
-const FLAGS: u32 = DONE | WAITER | GONE;
+const AGAIN: u32 = 8;
+const FLAGS: u32 = DONE | WAITER | GONE | AGAIN;
 
-/// One reference; the count is signed, in the upper 29 bits.
-const REF: u32 = 8;
+/// One reference; the count is signed, in the upper 28 bits.
+const REF: u32 = 16;
 
-/// More references than this in one place are leaked ones. Two such counts still fit in 29 bits.
-const MAX: i32 = 1 << 26;
+/// More references than this in one place are leaked ones. Two such counts still fit in 28 bits.
+const MAX: i32 = 1 << 25;
 
 /// What the runner owes after the output is in place.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum OnComplete {
+pub(crate) enum OnComplete<W> {
     /// Nothing, and its reference is given back.
     Nothing,
-    /// Wake the waiter, by reference, and then give back the reference.
-    Wake,
+    /// Wake this waiter, which is the runner's now. Its reference is given back; touch the task no more.
+    Wake(W),
+    /// Take the waiter, wake it, and then give back the reference.
+    LookAndWake,
     /// There is no handle: drop the output, and then give back the reference.
     DropOutput,
 }
@@ -136,12 +144,12 @@ impl Life {
     pub(crate) fn release(&self) -> OnRelease {
         // The only reference of a task that is done cannot be cloned by anybody else: no locked instruction then.
         let now = self.0.load(Acquire);
-        if now & !(WAITER | GONE) == REF | DONE {
+        if now & !(WAITER | GONE | AGAIN) == REF | DONE {
             return OnRelease::Free;
         }
         // Release: pairs with the Acquire of the last one.
         let before = self.0.fetch_sub(REF, Release);
-        if before & !(WAITER | GONE) != REF | DONE {
+        if before & !(WAITER | GONE | AGAIN) != REF | DONE {
             return OnRelease::Nothing;
         }
         // Pairs with the Release of all others. A load and not a fence, which ThreadSanitizer does not understand.
@@ -162,17 +170,20 @@ impl Life {
         self.0.load(Relaxed) & WAITER != 0
     }
 
-    /// Edges 3, 4 and 6: the output is in place. The owner (or, for a task that was never registered, its only holder).
-    pub(crate) fn complete(&self, local: &Local) -> OnComplete {
+    /// Edges 3, 4, 6 and 7: the output is in place. The owner (or, for a task that was never registered, its only holder).
+    ///
+    /// `waiter` reads the waiter; what it returned last is in the answer.
+    pub(crate) fn complete<W>(&self, local: &Local, waiter: impl Fn() -> W) -> OnComplete<W> {
         let merged = DONE.wrapping_add((i32::from(local.0.get()) * REF as i32) as u32);
         let mut now = self.0.load(Acquire);
         loop {
-            let (next, then) = match now & (WAITER | GONE) {
-                0 => (now.wrapping_add(merged).wrapping_sub(REF), OnComplete::Nothing),
-                WAITER => (now.wrapping_add(merged), OnComplete::Wake),
-                _ => (now.wrapping_add(merged), OnComplete::DropOutput),
+            let (next, then) = match now & (WAITER | GONE | AGAIN) {
+                WAITER => (now.wrapping_add(merged).wrapping_sub(REF), OnComplete::Wake(waiter())),
+                flags if flags & GONE != 0 => (now.wrapping_add(merged), OnComplete::DropOutput),
+                flags if flags & WAITER != 0 => (now.wrapping_add(merged), OnComplete::LookAndWake),
+                _ => (now.wrapping_add(merged).wrapping_sub(REF), OnComplete::Nothing),
             };
-            if then == OnComplete::DropOutput && count(next) == 1 {
+            if matches!(then, OnComplete::DropOutput) && count(next) == 1 {
                 self.0.store(next, Relaxed); // nobody else has a reference, so nobody else is here
                 return then;
             }
@@ -184,15 +195,17 @@ impl Life {
         }
     }
 
-    /// Edge 1: the handle has written the waiter.
+    /// Edge 1: the handle has written the waiter. If done, it is still the handle's.
     pub(crate) fn offer(&self) -> OnJoin {
-        on_join(self.0.fetch_or(WAITER, AcqRel))
+        // It is not set, so this sets it.
+        on_join(self.0.fetch_add(WAITER, AcqRel))
     }
 
-    /// Edge 2: if pending, the waiter is the handle's to write again.
+    /// Edge 2: if pending, the waiter is the handle's again. Only where one has been offered.
     pub(crate) fn withdraw(&self) -> OnJoin {
-        // After DONE the bit means nothing any more.
-        on_join(self.0.fetch_and(!WAITER, AcqRel))
+        let again = if self.0.load(Relaxed) & AGAIN == 0 { AGAIN } else { 0 }; // which nobody else sets
+        // After DONE the bits mean nothing any more.
+        on_join(self.0.fetch_add(again.wrapping_sub(WAITER), AcqRel))
     }
 
     /// Edge 5. If pending, the handle's reference is given back too. If done, the handle drops the output and releases.

@@ -15,11 +15,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use super::budget;
-use super::life::OnComplete;
 use super::state::{OnPending, OnStart};
 use super::wait::{Reason, WaitSlot};
 use super::waker::{self, raw_waker};
-use super::{Header, Id, Task, UNREGISTERED, wake_waiter};
+use super::{Header, Id, Task, UNREGISTERED};
 use crate::context;
 
 /// A task's place in a queue. Must be run, or put into another queue.
@@ -128,13 +127,7 @@ impl Queued {
             UNREGISTERED => Task(self.0),
             _ => header.home.unregister(&self),
         };
-        header.state.finish_done();
-        match header.life.complete(&header.local) {
-            OnComplete::Nothing => return std::mem::forget(runtimes), // the reference is given back
-            OnComplete::Wake => wake_waiter(header),
-            OnComplete::DropOutput => runtimes.drop_output(),
-        }
-        drop(runtimes);
+        runtimes.end(Task::drop_output);
     }
 
     pub(crate) fn slot(&self) -> u32 {

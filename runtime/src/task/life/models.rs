@@ -10,7 +10,12 @@ struct Task {
     life: Life,
     local: Local,
     output: UnsafeCell<u32>,
-    waiter: UnsafeCell<u32>,
+    /// The number of the waiter that was put there last.
+    waiter: AtomicU32,
+    /// How often each waiter was taken: to be woken or dropped.
+    taken: [AtomicU32; 4],
+    /// Touched by who uses the task, and by who frees it.
+    memory: UnsafeCell<u32>,
 }
 
 // SAFETY: `local` is touched by the thread of the model that runs the task; loom checks the other cells.
@@ -26,7 +31,9 @@ impl Task {
             life: Life::new(),
             local: Local::new(),
             output: UnsafeCell::new(0),
-            waiter: UnsafeCell::new(0),
+            waiter: AtomicU32::new(0),
+            taken: Default::default(),
+            memory: UnsafeCell::new(0),
         })
     }
 
@@ -48,16 +55,55 @@ impl Task {
             return false;
         }
         Self::write(&self.output, 99);
-        Self::write(&self.waiter, 99);
+        Self::write(&self.memory, 99);
         true
+    }
+
+    /// The waiter in the place, which is the caller's to take.
+    fn take(&self) {
+        self.take_it(self.waiter.load(Relaxed));
+    }
+
+    fn take_it(&self, waiter: u32) {
+        self.taken[waiter as usize].fetch_add(1, Relaxed);
+    }
+
+    /// What the handle does to leave a waiter.
+    fn put(&self, waiter: u32) -> OnJoin {
+        self.waiter.store(waiter, Relaxed);
+        let found = self.life.offer();
+        if found == OnJoin::Done {
+            self.take();
+        }
+        found
+    }
+
+    /// What it does to have it back.
+    fn take_back(&self) -> OnJoin {
+        let found = self.life.withdraw();
+        if found == OnJoin::Pending {
+            self.take();
+        }
+        found
+    }
+
+    fn taken(&self) -> [u32; 4] {
+        [0, 1, 2, 3].map(|waiter: usize| self.taken[waiter].load(Relaxed))
     }
 
     /// What the runner does at the end of the future; says whether it freed the task.
     fn finish(&self) -> bool {
         Self::write(&self.output, 7);
-        match self.life.complete(&self.local) {
+        match self.life.complete(&self.local, || self.waiter.load(Relaxed)) {
             OnComplete::Nothing => return false,
-            OnComplete::Wake => assert_eq!(Self::read(&self.waiter) & 3, 1),
+            OnComplete::Wake(waiter) => {
+                self.take_it(waiter); // not of the task any more
+                return false;
+            }
+            OnComplete::LookAndWake => {
+                Self::read(&self.memory);
+                self.take();
+            }
             OnComplete::DropOutput => Self::write(&self.output, 0),
         }
         self.release()
@@ -74,9 +120,10 @@ impl Task {
     }
 }
 
-/// The output is read by the handle xor dropped by one side; a waiter offered in time is woken; one side frees.
+/// The output is read by the handle xor dropped by one side; a waiter offered in time is woken, each is taken once; one side frees.
 ///
-/// Fails when `complete` or `offer` is Relaxed, or when `withdraw` ignores DONE.
+/// Planted: `complete` or `offer` Relaxed; `withdraw` that ignores DONE, or forgets AGAIN; `complete` that ignores AGAIN, or
+/// gives its reference back where it has to look again.
 #[test]
 fn the_output_has_one_owner_and_a_waiter_is_not_forgotten() {
     loom::model(|| {
@@ -85,21 +132,49 @@ fn the_output_has_one_owner_and_a_waiter_is_not_forgotten() {
             let task = task.clone();
             move || task.finish()
         });
-        let life = &task.life;
-        let mut found = if life.is_done() { OnJoin::Done } else { OnJoin::Pending };
-        if found == OnJoin::Pending {
-            Task::write(&task.waiter, 1);
-            found = life.offer();
+        let mut found = if task.life.is_done() { OnJoin::Done } else { OnJoin::Pending };
+        let mut put = 0;
+        for waiter in 1..=3 {
+            if found == OnJoin::Pending && task.life.has_waiter() {
+                found = task.take_back();
+            }
+            if found == OnJoin::Pending {
+                put = waiter;
+                found = task.put(waiter);
+            }
         }
-        if found == OnJoin::Pending {
-            found = life.withdraw();
-        }
-        if found == OnJoin::Pending {
-            Task::write(&task.waiter, 5);
-            let _ = life.offer();
+        let is_pending = found == OnJoin::Pending && !task.life.is_done();
+        if is_pending && task.life.has_waiter() {
+            let _ = task.take_back();
         }
         let freed = task.leave();
         assert!(freed ^ runner.join().unwrap());
+        assert_eq!(task.taken(), [0, 1, 2, 3].map(|waiter| u32::from(0 < waiter && waiter <= put)));
+    });
+}
+
+/// A handle that keeps its waiter there is woken, and may free the task before the runner has come to the wake.
+///
+/// Planted: as above; `complete` that gives its reference back after the wake, without having kept it.
+#[test]
+fn a_waiter_is_woken_when_its_task_may_be_gone() {
+    loom::model(|| {
+        let task = Task::new();
+        let runner = thread::spawn({
+            let task = task.clone();
+            move || task.finish()
+        });
+        let found = task.put(1);
+        let mut freed = false;
+        if found == OnJoin::Done || task.life.is_done() {
+            freed = task.leave();
+        }
+        freed |= runner.join().unwrap();
+        if !freed {
+            freed = task.leave();
+        }
+        assert!(freed);
+        assert_eq!(task.taken(), [0, 1, 0, 0]);
     });
 }
 
@@ -219,7 +294,7 @@ impl Shared {
     fn end(&self) {
         self.state.finish_done();
         Task::write(&self.watched, 2);
-        if self.life.complete(&self.local) == OnComplete::DropOutput {
+        if self.life.complete(&self.local, || ()) == OnComplete::DropOutput {
             self.release();
         }
         self.has_ended.store(true, Relaxed);

@@ -6,10 +6,24 @@ use super::*;
 fn edges_1_and_4_a_waiter_is_woken() {
     let (life, local) = (Life::new(), Local::new());
     assert_eq!(life.offer(), OnJoin::Pending);
-    assert_eq!(life.complete(&local), OnComplete::Wake);
+    assert_eq!(life.complete(&local, || 3), OnComplete::Wake(3));
     assert!(life.is_done());
-    assert_eq!(life.release(), OnRelease::Nothing);
     assert_eq!(life.leave(), OnJoin::Done);
+    assert_eq!(life.release(), OnRelease::Free, "the runtime's reference went with the end");
+}
+
+#[test]
+fn edges_2_and_7_a_waiter_that_is_not_the_first_is_looked_for_again() {
+    let (life, local) = (Life::new(), Local::new());
+    for _ in 0..3 {
+        assert_eq!(life.offer(), OnJoin::Pending);
+        assert_eq!(life.withdraw(), OnJoin::Pending);
+        assert!(!life.has_waiter());
+    }
+    assert_eq!(life.offer(), OnJoin::Pending);
+    assert_eq!(life.complete(&local, || 3), OnComplete::LookAndWake);
+    assert_eq!(life.leave(), OnJoin::Done);
+    assert_eq!(life.release(), OnRelease::Nothing, "the runner has not woken it yet");
     assert_eq!(life.release(), OnRelease::Free);
 }
 
@@ -18,13 +32,13 @@ fn edge_2_a_withdrawn_waiter_is_not_woken() {
     let (life, local) = (Life::new(), Local::new());
     assert_eq!(life.offer(), OnJoin::Pending);
     assert_eq!(life.withdraw(), OnJoin::Pending);
-    assert_eq!(life.complete(&local), OnComplete::Nothing);
+    assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
 }
 
 #[test]
 fn edge_3_an_offer_after_the_end_finds_it() {
     let (life, local) = (Life::new(), Local::new());
-    assert_eq!(life.complete(&local), OnComplete::Nothing);
+    assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
     assert_eq!(life.offer(), OnJoin::Done);
     assert_eq!(life.release(), OnRelease::Free, "the runtime's reference went with the end");
 }
@@ -32,7 +46,7 @@ fn edge_3_an_offer_after_the_end_finds_it() {
 #[test]
 fn edge_5_leaving_after_the_end_takes_the_output_along() {
     let (life, local) = (Life::new(), Local::new());
-    assert_eq!(life.complete(&local), OnComplete::Nothing);
+    assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
     assert_eq!(life.leave(), OnJoin::Done);
     assert_eq!(life.release(), OnRelease::Free);
 }
@@ -41,7 +55,7 @@ fn edge_5_leaving_after_the_end_takes_the_output_along() {
 fn edge_6_leaving_before_the_end_lets_the_runner_drop_the_output() {
     let (life, local) = (Life::new(), Local::new());
     assert_eq!(life.leave(), OnJoin::Pending);
-    assert_eq!(life.complete(&local), OnComplete::DropOutput);
+    assert_eq!(life.complete(&local, || 3), OnComplete::DropOutput);
     assert_eq!(life.release(), OnRelease::Free);
 }
 
@@ -56,7 +70,7 @@ fn the_last_of_many_frees_wherever_each_was_counted() {
     let _ = life.release();
     assert_eq!(life.leave(), OnJoin::Pending, "the word says -2, and still nobody has the last one");
     life.retain();
-    assert_eq!(life.complete(&local), OnComplete::DropOutput);
+    assert_eq!(life.complete(&local, || 3), OnComplete::DropOutput);
     assert_eq!(life.release(), OnRelease::Nothing);
     assert_eq!(life.release(), OnRelease::Free);
 }
@@ -68,6 +82,6 @@ fn more_references_than_the_cell_counts_go_to_the_word() {
     (0..many).for_each(|_| local.retain(&life));
     (0..2 * many).for_each(|_| local.release(&life));
     (0..many).for_each(|_| life.retain());
-    assert_eq!(life.complete(&local), OnComplete::Nothing);
+    assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
     assert_eq!(life.release(), OnRelease::Free);
 }
