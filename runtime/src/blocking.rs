@@ -1,9 +1,10 @@
 //! The threads that run what blocks: `spawn_blocking` jobs, name resolution.
 //!
 //! Called by [`Pool::spawn_blocking`](crate::pool::Pool::spawn_blocking) and, through a closure, by `net`. Threads start on
-//! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push gives its job to one thread that waits: to
-//! the one that spins first of all (`spin.rs`), which costs no system call, and else to the one that has waited for the shortest
-//! time, whose stack is still in the cache. So those that are too many come to their end even where jobs never cease.
+//! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push calls one thread that waits, and none if as
+//! many as there are jobs have been called already: the one that spins first of all (`spin.rs`), which costs no system call, and
+//! else the one that has waited for the shortest time, whose stack is still in the cache. So those that are too many come to their
+//! end even where jobs never cease.
 //!
 //! If a thread cannot be started its job is left to those that there are. If there are none it is discarded with all that
 //! waits, and the error says why.
@@ -54,6 +55,8 @@ struct State {
     waiting: Vec<Arc<Place>>,
     /// The one that spins and is not called.
     spinning: Option<Arc<Place>>,
+    /// Threads that are called, or started, and have not come to look yet.
+    called: usize,
     spins: Spins,
     threads: usize,
     /// Threads that take no more jobs and are about to end.
@@ -66,12 +69,18 @@ struct State {
 }
 
 /// Where one thread waits.
-#[derive(Default)]
 struct Place {
     /// There may be a job for it. Changes under the lock of the state; a thread that spins reads it without.
     is_called: AtomicBool,
     /// It is called, or the pool is closed.
     changed: Condvar,
+}
+
+impl Place {
+    /// That of a thread which is started for a job.
+    fn of_called() -> Arc<Self> {
+        Arc::new(Self { is_called: AtomicBool::new(true), changed: Condvar::new() })
+    }
 }
 
 /// What [`Metrics`](crate::runtime::Metrics) tells.
@@ -162,6 +171,7 @@ impl Blocking {
         say!("could not start a blocking thread: {error}");
         let mut state = lock(&self.state);
         state.threads -= 1;
+        state.called -= 1;
         // With no thread at all nobody would come back to these.
         let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
         drop(state);
@@ -173,7 +183,7 @@ impl Blocking {
 
     /// The body of a blocking thread.
     fn work(&self) {
-        let place = Arc::default();
+        let place = Place::of_called();
         while let Some(job) = self.next_job(&place) {
             match job {
                 Job::Task(pool, task, location) => {
@@ -195,6 +205,8 @@ impl Blocking {
         let mut state = lock(&self.state);
         let mut is_too_long = false;
         loop {
+            state.called -= usize::from(place.is_called.load(Relaxed));
+            place.is_called.store(false, Relaxed);
             if let Some(job) = state.queue.pop_front() {
                 match &job {
                     Job::Task(_, _, location) => state.running.push(location),
@@ -206,7 +218,6 @@ impl Blocking {
                 state.leave();
                 return None;
             }
-            place.is_called.store(false, Relaxed);
             state = self.spin(state, place);
             (state, is_too_long) = self.wait_for_call(state, place);
         }
@@ -219,13 +230,10 @@ impl Blocking {
         }
         state.spinning = Some(place.clone());
         drop(state);
-        spin::until(|| place.is_called.load(Relaxed));
+        let has_paid = spin::until(|| place.is_called.load(Relaxed));
         let mut state = lock(&self.state);
-        let is_called = place.is_called.load(Relaxed);
-        if !is_called {
-            state.spinning = None; // else the caller has taken it out, and another thread may be in there
-        }
-        state.spins.note(is_called);
+        let _ = state.spinning.take_if(|other| Arc::ptr_eq(other, place)); // not another one, if this has been called
+        state.spins.note(has_paid);
         state
     }
 
@@ -292,20 +300,29 @@ impl Blocking {
 impl State {
     /// Who does the job that has just been queued.
     fn hire(&mut self, limit: usize) -> Hire {
+        if self.queue.len() <= self.called {
+            return Hire::Nobody; // a job that one was called for has been taken by another thread
+        }
         if let Some(place) = self.spinning.take() {
-            place.is_called.store(true, Relaxed);
+            self.call(&place);
             return Hire::Nobody;
         }
         if let Some(place) = self.waiting.pop() {
-            place.is_called.store(true, Relaxed);
+            self.call(&place);
             return Hire::Wake(place);
         }
         if self.threads < limit {
             self.threads += 1;
             self.started += 1;
+            self.called += 1;
             return Hire::Start(self.started - 1);
         }
         Hire::Nobody
+    }
+
+    fn call(&mut self, place: &Place) {
+        place.is_called.store(true, Relaxed);
+        self.called += 1;
     }
 
     fn idle(&self) -> usize {

@@ -33,6 +33,7 @@ use crate::pool::Pool;
 use crate::queue::{LastIn, Ring};
 use crate::registry::Registry;
 use crate::seat::Seat;
+use crate::spin::Spins;
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Mutex, lock};
@@ -74,6 +75,8 @@ pub(crate) struct Core {
     pub(crate) is_blocked: AtomicBool,
     /// For the owner.
     pub(crate) long_runs: LongRuns,
+    /// The owner's.
+    pub(crate) spins: Spins,
     lull: Arc<Lull>,
     closed: AtomicBool,
     pub(crate) host: Host,
@@ -145,6 +148,7 @@ impl Core {
             is_stalled: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
             long_runs: LongRuns::default(),
+            spins: Spins::default(),
             lull: Arc::default(),
             closed: AtomicBool::new(false),
             host: Host::new(),

@@ -250,12 +250,6 @@ impl<'a> Worker<'a> {
         self.next_look = self.core.counts.runs.get() + intervals[usize::from(self.pace.is_long())];
     }
 
-    /// The worker has spun, which takes longer than a short run does.
-    fn look_soon(&mut self) {
-        let [_, soon] = LOOK_AFTER;
-        self.next_look = self.next_look.min(self.core.counts.runs.get() + soon);
-    }
-
     /// Whether the core must be left, or closed.
     fn stop(&self) -> Option<Stop> {
         // A future in `block_on` may go on after that; a keeper may not.

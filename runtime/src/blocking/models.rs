@@ -32,6 +32,25 @@ impl Ended {
         blocking.push_call(Box::new(move || job.run()));
     }
 
+    /// When `before` have ended: two jobs, of which the first waits for the second.
+    fn push_two(self: &Arc<Self>, blocking: &Arc<Blocking>, before: usize) {
+        let ended = self.clone();
+        let mut job = Job(self.clone(), false);
+        blocking.push_call(Box::new(move || {
+            ended.wait_for(before + 1);
+            job.run();
+        }));
+        self.push(blocking);
+    }
+
+    /// All jobs are run.
+    fn end(&self, blocking: &Blocking, jobs: usize) {
+        self.wait_for(jobs);
+        blocking.close();
+        blocking.wait(Deadline::NEVER);
+        assert_eq!((blocking.in_flight(), *lock(&self.dropped)), (0, 0));
+    }
+
     fn wait_for(&self, jobs: usize) {
         let mut run = lock(&self.run);
         while *run < jobs {
@@ -66,33 +85,36 @@ fn a_job_that_meets_a_leaving_thread_is_done() {
         ended.push(blocking);
         ended.wait_for(2);
         ended.push(blocking);
-        ended.wait_for(3);
-        blocking.close();
-        blocking.wait(Deadline::NEVER);
-        assert_eq!((blocking.in_flight(), *lock(&ended.dropped)), (0, 0));
+        ended.end(blocking, 3);
     });
 }
 
 /// Two jobs come while a thread looks for one, spins and waits, and the first waits for the second: another thread does that.
 ///
-/// Planted: a spinning thread that is taken out and not called; one that stays where the next job calls it, called or not.
+/// Planted: a spinning thread that is taken out and not called; one that stays where the next job calls it, called or not; one that
+/// is called and counted as such for ever.
 #[test]
 fn a_job_that_waits_for_another_one_ends() {
     model(2, Duration::MAX, |blocking| {
         let ended = Arc::new(Ended::default());
         ended.push(blocking);
         ended.wait_for(1);
-        let other = ended.clone();
-        let mut job = Job(ended.clone(), false);
-        blocking.push_call(Box::new(move || {
-            other.wait_for(2);
-            job.run();
-        }));
-        ended.push(blocking);
-        ended.wait_for(3);
-        blocking.close();
-        blocking.wait(Deadline::NEVER);
-        assert_eq!((blocking.in_flight(), *lock(&ended.dropped)), (0, 0));
+        ended.push_two(blocking, 1);
+        ended.end(blocking, 3);
+    });
+}
+
+/// The same while two threads do so.
+///
+/// Planted: a second one that spins in the place of the first.
+#[test]
+fn two_that_spin_and_wait_do_two_jobs() {
+    model(2, Duration::MAX, |blocking| {
+        let ended = Arc::new(Ended::default());
+        ended.push_two(blocking, 0);
+        ended.wait_for(2);
+        ended.push_two(blocking, 2);
+        ended.end(blocking, 4);
     });
 }
 

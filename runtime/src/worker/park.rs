@@ -5,7 +5,7 @@ use mini_time::Instant;
 use super::{Core, WORTH_A_WAKE, Worker};
 use crate::bell::Wait;
 use crate::driver::Driver;
-use crate::spin::{self, Spins};
+use crate::spin;
 use crate::sync::atomic::Ordering::Relaxed;
 
 /// What a worker did between its last waits.
@@ -18,15 +18,21 @@ pub(super) struct Habit {
     is_slow: bool,
     /// It was the lookout, and had nothing to run afterwards.
     was_in_vain: bool,
-    spins: Spins,
+    /// How long it had been up when a spin made it look at the driver.
+    looked: u64,
 }
 
 impl Habit {
     fn note(&mut self, busy: u64, runs: u64) {
-        let (time, count) = (busy.saturating_sub(self.busy), runs.wrapping_sub(self.runs));
-        self.is_slow = time > WORTH_A_WAKE.as_nanos() as u64 * count.max(1);
-        self.was_in_vain &= count == 0;
+        self.is_slow = self.is_slow_by(busy, runs);
+        self.was_in_vain &= runs == self.runs;
         (self.busy, self.runs) = (busy, runs);
+    }
+
+    /// Whether its runs since the last note were slow.
+    fn is_slow_by(&self, busy: u64, runs: u64) -> bool {
+        let (time, count) = (busy.saturating_sub(self.busy), runs.wrapping_sub(self.runs));
+        time > WORTH_A_WAKE.as_nanos() as u64 * count.max(1)
     }
 }
 
@@ -38,17 +44,28 @@ impl Worker<'_> {
         }
     }
 
-    /// Spins while a blocking job is out, if that has paid lately; says whether there is something to do.
+    /// Spins while a blocking job is out, if that has paid lately and runs are short; says whether there is something to do.
     fn spins_for_job(&mut self) -> bool {
-        let core = self.core;
-        if self.pool.blocking.in_flight() == 0 || !self.habit.spins.are_due() {
+        if self.pool.blocking.in_flight() == 0 {
             return false;
         }
+        let core = self.core;
         let begin = core.counts.busy_nanos();
+        if self.habit.is_slow_by(begin, core.counts.runs.get()) || !core.spins.are_due() {
+            return false;
+        }
         let has_paid = spin::until(|| self.sees_work());
-        self.habit.spins.note(has_paid);
-        self.pace.leave_out(core.counts.busy_nanos().saturating_sub(begin));
-        self.look_soon();
+        core.spins.note(has_paid);
+        let end = core.counts.busy_nanos();
+        self.pace.leave_out(end.saturating_sub(begin));
+        if has_paid {
+            self.habit.note(end, core.counts.runs.get());
+            // A wait would have shown what the driver has.
+            if end.saturating_sub(self.habit.looked) >= spin::LIMIT.as_nanos() as u64 {
+                self.look_around();
+                self.habit.looked = end;
+            }
+        }
         has_paid
     }
 
