@@ -275,9 +275,24 @@ impl Task {
 
     /// As `wake_by_ref`, with a reference that is used up by it.
     fn wake(self) {
+        if self.header().is_owned_here() {
+            let task = ManuallyDrop::new(self);
+            let header = task.header();
+            header.local.release(&header.life); // not the last: the runtime has one
+            return task.wake_owned();
+        }
         let left = if self.header().state.is_shared() { self.wake_here() } else { Some(self) };
         if let Some(task) = left {
             task.wake_by_ref();
+        }
+    }
+
+    /// Queues an owned task if it is idle. Only for the holder of the home core.
+    #[inline]
+    fn wake_owned(&self) {
+        let header = self.header();
+        if header.state.wake() == OnWake::Enqueue {
+            header.home.push_owned(self.queued());
         }
     }
 
@@ -302,9 +317,7 @@ impl Task {
                 header.home.schedule(self.queued());
             }
         } else if header.home.is_held() {
-            if header.state.wake() == OnWake::Enqueue {
-                header.home.push_owned(self.queued());
-            }
+            self.wake_owned();
         } else if header.state.remote_wake() == OnRemote::Post {
             header.home.post(self.clone());
         }
@@ -312,14 +325,20 @@ impl Task {
 }
 
 impl Header {
-    /// Whether this thread counts references in the plain cell (`life.rs`): it polls a task that any thread may run; or it holds
-    /// the core of one that only it runs, that is registered (so that nobody else can be its holder) and that has not ended.
+    /// Whether this thread counts references in the plain cell (`life.rs`): it polls a task that any thread may run, or owns it.
     #[inline]
     fn is_counted_here(&self) -> bool {
         if self.state.is_shared() {
             return context::with_task(|task| task.is(self)) == Some(true);
         }
-        self.home.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
+        self.is_owned_here()
+    }
+
+    /// Whether this thread holds the core of a task that only it runs, that is registered (so that nobody else can be its holder)
+    /// and that has not ended.
+    #[inline]
+    fn is_owned_here(&self) -> bool {
+        !self.state.is_shared() && self.home.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
     }
 }
 
