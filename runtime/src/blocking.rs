@@ -55,7 +55,8 @@ struct State {
     waiting: Vec<Arc<Place>>,
     /// The one that spins and is not called.
     spinning: Option<Arc<Place>>,
-    /// Threads that are called, or started, and have not come to look yet.
+    /// Threads that are called and have not come to look yet. Not those that are being started: that may fail, and takes as long as
+    /// `on_thread_start` does.
     called: usize,
     spins: Spins,
     threads: usize,
@@ -69,18 +70,12 @@ struct State {
 }
 
 /// Where one thread waits.
+#[derive(Default)]
 struct Place {
     /// There may be a job for it. Changes under the lock of the state; a thread that spins reads it without.
     is_called: AtomicBool,
     /// It is called, or the pool is closed.
     changed: Condvar,
-}
-
-impl Place {
-    /// That of a thread which is started for a job.
-    fn of_called() -> Arc<Self> {
-        Arc::new(Self { is_called: AtomicBool::new(true), changed: Condvar::new() })
-    }
 }
 
 /// What [`Metrics`](crate::runtime::Metrics) tells.
@@ -171,7 +166,6 @@ impl Blocking {
         say!("could not start a blocking thread: {error}");
         let mut state = lock(&self.state);
         state.threads -= 1;
-        state.called -= 1;
         // With no thread at all nobody would come back to these.
         let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
         drop(state);
@@ -183,7 +177,7 @@ impl Blocking {
 
     /// The body of a blocking thread.
     fn work(&self) {
-        let place = Place::of_called();
+        let place = Arc::default();
         while let Some(job) = self.next_job(&place) {
             match job {
                 Job::Task(pool, task, location) => {
@@ -314,7 +308,6 @@ impl State {
         if self.threads < limit {
             self.threads += 1;
             self.started += 1;
-            self.called += 1;
             return Hire::Start(self.started - 1);
         }
         Hire::Nobody

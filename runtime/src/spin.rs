@@ -3,7 +3,7 @@
 //! Used by a worker that has nothing to do while a blocking job is out, and by the blocking thread that has just done one. To end a
 //! wait through the kernel costs who does it 15 µs and who is woken 23 µs, where another processor must come out of its sleep
 //! on a virtual machine; many a job takes less than one of the two. Where both sides spin, neither happens: a job and back takes
-//! 2 µs instead of 35, of all processors' time too.
+//! 3 to 10 µs instead of 35, and less of the processors' time too.
 //!
 //! A spin is as long as the wait that it may save is dear, so that the two together are hardly twice the better one (Karlin and others,
 //! "Competitive randomized algorithms for nonuniform problems", SODA 1990). In vain it has cost that for nothing, as on one

@@ -265,7 +265,7 @@ impl Task {
             // SAFETY: `complete` says that it is ours (life.rs).
             // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             OnComplete::Wake(waiter) => return wake(unsafe { waiter.into_waker() }),
-            // SAFETY: as above, and DONE is set, so nobody else touches the place any more.
+            // SAFETY: as above, and DONE is set, so nobody writes there any more.
             // Test: as above.
             OnComplete::LookAndWake => wake(unsafe { header.waiter.look().into_waker() }),
             OnComplete::DropOutput => drop_output(&task),

@@ -121,6 +121,29 @@ fn threads_that_are_too_many_end_while_others_work() {
     });
 }
 
+/// The second thread is started for a job that the first one takes, and comes only when another one has run.
+#[test]
+fn a_thread_that_starts_slowly_holds_up_no_job() {
+    on_each_flavour(|builder| {
+        let (open, opened) = mpsc::channel();
+        let gate = Mutex::new(opened);
+        let wait = move || {
+            if thread::current().name() == Some("slow-block-1") {
+                gate.lock().unwrap().recv().unwrap();
+            }
+        };
+        let builder = builder.thread_name("slow").on_thread_start(wait);
+        let runtime = builder.thread_keep_alive(Duration::MAX).build().unwrap();
+        let (job, begun, go) = stuck();
+        let first = runtime.spawn_blocking(job);
+        begun.recv().unwrap();
+        let second = runtime.spawn_blocking(|| 2);
+        go.send(()).unwrap();
+        assert_eq!(block_on_elsewhere(async { (first.await.unwrap(), second.await.unwrap()) }), (5, 2));
+        block_on_elsewhere(runtime.spawn_blocking(move || open.send(()).unwrap())).unwrap();
+    });
+}
+
 #[test]
 fn no_keep_alive_and_an_endless_one() {
     on_each_flavour(|builder| {

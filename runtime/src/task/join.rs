@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::life::OnJoin;
+use super::life::{OnJoin, OnWithdraw};
 use super::{Id, JoinError, Task};
 use crate::context;
 
@@ -175,42 +175,39 @@ impl<T> JoinHandle<T> {
         if life.has_waiter() && header.waiter.is(waker) {
             return OnJoin::Pending;
         }
-        self.leave_waiter(waker.clone())
+        self.leave_waiter(waker.clone()).0
     }
 
-    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done.
-    pub(super) fn leave_waiter(&mut self, waiter: Waker) -> OnJoin {
+    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done. To be dropped by the caller,
+    /// when all is done: the wakers that are not needed, which are user code.
+    pub(super) fn leave_waiter(&mut self, waiter: Waker) -> (OnJoin, [Option<Waker>; 2]) {
+        let header = self.task.header();
         let displaced = match self.take_waiter() {
             Ok(displaced) => displaced,
-            Err(Ended) => return OnJoin::Done,
+            Err(Ended) => return (OnJoin::Done, [Some(waiter), None]),
         };
-        let header = self.task.header();
         header.waiter.put(waiter);
         let found = header.life.offer();
         // SAFETY: just put there, and the offer came too late, so it is still the handle's (life.rs).
         // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
         let refused = (found == OnJoin::Done).then(|| unsafe { header.waiter.look().into_waker() });
-        drop((displaced, refused)); // user code, after the hand-over
-        found
+        (found, [displaced, refused])
     }
 
     /// Takes back the waiter that was left with the runner, if there is one.
-    fn take_waiter(&mut self) -> Result<Option<Waker>, Ended> {
+    fn take_waiter(&self) -> Result<Option<Waker>, Ended> {
         let header = self.task.header();
-        let life = &header.life;
-        if !life.has_waiter() {
-            return Ok(None);
+        match header.life.withdraw() {
+            OnWithdraw::Done => Err(Ended),
+            OnWithdraw::Nothing => Ok(None),
+            // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (life.rs).
+            // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            OnWithdraw::Waiter => Ok(Some(unsafe { header.waiter.look().into_waker() })),
         }
-        if life.is_done() || life.withdraw() == OnJoin::Done {
-            return Err(Ended);
-        }
-        // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (life.rs).
-        // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
-        Ok(Some(unsafe { header.waiter.look().into_waker() }))
     }
 }
 
-/// The task has ended, and woken its waiter.
+/// The task has ended: its waiter, if there was one, is the runner's.
 struct Ended;
 
 impl<T> Future for JoinHandle<T> {

@@ -82,6 +82,18 @@ pub(crate) enum OnJoin {
     Pending,
 }
 
+/// What the handle has to deal with before it leaves a waiter, or goes.
+#[must_use]
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum OnWithdraw {
+    /// The runner has finished, and the waiter is none of the handle's business.
+    Done,
+    /// There is no waiter, and the place is the handle's.
+    Nothing,
+    /// The waiter is the handle's again.
+    Waiter,
+}
+
 /// What is left to somebody who gives back a reference.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
@@ -165,7 +177,7 @@ impl Life {
         self.0.load(Acquire) & DONE != 0
     }
 
-    /// Whether the handle has left a waiter. Only the handle changes this before DONE.
+    /// Whether the handle has left a waiter. Only the handle changes this; after DONE it says nothing.
     pub(crate) fn has_waiter(&self) -> bool {
         self.0.load(Relaxed) & WAITER != 0
     }
@@ -195,17 +207,27 @@ impl Life {
         }
     }
 
-    /// Edge 1: the handle has written the waiter. If done, it is still the handle's.
+    /// Edge 1: the handle, whose turn `withdraw` said it is, has written the waiter. If done, it is still the handle's.
     pub(crate) fn offer(&self) -> OnJoin {
         // It is not set, so this sets it.
         on_join(self.0.fetch_add(WAITER, AcqRel))
     }
 
-    /// Edge 2: if pending, the waiter is the handle's again. Only where one has been offered.
-    pub(crate) fn withdraw(&self) -> OnJoin {
-        let again = if self.0.load(Relaxed) & AGAIN == 0 { AGAIN } else { 0 }; // which nobody else sets
+    /// Edge 2: what the handle may do to the waiter.
+    pub(crate) fn withdraw(&self) -> OnWithdraw {
+        let now = self.0.load(Acquire);
+        if now & DONE != 0 {
+            return OnWithdraw::Done; // whether the waiter was withdrawn too late before or not
+        }
+        if now & WAITER == 0 {
+            return OnWithdraw::Nothing;
+        }
+        let again = if now & AGAIN == 0 { AGAIN } else { 0 }; // which nobody else sets
         // After DONE the bits mean nothing any more.
-        on_join(self.0.fetch_add(again.wrapping_sub(WAITER), AcqRel))
+        match on_join(self.0.fetch_add(again.wrapping_sub(WAITER), AcqRel)) {
+            OnJoin::Done => OnWithdraw::Done,
+            OnJoin::Pending => OnWithdraw::Waiter,
+        }
     }
 
     /// Edge 5. If pending, the handle's reference is given back too. If done, the handle drops the output and releases.

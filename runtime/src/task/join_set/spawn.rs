@@ -133,11 +133,12 @@ impl<T: 'static> JoinSet<T> {
         assert!(!task.is_spent(), "JoinSet::insert: {task:?} has been joined already");
         let abort = task.abort_handle();
         let number = self.place();
-        // In its place first: dropping the waker that it had may panic.
         let task = self.handles[number as usize].insert(task);
-        if task.leave_waiter(self.ended.waker(number)) == OnJoin::Done {
+        let (found, unneeded) = task.leave_waiter(self.ended.waker(number));
+        if found == OnJoin::Done {
             self.ended.push(number);
         }
+        drop(unneeded); // may panic
         abort
     }
 }

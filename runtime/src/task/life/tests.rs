@@ -17,7 +17,7 @@ fn edges_2_and_7_a_waiter_that_is_not_the_first_is_looked_for_again() {
     let (life, local) = (Life::new(), Local::new());
     for _ in 0..3 {
         assert_eq!(life.offer(), OnJoin::Pending);
-        assert_eq!(life.withdraw(), OnJoin::Pending);
+        assert_eq!(life.withdraw(), OnWithdraw::Waiter);
         assert!(!life.has_waiter());
     }
     assert_eq!(life.offer(), OnJoin::Pending);
@@ -31,8 +31,18 @@ fn edges_2_and_7_a_waiter_that_is_not_the_first_is_looked_for_again() {
 fn edge_2_a_withdrawn_waiter_is_not_woken() {
     let (life, local) = (Life::new(), Local::new());
     assert_eq!(life.offer(), OnJoin::Pending);
-    assert_eq!(life.withdraw(), OnJoin::Pending);
+    assert_eq!(life.withdraw(), OnWithdraw::Waiter);
     assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
+}
+
+#[test]
+fn a_withdrawal_that_is_too_late_leaves_the_waiter_to_the_runner_for_ever() {
+    let (life, local) = (Life::new(), Local::new());
+    assert_eq!(life.withdraw(), OnWithdraw::Nothing);
+    assert_eq!(life.offer(), OnJoin::Pending);
+    assert_eq!(life.complete(&local, || 3), OnComplete::Wake(3));
+    assert_eq!(life.withdraw(), OnWithdraw::Done);
+    assert_eq!(life.withdraw(), OnWithdraw::Done);
 }
 
 #[test]
