@@ -272,56 +272,6 @@ impl Task {
         }
         drop(ManuallyDrop::into_inner(task));
     }
-
-    /// As `wake_by_ref`, with a reference that is used up by it.
-    fn wake(self) {
-        if self.header().is_owned_here() {
-            let task = ManuallyDrop::new(self);
-            let header = task.header();
-            header.local.release(&header.life); // not the last: the runtime has one
-            return task.wake_owned();
-        }
-        let left = if self.header().state.is_shared() { self.wake_here() } else { Some(self) };
-        if let Some(task) = left {
-            task.wake_by_ref();
-        }
-    }
-
-    /// Queues an owned task if it is idle. Only for the holder of the home core.
-    #[inline]
-    fn wake_owned(&self) {
-        let header = self.header();
-        if header.state.wake() == OnWake::Enqueue {
-            header.home.push_owned(self.queued());
-        }
-    }
-
-    /// Queues a shared task that is idle with the worker that calls, and leaves this reference to whoever runs it. That may be
-    /// another thread, and the task gone, as soon as it is queued. Gives back what is another kind of wake.
-    #[inline]
-    fn wake_here(self) -> Option<Self> {
-        let mut left = Some(self);
-        context::with_held(|held| {
-            let is_owing = |task: &mut Task| task.header().home.is_queued_by(held) && task.header().state.wake_owing();
-            if let Some(task) = left.take_if(is_owing) {
-                held.queue_woken(Queued(ManuallyDrop::new(task).0));
-            }
-        });
-        left
-    }
-
-    fn wake_by_ref(&self) {
-        let header = self.header();
-        if header.state.is_shared() {
-            if header.state.wake() == OnWake::Enqueue {
-                header.home.schedule(self.queued());
-            }
-        } else if header.home.is_held() {
-            self.wake_owned();
-        } else if header.state.remote_wake() == OnRemote::Post {
-            header.home.post(self.clone());
-        }
-    }
 }
 
 impl Header {

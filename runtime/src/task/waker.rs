@@ -1,6 +1,7 @@
 //! The waker of a task: a counted reference, with the task's header as its data.
 //!
-//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more.
+//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more. What a wake comes to, by
+//! whose task it is and on which thread, is here too.
 
 #![allow(unsafe_code)]
 
@@ -8,7 +9,9 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::{Header, Task};
+use super::state::{OnRemote, OnWake};
+use super::{Header, Queued, Task};
+use crate::context;
 
 /// The parts of a waker, for a pointer to a live task.
 pub(super) fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
@@ -69,4 +72,56 @@ unsafe fn waker_drop(data: *const ()) {
     // SAFETY: called through `WAKER` by a live waker, whose reference this is.
     // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
     drop(ManuallyDrop::into_inner(unsafe { borrow_task(data) }));
+}
+
+impl Task {
+    /// As `wake_by_ref`, with a reference that is used up by it.
+    fn wake(self) {
+        if self.header().is_owned_here() {
+            let task = ManuallyDrop::new(self);
+            let header = task.header();
+            header.local.release(&header.life); // not the last: the runtime has one
+            return task.wake_owned();
+        }
+        let left = if self.header().state.is_shared() { self.wake_here() } else { Some(self) };
+        if let Some(task) = left {
+            task.wake_by_ref();
+        }
+    }
+
+    /// Queues an owned task if it is idle. Only for the holder of the home core.
+    #[inline]
+    fn wake_owned(&self) {
+        let header = self.header();
+        if header.state.wake() == OnWake::Enqueue {
+            header.home.push_owned(self.queued());
+        }
+    }
+
+    /// Queues a shared task that is idle with the worker that calls, and leaves this reference to whoever runs it. That may be
+    /// another thread, and the task gone, as soon as it is queued. Gives back what is another kind of wake.
+    #[inline]
+    fn wake_here(self) -> Option<Self> {
+        let mut left = Some(self);
+        context::with_held(|held| {
+            let is_owing = |task: &mut Task| task.header().home.is_queued_by(held) && task.header().state.wake_owing();
+            if let Some(task) = left.take_if(is_owing) {
+                held.queue_woken(Queued(ManuallyDrop::new(task).0));
+            }
+        });
+        left
+    }
+
+    fn wake_by_ref(&self) {
+        let header = self.header();
+        if header.state.is_shared() {
+            if header.state.wake() == OnWake::Enqueue {
+                header.home.schedule(self.queued());
+            }
+        } else if header.home.is_held() {
+            self.wake_owned();
+        } else if header.state.remote_wake() == OnRemote::Post {
+            header.home.post(self.clone());
+        }
+    }
 }
