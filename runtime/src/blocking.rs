@@ -55,9 +55,10 @@ struct State {
     waiting: Vec<Arc<Place>>,
     /// The one that spins and is not called.
     spinning: Option<Arc<Place>>,
-    /// Threads that are called and have not come to look yet. Not those that are being started: that may fail, and takes as long as
-    /// `on_thread_start` does.
+    /// Threads that are called and have not come to look yet.
     called: usize,
+    /// Threads that are being started. Not those in `on_thread_start`, which may wait for a job.
+    starting: usize,
     spins: Spins,
     threads: usize,
     /// Threads that take no more jobs and are about to end.
@@ -158,18 +159,20 @@ impl Blocking {
         let name = format!("{}-{number}", self.limits.name);
         let blocking = self.clone();
         let body = Box::new(move || {
+            lock(&blocking.state).starting -= 1;
             blocking.limits.hooks.around(|| blocking.work());
             lock(&blocking.state).leaving -= 1;
             blocking.ended.notify_all();
         });
         let Err(error) = threads::start(name, self.limits.stack_size, body) else { return };
-        say!("could not start a blocking thread: {error}");
         let mut state = lock(&self.state);
         state.threads -= 1;
+        state.starting -= 1;
         // With no thread at all nobody would come back to these.
         let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
         drop(state);
         self.ended.notify_all(); // a shutdown has counted it
+        say!("could not start a blocking thread: {error}");
         for job in stranded {
             task::because(&error, || self.discard(job));
         }
@@ -294,8 +297,9 @@ impl Blocking {
 impl State {
     /// Who does the job that has just been queued.
     fn hire(&mut self, limit: usize) -> Hire {
+        // A job that one was called or started for may have been taken by another thread.
         if self.queue.len() <= self.called {
-            return Hire::Nobody; // a job that one was called for has been taken by another thread
+            return Hire::Nobody;
         }
         if let Some(place) = self.spinning.take() {
             self.call(&place);
@@ -305,8 +309,9 @@ impl State {
             self.call(&place);
             return Hire::Wake(place);
         }
-        if self.threads < limit {
+        if self.threads < limit && self.queue.len() > self.called + self.starting {
             self.threads += 1;
+            self.starting += 1;
             self.started += 1;
             return Hire::Start(self.started - 1);
         }

@@ -1,19 +1,19 @@
 //! A short spin before a wait, where that has paid lately.
 //!
-//! Used by a worker that has nothing to do while a blocking job is out, and by the blocking thread that has just done one. To end a
-//! wait through the kernel costs who does it 15 µs and who is woken 23 µs, where another processor must come out of its sleep
-//! on a virtual machine; many a job takes less than one of the two. Where both sides spin, neither happens: a job and back takes
-//! 3 to 10 µs instead of 35, and less of the processors' time too.
+//! Used by a worker that has nothing to do while a blocking job is out, and by the blocking thread that has just done one. To
+//! end a wait through the kernel costs who does it 15 µs and who is woken 23 µs, where another processor must come out of its
+//! sleep on a virtual machine; many a job takes less than one of the two. Where both sides spin, neither happens: a job and back
+//! takes 3 to 10 µs instead of 35, and less of the processors' time too.
 //!
-//! A spin is as long as the wait that it may save is dear, so that the two together are hardly twice the better one (Karlin and others,
-//! "Competitive randomized algorithms for nonuniform problems", SODA 1990). In vain it has cost that for nothing, as on one
-//! processor, where jobs are long, or where others keep the processors busy: each such spin doubles the number of waits until the
-//! next one, up to [`MAX_PAUSE`]. One that pays starts anew.
+//! A spin is as long as the wait that it may save is dear, so that the two together are hardly twice the better one (Karlin and
+//! others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). In vain it has cost that for nothing, as on
+//! one processor, where jobs are long, or where others keep the processors busy: each such spin doubles the number of waits
+//! until the next one, up to [`MAX_PAUSE`]. One that pays starts anew.
 //!
 //! Rejected: to ask how many processors there are and how busy (files to read, again and again, and it says nothing about how
 //! long the jobs are). To spin before waits of a worker without a job out (events of sockets don't end a spin, and it takes the
-//! processor from the client that runs beside the server), or after runs of 100 µs (the wait is little beside them, and others are called
-//! to look out when such a worker comes out of it).
+//! processor from the client that runs beside the server), or after runs of 100 µs (the wait is little beside them, and others
+//! are called to look out when such a worker comes out of it).
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -121,27 +121,43 @@ fn threads_that_are_too_many_end_while_others_work() {
     });
 }
 
-/// The second thread is started for a job that the first one takes, and comes only when another one has run.
+/// The second thread is started for a job that the first one takes, and goes on when another one has run: on the first thread, which
+/// has nothing to do, or on a third, as the first has.
 #[test]
 fn a_thread_that_starts_slowly_holds_up_no_job() {
-    on_each_flavour(|builder| {
-        let (open, opened) = mpsc::channel();
-        let gate = Mutex::new(opened);
-        let wait = move || {
-            if thread::current().name() == Some("slow-block-1") {
-                gate.lock().unwrap().recv().unwrap();
+    for is_first_busy in [false, true] {
+        on_each_flavour(move |builder| {
+            let (open, opened) = mpsc::channel();
+            let (start, started) = mpsc::channel();
+            let gate = Mutex::new((start, opened));
+            let wait = move || {
+                if thread::current().name() == Some("slow-block-1") {
+                    let gate = gate.lock().unwrap();
+                    gate.0.send(()).unwrap();
+                    gate.1.recv().unwrap();
+                }
+            };
+            let builder = builder.thread_name("slow").on_thread_start(wait);
+            let runtime = builder.thread_keep_alive(Duration::MAX).build().unwrap();
+            let (job, begun, go) = stuck();
+            let first = runtime.spawn_blocking(job);
+            begun.recv().unwrap();
+            let second = runtime.spawn_blocking(|| 2);
+            started.recv().unwrap();
+            go.send(()).unwrap();
+            assert_eq!(block_on_elsewhere(async { (first.await.unwrap(), second.await.unwrap()) }), (5, 2));
+            let (job, begun, go) = stuck();
+            let third = is_first_busy.then(|| runtime.spawn_blocking(job));
+            if is_first_busy {
+                begun.recv().unwrap();
             }
-        };
-        let builder = builder.thread_name("slow").on_thread_start(wait);
-        let runtime = builder.thread_keep_alive(Duration::MAX).build().unwrap();
-        let (job, begun, go) = stuck();
-        let first = runtime.spawn_blocking(job);
-        begun.recv().unwrap();
-        let second = runtime.spawn_blocking(|| 2);
-        go.send(()).unwrap();
-        assert_eq!(block_on_elsewhere(async { (first.await.unwrap(), second.await.unwrap()) }), (5, 2));
-        block_on_elsewhere(runtime.spawn_blocking(move || open.send(()).unwrap())).unwrap();
-    });
+            block_on_elsewhere(runtime.spawn_blocking(move || open.send(()).unwrap())).unwrap();
+            drop(go);
+            if let Some(third) = third {
+                assert_eq!(block_on_elsewhere(third).unwrap(), 5);
+            }
+        });
+    }
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_job_that_meets_a_leaving_thread_is_done() {
 /// Two jobs come while a thread looks for one, spins and waits, and the first waits for the second: another thread does that.
 ///
 /// Planted: a spinning thread that is taken out and not called; one that stays where the next job calls it, called or not; one that
-/// is called and counted as such for ever.
+/// is called, or started, and counted as such for ever.
 #[test]
 fn a_job_that_waits_for_another_one_ends() {
     model(2, Duration::MAX, |blocking| {

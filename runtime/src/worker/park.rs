@@ -69,6 +69,7 @@ impl Worker<'_> {
         has_paid
     }
 
+    /// Waits as `bell.rs` and `idle.rs` say, and sees to what the wait has brought.
     fn rest(&mut self) {
         let (pool, core) = (self.pool, self.core);
         core.is_up.store(false, Relaxed);
