@@ -277,7 +277,9 @@ impl<T: AsFd> Source<T> {
             return self.leave_shut_down();
         }
         // The other direction has not been tried: that it would work is the better guess, and costs one try at most.
-        let guess = Ready::READABLE | Ready::WRITABLE;
+        // Of this one the kernel tells as soon as the fd is registered, and may have done so on another thread by then:
+        // a guess would survive `clear`.
+        let guess = (Ready::READABLE | Ready::WRITABLE).without(interest.mask());
         self.register(wait, guess)?.slot().clear(seen, interest.mask());
         Ok(())
     }

@@ -3,11 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use super::rig::{Rig, Task, both, is_shut_down};
 use crate::sys::SHORT_READS_TELL;
-use crate::{BUDGET, Interest, Kind, Ready, TcpListener, TcpStream, UnixStream, take_note};
+use crate::{BUDGET, Events, Interest, Kind, Ready, TcpListener, TcpStream, UnixStream, take_note};
 
 /// A connection over TCP, and a Unix one: the rules have to hold for both.
 pub(super) async fn tcp_pair() -> (TcpStream, TcpStream) {
@@ -154,6 +156,33 @@ fn threads_that_register_one_socket_at_the_same_time_do_it_once() {
         });
         assert_eq!(rig.reactor.registrations(), 1);
     }
+}
+
+#[test]
+fn a_report_during_the_registration_brings_no_needless_try() {
+    let rig = Rig::new();
+    let (reactor, over) = (&rig.reactor, AtomicBool::new(false));
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut events = Events::new();
+            while !over.load(Relaxed) {
+                reactor.turn(&mut events, Some(Duration::ZERO)).unwrap();
+            }
+        });
+        let sockets = (0..2_000).map(|_| UnixStream::pair().unwrap());
+        let needless = sockets.filter(|(_a, b)| {
+            let mut calls = 0;
+            let read = pin!(b.async_io(Interest::READABLE, || {
+                calls += 1;
+                b.source().recv(&mut [0; 8]).map(|(received, _)| received)
+            }));
+            assert!(Task::new().poll(read).is_pending());
+            calls > 1
+        });
+        let needless = needless.count();
+        over.store(true, Relaxed);
+        assert_eq!(needless, 0, "the kernel has told that they can be written to, and nothing of reading");
+    });
 }
 
 #[test]
