@@ -27,11 +27,13 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::sys::{self, Poller, Token};
 use crate::unwind::contain;
 
+mod place;
 mod registration;
 mod table;
 
 pub(crate) use registration::Registration;
 
+use place::Lease;
 use table::Table;
 
 /// A handle to one epoll or kqueue instance and the sockets registered with it.
@@ -211,27 +213,39 @@ impl Reactor {
 
     /// Adds `fd`, which starts out as `ready` until the kernel says more.
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: Ready) -> io::Result<Registration> {
-        let slot = Arc::new(Slot::new(ready));
-        let (token, known) = self.add(fd, &slot)?;
-        known.tell(&slot);
-        Ok(Registration::new(self.clone(), slot, token, fd.as_raw_fd()))
+        let (token, lease) = self.enter(|table| table.insert(ready))?;
+        match self.0.poller.add(fd, token) {
+            Ok(known) => Known(known).tell(lease.slot()),
+            Err(e) => {
+                self.vacate(token);
+                return Err(explain(e));
+            }
+        }
+        Ok(Registration::new(self.clone(), lease, token, fd.as_raw_fd()))
     }
 
-    /// From here on the kernel's reports on `fd` reach the slot, beginning with what it is ready for now.
-    fn add(&self, fd: BorrowedFd<'_>, slot: &Arc<Slot>) -> io::Result<(Token, Known)> {
-        let token = self.insert(slot)?;
+    /// From here on the kernel's reports on `fd` reach a slot of another reactor's, beginning with what it is ready for now.
+    fn receive(&self, fd: BorrowedFd<'_>, lease: Lease) -> io::Result<(Token, Known)> {
+        let token = self.enter(|table| table.insert_guest(lease))?;
         match self.0.poller.add(fd, token) {
             Ok(known) => Ok((token, Known(known))),
             Err(e) => {
-                self.vacate(token);
+                self.forget(token);
                 Err(explain(e))
             }
         }
     }
 
+    /// The socket goes.
     fn remove(&self, fd: RawFd, token: Token) {
         self.0.poller.remove(fd);
         self.vacate(token);
+    }
+
+    /// The socket is at another reactor now.
+    fn release(&self, fd: RawFd, token: Token) {
+        self.0.poller.remove(fd);
+        self.forget(token);
     }
 
     /// Takes the mark of another reactor's shutdown from a slot that is here now.
@@ -263,18 +277,18 @@ impl Reactor {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the slot a place.
-    fn insert(&self, slot: &Arc<Slot>) -> io::Result<Token> {
+    /// Lets a slot in, and calls whoever waits for the first one.
+    fn enter<R>(&self, insert: impl FnOnce(&mut Table) -> io::Result<R>) -> io::Result<R> {
         let mut table = self.table();
         let is_first = table.len() == 0;
-        let token = table.insert(Arc::clone(slot))?;
+        let entered = insert(&mut table)?;
         self.note_len(&table);
         drop(table);
         if is_first && let Some(waker) = self.0.on_use.get() {
             // It may not keep the socket from being registered; its panic has been printed.
             contain(|| waker.wake_by_ref());
         }
-        Ok(token)
+        Ok(entered)
     }
 
     /// The table, whose lock the caller holds, has got another length.
@@ -283,13 +297,20 @@ impl Reactor {
     }
 
     fn vacate(&self, token: Token) {
-        let slot = {
+        let left = {
             let mut table = self.table();
-            let slot = table.remove(token);
+            let left = table.remove(token);
             self.note_len(&table);
-            slot
+            left
         };
-        drop(slot);
+        // Wakers run user code: not under the lock.
+        drop(left);
+    }
+
+    fn forget(&self, token: Token) {
+        let mut table = self.table();
+        table.leave(token);
+        self.note_len(&table);
     }
 }
 

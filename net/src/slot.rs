@@ -37,10 +37,10 @@ use crate::sync::{Mutex, MutexGuard};
 mod waiters;
 mod word;
 
-pub(crate) use waiters::Key;
+pub(crate) use waiters::{Key, Waiters};
 pub(crate) use word::Seen;
 
-use waiters::{Displaced, Tag, Waiter, Waiters};
+use waiters::{Displaced, Tag, Waiter};
 use word::Word;
 
 #[derive(Debug)]
@@ -57,6 +57,16 @@ impl Slot {
     /// What an op has seen of an fd that has no slot yet.
     pub(crate) fn unregistered() -> Seen {
         Word::unregistered()
+    }
+
+    /// For the next fd, which is `ready`: as `new`. Nobody has the slot now.
+    pub(crate) fn reset(&self, ready: Ready) {
+        self.word.reset(ready);
+    }
+
+    /// The fd is gone. Returns who has left a waker with `poll_` methods, for the caller to drop without a lock.
+    pub(crate) fn clear_out(&self) -> Waiters {
+        std::mem::take(&mut *self.lock())
     }
 
     pub(crate) fn seen(&self) -> Seen {

@@ -6,7 +6,7 @@
 //!
 //! # Why a move loses nothing
 //!
-//! The slot stays the same object; what changes is the table and the poller that lead to it. The order is *add to the new
+//! The slot stays the same object, in the memory of its first reactor; what changes is the table and the poller that lead to it. The order is *add to the new
 //! one, then remove from the old one*, under the lock of `home`:
 //!
 //! - A change of the fd before the `add`: the kernel tells of it again as the answer to the `add`, edge-triggered or not,
@@ -36,13 +36,16 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Arc, PoisonError};
 
 use super::Reactor;
+use super::place::{Chunk, Lease};
 use crate::slot::Slot;
 use crate::sync::Mutex;
 use crate::sys::Token;
 
 /// One fd's entry in a reactor; dropping it removes the entry.
 pub(crate) struct Registration {
-    slot: Arc<Slot>,
+    /// Where the slot is. Not a `Lease`, as its padding would be part of every socket.
+    chunk: Arc<Chunk>,
+    at: u32,
     fd: RawFd,
     home: Mutex<Home>,
 }
@@ -53,12 +56,17 @@ struct Home {
 }
 
 impl Registration {
-    pub(super) fn new(reactor: Reactor, slot: Arc<Slot>, token: Token, fd: RawFd) -> Registration {
-        Registration { slot, fd, home: Mutex::new(Home { reactor, token }) }
+    pub(super) fn new(reactor: Reactor, Lease { chunk, at }: Lease, token: Token, fd: RawFd) -> Registration {
+        Registration { chunk, at, fd, home: Mutex::new(Home { reactor, token }) }
     }
 
+    #[inline]
     pub(crate) fn slot(&self) -> &Slot {
-        &self.slot
+        self.chunk.slot(self.at)
+    }
+
+    fn lease(&self) -> Lease {
+        Lease { chunk: Arc::clone(&self.chunk), at: self.at }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -78,12 +86,12 @@ impl Registration {
         if home.reactor.is(&reactor) {
             return Ok(());
         }
-        let (token, known) = reactor.add(fd, &self.slot).inspect_err(|_| home.reactor.revive(&self.slot))?;
+        let (token, known) = reactor.receive(fd, self.lease()).inspect_err(|_| home.reactor.revive(self.slot()))?;
         let left = mem::replace(&mut *home, Home { reactor, token });
-        left.reactor.remove(self.fd, left.token);
-        home.reactor.revive(&self.slot);
+        left.reactor.release(self.fd, left.token);
+        home.reactor.revive(self.slot());
         drop(home);
-        known.tell(&self.slot);
+        known.tell(self.slot());
         // May be the old reactor's last handle.
         drop(left);
         Ok(())
@@ -101,8 +109,8 @@ impl fmt::Debug for Registration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registration")
             .field("fd", &self.fd)
-            .field("ready", &self.slot.seen().ready())
-            .field("waiting", &self.slot.waiting())
+            .field("ready", &self.slot().seen().ready())
+            .field("waiting", &self.slot().waiting())
             .finish_non_exhaustive()
     }
 }

@@ -166,6 +166,23 @@ fn a_waker_that_panics_keeps_nobody_else_asleep() {
 }
 
 #[test]
+fn a_waker_that_is_left_behind_may_own_another_socket() {
+    struct Owner(#[expect(dead_code, reason = "for its destructor")] UnixStream);
+    impl std::task::Wake for Owner {
+        fn wake(self: Arc<Self>) {}
+    }
+    let rig = Rig::new();
+    let ((_a, b), (_c, d)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    assert!(Task::new().poll(read_one(&d).as_mut()).is_pending());
+    let waker = Waker::from(Arc::new(Owner(d)));
+    assert!(b.poll_read_ready(&mut std::task::Context::from_waker(&waker)).is_pending());
+    drop(waker);
+    assert_eq!(rig.reactor.registrations(), 2);
+    drop(b);
+    assert_eq!(rig.reactor.registrations(), 0, "and no lock was held meanwhile");
+}
+
+#[test]
 fn a_dropped_reactor_closes_its_fds() {
     alone("reactor::tests::a_dropped_reactor_closes_its_fds", 256, || {
         let open = || std::fs::read_dir("/dev/fd").unwrap().count();

@@ -24,7 +24,7 @@ const FIRST_KEYLESS_LIMIT: usize = 8;
 /// The limit grows no further than this.
 const LAST_KEYLESS_LIMIT: usize = 1024;
 
-/// A leaf future's own place among the waiters. Starts empty; never reused within one slot.
+/// A leaf future's own place among the waiters. Starts empty; never reused while the slot is one fd's.
 #[derive(Debug, Default)]
 pub(crate) struct Key(pub(super) Option<NonZeroU64>);
 
@@ -55,8 +55,9 @@ pub(super) enum Displaced {
     Nobody,
 }
 
+/// Who waits for one fd. Dropping it may run user code: the wakers' destructors.
 #[derive(Debug, Default)]
-pub(super) struct Waiters {
+pub(crate) struct Waiters {
     last_key: u64,
     /// Who came before all the others.
     first: Option<Waiter>,

@@ -14,7 +14,7 @@
 //! Had the edge come before `seen`, the op would have found the data. So an edge is lost in neither order.
 
 use crate::ready::{Interest, Ready};
-use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
+use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 const FLAGS: usize = 0xff;
 const ONE_TICK: usize = 0x100;
@@ -45,6 +45,12 @@ impl Word {
     /// At tick 0, which is also what an op that ran before the registration has seen.
     pub(crate) fn new(ready: Ready) -> Word {
         Word(AtomicUsize::new(usize::from(ready.bits())))
+    }
+
+    /// As new, for another fd.
+    pub(crate) fn reset(&self, ready: Ready) {
+        // Relaxed: who gets to know the slot does so by what orders this before (the table's lock, the registration's cell).
+        self.0.store(usize::from(ready.bits()), Relaxed);
     }
 
     /// What an op has seen of an fd that is not registered yet.
