@@ -10,7 +10,7 @@
 //! Rejected: all at once (the second one would run while what the first one has spawned is ready). A wake by the driver's
 //! timers (costs a turn of the clock, and a deadline says nothing about other tasks).
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::task::Waker;
 
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -25,10 +25,31 @@ pub(crate) struct Lull {
     waiting: AtomicUsize,
 }
 
+/// In the order of their numbers, which follow one another: who has left is a gap.
 #[derive(Debug, Default)]
 struct Places {
-    wakers: BTreeMap<u64, Waker>,
-    last: u64,
+    wakers: VecDeque<Option<Waker>>,
+    /// The number of the first one.
+    first: u64,
+    /// Those that are no gaps.
+    taken: usize,
+}
+
+impl Places {
+    fn get(&mut self, place: u64) -> Option<&mut Option<Waker>> {
+        let at = usize::try_from(place.checked_sub(self.first)?).ok()?;
+        self.wakers.get_mut(at)
+    }
+
+    fn take(&mut self, place: u64) -> Option<Waker> {
+        let taken = self.get(place)?.take()?;
+        self.taken -= 1;
+        while let Some(None) = self.wakers.front() {
+            self.wakers.pop_front();
+            self.first += 1;
+        }
+        Some(taken)
+    }
 }
 
 impl Lull {
@@ -41,17 +62,17 @@ impl Lull {
     /// Waits at the end of the line. The holder of the core only.
     pub(crate) fn enter(&self, waker: Waker) -> u64 {
         let mut places = lock(&self.places);
-        places.last += 1;
-        let place = places.last;
-        places.wakers.insert(place, waker);
-        self.waiting.store(places.wakers.len(), Relaxed);
+        let place = places.first + places.wakers.len() as u64;
+        places.wakers.push_back(Some(waker));
+        places.taken += 1;
+        self.note(&places);
         place
     }
 
     /// Goes on waiting, with another waker; gives it back if the worker has taken the place.
     pub(crate) fn stay(&self, place: u64, waker: Waker) -> Result<(), Waker> {
         let mut places = lock(&self.places);
-        let Some(kept) = places.wakers.get_mut(&place) else { return Err(waker) };
+        let Some(Some(kept)) = places.get(place) else { return Err(waker) };
         let displaced = std::mem::replace(kept, waker);
         drop(places);
         drop(displaced);
@@ -60,11 +81,7 @@ impl Lull {
 
     /// Waits no more; says whether it did.
     pub(crate) fn leave(&self, place: u64) -> bool {
-        let mut places = lock(&self.places);
-        let left = places.wakers.remove(&place);
-        self.waiting.store(places.wakers.len(), Relaxed);
-        drop(places);
-        left.is_some()
+        self.take(|_| place).is_some()
     }
 
     /// The owner is about to block. Who can run elsewhere is woken to take a place there; the others keep theirs.
@@ -73,8 +90,8 @@ impl Lull {
             return;
         }
         let mut places = lock(&self.places);
-        let wakers: Vec<Waker> =
-            places.wakers.values_mut().map(|waker| std::mem::replace(waker, Waker::noop().clone())).collect();
+        let taken = places.wakers.iter_mut().flatten();
+        let wakers: Vec<Waker> = taken.map(|waker| std::mem::replace(waker, Waker::noop().clone())).collect();
         drop(places);
         for waker in wakers {
             contain(|| waker.wake());
@@ -83,13 +100,22 @@ impl Lull {
 
     /// Wakes who has waited longest.
     pub(crate) fn release(&self) {
-        let mut places = lock(&self.places);
-        let first = places.wakers.pop_first();
-        self.waiting.store(places.wakers.len(), Relaxed);
-        drop(places);
-        if let Some((_, waker)) = first {
-            contain(|| waker.wake());
+        if let Some(first) = self.take(|places| places.first) {
+            contain(|| first.wake());
         }
+    }
+
+    /// Takes a place, and the waker there, if somebody waits there.
+    fn take(&self, place: impl FnOnce(&Places) -> u64) -> Option<Waker> {
+        let mut places = lock(&self.places);
+        let place = place(&places);
+        let taken = places.take(place);
+        self.note(&places);
+        taken
+    }
+
+    fn note(&self, places: &Places) {
+        self.waiting.store(places.taken, Relaxed);
     }
 }
 
