@@ -27,6 +27,7 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::sys::{self, Poller, Token};
 use crate::unwind::contain;
 
+mod blocks;
 mod place;
 mod registration;
 mod table;

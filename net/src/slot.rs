@@ -1,6 +1,6 @@
 //! `Slot`: the readiness of one fd and everybody who waits for it. No edge is lost, nobody is forgotten.
 //!
-//! Called by `reactor` (`set`, from the driver) and by `source` (the rest, from tasks).
+//! Called by `reactor` (`set`, from the driver; what comes with the next fd, by its table) and by `source` (the rest, from tasks).
 //!
 //! # Why no wake-up is lost
 //!
@@ -64,7 +64,7 @@ impl Slot {
         self.word.reset(ready);
     }
 
-    /// The fd is gone. Returns who has left a waker with `poll_` methods, for the caller to drop without a lock.
+    /// The fd is gone. Returns who waits still, for the caller to drop without a lock.
     pub(crate) fn clear_out(&self) -> Waiters {
         std::mem::take(&mut *self.lock())
     }

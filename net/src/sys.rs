@@ -157,7 +157,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// The bell's token; the table never grows to this index.
+    /// The bell's token; the table gives this index to nobody.
     const BELL: Token = Token { index: u32::MAX, generation: u32::MAX };
 
     fn to_u64(self) -> u64 {

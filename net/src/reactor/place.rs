@@ -1,14 +1,14 @@
 //! `Place`: the memory of a slot, and who of its successive tenants has it.
 //!
-//! Places come in chunks, which are counted: a `table` has those that it gave out, and every `registration` the one that its
-//! place is in. So a slot stays where it is when its socket moves to another reactor, and outlives the first one. No place
-//! goes back to the system before all of its chunk do; a reactor keeps what it needed when it had most sockets.
+//! Places come in chunks, which are counted: a `table` has those that it gives out, and every `registration` the one that its
+//! place is in. So a slot stays where it is when its socket moves to another reactor, and outlives the first one.
 //!
-//! A place is a cache line: threads that work with two sockets do not take it from each other.
+//! With a lock of 8 bytes a place is a cache line, and aligned: threads that work with two sockets do not take it from each
+//! other. Where a lock is twice as large (std has it on a pthread mutex on Apple's systems and NetBSD) it is 72 bytes.
 //!
 //! Rejected: an allocation per slot (32 bytes more for each socket with its header, malloc's, and the table's pointer; three
 //! locked instructions and malloc's work per registration). Slots without a chunk's count, which are never freed and need
-//! `unsafe` or a leak. Places of 56 bytes, without the alignment.
+//! `unsafe` or a leak. Generations apart from the slots, without padding: 60 bytes for each, and lines that threads share.
 
 use std::array;
 use std::fmt;
@@ -21,16 +21,12 @@ use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// Places per chunk. A model has few, as it pays for each atomic.
 const LEN: u32 = if cfg!(loom) { 2 } else { 64 };
 
-#[repr(align(64))]
+#[cfg_attr(not(any(target_vendor = "apple", target_os = "netbsd")), repr(align(64)))]
 struct Place {
     slot: Slot,
     /// Goes on with each arrival and each end: odd while there is a tenant. Only used under the table's lock.
     generation: AtomicU32,
 }
-
-// Where a lock is a pointer it takes two.
-#[cfg(all(target_os = "linux", target_pointer_width = "64", not(any(loom, shuttle))))]
-const _: () = assert!(size_of::<Place>() == 64, "a place is a cache line");
 
 /// Places that come and go together.
 pub(super) struct Chunk([Place; LEN as usize]);
@@ -45,8 +41,9 @@ pub(super) struct Lease {
 impl Chunk {
     pub(super) const LEN: u32 = LEN;
 
-    pub(super) fn new() -> Arc<Chunk> {
-        let vacant = |_| Place { slot: Slot::new(Ready::EMPTY), generation: AtomicU32::new(0) };
+    /// Vacant places, whose former generations, if they had any, ended before `generation`.
+    pub(super) fn new(generation: u32) -> Arc<Chunk> {
+        let vacant = |_| Place { slot: Slot::new(Ready::EMPTY), generation: AtomicU32::new(generation) };
         Arc::new(Chunk(array::from_fn(vacant)))
     }
 
@@ -62,12 +59,12 @@ impl Chunk {
     pub(super) fn take(&self, at: u32, ready: Ready) -> u32 {
         let Place { slot, generation } = self.place(at);
         slot.reset(ready);
-        self.turn_over(generation)
+        Self::turn_over(generation)
     }
 
     /// The tenant goes: its generation is over.
     pub(super) fn end(&self, at: u32) {
-        self.turn_over(&self.place(at).generation);
+        Self::turn_over(&self.place(at).generation);
     }
 
     /// Whether there is a tenant of this generation.
@@ -80,8 +77,13 @@ impl Chunk {
         self.0.iter().filter(|place| place.generation.load(Relaxed) % 2 == 1).map(|place| &place.slot)
     }
 
+    /// The latest generation of a place: where nobody is left, those of all of them are over with it.
+    pub(super) fn last_generation(&self) -> u32 {
+        self.0.iter().map(|place| place.generation.load(Relaxed)).max().unwrap_or_default()
+    }
+
     /// Relaxed, and no locked instruction: the caller has the table's lock.
-    fn turn_over(&self, generation: &AtomicU32) -> u32 {
+    fn turn_over(generation: &AtomicU32) -> u32 {
         let next = generation.load(Relaxed).wrapping_add(1);
         generation.store(next, Relaxed);
         next
@@ -97,5 +99,15 @@ impl Lease {
 impl fmt::Debug for Chunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.tenants()).finish()
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_pointer_width = "64", not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_cache_line() {
+        assert_eq!((size_of::<Place>(), align_of::<Place>()), (64, 64));
     }
 }

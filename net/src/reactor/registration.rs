@@ -6,8 +6,8 @@
 //!
 //! # Why a move loses nothing
 //!
-//! The slot stays the same object, in the memory of its first reactor; what changes is the table and the poller that lead to it. The order is *add to the new
-//! one, then remove from the old one*, under the lock of `home`:
+//! The slot stays the same object, in the memory of its first reactor; what changes is the table and the poller that lead
+//! to it. The order is *add to the new one, then remove from the old one*, under the lock of `home`:
 //!
 //! - A change of the fd before the `add`: the kernel tells of it again as the answer to the `add`, edge-triggered or not,
 //!   as long as it holds (epoll_ctl(2) looks at the fd, kevent(2) runs the filter). If it holds no longer, somebody's

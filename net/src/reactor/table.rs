@@ -1,25 +1,22 @@
 //! `Table`: from a token to its slot, so that a late event for a reused place finds nobody.
 //!
 //! Called by `reactor`, under its lock. A place is reused, but with the next generation in its token; the events of its
-//! former tenant carry the old one and are dropped. Slots live in the table's own places (`place`), except those of sockets
+//! former tenant carry the old one and are dropped. Slots live in the table's own places (`blocks`), except those of sockets
 //! that have come from a reactor that has shut down: these *guests* stay in that one's memory, and have an entry here.
 
 use std::io;
-use std::sync::Arc;
 use std::task::Waker;
 
-use super::place::{Chunk, Lease};
+use super::blocks::{BEYOND as GUEST, Blocks};
+use super::place::Lease;
 use crate::ready::Ready;
 use crate::slot::{Slot, Waiters};
 use crate::sys::{Event, Token};
 
-/// Set in the index of a guest's token.
-const GUEST: u32 = 1 << 31;
-
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    chunks: Vec<Arc<Chunk>>,
-    free: Vec<u32>,
+    own: Blocks,
+    /// Their tokens have the bit `GUEST` in the index.
     guests: Guests,
     len: usize,
     shut: bool,
@@ -47,11 +44,8 @@ impl Table {
     /// Takes a place for a slot that starts out as `ready`.
     pub(super) fn insert(&mut self, ready: Ready) -> io::Result<(Token, Lease)> {
         self.check_open()?;
-        let index = self.free.pop().unwrap_or_else(|| self.grow());
-        let (chunk, at) = (&self.chunks[(index / Chunk::LEN) as usize], index % Chunk::LEN);
-        let generation = chunk.take(at, ready);
         self.len += 1;
-        Ok((Token { index, generation }, Lease { chunk: Arc::clone(chunk), at }))
+        Ok(self.own.take(ready))
     }
 
     /// Leads to a slot in the memory of another table.
@@ -61,11 +55,13 @@ impl Table {
         Ok(self.guests.insert(lease))
     }
 
-    /// The socket goes. Returns who waits for it still (keyless wakers), to be dropped once the lock is gone.
+    /// The socket goes. Returns who waits for it still (`poll_` methods, and futures that were forgotten), to be dropped once
+    /// the lock is gone.
     pub(super) fn remove(&mut self, token: Token) -> Option<Waiters> {
         let left = self.slot(token)?.clear_out();
-        if self.leave(token) && token.index & GUEST == 0 {
-            self.free.push(token.index);
+        self.leave(token);
+        if token.index & GUEST == 0 {
+            self.own.give_back(token);
         }
         Some(left)
     }
@@ -78,7 +74,7 @@ impl Table {
         }
         self.len -= 1;
         match token.index & GUEST {
-            0 => self.chunks[(token.index / Chunk::LEN) as usize].end(token.index % Chunk::LEN),
+            0 => self.own.end(token),
             _ => self.guests.remove(token),
         }
         true
@@ -100,9 +96,8 @@ impl Table {
     /// Ends every wait, and refuses newcomers.
     pub(super) fn shut(&mut self, woken: &mut Vec<Waker>) {
         self.shut = true;
-        let own = self.chunks.iter().flat_map(|chunk| chunk.tenants());
         let guests = self.guests.entries.iter().filter_map(|guest| guest.lease.as_ref()).map(Lease::slot);
-        for slot in own.chain(guests) {
+        for slot in self.own.tenants().chain(guests) {
             slot.set(Ready::SHUTDOWN, woken);
         }
     }
@@ -111,22 +106,11 @@ impl Table {
         if self.shut { Err(super::shut_down_error()) } else { Ok(()) }
     }
 
-    /// More places; returns the first of them.
-    #[cold]
-    fn grow(&mut self) -> u32 {
-        let count = u32::try_from(self.chunks.len()).ok().and_then(|chunks| chunks.checked_mul(Chunk::LEN));
-        let first = count.filter(|count| *count < GUEST - Chunk::LEN).expect("there are fewer fds than 2^31");
-        self.chunks.push(Chunk::new());
-        self.free.extend((first + 1..first + Chunk::LEN).rev());
-        first
-    }
-
     fn slot(&self, token: Token) -> Option<&Slot> {
-        if token.index & GUEST != 0 {
-            return self.guests.get(token).map(Lease::slot);
+        match token.index & GUEST {
+            0 => self.own.slot(token),
+            _ => self.guests.get(token).map(Lease::slot),
         }
-        let (chunk, at) = (self.chunks.get((token.index / Chunk::LEN) as usize)?, token.index % Chunk::LEN);
-        chunk.has(at, token.generation).then(|| chunk.slot(at))
     }
 }
 
@@ -134,7 +118,8 @@ impl Guests {
     fn insert(&mut self, lease: Lease) -> Token {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(Guest::default());
-            u32::try_from(self.entries.len() - 1).expect("there are fewer fds than 2^31")
+            let index = u32::try_from(self.entries.len() - 1).ok();
+            index.filter(|index| *index < GUEST - 1).expect("there are fewer fds than 2^31") // the last is the bell's
         });
         let guest = &mut self.entries[index as usize];
         guest.lease = Some(lease);
@@ -155,7 +140,10 @@ impl Guests {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models;
+
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use std::collections::HashMap;
     use std::task::Context;
@@ -209,7 +197,7 @@ mod tests {
         let (token, _) = take(&mut table);
         table.remove(token);
         let vacant = Token { generation: token.generation + 1, ..token };
-        for index in [token.index, 9, 9 * Chunk::LEN, GUEST, GUEST | 9] {
+        for index in [token.index, 9, 999, GUEST, GUEST | 9] {
             assert!(!deliver(&table, Token { index, ..vacant }), "{index}");
             assert!(table.remove(Token { index, ..vacant }).is_none(), "{index}");
         }
