@@ -41,12 +41,8 @@ use crate::task::{Queued, Task};
 use crate::tenants::Tenants;
 
 mod close;
-
-/// Tasks taken from the inbox between two runs.
-const MAIL_LIMIT: usize = 64;
-
-/// With more tasks than this in the injector somebody is called for them before the one who makes them comes to run any.
-const CROWD: usize = 1024;
+mod inbox;
+mod ring;
 
 pub(crate) struct Core {
     pool: *const Pool,
@@ -240,19 +236,6 @@ impl Core {
         }
     }
 
-    /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
-    pub(crate) fn spawn_posted(&self, task: Task) {
-        let registry = lock(&self.shared);
-        if registry.is_closed() {
-            drop(registry);
-            return task.into_queued().discard();
-        }
-        self.counts.posted.add(1);
-        self.inbox.push(task); // under the lock: whoever closes the registry finds it
-        drop(registry);
-        self.bell.ring();
-    }
-
     /// Registers a shared task; `None` if the core is closed and the task was cancelled.
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
         let entry = task.queued();
@@ -266,7 +249,7 @@ impl Core {
         }
     }
 
-    // Queues of the owner.
+    // The owner's queue.
 
     pub(crate) fn push_owned(&self, task: Queued) {
         self.local(|local| local.queue.push_back(Entry::Task(task)));
@@ -283,137 +266,6 @@ impl Core {
     /// Whether the owner's queue holds anything. Owner only.
     pub(crate) fn has_owned_work(&self) -> bool {
         self.local(|local| !local.queue.is_empty())
-    }
-
-    /// Queues a shared task at the back of the owner's ring.
-    pub(crate) fn push_back(&self, task: Queued) {
-        if let Err(raw) = self.ring.push(task.into_raw()) {
-            self.overflow(raw);
-        }
-    }
-
-    /// The ring is full: half of it goes to the injector, where any worker finds it, and then the new entry.
-    #[cold]
-    fn overflow(&self, raw: NonNull<()>) {
-        let pool = self.pool();
-        pool.inject(self.ring.take_half().chain([raw]).map(from_raw));
-        if pool.injector.len() > CROWD {
-            pool.call_for_help();
-        }
-    }
-
-    /// Queues a shared task to run next.
-    pub(crate) fn push_next(&self, task: Queued) {
-        if let Some(displaced) = self.last_in.replace(task.into_raw()) {
-            self.push_back(from_raw(displaced));
-        }
-    }
-
-    /// Queues a shared task that this thread, the owner, has woken.
-    pub(crate) fn queue_woken(&self, task: Queued) {
-        if context::is_in_task() {
-            self.push_next(task)
-        } else {
-            self.push_back(task)
-        }
-        self.pool().share_early(self);
-    }
-
-    pub(crate) fn pop_next(&self) -> Option<Queued> {
-        self.last_in.take().map(from_raw)
-    }
-
-    pub(crate) fn pop_front(&self) -> Option<Queued> {
-        self.ring.pop().map(from_raw)
-    }
-
-    /// How many tasks are in the ring.
-    pub(crate) fn ring_len(&self) -> usize {
-        self.ring.len() as usize
-    }
-
-    /// Shared tasks that wait for this core's owner.
-    pub(crate) fn backlog(&self) -> usize {
-        self.ring.len() as usize + usize::from(!self.last_in.is_empty())
-    }
-
-    /// Whether a searching worker can take something from here.
-    pub(crate) fn is_worth_stealing(&self) -> bool {
-        self.ring.len() > 0 || self.is_stalled.load(Relaxed) && !self.last_in.is_empty()
-    }
-
-    /// Takes work from this core for `thief`, whose owner calls; says whether there was any.
-    pub(crate) fn steal_for(&self, thief: &Core) -> bool {
-        let mut found = u64::from(self.ring.steal_into(&thief.ring));
-        if self.is_stalled.load(Relaxed)
-            && let Some(task) = self.pop_next()
-        {
-            thief.push_back(task);
-            found += 1;
-        }
-        thief.counts.steals.add(found);
-        found > 0
-    }
-
-    // The inbox.
-
-    /// Leaves a task for the owner, and rings.
-    pub(crate) fn post(&self, task: Task) {
-        self.inbox.push(task);
-        self.bell.ring(); // a SeqCst fence, which also orders the push before the look at `closed`
-        if self.closed.load(SeqCst) {
-            self.bury_inbox();
-        }
-    }
-
-    pub(crate) fn has_mail(&self) -> bool {
-        !self.inbox.is_empty()
-    }
-
-    /// Queues what other threads have posted, a bounded number at a time: they may post faster than this runs.
-    pub(crate) fn read_inbox(&self) {
-        for _ in 0..MAIL_LIMIT {
-            let Some(task) = self.inbox.pop() else { break };
-            if task.slot().is_some() {
-                self.queue_remote(&task);
-                continue; // drops the inbox's reference
-            }
-            self.admit(task);
-        }
-    }
-
-    /// Registers a task that came through the inbox for the first time (or has ended meanwhile).
-    fn admit(&self, task: Task) {
-        if task.is_finished() {
-            self.counts.ended.add(1);
-            return;
-        }
-        let inbox_ref = task.clone();
-        let inserted = self.local(|local| local.tasks.insert(task, false));
-        match inserted {
-            Ok(()) => self.queue_remote(&inbox_ref),
-            Err(task) => {
-                drop(inbox_ref);
-                self.counts.ended.add(1);
-                task.into_queued().discard();
-            }
-        }
-    }
-
-    /// Queues a task of this core that another thread has woken, unless that has been done. Owner only.
-    fn queue_remote(&self, task: &Task) {
-        if let Some(entry) = task.take_remote() {
-            self.push_owned(entry);
-        }
-    }
-
-    /// After the core was closed anybody may empty its inbox: what lies there has ended, or was never admitted.
-    fn bury_inbox(&self) {
-        while let Some(task) = self.inbox.pop() {
-            if task.slot().is_none() && !task.is_finished() {
-                task.into_queued().discard();
-            }
-        }
     }
 
     // Ends.
@@ -506,14 +358,6 @@ impl Core {
         self.local(|local| local.events = events);
     }
 
-    /// Moves the shared tasks queued here to the injector. Owner only; the core is about to be left.
-    pub(crate) fn flush(&self) {
-        let pool = self.pool();
-        while let Some(task) = self.pop_next().or_else(|| self.pop_front()) {
-            pool.injector.push(task);
-        }
-    }
-
     pub(crate) fn pool(&self) -> &Pool {
         // SAFETY: a core is a part of its pool, so as long as it can be called the pool is alive.
         // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
@@ -523,7 +367,7 @@ impl Core {
 
 /// An entry of a ring or slot of a core, which hold nothing else.
 fn from_raw(raw: NonNull<()>) -> Queued {
-    // SAFETY: `push_back` and `push_next` put only `Queued::into_raw` there, and each entry comes out once (queue.rs).
+    // SAFETY: `push_back` and `push_next` (core/ring.rs) put only `Queued::into_raw` there, and each entry comes out once (queue.rs).
     // Test: queue.rs, model `no_entry_is_lost_or_doubled`.
     unsafe { Queued::from_raw(raw) }
 }
