@@ -16,7 +16,7 @@ pub(crate) fn run(rows: &[Row], load: Load, options: &Options) -> Result<(), Str
     for row in rows {
         cpus::pin(row.pin(), options.cpus()).map_err(|error| error.to_string())?;
         let mut group = criterion.benchmark_group(row.name());
-        for &peer in row.peers().iter().filter(|&&peer| options.wants_peer(peer)) {
+        for peer in row.peers().into_iter().filter(|&peer| options.wants_peer(peer)) {
             match row.start(peer, load) {
                 Ok(Started::Timed(runner)) => {
                     group.throughput(Throughput::Elements(runner.operations));

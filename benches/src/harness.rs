@@ -33,7 +33,7 @@ pub(crate) fn measure(rows: &[Row], process_rows: &[ProcessRow], load: Load, opt
         progress.next();
         let rounds = options.rounds.min(row.rounds());
         let mut bout = Bout::new(row.group(), row.name(), row.figures());
-        let wanted = row.peers().iter().copied().filter(|&peer| options.wants_peer(peer));
+        let wanted = row.peers().into_iter().filter(|&peer| options.wants_peer(peer));
         wanted.for_each(|peer| bout.enter(peer, in_process(row, peer, load, options)));
         bout.run(rounds, &mut results);
     }

@@ -10,7 +10,7 @@ pub(crate) enum Peer {
     Monoio,
     /// monoio on its io_uring driver.
     MonoioUring,
-    /// No runtime: a bare epoll loop written for the row.
+    /// No runtime: a bare epoll loop written for the row, or for sleeps a thread.
     Limit,
 }
 

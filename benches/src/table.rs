@@ -15,7 +15,8 @@ use crate::peer::Peer;
 pub(crate) const LEGEND: &str = "\
 Each value is the median of the rounds, then half of the range between the extremes. Ratios are mini's figure by the
 other's, as measured, taken round by round: their median (min..max). `tie`: the rounds do not agree who is better.
-`best` is the runtime, other than mini, with the best median; `limit` is a bare epoll loop.
+`best` is the runtime, other than mini, with the best median; `limit` is a bare epoll loop,
+or, for the lateness of a sleep, a thread that sleeps.
 `ct`: current_thread, one CPU. `mt`: multi_thread with 2 workers on 2 CPUs. monoio has one thread per runtime: no `mt`.
 ";
 

@@ -43,6 +43,11 @@ trait Subject: 'static {
 
     /// Starts a runtime, with all that shall not be measured. An error means that it cannot run here.
     fn start<R: Rt>(flavour: Flavour, load: Load) -> io::Result<Started>;
+
+    /// The same without a runtime, by what the kernel has for it.
+    fn limit(_: Load) -> io::Result<Started> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, format!("{} has no limit", Self::name())))
+    }
 }
 
 /// A subject in a runtime that has been started. Both live as long as this.
@@ -71,6 +76,8 @@ pub(crate) struct Row {
     rounds: usize,
     /// Whether monoio has what it takes.
     monoio: bool,
+    /// Whether there is a limit to show beside the runtimes.
+    limit: bool,
     start: fn(Peer, Flavour, Load) -> io::Result<Started>,
 }
 
@@ -82,7 +89,7 @@ impl Row {
         };
         let name = format!("{}, {label}", S::name());
         let (group, figures) = (S::group(), S::figures());
-        Self { name, group, flavour, pin, figures, rounds: usize::MAX, monoio: true, start: start::<S> }
+        Self { name, group, flavour, pin, figures, rounds: usize::MAX, monoio: true, limit: false, start: start::<S> }
     }
 
     /// Seven rounds at most: a sample takes long enough.
@@ -97,6 +104,10 @@ impl Row {
 
     fn without_monoio(self) -> Self {
         Self { monoio: false, ..self }
+    }
+
+    fn with_limit(self) -> Self {
+        Self { limit: true, ..self }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -121,13 +132,14 @@ impl Row {
     }
 
     /// Who can take part. monoio has one thread per runtime.
-    pub(crate) fn peers(&self) -> &'static [Peer] {
-        match self.flavour {
-            Flavour::CurrentThread if self.monoio => {
-                &[Peer::Mini, Peer::Tokio, Peer::Smol, Peer::Monoio, Peer::MonoioUring]
-            }
-            _ => &[Peer::Mini, Peer::Tokio, Peer::Smol],
-        }
+    pub(crate) fn peers(&self) -> Vec<Peer> {
+        let has_monoio = self.monoio && self.flavour == Flavour::CurrentThread;
+        let can = |peer: &Peer| match peer {
+            Peer::Monoio | Peer::MonoioUring => has_monoio,
+            Peer::Limit => self.limit,
+            _ => true,
+        };
+        Peer::ALL.into_iter().filter(can).collect()
     }
 
     /// Starts a runtime for this row.
@@ -148,7 +160,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(both::<Timed<timers::Timeout<false>>>());
     rows.extend(both::<Timed<timers::Timeout<true>>>());
     rows.extend(both::<Timed<timers::Fire>>().map(Row::in_few_rounds));
-    rows.extend(both::<timers::Lateness>().map(Row::in_few_rounds));
+    rows.extend(both::<timers::Lateness>().map(Row::in_few_rounds).map(Row::with_limit));
     rows.extend(both::<Timed<wakes::PingPong>>());
     rows.extend(both::<Timed<wakes::Hop>>());
     rows.extend(both::<Timed<wakes::Foreign<false>>>().map(Row::on_one_cpu));
@@ -175,6 +187,7 @@ fn start<S: Subject>(peer: Peer, flavour: Flavour, load: Load) -> io::Result<Sta
         (Peer::Smol, Flavour::MultiThread(_)) => S::start::<SmolShared>(flavour, load),
         (Peer::Monoio, Flavour::CurrentThread) => S::start::<Monoio<LegacyDriver>>(flavour, load),
         (Peer::MonoioUring, Flavour::CurrentThread) => S::start::<Monoio<IoUringDriver>>(flavour, load),
+        (Peer::Limit, _) => S::limit(load),
         _ => Err(io::Error::new(io::ErrorKind::Unsupported, format!("{} has no such flavour", peer.name()))),
     }
 }
@@ -187,7 +200,7 @@ mod tests {
     fn every_row_runs_on_every_peer() {
         let load = Load::calibrate(true);
         for row in rows() {
-            for &peer in row.peers() {
+            for peer in row.peers() {
                 let values = match row.start(peer, load) {
                     Ok(Started::Timed(runner)) => (runner.figures)((runner.run)(2), 2 * runner.operations),
                     Ok(Started::Probe(sample)) => sample(),

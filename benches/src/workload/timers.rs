@@ -1,9 +1,13 @@
 //! Workloads of the timers: those that do not fire, those that fire, and how late they fire.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
+
+use rustix::thread::set_current_timer_slack;
 
 use super::bell::Bell;
 use super::timed::{Clocks, Workload};
@@ -94,7 +98,10 @@ impl Workload for Fire {
     }
 }
 
-/// How late a task comes back from a sleep of 1.3 ms, a time that no tick of a millisecond meets.
+/// A time that no tick of a millisecond meets.
+const TIME: Duration = Duration::from_micros(1300);
+
+/// How late a task comes back from a sleep of 1.3 ms.
 pub(super) struct Lateness;
 
 impl Subject for Lateness {
@@ -119,13 +126,29 @@ impl Subject for Lateness {
         };
         Ok(Started::Probe(Box::new(sample)))
     }
+
+    /// A thread that sleeps as often (clock_nanosleep(2)), as exactly as the kernel can: without timer slack.
+    fn limit(load: Load) -> io::Result<Started> {
+        set_current_timer_slack(NonZeroU64::new(1))?;
+        let sleeps = load.pick(200, 10);
+        let sample = move || {
+            let sleep = |_| {
+                let start = Instant::now();
+                thread::sleep(TIME);
+                late(start, TIME)
+            };
+            let lates: Vec<_> = (0..sleeps).map(sleep).collect();
+            vec![percentile(&lates, 50.0), percentile(&lates, 99.0)]
+        };
+        Ok(Started::Probe(Box::new(sample)))
+    }
 }
 
 /// How late each of `sleeps` sleeps ended, in microseconds.
 async fn lates<R: Rt>(sleeps: usize) -> Vec<f64> {
     let mut lates = Vec::with_capacity(sleeps);
     for _ in 0..sleeps {
-        lates.push(lateness::<R>(Duration::from_micros(1300)).await);
+        lates.push(lateness::<R>(TIME).await);
     }
     lates
 }
@@ -134,5 +157,10 @@ async fn lates<R: Rt>(sleeps: usize) -> Vec<f64> {
 pub(super) async fn lateness<R: Rt>(time: Duration) -> f64 {
     let start = Instant::now();
     R::sleep(time).await;
+    late(start, time)
+}
+
+/// By how many microseconds what began at `start` took longer than `time`.
+fn late(start: Instant, time: Duration) -> f64 {
     (start.elapsed().as_secs_f64() - time.as_secs_f64()) * 1e6
 }
