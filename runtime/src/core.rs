@@ -30,7 +30,7 @@ use crate::home::Home;
 use crate::lull::Lull;
 use crate::pace::LongRuns;
 use crate::pool::Pool;
-use crate::queue::{LastIn, Ring};
+use crate::queue::{Next, Ring};
 use crate::registry::Registry;
 use crate::seat::Seat;
 use crate::spin::Spins;
@@ -54,7 +54,7 @@ pub(crate) struct Core {
     local: UnsafeCell<Local>,
     inbox: Fifo<Task>,
     ring: Ring,
-    last_in: LastIn,
+    next: Next,
     returned: Returned,
     /// The owner works, or is about to.
     pub(crate) is_up: AtomicBool,
@@ -65,7 +65,7 @@ pub(crate) struct Core {
     queued: AtomicUsize,
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
-    /// Set while one poll blocks this core, by the watch or the owner: others may then take the task in `last_in` too.
+    /// Set while one poll blocks this core, by the watch or the owner: others may then take the task in `next` too.
     pub(crate) is_stalled: AtomicBool,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
@@ -134,7 +134,7 @@ impl Core {
             local: UnsafeCell::new(local),
             inbox: Fifo::new(),
             ring: Ring::new(),
-            last_in: LastIn::new(),
+            next: Next::new(),
             returned: Returned::new(),
             is_up: AtomicBool::new(false),
             shared: Mutex::default(),
@@ -367,7 +367,7 @@ impl Core {
 
 /// An entry of a ring or slot of a core, which hold nothing else.
 fn from_raw(raw: NonNull<()>) -> Queued {
-    // SAFETY: `push_back` and `push_next` (core/ring.rs) put only `Queued::into_raw` there, and each entry comes out once (queue.rs).
+    // SAFETY: `push_back` and `queue_woken` (core/ring.rs) put only `Queued::into_raw` there, and each entry comes out once (queue.rs).
     // Test: queue.rs, model `no_entry_is_lost_or_doubled`.
     unsafe { Queued::from_raw(raw) }
 }

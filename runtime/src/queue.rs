@@ -1,5 +1,5 @@
 //! The run queue of one worker: a bounded ring that its owner fills and other workers may take half of, and a slot in
-//! front of it for the task that was woken last.
+//! front of it for a task that was woken while no other waited.
 //!
 //! The owner calls [`push`](Ring::push) and [`pop`](Ring::pop); thieves call [`steal_into`](Ring::steal_into). What does
 //! not fit goes to the injector, which is the caller's business.
@@ -124,25 +124,21 @@ impl Ring {
     }
 }
 
-/// The slot for the task that was woken last: it runs next, while what it was woken for is in the cache.
+/// The slot for a task that was woken by another while nothing else waited: it runs next, and costs less than a place in the ring.
 #[derive(Debug)]
-pub(crate) struct LastIn(AtomicPtr<()>);
+pub(crate) struct Next(AtomicPtr<()>);
 
-impl LastIn {
+impl Next {
     pub(crate) fn new() -> Self {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Puts an entry in and returns the displaced one. Owner only.
+    /// Puts an entry into the slot, which is empty. Owner only, so it stays empty until then.
     #[inline]
-    pub(crate) fn replace(&self, entry: Entry) -> Option<Entry> {
-        if self.is_empty() {
-            // Only the owner puts anything in, so it stays empty. Release: hands the entry to whoever takes it.
-            self.0.store(entry.as_ptr(), Release);
-            return None;
-        }
-        // AcqRel: as above, and takes over the displaced one.
-        NonNull::new(self.0.swap(entry.as_ptr(), AcqRel))
+    pub(crate) fn put(&self, entry: Entry) {
+        debug_assert!(self.is_empty(), "an entry would be lost");
+        // Release: hands the entry to whoever takes it.
+        self.0.store(entry.as_ptr(), Release);
     }
 
     /// Takes the entry. Any thread.
@@ -223,13 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn the_slot_keeps_the_last_entry() {
-        let slot = LastIn::new();
-        assert_eq!(slot.take(), None);
-        assert_eq!(slot.replace(entry(1)), None);
-        assert_eq!(slot.replace(entry(2)), Some(entry(1)));
-        assert_eq!(slot.take(), Some(entry(2)));
-        assert!(slot.is_empty());
+    fn the_slot_gives_its_entry_once() {
+        let slot = Next::new();
+        for number in 1..=3 {
+            assert_eq!(slot.take(), None);
+            slot.put(entry(number));
+            assert!(!slot.is_empty());
+            assert_eq!(slot.take(), Some(entry(number)));
+            assert!(slot.is_empty());
+        }
     }
 }
 
@@ -306,17 +304,16 @@ mod models {
     ///
     /// Planted: `take` that looks and then stores.
     #[test]
-    fn the_slot_hands_each_entry_to_one_side() {
+    fn the_slot_hands_its_entry_to_one_side() {
         loom::model(|| {
-            let slot = Arc::new(LastIn::new());
+            let slot = Arc::new(Next::new());
             let other = slot.clone();
             let thief = thread::spawn(move || other.take());
-            let mut seen: Vec<_> = slot.replace(entry(1)).into_iter().collect();
-            seen.extend(slot.replace(entry(2)));
-            seen.extend(slot.take());
-            seen.extend(thief.join().unwrap());
-            seen.sort();
-            assert_eq!(seen, [entry(1), entry(2)]);
+            slot.put(entry(1));
+            let own = slot.take();
+            let stolen = thief.join().unwrap();
+            assert_eq!(own.or(stolen), Some(entry(1)));
+            assert!(own.is_none() || stolen.is_none());
         });
     }
 

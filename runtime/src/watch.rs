@@ -5,7 +5,7 @@
 //! is *stuck* if its owner has run nothing between two looks, and has used the CPU meanwhile or waits for something: an owner
 //! who only waits for a CPU, on a machine that has too few, goes on by itself, and help would have to wait for that CPU too.
 //!
-//! For a stuck core the watch marks it as stalled, so that thieves may take the task in the `last_in` slot too, and sees to
+//! For a stuck core the watch marks it as stalled, so that thieves may take the task in the `next` slot too, and sees to
 //! it that there is a lookout (`lookout.rs`) among the workers that rest, who then minds the timers of that core beside
 //! the sockets of all, and is up to do the work. Only if nobody rests does the watch turn the driver itself, and goes on
 //! waiting there in the owner's place. Nothing of this costs the owner more than the store that counts its progress.

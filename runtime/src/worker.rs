@@ -3,13 +3,15 @@
 //! Run by `block_on` on the calling thread, and by the keepers of a multi-threaded runtime. [`Worker::next`] is the one
 //! function that chooses what runs.
 //!
-//! Order. Owned tasks, and the `block_on` future among them, run first in, first out. A multi-threaded worker takes
-//! the task that was woken last first (three in a row at most while others wait), then alternates between its owned queue
-//! and its ring, looks into the injector every 16th time, and into other workers' rings when it has nothing left. The
+//! Order. Owned tasks, and the `block_on` future among them, run first in, first out, and so do shared ones. A multi-threaded
+//! worker alternates between its owned queue and its ring (three shared tasks in a row that woke each other alone may come
+//! first), looks into the injector every 16th time, and into other workers' rings when it has nothing left. The
 //! driver is polled every 64 runs (8 if they are long; 128 by an only worker), and by the wait; a yielding task or `block_on`
 //! future costs no system call.
 //!
-//! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
+//! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`). The task that was
+//! woken last runs next, though others wait (a connection of HTTP/2 ran after each of its streams, with a write for each: six
+//! times as many, and 0.64 of the requests per second).
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -55,8 +57,8 @@ const CROWD_INTERVAL: u32 = 2;
 /// How many tasks a worker takes from the injector at once, beside the one it runs.
 const INJECTOR_SHARE: usize = 64;
 
-/// How many tasks may jump the queue in a row by having been woken last.
-const LAST_IN_LIMIT: u8 = 3;
+/// How many tasks may run in a row because they were woken while no shared task waited: owned ones may wait.
+const WOKEN_LIMIT: u8 = 3;
 
 /// The work that is worth waking another worker for; a wake costs about 40 µs in all.
 const WORTH_A_WAKE: Duration = Duration::from_micros(100);
@@ -124,7 +126,7 @@ pub(crate) struct Worker<'a> {
     root: Option<Arc<Root>>,
     events: Events,
     since_injector: u32,
-    last_in_run: u8,
+    woken_run: u8,
     owned_first: bool,
     pace: Pace,
     /// The number of the run after which the driver is looked at.
@@ -174,7 +176,7 @@ impl<'a> Worker<'a> {
             root: None,
             events: core.take_events(),
             since_injector: 0,
-            last_in_run: 0,
+            woken_run: 0,
             owned_first: false,
             pace: Pace::new(core.counts.busy_nanos(), core.counts.runs.get()),
             next_look: core.counts.runs.get() + LOOK_AFTER[0],
@@ -286,7 +288,7 @@ impl<'a> Worker<'a> {
                 return Some(Entry::Task(task));
             }
         }
-        if let Some(task) = self.next_last_in() {
+        if let Some(task) = self.next_woken() {
             return Some(Entry::Task(task));
         }
         let core = self.core;
@@ -299,20 +301,20 @@ impl<'a> Worker<'a> {
         next.or_else(|| self.find_work().map(Entry::Task))
     }
 
-    /// The task that was woken last, unless that has gone on for too long while others wait here.
-    fn next_last_in(&mut self) -> Option<Queued> {
+    /// The task that was woken while no other waited, unless that has gone on for too long and others wait by now.
+    fn next_woken(&mut self) -> Option<Queued> {
         let Some(task) = self.core.pop_next() else {
-            self.last_in_run = 0;
+            self.woken_run = 0;
             return None;
         };
-        if self.last_in_run < LAST_IN_LIMIT {
-            self.last_in_run += 1;
+        if self.woken_run < WOKEN_LIMIT {
+            self.woken_run += 1;
             return Some(task);
         }
         if self.core.ring_len() == 0 && !self.core.has_owned_work() {
             return Some(task);
         }
-        self.last_in_run = 0;
+        self.woken_run = 0;
         self.core.push_back(task);
         None
     }

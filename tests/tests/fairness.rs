@@ -398,3 +398,38 @@ fn a_stuck_task_delays_not_what_other_threads_spawn_and_wake() {
         runtime.block_on(stuck).unwrap();
     });
 }
+
+/// A connection of HTTP/2 is woken by each of its streams: it shall run once, and write all their answers in one go.
+#[test]
+fn who_is_woken_by_many_that_wait_runs_once_after_them() {
+    on_single_workers(|builder| {
+        const STREAMS: usize = 16;
+        let polls = builder.build().unwrap().block_on(async {
+            let (waker, done) = (Arc::new(Mutex::new(None::<Waker>)), Arc::new(AtomicUsize::new(0)));
+            let (place, seen) = (waker.clone(), done.clone());
+            let connection = mini::spawn(async move {
+                let mut polls = 0;
+                std::future::poll_fn(|cx| {
+                    polls += 1;
+                    *place.lock().unwrap() = Some(cx.waker().clone());
+                    if seen.load(SeqCst) == STREAMS { Poll::Ready(()) } else { Poll::Pending }
+                })
+                .await;
+                polls
+            });
+            until(|| waker.lock().unwrap().is_some()).await;
+            let parent = mini::spawn(async move {
+                for _ in 0..STREAMS {
+                    let (waker, done) = (waker.clone(), done.clone());
+                    mini::spawn(async move {
+                        done.fetch_add(1, SeqCst);
+                        waker.lock().unwrap().as_ref().unwrap().wake_by_ref();
+                    });
+                }
+            });
+            parent.await.unwrap();
+            connection.await.unwrap()
+        });
+        assert_eq!(polls, 2, "once before the streams, once after all of them");
+    });
+}

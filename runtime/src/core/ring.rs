@@ -1,4 +1,4 @@
-//! The shared tasks that wait for the owner of a core: in its ring, and in the slot of the one that was woken last.
+//! The shared tasks that wait for the owner of a core: in its ring, and in the slot of the one to run next.
 //!
 //! Filled and emptied by the owner, but for thieves: a worker that has nothing left takes half of a ring, and the slot too where
 //! the owner is stalled. What the ring has no room for goes to the injector.
@@ -31,25 +31,21 @@ impl Core {
         }
     }
 
-    /// Queues a shared task to run next.
-    pub(crate) fn push_next(&self, task: Queued) {
-        if let Some(displaced) = self.last_in.replace(task.into_raw()) {
-            self.push_back(from_raw(displaced));
-        }
-    }
-
     /// Queues a shared task that this thread, the owner, has woken.
+    ///
+    /// At the end: who is woken by many runs once after them, and a server's connection answers in one go what it was asked in
+    /// one. Only where nothing else waits there is a shorter way.
     pub(crate) fn queue_woken(&self, task: Queued) {
-        if context::is_in_task() {
-            self.push_next(task)
+        if context::is_in_task() && self.backlog() == 0 {
+            self.next.put(task.into_raw());
         } else {
-            self.push_back(task)
+            self.push_back(task);
         }
         self.pool().share_early(self);
     }
 
     pub(crate) fn pop_next(&self) -> Option<Queued> {
-        self.last_in.take().map(from_raw)
+        self.next.take().map(from_raw)
     }
 
     pub(crate) fn pop_front(&self) -> Option<Queued> {
@@ -63,12 +59,12 @@ impl Core {
 
     /// Shared tasks that wait for this core's owner.
     pub(crate) fn backlog(&self) -> usize {
-        self.ring.len() as usize + usize::from(!self.last_in.is_empty())
+        self.ring.len() as usize + usize::from(!self.next.is_empty())
     }
 
     /// Whether a searching worker can take something from here.
     pub(crate) fn is_worth_stealing(&self) -> bool {
-        self.ring.len() > 0 || self.is_stalled.load(Relaxed) && !self.last_in.is_empty()
+        self.ring.len() > 0 || self.is_stalled.load(Relaxed) && !self.next.is_empty()
     }
 
     /// Takes work from this core for `thief`, whose owner calls; says whether there was any.
