@@ -127,21 +127,27 @@ impl Subject for Lateness {
         Ok(Started::Probe(Box::new(sample)))
     }
 
-    /// A thread that sleeps as often (clock_nanosleep(2)), as exactly as the kernel can: without timer slack.
+    /// A thread that sleeps as often (clock_nanosleep(2)), as exactly as the kernel can: without timer slack. It is one of its own,
+    /// since others keep theirs.
     fn limit(load: Load) -> io::Result<Started> {
-        set_current_timer_slack(NonZeroU64::new(1))?;
         let sleeps = load.pick(200, 10);
         let sample = move || {
-            let sleep = |_| {
-                let start = Instant::now();
-                thread::sleep(TIME);
-                late(start, TIME)
-            };
-            let lates: Vec<_> = (0..sleeps).map(sleep).collect();
+            let lates = thread::spawn(move || lates_of_thread(sleeps)).join().expect("it only sleeps");
             vec![percentile(&lates, 50.0), percentile(&lates, 99.0)]
         };
         Ok(Started::Probe(Box::new(sample)))
     }
+}
+
+/// As `lates`, of this thread.
+fn lates_of_thread(sleeps: usize) -> Vec<f64> {
+    set_current_timer_slack(NonZeroU64::new(1)).expect("a thread may be exact");
+    let sleep = |_| {
+        let start = Instant::now();
+        thread::sleep(TIME);
+        late(start, TIME)
+    };
+    (0..sleeps).map(sleep).collect()
 }
 
 /// How late each of `sleeps` sleeps ended, in microseconds.
