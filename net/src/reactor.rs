@@ -24,14 +24,16 @@ use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use crate::sync::{Mutex, MutexGuard};
-use crate::sys::{self, Poller, Token};
+use crate::sys::{Poller, Token};
 use crate::unwind::contain;
 
 mod blocks;
+mod events;
 mod place;
 mod registration;
 mod table;
 
+pub use events::Events;
 pub(crate) use registration::Registration;
 
 use place::Lease;
@@ -56,20 +58,6 @@ use table::Table;
 /// ```
 #[derive(Clone)]
 pub struct Reactor(Arc<Shared>);
-
-/// Room for what one turn brings. Every thread that turns a reactor has its own.
-///
-/// # Examples
-///
-/// ```
-/// let events = mini_net::Events::with_capacity(64);
-/// # drop(events);
-/// ```
-pub struct Events {
-    events: sys::Events,
-    /// Empty between turns.
-    woken: Vec<Waker>,
-}
 
 struct Shared {
     poller: Poller,
@@ -215,26 +203,22 @@ impl Reactor {
     /// Adds `fd`, which starts out as `ready` until the kernel says more.
     pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: Ready) -> io::Result<Registration> {
         let (token, lease) = self.enter(|table| table.insert(ready))?;
-        match self.0.poller.add(fd, token) {
-            Ok(known) => Known(known).tell(lease.slot()),
-            Err(e) => {
-                self.vacate(token);
-                return Err(explain(e));
-            }
-        }
+        self.add(fd, token, Self::vacate)?.tell(lease.slot());
         Ok(Registration::new(self.clone(), lease, token, fd.as_raw_fd()))
     }
 
-    /// From here on the kernel's reports on `fd` reach a slot of another reactor's, beginning with what it is ready for now.
+    /// From here on the kernel's reports on `fd` reach a slot in the memory of another reactor.
     fn receive(&self, fd: BorrowedFd<'_>, lease: Lease) -> io::Result<(Token, Known)> {
         let token = self.enter(|table| table.insert_guest(lease))?;
-        match self.0.poller.add(fd, token) {
-            Ok(known) => Ok((token, Known(known))),
-            Err(e) => {
-                self.forget(token);
-                Err(explain(e))
-            }
-        }
+        Ok((token, self.add(fd, token, Self::forget)?))
+    }
+
+    /// The kernel reports on `fd` from here on, beginning with what it is ready for now. If it refuses, `undo` the token.
+    fn add(&self, fd: BorrowedFd<'_>, token: Token, undo: fn(&Self, Token)) -> io::Result<Known> {
+        self.0.poller.add(fd, token).map(Known).map_err(|error| {
+            undo(self, token);
+            explain(error)
+        })
     }
 
     /// The socket goes.
@@ -315,50 +299,6 @@ impl Reactor {
     }
 }
 
-impl Events {
-    /// Room for 1024 events; more of them take another turn.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let events = mini_net::Events::new();
-    /// # drop(events);
-    /// ```
-    pub fn new() -> Events {
-        Events::with_capacity(1024)
-    }
-
-    /// Room for `capacity` events, at least one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let events = mini_net::Events::with_capacity(16);
-    /// # drop(events);
-    /// ```
-    pub fn with_capacity(capacity: usize) -> Events {
-        Events { events: sys::Events::with_capacity(capacity), woken: Vec::new() }
-    }
-
-    /// Whether the last turn heard the bell: then a thread that looked in the place of another may have to ring again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mini_net::{Events, Reactor};
-    ///
-    /// let reactor = Reactor::new()?;
-    /// let mut events = Events::new();
-    /// reactor.notify();
-    /// reactor.turn(&mut events, None)?;
-    /// assert!(events.has_bell());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub fn has_bell(&self) -> bool {
-        (0..self.events.len()).any(|at| self.events.get(at).is_none())
-    }
-}
-
 impl Known {
     /// Wakes those who have waited for it: for a caller that holds no lock.
     fn tell(self, slot: &Slot) {
@@ -395,21 +335,9 @@ impl AsFd for Reactor {
     }
 }
 
-impl Default for Events {
-    fn default() -> Events {
-        Events::new()
-    }
-}
-
 impl fmt::Debug for Reactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reactor").field("registrations", &self.registrations()).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Events {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! `Slot`: the readiness of one fd and everybody who waits for it. No edge is lost, nobody is forgotten.
 //!
-//! Called by `reactor` (`set`, from the driver; what comes with the next fd, by its table) and by `source` (the rest, from tasks).
+//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, by its table) and by `source` (the rest, from tasks).
 //!
 //! # Why no wake-up is lost
 //!

@@ -367,7 +367,8 @@ impl Core {
 
 /// An entry of a ring or slot of a core, which hold nothing else.
 fn from_raw(raw: NonNull<()>) -> Queued {
-    // SAFETY: `push_back` and `queue_woken` (core/ring.rs) put only `Queued::into_raw` there, and each entry comes out once (queue.rs).
+    // SAFETY: `push_back` and `queue_woken` (core/ring.rs) put only `Queued::into_raw` there, and each entry comes out once
+    // (queue.rs).
     // Test: queue.rs, model `no_entry_is_lost_or_doubled`.
     unsafe { Queued::from_raw(raw) }
 }

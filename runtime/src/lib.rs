@@ -102,6 +102,7 @@ mod embed;
 mod fifo;
 #[cfg(feature = "fs")]
 pub mod fs;
+mod handle;
 mod home;
 #[cfg(feature = "hyper")]
 pub mod hyper;

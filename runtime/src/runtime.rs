@@ -3,20 +3,19 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::marker::PhantomData;
-use std::panic::{Location, RefUnwindSafe, UnwindSafe};
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
 pub use crate::builder::Builder;
 use crate::config::Config;
 pub use crate::embed::Turn;
+pub use crate::handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
 pub use crate::leftovers::{LeftTask, Leftovers};
 pub use crate::metrics::Metrics;
 pub use crate::per_core::{PerCore, worker_index};
 use crate::pool::Pool;
 use crate::task::JoinHandle;
-use crate::{block_on, context};
 
 /// Runs tasks, timers and sockets. Dropping it drops all its tasks.
 ///
@@ -248,203 +247,8 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// Refers to a runtime: to spawn onto it, to enter it, to block on it. Cheap to clone.
-///
-/// A handle does not keep the runtime running. On one that was shut down, new tasks are cancelled at once.
-///
-/// # Examples
-///
-/// See [`Runtime::handle`] and [`Handle::current`].
-#[derive(Clone)]
-pub struct Handle {
-    pub(crate) pool: Arc<Pool>,
-}
-
-impl Handle {
-    /// The runtime this thread is inside of.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// mini::block_on(async {
-    ///     let handle = mini::runtime::Handle::current();
-    ///     let thread = std::thread::spawn(move || {
-    ///         drop(handle.spawn(async { println!("in the runtime again") }));
-    ///     });
-    ///     mini::spawn_blocking(|| thread.join().unwrap()).await.unwrap();
-    /// });
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// If there is none.
-    #[track_caller]
-    pub fn current() -> Self {
-        Self { pool: current_pool("Handle::current") }
-    }
-
-    /// The runtime this thread is inside of.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mini::runtime::Handle;
-    /// assert!(Handle::try_current().is_err());
-    /// mini::block_on(async { assert!(Handle::try_current().is_ok()) });
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
-    pub fn try_current() -> Result<Self, TryCurrentError> {
-        context::with_pool(|pool| Self { pool: pool.clone() }).ok_or(TryCurrentError(()))
-    }
-
-    /// Spawns a task; see [`mini::spawn`](crate::spawn).
-    ///
-    /// # Examples
-    ///
-    /// See [`Handle::current`].
-    #[track_caller]
-    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future + Send + 'static,
-        F::Output: Send + 'static,
-    {
-        self.pool.spawn(future, Location::caller())
-    }
-
-    /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
-    ///
-    /// # Examples
-    ///
-    /// As with [`Runtime::spawn_blocking`].
-    #[track_caller]
-    pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        self.pool.spawn_blocking(job, Location::caller())
-    }
-
-    /// Runs `future` to its end on the calling thread; see [`Runtime::block_on`].
-    ///
-    /// # Examples
-    ///
-    /// See [`Runtime::handle`].
-    ///
-    /// # Panics
-    ///
-    /// As [`Runtime::block_on`].
-    #[track_caller]
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
-        block_on::block_on(&self.pool, future)
-    }
-
-    /// Enters the runtime; see [`Runtime::enter`].
-    ///
-    /// # Examples
-    ///
-    /// As with [`Runtime::enter`].
-    pub fn enter(&self) -> EnterGuard<'_> {
-        EnterGuard { _guard: self.pool.enter(), _handle: PhantomData }
-    }
-
-    /// What the runtime does, in numbers; see [`Metrics`].
-    ///
-    /// # Examples
-    ///
-    /// As with [`Runtime::metrics`].
-    pub fn metrics(&self) -> Metrics {
-        Metrics::new(self.pool.clone())
-    }
-
-    /// Which kind of runtime it is. A core of a [`PerCore`] is a `current_thread` one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mini::runtime::{Handle, RuntimeFlavor};
-    /// mini::block_on(async {
-    ///     assert_eq!(Handle::current().runtime_flavor(), RuntimeFlavor::CurrentThread);
-    /// });
-    /// ```
-    pub fn runtime_flavor(&self) -> RuntimeFlavor {
-        if self.pool.is_multi_thread() { RuntimeFlavor::MultiThread } else { RuntimeFlavor::CurrentThread }
-    }
-}
-
-/// A kind of runtime; see [`Handle::runtime_flavor`].
-///
-/// # Examples
-///
-/// See [`Handle::runtime_flavor`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum RuntimeFlavor {
-    /// One thread runs all tasks.
-    CurrentThread,
-    /// Several threads share the tasks.
-    MultiThread,
-}
-
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let flavour = if self.pool.is_multi_thread() { "multi_thread" } else { "current_thread" };
-        f.debug_struct("Handle").field("flavor", &flavour).field("workers", &self.pool.cores.len()).finish()
-    }
-}
-
-/// The pool this thread is inside of.
-///
-/// # Panics
-///
-/// If there is none, at the line of the caller of `call`.
-#[track_caller]
-pub(crate) fn current_pool(call: &str) -> Arc<Pool> {
-    match context::with_pool(Arc::clone) {
-        Some(pool) => pool,
-        None => panic!(
-            "{call} needs a mini runtime, and this thread is not inside one: call it from a task, under \
-             #[mini::main], inside mini::block_on, or while the guard of Runtime::enter lives"
-        ),
-    }
-}
-
-/// This thread is inside of no runtime; see [`Handle::try_current`].
-///
-/// # Examples
-///
-/// See [`Handle::try_current`].
-#[derive(Debug)]
-pub struct TryCurrentError(());
-
-impl fmt::Display for TryCurrentError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this thread is not inside a mini runtime")
-    }
-}
-
-impl std::error::Error for TryCurrentError {}
-
-/// While it lives, this thread is inside a runtime; see [`Runtime::enter`]. Guards are dropped in reverse order.
-///
-/// # Examples
-///
-/// See [`Runtime::enter`].
-#[must_use = "the runtime is left as soon as the guard is dropped"]
-pub struct EnterGuard<'a> {
-    _guard: context::Guard,
-    _handle: PhantomData<&'a Handle>,
-}
-
-impl fmt::Debug for EnterGuard<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EnterGuard").finish_non_exhaustive()
-    }
-}
-
-const fn assert_send_sync<T: Send + Sync>() {}
-const _: () = assert_send_sync::<Runtime>();
-const _: () = assert_send_sync::<Handle>();
+const _: () = {
+    const fn assert_send_sync<T: Send + Sync>() {}
+    assert_send_sync::<Runtime>();
+    assert_send_sync::<Handle>();
+};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::JoinHandle;
 use super::spawn::spawn_local_from;
 use crate::context;
-use crate::runtime::{Handle, current_pool};
+use crate::handle::{Handle, current_pool};
 
 /// Starts tasks under a name.
 ///

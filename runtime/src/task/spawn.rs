@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use super::{Id, JoinHandle, Origin, Start};
 use crate::context;
-use crate::runtime::current_pool;
+use crate::handle::current_pool;
 
 /// Starts a task on the current runtime and returns a handle to its output.
 ///

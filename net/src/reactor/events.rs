@@ -1,0 +1,76 @@
+//! `Events`: what one turn of a reactor brings.
+
+use std::fmt;
+use std::task::Waker;
+
+use crate::sys;
+
+/// Room for what one turn brings. Every thread that turns a reactor has its own.
+///
+/// # Examples
+///
+/// ```
+/// let events = mini_net::Events::with_capacity(64);
+/// # drop(events);
+/// ```
+pub struct Events {
+    pub(super) events: sys::Events,
+    /// Empty between turns.
+    pub(super) woken: Vec<Waker>,
+}
+
+impl Events {
+    /// Room for 1024 events; more of them take another turn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let events = mini_net::Events::new();
+    /// # drop(events);
+    /// ```
+    pub fn new() -> Events {
+        Events::with_capacity(1024)
+    }
+
+    /// Room for `capacity` events, at least one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let events = mini_net::Events::with_capacity(16);
+    /// # drop(events);
+    /// ```
+    pub fn with_capacity(capacity: usize) -> Events {
+        Events { events: sys::Events::with_capacity(capacity), woken: Vec::new() }
+    }
+
+    /// Whether the last turn heard the bell: then a thread that looked in the place of another may have to ring again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_net::{Events, Reactor};
+    ///
+    /// let reactor = Reactor::new()?;
+    /// let mut events = Events::new();
+    /// reactor.notify();
+    /// reactor.turn(&mut events, None)?;
+    /// assert!(events.has_bell());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    pub fn has_bell(&self) -> bool {
+        (0..self.events.len()).any(|at| self.events.get(at).is_none())
+    }
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events::new()
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
