@@ -27,8 +27,8 @@ pub(super) struct Blocks {
     open: Vec<u32>,
     /// Those without memory that `open` does not name.
     gone: Vec<u32>,
-    /// How many have memory, and nobody in it.
-    vacant: usize,
+    /// There is a chunk that nobody is in. No second one is kept.
+    has_spare: bool,
 }
 
 /// Places by their numbers, while they have memory and while they have none.
@@ -47,7 +47,7 @@ impl Blocks {
     pub(super) fn take(&mut self, ready: Ready) -> (Token, Lease) {
         let (number, chunk) = self.with_room();
         let block = &mut self.blocks[number as usize];
-        self.vacant -= usize::from(block.taken == 0);
+        self.has_spare &= block.taken > 0;
         let at = block.taken.trailing_ones();
         block.taken |= 1 << at;
         let token = Token { index: number * Chunk::LEN + at, generation: chunk.take(at, ready) };
@@ -80,10 +80,10 @@ impl Blocks {
         if block.taken > 0 {
             return;
         }
-        match self.vacant {
-            0 => self.vacant = 1,
-            _ => block.generation = block.chunk.take().map_or(0, |chunk| chunk.last_generation()),
+        if self.has_spare {
+            block.generation = block.chunk.take().map_or(0, |chunk| chunk.last_generation());
         }
+        self.has_spare = true;
     }
 
     pub(super) fn tenants(&self) -> impl Iterator<Item = &Slot> {
@@ -116,7 +116,6 @@ impl Blocks {
         let chunk = Chunk::new(block.generation);
         (block.chunk, block.is_open) = (Some(Arc::clone(&chunk)), true);
         self.open.push(number);
-        self.vacant += 1;
         (number, chunk)
     }
 }
@@ -181,7 +180,7 @@ mod tests {
             for (token, _) in one.iter().chain(other) {
                 leave(&mut blocks, *token);
             }
-            assert_eq!((chunks(&blocks), blocks.vacant), (1, 1));
+            assert_eq!((chunks(&blocks), blocks.has_spare), (1, true));
             let kept = blocks.blocks.iter().find_map(|block| block.chunk.clone()).unwrap();
             for _ in 0..10 {
                 let (token, lease) = blocks.take(Ready::EMPTY);
