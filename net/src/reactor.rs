@@ -4,7 +4,8 @@
 //! is an fd's entry and may move from one reactor to another. One turn is one wait:
 //!
 //! 1. `Poller::wait` blocks, with no lock held.
-//! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock.
+//! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock, which threads that
+//!    deliver share.
 //! 3. The wakers are called, with no lock held.
 //!
 //! # Rejected
@@ -12,6 +13,7 @@
 //! - A helper thread that turns a global reactor: one more hop per event, and no shutdown per runtime.
 //! - A pointer to the slot in the kernel's event: a late event for a freed slot would be a use after free; a token is
 //!   looked up in the table and found stale.
+//! - One deliverer at a time: a thread that looks for events while another has a batch slept until that was delivered.
 
 use std::fmt;
 use std::io;
@@ -23,7 +25,7 @@ use std::time::Duration;
 use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::sys::{Poller, Token};
 use crate::unwind::contain;
 
@@ -61,7 +63,8 @@ pub struct Reactor(Arc<Shared>);
 
 struct Shared {
     poller: Poller,
-    table: Mutex<Table>,
+    /// Read by who delivers, so that threads that turn at the same time do not wait for each other.
+    table: RwLock<Table>,
     on_use: OnceLock<Waker>,
     /// The length of the table, written under its lock: drivers ask for it before every turn.
     registered: AtomicUsize,
@@ -86,7 +89,7 @@ impl Reactor {
     ///
     /// Those of epoll_create1(2) and eventfd(2), or of kqueue(2): too many open files.
     pub fn new() -> io::Result<Reactor> {
-        let (poller, table) = (Poller::new()?, Mutex::default());
+        let (poller, table) = (Poller::new()?, RwLock::default());
         let (on_use, registered) = (OnceLock::new(), AtomicUsize::new(0));
         Ok(Reactor(Arc::new(Shared { poller, table, on_use, registered })))
     }
@@ -186,7 +189,7 @@ impl Reactor {
     /// ```
     pub fn shutdown(&self) {
         let mut woken = Vec::new();
-        self.table().shut(&mut woken);
+        self.table_mut().shut(&mut woken);
         wake_all(&mut woken);
     }
 
@@ -258,13 +261,17 @@ impl Reactor {
     }
 
     /// Poison is ignored: no user code runs under this lock.
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> RwLockReadGuard<'_, Table> {
+        self.0.table.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn table_mut(&self) -> RwLockWriteGuard<'_, Table> {
+        self.0.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lets a slot in, and calls whoever waits for the first one.
     fn enter<R>(&self, insert: impl FnOnce(&mut Table) -> io::Result<R>) -> io::Result<R> {
-        let mut table = self.table();
+        let mut table = self.table_mut();
         let is_first = table.len() == 0;
         let entered = insert(&mut table)?;
         self.note_len(&table);
@@ -283,7 +290,7 @@ impl Reactor {
 
     fn vacate(&self, token: Token) {
         let left = {
-            let mut table = self.table();
+            let mut table = self.table_mut();
             let left = table.remove(token);
             self.note_len(&table);
             left
@@ -293,7 +300,7 @@ impl Reactor {
     }
 
     fn forget(&self, token: Token) {
-        let mut table = self.table();
+        let mut table = self.table_mut();
         table.leave(token);
         self.note_len(&table);
     }

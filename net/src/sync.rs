@@ -5,13 +5,13 @@
 //! `models.rs` of the runtime. What neither reaches (standard streams, name resolution) uses std directly.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
+pub(crate) use loom::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
 #[cfg(shuttle)]
 pub(crate) use shuttle::{
-    sync::{Mutex, MutexGuard, atomic},
+    sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic},
     thread_local,
 };
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
+pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic};
 #[cfg(not(shuttle))]
 pub(crate) use std::thread_local;

@@ -24,7 +24,8 @@ const LEN: u32 = if cfg!(loom) { 2 } else { 64 };
 #[cfg_attr(not(any(target_vendor = "apple", target_os = "netbsd")), repr(align(64)))]
 struct Place {
     slot: Slot,
-    /// Goes on with each arrival and each end: odd while there is a tenant. Only used under the table's lock.
+    /// Goes on with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by who has
+    /// it alone.
     generation: AtomicU32,
 }
 
@@ -82,7 +83,7 @@ impl Chunk {
         self.0.iter().map(|place| place.generation.load(Relaxed)).max().unwrap_or_default()
     }
 
-    /// Relaxed, and no locked instruction: the caller has the table's lock.
+    /// Relaxed, and no locked instruction: the caller alone has the table's lock.
     fn turn_over(generation: &AtomicU32) -> u32 {
         let next = generation.load(Relaxed).wrapping_add(1);
         generation.store(next, Relaxed);

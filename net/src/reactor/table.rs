@@ -1,6 +1,6 @@
 //! `Table`: from a token to its slot, so that a late event for a reused place finds nobody.
 //!
-//! Called by `reactor`, under its lock. A place is reused, but with the next generation in its token; the events of its
+//! Called by `reactor`, under its lock, shared by those who deliver. A place is reused, but with the next generation in its token; the events of its
 //! former tenant carry the old one and are dropped. Slots live in the table's own places (`blocks`), except those of sockets
 //! that have come from a reactor that has shut down: these *guests* stay in that one's memory, and have an entry here.
 

@@ -108,6 +108,22 @@ fn concurrent_turns_deliver_every_event_once() {
     assert!(tasks.iter().all(|task| task.wakes() == 1));
 }
 
+/// A thread that delivers holds the table's lock, as this one does here.
+#[test]
+fn who_delivers_keeps_nobody_else_from_it() {
+    let mut rig = Rig::new();
+    let pairs = pairs(1);
+    let tasks = waiting(&mut rig, &pairs);
+    pairs[0].0.try_write(b"x").unwrap();
+    let table = rig.reactor.table();
+    std::thread::scope(|threads| {
+        let other = threads.spawn(|| rig.reactor.turn(&mut Events::with_capacity(1), None));
+        assert_eq!(other.join().unwrap().unwrap(), 1);
+    });
+    drop(table);
+    assert_eq!(tasks[0].wakes(), 1);
+}
+
 #[test]
 fn stale_event_does_not_wake_the_next_socket() {
     let rig = Rig::new();

@@ -5,10 +5,14 @@ use loom::thread;
 
 use super::*;
 use crate::ready::Interest;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{RwLock, RwLockWriteGuard};
 
-fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
-    table.lock().unwrap()
+fn lock(table: &RwLock<Table>) -> RwLockWriteGuard<'_, Table> {
+    table.write().unwrap()
+}
+
+fn deliver(table: &RwLock<Table>, token: Token, ready: Ready) -> bool {
+    table.read().unwrap().deliver(Event { token, ready }, &mut Vec::new())
 }
 
 /// A socket goes and the next one comes into its place, while one driver has an event for the former, and another hears of the
@@ -19,20 +23,18 @@ fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
 #[test]
 fn events_reach_their_own_tenant_alone() {
     loom::model(|| {
-        let table = Arc::new(Mutex::new(Table::default()));
+        let table = Arc::new(RwLock::new(Table::default()));
         let old = lock(&table).insert(Ready::WRITABLE).unwrap().0;
         let late = {
             let table = table.clone();
-            thread::spawn(move || {
-                lock(&table).deliver(Event { token: old, ready: Ready::READABLE }, &mut Vec::new());
-            })
+            thread::spawn(move || deliver(&table, old, Ready::READABLE))
         };
         drop(lock(&table).remove(old));
         let (new, lease) = lock(&table).insert(Ready::EMPTY).unwrap();
         assert_eq!(new.index, old.index);
         let driver = {
             let table = table.clone();
-            thread::spawn(move || lock(&table).deliver(Event { token: new, ready: Ready::PRIORITY }, &mut Vec::new()))
+            thread::spawn(move || deliver(&table, new, Ready::PRIORITY))
         };
         // The operation that came before the registration has found nothing.
         lease.slot().clear(Slot::unregistered(), Interest::PRIORITY.mask());
