@@ -129,6 +129,7 @@ mod sync;
 pub mod task;
 mod tenants;
 mod threads;
+mod tries;
 mod unwind;
 mod watch;
 mod worker;

@@ -1,5 +1,5 @@
-//! Who looks for events in the place of another: busy workers in that of the one who waits for them, the watch in that of
-//! owners who are stuck in long polls.
+//! Who looks for events in the place of another: busy workers, and those about to rest, in that of the one who waits for them,
+//! the watch in that of owners who are stuck in long polls.
 //!
 //! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So this
 //! is for the epoll backend alone.
@@ -20,7 +20,7 @@ use mini::runtime::Runtime;
 use mini::task::{block_in_place, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::udp;
-use mini_tests::{Counts, LIMIT, multi_thread, poll_with, until, within};
+use mini_tests::{Counts, LIMIT, multi_thread, oneshot, poll_with, until, within};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event};
 
@@ -42,6 +42,7 @@ struct Script {
 
 static BUSY: Script = Script { other: "held-1", owner: "owner", step: AtomicU8::new(0) };
 static ALONE: Script = Script { other: "alone-watch", owner: "sole owner", step: AtomicU8::new(0) };
+static SLOW: Script = Script { other: "nobody", owner: "slow-1", step: AtomicU8::new(step::OTHER_LOOKS) };
 
 impl Script {
     fn is_at(&self, step: u8) -> bool {
@@ -68,7 +69,7 @@ impl Script {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room: i32, millis: i32) -> i32 {
     let name = thread::current().name().unwrap_or_default().to_owned();
-    let script = [&BUSY, &ALONE].into_iter().find(|script| script.other == name || script.owner == name);
+    let script = [&BUSY, &ALONE, &SLOW].into_iter().find(|script| script.other == name || script.owner == name);
     let looking = script.filter(|script| name == script.other && millis == 0 && script.make(step::OTHER_LOOKS));
     if let Some(script) = looking {
         script.wait_for(step::RUNG);
@@ -147,6 +148,29 @@ fn the_watch_takes_no_bell_away_from_an_only_worker() {
     within(LIMIT, || {
         let runtime = multi_thread(1).thread_name("alone").build().unwrap();
         wake_while_another_looks(&ALONE, &runtime, || block_in_place(|| ALONE.wait_for(step::OTHER_LOOKS)));
+    });
+}
+
+/// The worker that waits for events does not get to run. The other one goes through all it has, and finds the event that its last
+/// task has brought about before it goes to rest.
+#[test]
+fn who_goes_to_rest_looks_for_events_first() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).thread_name("slow").build().unwrap();
+        let (address, bound) = oneshot();
+        let reader = runtime.spawn(async move {
+            let socket = udp().await;
+            address.send(socket.local_addr().unwrap());
+            socket.recv(&mut [0; 8]).await.unwrap()
+        });
+        SLOW.wait_for(step::OWNER_WAITS);
+        let received = runtime.block_on(async {
+            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(b"event", bound.await.unwrap()).unwrap();
+            reader.await.unwrap()
+        });
+        assert_eq!(received, 5);
+        assert!(SLOW.make(step::RUNG) && SLOW.make(step::OTHER_HAS_LOOKED));
     });
 }
 

@@ -7,6 +7,7 @@ use crate::bell::Wait;
 use crate::driver::Driver;
 use crate::spin;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::tries::Tries;
 
 /// What a worker did between its last waits.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(super) struct Habit {
     was_in_vain: bool,
     /// How long it had been up when a spin made it look at the driver.
     looked: u64,
+    /// Looks at the driver right before a wait as a thread. In vain they are cheap, compared with a wait.
+    looks: Tries<8, 7>,
 }
 
 impl Habit {
@@ -39,9 +42,23 @@ impl Habit {
 impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
-        if !self.spins_for_job() {
+        if !self.finds_event() && !self.spins_for_job() {
             self.rest();
         }
+    }
+
+    /// Looks at the driver before a wait as a thread, if that has paid lately; says whether there is something to do. The lookout
+    /// hears of what the last tasks have brought about when it has got its CPU, which may take longer than to do it.
+    fn finds_event(&mut self) -> bool {
+        let (core, driver) = (self.core, self.core.driver());
+        let is_seen_by_another = !self.is_alone() && driver.has_sockets() && driver.lookout().is_taken();
+        if !is_seen_by_another || !self.habit.looks.are_due() {
+            return false;
+        }
+        self.look_around();
+        let has_paid = core.has_owned_work() || core.backlog() > 0;
+        self.habit.looks.note(has_paid);
+        has_paid
     }
 
     /// Spins while a blocking job is out, if that has paid lately and runs are short; says whether there is something to do.
