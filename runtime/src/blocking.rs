@@ -227,7 +227,7 @@ impl Blocking {
         }
         state.spinning = Some(place.clone());
         drop(state);
-        let has_paid = spin::until(|| place.is_called.load(Relaxed));
+        let has_paid = spin::until(spin::FOR_JOB, || place.is_called.load(Relaxed));
         let mut state = lock(&self.state);
         let _ = state.spinning.take_if(|other| Arc::ptr_eq(other, place)); // not another one, if this has been called
         state.spins.note(has_paid);

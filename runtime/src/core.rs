@@ -72,7 +72,8 @@ pub(crate) struct Core {
     /// For the owner.
     pub(crate) long_runs: LongRuns,
     /// The owner's.
-    pub(crate) spins: Spins,
+    pub(crate) spins_for_job: Spins,
+    pub(crate) spins_for_wake: Spins,
     lull: Arc<Lull>,
     closed: AtomicBool,
     pub(crate) host: Host,
@@ -144,7 +145,8 @@ impl Core {
             is_stalled: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
             long_runs: LongRuns::default(),
-            spins: Spins::default(),
+            spins_for_job: Spins::default(),
+            spins_for_wake: Spins::default(),
             lull: Arc::default(),
             closed: AtomicBool::new(false),
             host: Host::new(),

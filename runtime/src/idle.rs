@@ -73,6 +73,11 @@ impl Idle {
         self.resting.load(Relaxed) >= self.workers
     }
 
+    /// Whether all workers rest but the caller. A hint.
+    pub(crate) fn do_others_rest(&self) -> bool {
+        self.resting.load(Relaxed) + 1 >= self.workers
+    }
+
     /// Becomes the one searcher, if there is none.
     pub(crate) fn start_search(&self) -> bool {
         !self.searching.load(Relaxed) && !self.searching.swap(true, Acquire)
@@ -97,7 +102,10 @@ mod tests {
         let idle = Idle::new(2);
         assert!(idle.must_wake(), "no thread holds a core yet");
         idle.rise();
-        assert!(!idle.must_wake());
+        assert!(!idle.must_wake() && idle.do_others_rest());
+        idle.rise();
+        assert!(!idle.do_others_rest());
+        idle.rest();
         idle.rest();
         assert!(idle.must_wake());
     }

@@ -6,6 +6,7 @@ use super::{Core, WORTH_A_WAKE, Worker};
 use crate::bell::Wait;
 use crate::driver::Driver;
 use crate::spin;
+use crate::sync::HAS_TIME;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::tries::Tries;
 
@@ -35,14 +36,14 @@ impl Habit {
     /// Whether its runs since the last note were slow.
     fn is_slow_by(&self, busy: u64, runs: u64) -> bool {
         let (time, count) = (busy.saturating_sub(self.busy), runs.wrapping_sub(self.runs));
-        time > WORTH_A_WAKE.as_nanos() as u64 * count.max(1)
+        HAS_TIME && time > WORTH_A_WAKE.as_nanos() as u64 * count.max(1)
     }
 }
 
 impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
-        if !self.finds_event() && !self.spins_for_job() {
+        if !self.finds_event() && !self.spins() {
             self.rest();
         }
     }
@@ -61,29 +62,38 @@ impl Worker<'_> {
         has_paid
     }
 
-    /// Spins while a blocking job is out, if that has paid lately and runs are short; says whether there is something to do.
-    fn spins_for_job(&mut self) -> bool {
-        if self.pool.blocking.in_flight() == 0 {
-            return false;
-        }
+    /// Spins for the end of a blocking job, or, if there are no sockets and all others rest, for a wake by any other thread, if that has
+    /// paid lately and runs are short; says whether there is something to do. (Beside one that is up it would take to others what that
+    /// one is about to run.)
+    fn spins(&mut self) -> bool {
         let core = self.core;
+        let (spins, limit) = match self.pool.blocking.in_flight() {
+            0 if core.driver().has_sockets() || !self.is_last_up() => return false,
+            0 => (&core.spins_for_wake, spin::FOR_WAKE),
+            _ => (&core.spins_for_job, spin::FOR_JOB),
+        };
         let begin = core.counts.busy_nanos();
-        if self.habit.is_slow_by(begin, core.counts.runs.get()) || !core.spins.are_due() {
+        if self.habit.is_slow_by(begin, core.counts.runs.get()) || !spins.are_due() {
             return false;
         }
-        let has_paid = spin::until(|| self.sees_work());
-        core.spins.note(has_paid);
+        let has_paid = spin::until(limit, || self.sees_work());
+        spins.note(has_paid);
         let end = core.counts.busy_nanos();
         self.pace.leave_out(end.saturating_sub(begin));
         if has_paid {
             self.habit.note(end, core.counts.runs.get());
             // A wait would have shown what the driver has.
-            if end.saturating_sub(self.habit.looked) >= spin::LIMIT.as_nanos() as u64 {
+            if !HAS_TIME || end.saturating_sub(self.habit.looked) >= spin::FOR_JOB.as_nanos() as u64 {
                 self.look_around();
                 self.habit.looked = end;
             }
         }
         has_paid
+    }
+
+    /// Whether all other workers rest, and none has been rung for.
+    fn is_last_up(&self) -> bool {
+        self.pool.idle.do_others_rest() && !self.is_someone_coming()
     }
 
     /// Waits as `bell.rs` and `idle.rs` say, and sees to what the wait has brought.
