@@ -155,7 +155,7 @@ impl Metrics {
         worker_steal_count, total_steal_count: u64 = |core| core.counts.steals.get(), 0,
             "How many tasks were taken from other workers' queues";
         worker_total_busy_duration, total_busy_duration: Duration = |core| core.counts.busy(), Duration::ZERO,
-            "How long a thread was at work, rather than waiting or not there; to spin for a blocking job is work";
+            "How long a thread was at work, rather than waiting or not there; to spin for a blocking job or a wake is work";
         worker_local_queue_depth, total_local_queue_depth: usize = Core::queue_depth, 0,
             "How many tasks wait to be run. Those that may not leave the worker are counted at its last look at the driver, \
              every 128 polls or sooner, unless the worker asks itself";
