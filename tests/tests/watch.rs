@@ -11,13 +11,13 @@ use std::future::poll_fn;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
 use std::{slice, thread};
 
 use mini::runtime::Runtime;
-use mini::task::{block_in_place, yield_now};
+use mini::task::{Idle, block_in_place, idle, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::udp;
 use mini_tests::{Counts, LIMIT, multi_thread, oneshot, poll_with, until, within};
@@ -43,6 +43,12 @@ struct Script {
 static BUSY: Script = Script { other: "held-1", owner: "owner", step: AtomicU8::new(0) };
 static ALONE: Script = Script { other: "alone-watch", owner: "sole owner", step: AtomicU8::new(0) };
 static SLOW: Script = Script { other: "nobody", owner: "slow-1", step: AtomicU8::new(step::OTHER_LOOKS) };
+static CALLED: Script = Script { other: "nobody", owner: "called-1", step: AtomicU8::new(step::OTHER_LOOKS) };
+static CALM: Script = Script { other: "nobody", owner: "calm-1", step: AtomicU8::new(step::OTHER_LOOKS) };
+
+/// Counts the looks of the thread of this name.
+const COUNTED: &str = "counted";
+static LOOKS: AtomicU8 = AtomicU8::new(0);
 
 impl Script {
     fn is_at(&self, step: u8) -> bool {
@@ -69,7 +75,11 @@ impl Script {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room: i32, millis: i32) -> i32 {
     let name = thread::current().name().unwrap_or_default().to_owned();
-    let script = [&BUSY, &ALONE, &SLOW].into_iter().find(|script| script.other == name || script.owner == name);
+    if name == COUNTED && millis == 0 {
+        LOOKS.fetch_add(1, SeqCst);
+    }
+    let script =
+        [&BUSY, &ALONE, &SLOW, &CALLED, &CALM].into_iter().find(|script| script.other == name || script.owner == name);
     let looking = script.filter(|script| name == script.other && millis == 0 && script.make(step::OTHER_LOOKS));
     if let Some(script) = looking {
         script.wait_for(step::RUNG);
@@ -171,6 +181,75 @@ fn who_goes_to_rest_looks_for_events_first() {
         });
         assert_eq!(received, 5);
         assert!(SLOW.make(step::RUNG) && SLOW.make(step::OTHER_HAS_LOOKED));
+    });
+}
+
+/// The same, but the one who waits has been rung for: whoever looks then takes the ring away, and has to pass it on.
+#[test]
+fn who_goes_to_rest_leaves_the_ring_of_another_alone() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).thread_name("called").build().unwrap();
+        let reader = runtime.spawn(async { udp().await.recv(&mut [0; 8]).await });
+        CALLED.wait_for(step::OWNER_WAITS);
+        let task = runtime.spawn(async {}); // all rest, so this rings
+        let (end, is_over) = oneshot();
+        thread::scope(|scope| {
+            let body = || runtime.block_on(is_over);
+            thread::Builder::new().name(COUNTED.to_owned()).spawn_scoped(scope, body).unwrap();
+            while runtime.metrics().worker_park_count(0) == 0 {
+                thread::yield_now();
+            }
+            end.send(());
+        });
+        assert_eq!(LOOKS.load(SeqCst), 0);
+        assert!(CALLED.make(step::RUNG) && CALLED.make(step::OTHER_HAS_LOOKED));
+        runtime.block_on(task).unwrap();
+        reader.abort();
+    });
+}
+
+/// Polls a future that waits for a lull, from within the wake.
+struct Calm {
+    root: Waker,
+    lull: Mutex<Option<Idle>>,
+}
+
+impl Wake for Calm {
+    fn wake(self: Arc<Self>) {
+        let mut lull = idle();
+        match pin!(&mut lull).poll(&mut Context::from_waker(&self.root)) {
+            Poll::Pending => *self.lull.lock().unwrap() = Some(lull),
+            Poll::Ready(()) => self.root.wake_by_ref(),
+        }
+    }
+}
+
+/// What a last look at the events brings about may be no task, but somebody who waits for there to be none.
+#[test]
+fn who_waits_for_a_lull_since_the_last_look_is_released() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).thread_name("calm").build().unwrap();
+        let reader = runtime.spawn(async { udp().await.recv(&mut [0; 8]).await });
+        CALM.wait_for(step::OWNER_WAITS);
+        runtime.block_on(async {
+            let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+            let (mut buf, mut calm) = ([0; 8], None::<Arc<Calm>>);
+            let mut receive = pin!(socket.recv(&mut buf));
+            poll_fn(|cx| {
+                if let Some(calm) = &calm {
+                    let mut lull = calm.lull.lock().unwrap();
+                    return lull.as_mut().map_or(Poll::Pending, |lull| pin!(lull).poll(cx));
+                }
+                let waker =
+                    calm.insert(Arc::new(Calm { root: cx.waker().clone(), lull: Mutex::new(None) })).clone().into();
+                assert!(receive.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
+                Poll::Pending
+            })
+            .await;
+        });
+        assert!(CALM.make(step::RUNG) && CALM.make(step::OTHER_HAS_LOOKED));
+        reader.abort();
     });
 }
 

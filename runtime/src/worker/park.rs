@@ -51,15 +51,21 @@ impl Worker<'_> {
     /// Looks at the driver before a wait as a thread, if that has paid lately; says whether there is something to do. The lookout
     /// hears of what the last tasks have brought about when it has got its CPU, which may take longer than to do it.
     fn finds_event(&mut self) -> bool {
-        let (core, driver) = (self.core, self.core.driver());
-        let is_seen_by_another = !self.is_alone() && driver.has_sockets() && driver.lookout().is_taken();
-        if !is_seen_by_another || !self.habit.looks.are_due() {
+        let core = self.core;
+        if self.is_alone() || !core.driver().has_sockets() || !self.is_lookout_asleep() || !self.habit.looks.are_due() {
             return false;
         }
         self.look_around();
-        let has_paid = core.has_owned_work() || core.backlog() > 0;
+        let has_paid = core.has_owned_work() || core.backlog() > 0 || !core.lull().is_empty();
         self.habit.looks.note(has_paid);
         has_paid
+    }
+
+    /// Whether another worker waits for events and has not been rung for: the ring of one that has been would be heard here, and
+    /// again here when it is passed on, for as long as this worker comes back faster than that one gets its CPU.
+    fn is_lookout_asleep(&self) -> bool {
+        let lookout = self.core.driver().lookout().holder();
+        lookout.is_some_and(|index| self.pool.cores[index].bell.is_parked())
     }
 
     /// Spins for the end of a blocking job, or, if there are no sockets and all others rest, for a wake by any other thread, if that has
