@@ -42,9 +42,9 @@ struct Script {
 
 static BUSY: Script = Script { other: "held-1", owner: "owner", step: AtomicU8::new(0) };
 static ALONE: Script = Script { other: "alone-watch", owner: "sole owner", step: AtomicU8::new(0) };
-static SLOW: Script = Script { other: "nobody", owner: "slow-1", step: AtomicU8::new(step::OTHER_LOOKS) };
-static CALLED: Script = Script { other: "nobody", owner: "called-1", step: AtomicU8::new(step::OTHER_LOOKS) };
-static CALM: Script = Script { other: "nobody", owner: "calm-1", step: AtomicU8::new(step::OTHER_LOOKS) };
+static SLOW: Script = Script { other: "nobody", owner: "slow", step: AtomicU8::new(step::OTHER_LOOKS) };
+static CALLED: Script = Script { other: "nobody", owner: "called", step: AtomicU8::new(step::OTHER_LOOKS) };
+static CALM: Script = Script { other: "nobody", owner: "calm", step: AtomicU8::new(step::OTHER_LOOKS) };
 
 /// Counts the looks of the thread of this name.
 const COUNTED: &str = "counted";
@@ -161,26 +161,55 @@ fn the_watch_takes_no_bell_away_from_an_only_worker() {
     });
 }
 
+/// Calls `body` with the waker of a `block_on` future whose worker waits for events, and does not get to run until the end.
+fn beside_a_lookout(script: &'static Script, runtime: &Runtime, body: impl FnOnce(&Waker)) {
+    let place = Mutex::new(None::<Waker>);
+    thread::scope(|scope| {
+        let owner = thread::Builder::new().name(script.owner.to_owned());
+        let wait = || {
+            runtime.block_on(async {
+                let (socket, mut buf) = (udp().await, [0; 8]);
+                let mut receive = pin!(socket.recv(&mut buf));
+                poll_fn(|cx| {
+                    if script.is_at(step::OTHER_HAS_LOOKED) {
+                        return Poll::Ready(());
+                    }
+                    *place.lock().unwrap() = Some(cx.waker().clone());
+                    receive.as_mut().poll(cx).map(|_| ())
+                })
+                .await;
+            })
+        };
+        owner.spawn_scoped(scope, wait).unwrap();
+        script.wait_for(step::OWNER_WAITS);
+        let waker = place.lock().unwrap().take().unwrap();
+        body(&waker);
+        assert!(script.make(step::RUNG) && script.make(step::OTHER_HAS_LOOKED));
+        waker.wake();
+    });
+}
+
 /// The worker that waits for events does not get to run. The other one goes through all it has, and finds the event that its last
 /// task has brought about before it goes to rest.
 #[test]
 fn who_goes_to_rest_looks_for_events_first() {
     within(LIMIT, || {
-        let runtime = multi_thread(2).thread_name("slow").build().unwrap();
-        let (address, bound) = oneshot();
-        let reader = runtime.spawn(async move {
-            let socket = udp().await;
-            address.send(socket.local_addr().unwrap());
-            socket.recv(&mut [0; 8]).await.unwrap()
+        let runtime = multi_thread(2).build().unwrap();
+        beside_a_lookout(&SLOW, &runtime, |_| {
+            runtime.block_on(async {
+                let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+                let (mut buf, mut is_sent) = ([0; 8], false);
+                let mut receive = pin!(socket.recv(&mut buf));
+                let received = poll_fn(|cx| {
+                    let polled = receive.as_mut().poll(cx);
+                    if !std::mem::replace(&mut is_sent, true) {
+                        sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
+                    }
+                    polled
+                });
+                assert_eq!(received.await.unwrap(), 5);
+            });
         });
-        SLOW.wait_for(step::OWNER_WAITS);
-        let received = runtime.block_on(async {
-            let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.send_to(b"event", bound.await.unwrap()).unwrap();
-            reader.await.unwrap()
-        });
-        assert_eq!(received, 5);
-        assert!(SLOW.make(step::RUNG) && SLOW.make(step::OTHER_HAS_LOOKED));
     });
 }
 
@@ -188,23 +217,21 @@ fn who_goes_to_rest_looks_for_events_first() {
 #[test]
 fn who_goes_to_rest_leaves_the_ring_of_another_alone() {
     within(LIMIT, || {
-        let runtime = multi_thread(2).thread_name("called").build().unwrap();
-        let reader = runtime.spawn(async { udp().await.recv(&mut [0; 8]).await });
-        CALLED.wait_for(step::OWNER_WAITS);
-        let task = runtime.spawn(async {}); // all rest, so this rings
-        let (end, is_over) = oneshot();
-        thread::scope(|scope| {
-            let body = || runtime.block_on(is_over);
-            thread::Builder::new().name(COUNTED.to_owned()).spawn_scoped(scope, body).unwrap();
-            while runtime.metrics().worker_park_count(0) == 0 {
-                thread::yield_now();
-            }
-            end.send(());
+        let runtime = multi_thread(2).build().unwrap();
+        beside_a_lookout(&CALLED, &runtime, |lookout| {
+            lookout.wake_by_ref();
+            let parks = runtime.metrics().total_park_count();
+            let (end, is_over) = oneshot();
+            thread::scope(|scope| {
+                let body = || runtime.block_on(is_over);
+                thread::Builder::new().name(COUNTED.to_owned()).spawn_scoped(scope, body).unwrap();
+                while runtime.metrics().total_park_count() == parks {
+                    thread::yield_now();
+                }
+                end.send(());
+            });
+            assert_eq!(LOOKS.load(SeqCst), 0);
         });
-        assert_eq!(LOOKS.load(SeqCst), 0);
-        assert!(CALLED.make(step::RUNG) && CALLED.make(step::OTHER_HAS_LOOKED));
-        runtime.block_on(task).unwrap();
-        reader.abort();
     });
 }
 
@@ -228,28 +255,26 @@ impl Wake for Calm {
 #[test]
 fn who_waits_for_a_lull_since_the_last_look_is_released() {
     within(LIMIT, || {
-        let runtime = multi_thread(2).thread_name("calm").build().unwrap();
-        let reader = runtime.spawn(async { udp().await.recv(&mut [0; 8]).await });
-        CALM.wait_for(step::OWNER_WAITS);
-        runtime.block_on(async {
-            let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-            let (mut buf, mut calm) = ([0; 8], None::<Arc<Calm>>);
-            let mut receive = pin!(socket.recv(&mut buf));
-            poll_fn(|cx| {
-                if let Some(calm) = &calm {
-                    let mut lull = calm.lull.lock().unwrap();
-                    return lull.as_mut().map_or(Poll::Pending, |lull| pin!(lull).poll(cx));
-                }
-                let waker =
-                    calm.insert(Arc::new(Calm { root: cx.waker().clone(), lull: Mutex::new(None) })).clone().into();
-                assert!(receive.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-                sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
-                Poll::Pending
-            })
-            .await;
+        let runtime = multi_thread(2).build().unwrap();
+        beside_a_lookout(&CALM, &runtime, |_| {
+            runtime.block_on(async {
+                let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+                let (mut buf, mut calm) = ([0; 8], None::<Arc<Calm>>);
+                let mut receive = pin!(socket.recv(&mut buf));
+                poll_fn(|cx| {
+                    if let Some(calm) = &calm {
+                        let mut lull = calm.lull.lock().unwrap();
+                        return lull.as_mut().map_or(Poll::Pending, |lull| pin!(lull).poll(cx));
+                    }
+                    let fresh = Arc::new(Calm { root: cx.waker().clone(), lull: Mutex::new(None) });
+                    let waker = Waker::from(calm.insert(fresh).clone());
+                    assert!(receive.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+                    sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
+                    Poll::Pending
+                })
+                .await;
+            });
         });
-        assert!(CALM.make(step::RUNG) && CALM.make(step::OTHER_HAS_LOOKED));
-        reader.abort();
     });
 }
 
