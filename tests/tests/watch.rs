@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::{slice, thread};
 
+use mini::net::UdpSocket;
 use mini::runtime::Runtime;
 use mini::task::{Idle, block_in_place, idle, yield_now};
 use mini::time::{Duration, sleep};
@@ -44,6 +45,7 @@ static BUSY: Script = Script { other: "held-1", owner: "owner", step: AtomicU8::
 static ALONE: Script = Script { other: "alone-watch", owner: "sole owner", step: AtomicU8::new(0) };
 static SLOW: Script = Script { other: "nobody", owner: "slow", step: AtomicU8::new(step::OTHER_LOOKS) };
 static CALLED: Script = Script { other: "nobody", owner: "called", step: AtomicU8::new(step::OTHER_LOOKS) };
+static RELIEVED: Script = Script { other: "nobody", owner: "relieved", step: AtomicU8::new(step::OTHER_LOOKS) };
 static CALM: Script = Script { other: "nobody", owner: "calm", step: AtomicU8::new(step::OTHER_LOOKS) };
 
 /// Counts the looks of the thread of this name.
@@ -65,6 +67,11 @@ impl Script {
     fn make(&self, step: u8) -> bool {
         self.step.compare_exchange(step - 1, step, SeqCst, SeqCst).is_ok()
     }
+
+    /// Holds nobody any longer.
+    fn finish(&self) {
+        self.step.store(step::OTHER_HAS_LOOKED, SeqCst);
+    }
 }
 
 /// Stands in for epoll_wait(2) of the C library.
@@ -78,8 +85,9 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
     if name == COUNTED && millis == 0 {
         LOOKS.fetch_add(1, SeqCst);
     }
-    let script =
-        [&BUSY, &ALONE, &SLOW, &CALLED, &CALM].into_iter().find(|script| script.other == name || script.owner == name);
+    let script = [&BUSY, &ALONE, &SLOW, &CALLED, &RELIEVED, &CALM]
+        .into_iter()
+        .find(|script| script.other == name || script.owner == name);
     let looking = script.filter(|script| name == script.other && millis == 0 && script.make(step::OTHER_LOOKS));
     if let Some(script) = looking {
         script.wait_for(step::RUNG);
@@ -184,9 +192,23 @@ fn beside_a_lookout(script: &'static Script, runtime: &Runtime, body: impl FnOnc
         script.wait_for(step::OWNER_WAITS);
         let waker = place.lock().unwrap().take().unwrap();
         body(&waker);
-        assert!(script.make(step::RUNG) && script.make(step::OTHER_HAS_LOOKED));
+        script.finish();
         waker.wake();
     });
+}
+
+/// Receives a datagram that is sent when the future has begun to wait for it.
+async fn receive_own(socket: &UdpSocket, sender: &std::net::UdpSocket) {
+    let (mut buf, mut is_sent) = ([0; 8], false);
+    let mut receive = pin!(socket.recv(&mut buf));
+    let received = poll_fn(|cx| {
+        let polled = receive.as_mut().poll(cx);
+        if !std::mem::replace(&mut is_sent, true) {
+            sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
+        }
+        polled
+    });
+    assert_eq!(received.await.unwrap(), 5);
 }
 
 /// The worker that waits for events does not get to run. The other one goes through all it has, and finds the event that its last
@@ -198,16 +220,7 @@ fn who_goes_to_rest_looks_for_events_first() {
         beside_a_lookout(&SLOW, &runtime, |_| {
             runtime.block_on(async {
                 let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-                let (mut buf, mut is_sent) = ([0; 8], false);
-                let mut receive = pin!(socket.recv(&mut buf));
-                let received = poll_fn(|cx| {
-                    let polled = receive.as_mut().poll(cx);
-                    if !std::mem::replace(&mut is_sent, true) {
-                        sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
-                    }
-                    polled
-                });
-                assert_eq!(received.await.unwrap(), 5);
+                receive_own(&socket, &sender).await;
             });
         });
     });
@@ -231,6 +244,37 @@ fn who_goes_to_rest_leaves_the_ring_of_another_alone() {
                 end.send(());
             });
             assert_eq!(LOOKS.load(SeqCst), 0);
+        });
+    });
+}
+
+/// The worker that waits for events does not get to run, and the other finds one after the other itself before it goes to rest.
+/// After some it rests all the same: the kernel wakes the first one for each, so the two had better change places.
+#[test]
+fn who_finds_all_events_lets_another_pass_one_on() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).build().unwrap();
+        beside_a_lookout(&RELIEVED, &runtime, |_| {
+            let parks = runtime.metrics().total_park_count();
+            let has_rested = || runtime.metrics().total_park_count() > parks;
+            let is_over = AtomicBool::new(false);
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !has_rested() && !is_over.load(SeqCst) {
+                        thread::yield_now();
+                    }
+                    RELIEVED.finish();
+                });
+                let relieves = runtime.block_on(async {
+                    let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
+                    for _ in 0..1_000 {
+                        receive_own(&socket, &sender).await;
+                    }
+                    has_rested()
+                });
+                is_over.store(true, SeqCst);
+                assert!(relieves);
+            });
         });
     });
 }

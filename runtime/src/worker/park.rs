@@ -10,6 +10,10 @@ use crate::sync::HAS_TIME;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::tries::Tries;
 
+/// After so many looks in a row that pay a worker waits without one. Each look wakes the lookout in vain, too; one that has to pass an
+/// event on leaves its place to whom that is for, who waits for the next ones itself.
+const LOOKS_IN_A_ROW: u32 = 16;
+
 /// What a worker did between its last waits.
 #[derive(Debug, Default)]
 pub(super) struct Habit {
@@ -24,6 +28,8 @@ pub(super) struct Habit {
     looked: u64,
     /// Looks at the driver right before a wait as a thread. In vain they are cheap, compared with a wait.
     looks: Tries<8, 7>,
+    /// How many of them in a row have paid.
+    paid: u32,
 }
 
 impl Habit {
@@ -55,9 +61,14 @@ impl Worker<'_> {
         if self.is_alone() || !core.driver().has_sockets() || !self.is_lookout_asleep() || !self.habit.looks.are_due() {
             return false;
         }
+        if self.habit.paid == LOOKS_IN_A_ROW {
+            self.habit.paid = 0;
+            return false;
+        }
         self.look_around();
         let has_paid = core.has_owned_work() || core.backlog() > 0 || !core.lull().is_empty();
         self.habit.looks.note(has_paid);
+        self.habit.paid = if has_paid { self.habit.paid + 1 } else { 0 };
         has_paid
     }
 
