@@ -20,10 +20,14 @@ use crate::sync::atomic::{
     AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
+/// As many as one turn of the driver brings.
 #[cfg(not(any(loom, shuttle)))]
-const CAPACITY: u32 = 256;
+const CAPACITY: u32 = 1024;
 #[cfg(any(loom, shuttle))]
 const CAPACITY: u32 = 4;
+
+/// What a thief takes at most. It copies them all before it knows whether it gets them, and the owner runs on meanwhile.
+const LOOT: u32 = 128;
 
 type Entry = NonNull<()>;
 
@@ -98,14 +102,14 @@ impl Ring {
 
     /// Moves the older half of this ring's entries to the back of `thief`, whose owner calls; returns how many.
     ///
-    /// Takes one entry of one. Gives up if another thief, or the owner, is faster.
+    /// Takes one entry of one, and [`LOOT`] at most. Gives up if another thief, or the owner, is faster.
     pub(crate) fn steal_into(&self, thief: &Ring) -> u32 {
         let head = self.head.load(Acquire);
         let available = self.tail.load(Acquire).wrapping_sub(head);
         let to = thief.tail.load(Relaxed);
         let room = CAPACITY - to.wrapping_sub(thief.head.load(Acquire));
         // A head read long before the tail can make the difference absurd; the exchange would fail.
-        let take = available.div_ceil(2).min(room);
+        let take = available.div_ceil(2).min(room).min(LOOT);
         if available > CAPACITY || take == 0 {
             return 0;
         }
@@ -203,6 +207,17 @@ mod tests {
         assert_eq!(drain(&thief), [1, 2, 3]);
         assert_eq!(drain(&ring), [4, 5]);
         assert_eq!(ring.steal_into(&thief), 0);
+    }
+
+    #[test]
+    fn a_thief_takes_little_from_a_crowd() {
+        let (ring, thief) = (Ring::new(), Ring::new());
+        for i in 1..=CAPACITY as usize {
+            ring.push(entry(i)).unwrap();
+        }
+        assert_eq!(ring.steal_into(&thief), LOOT);
+        assert_eq!(drain(&thief), (1..=LOOT as usize).collect::<Vec<_>>());
+        assert_eq!(ring.len(), CAPACITY - LOOT);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Queued;
 
 /// With more tasks than this in the injector somebody is called for them before the one who makes them comes to run any.
-const CROWD: usize = 1024;
+const CROWD: usize = 512;
 
 impl Core {
     /// Queues a shared task at the back of the owner's ring.
