@@ -1,7 +1,8 @@
 //! The rows of real libraries: hyper 1 with HTTP/1 and HTTP/2, and axum, with a hello for each request, under the loads of `wrk`
 //! and `h2load`.
 //!
-//! The same crates, services and settings on mini and tokio; only the glue differs (mini's feature `hyper`, hyper-util). Called
+//! The same crates, services and settings on mini and tokio; only the glue differs (mini's feature `hyper`, hyper-util). The limit of
+//! HTTP/1 is hyper without a runtime, in a bare loop; for HTTP/2 it would need an executor. Called
 //! by [`rows`](super::rows); [`hello`] and [`app`] by the servers. Without the program of the load on this machine a row stays
 //! empty and says so.
 
@@ -45,7 +46,11 @@ fn row(kind: Kind, name: &str, layout: Layout) -> ProcessRow {
             Figure::higher("requests for CPU time", Unit::PerCpuSecond),
             Figure::higher("requests", Unit::PerSecond),
         ],
-        peers: vec![Peer::Mini, Peer::Tokio],
+        peers: if kind == Kind::Http2 {
+            vec![Peer::Mini, Peer::Tokio]
+        } else {
+            vec![Peer::Mini, Peer::Tokio, Peer::Limit]
+        },
         rounds: ROUNDS,
         sample: Box::new(move |peer, _| beside(layout, || measure(peer, layout, kind))),
     }

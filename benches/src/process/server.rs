@@ -183,6 +183,8 @@ fn unknown(plan: Plan) -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
     use std::time::Duration;
 
     use super::*;
@@ -214,6 +216,35 @@ mod tests {
         }
         for peer in [Peer::Mini, Peer::Tokio, Peer::Smol] {
             echoes(peer, Layout::Shared);
+        }
+    }
+    /// Two requests, the second in two pieces.
+    fn says_hello(peer: Peer, kind: Kind) {
+        let plan = Plan { peer, layout: Layout::One, kind };
+        let (port, listeners) = open_listeners(plan.layout).unwrap();
+        thread::spawn(move || serve(plan, listeners));
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        for pieces in [&["GET / HTTP/1.1\r\nHost: a\r\n\r\n"][..], &["GET / HTTP/1.1\r\n", "Host: a\r\n\r\n"]] {
+            for piece in pieces {
+                stream.write_all(piece.as_bytes()).unwrap();
+            }
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"Hello, world!") {
+                let mut buf = [0; 512];
+                let length = stream.read(&mut buf).unwrap();
+                assert_ne!(length, 0, "{plan:?}: {}", String::from_utf8_lossy(&answer));
+                answer.extend_from_slice(&buf[..length]);
+            }
+        }
+    }
+
+    #[test]
+    fn every_server_says_hello() {
+        for kind in [Kind::Http, Kind::Axum] {
+            for peer in [Peer::Mini, Peer::Tokio, Peer::Limit] {
+                says_hello(peer, kind);
+            }
         }
     }
 }

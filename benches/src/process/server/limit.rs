@@ -2,7 +2,8 @@
 //!
 //! Edge-triggered; accepts until there is nobody left; reads once per event, and again only if that read filled the
 //! buffer or the peer has hung up; writes at once, and waits for room only when there is none. A connection is an entry
-//! in a table that its descriptor indexes. A worker is a thread with a loop and a listener of its own.
+//! in a table that its descriptor indexes. A worker is a thread with a loop and a listener of its own. Under HTTP/1 a connection is
+//! the future of hyper, and the loop polls it (`http`).
 //!
 //! Rejected: skipping the write's error path. A limit that loses bytes is none.
 
@@ -17,6 +18,8 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, accept_with, recv, send, so
 
 use super::{Kind, Layout, Plan, unknown};
 
+mod http;
+
 /// Events of a wait at most.
 const EVENTS: usize = 1024;
 
@@ -24,45 +27,56 @@ const EVENTS: usize = 1024;
 const LISTENER: u64 = u64::MAX;
 
 pub(super) fn serve(plan: Plan, listener: TcpListener) -> io::Result<()> {
-    if plan.layout == Layout::Shared || matches!(plan.kind, Kind::Http | Kind::Proxy) {
-        return Err(unknown(plan));
-    }
-    let mut server = Server::new(plan.kind, listener)?;
-    let mut events = Vec::with_capacity(EVENTS);
-    loop {
-        match epoll::wait(&server.epoll, spare_capacity(&mut events), None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for event in events.drain(..) {
-            match event.data.u64() {
-                LISTENER => server.accept()?,
-                fd => server.serve(fd as usize, event.flags),
-            }
-        }
+    match plan.kind {
+        _ if plan.layout == Layout::Shared => Err(unknown(plan)),
+        Kind::Echo | Kind::Idle | Kind::Close => Server::<Echo>::new(plan.kind, listener)?.run(),
+        Kind::Http | Kind::Axum => Server::<http::Http>::new(plan.kind, listener)?.run(),
+        Kind::Http2 | Kind::Proxy => Err(unknown(plan)),
     }
 }
 
-struct Server {
+/// A connection, and what is done with it.
+trait Connection: Sized {
+    /// The events it is registered for.
+    const WANTED: EventFlags;
+
+    fn new(socket: OwnedFd, kind: Kind) -> Self;
+
+    /// Goes on until the socket is empty or full. An error is the end of the connection, and so is the peer's end.
+    fn go_on(&mut self, epoll: &OwnedFd, buf: &mut [u8], hung_up: bool) -> Result<(), Errno>;
+}
+
+struct Server<C> {
     epoll: OwnedFd,
     listener: TcpListener,
     kind: Kind,
     /// By descriptor.
-    connections: Vec<Option<Connection>>,
+    connections: Vec<Option<C>>,
     buf: Vec<u8>,
 }
 
-struct Connection {
-    socket: OwnedFd,
-    /// What did not fit into the socket; nothing is read before it has gone out.
-    unsent: Vec<u8>,
-}
-
-impl Server {
+impl<C: Connection> Server<C> {
     fn new(kind: Kind, listener: TcpListener) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN | EventFlags::ET)?;
         Ok(Self { epoll, listener, kind, connections: Vec::new(), buf: vec![0; kind.buffer()] })
+    }
+
+    /// Returns only with an error.
+    fn run(mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        loop {
+            match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in events.drain(..) {
+                match event.data.u64() {
+                    LISTENER => self.accept()?,
+                    fd => self.serve(fd as usize, event.flags),
+                }
+            }
+        }
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -76,12 +90,11 @@ impl Server {
             };
             sockopt::set_tcp_nodelay(&socket, true)?;
             let fd = socket.as_raw_fd() as usize;
-            let wanted = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
-            epoll::add(&self.epoll, &socket, EventData::new_u64(fd as u64), wanted)?;
+            epoll::add(&self.epoll, &socket, EventData::new_u64(fd as u64), C::WANTED)?;
             if self.connections.len() <= fd {
                 self.connections.resize_with(fd + 1, || None);
             }
-            self.connections[fd] = Some(Connection { socket, unsent: Vec::new() });
+            self.connections[fd] = Some(C::new(socket, self.kind));
         }
     }
 
@@ -89,15 +102,27 @@ impl Server {
     fn serve(&mut self, fd: usize, flags: EventFlags) {
         let Some(connection) = self.connections[fd].as_mut() else { return };
         let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        if connection.echo(&self.epoll, &mut self.buf, hung_up).is_err() {
+        if connection.go_on(&self.epoll, &mut self.buf, hung_up).is_err() {
             self.connections[fd] = None;
         }
     }
 }
 
-impl Connection {
-    /// Goes on until the socket is empty or full. An error is the end of the connection, and so is the peer's end.
-    fn echo(&mut self, epoll: &OwnedFd, buf: &mut [u8], hung_up: bool) -> Result<(), Errno> {
+/// Sends back what it reads.
+struct Echo {
+    socket: OwnedFd,
+    /// What did not fit into the socket; nothing is read before it has gone out.
+    unsent: Vec<u8>,
+}
+
+impl Connection for Echo {
+    const WANTED: EventFlags = EventFlags::IN.union(EventFlags::RDHUP).union(EventFlags::ET);
+
+    fn new(socket: OwnedFd, _: Kind) -> Self {
+        Self { socket, unsent: Vec::new() }
+    }
+
+    fn go_on(&mut self, epoll: &OwnedFd, buf: &mut [u8], hung_up: bool) -> Result<(), Errno> {
         if !self.unsent.is_empty() {
             let sent = send_some(&self.socket, &self.unsent)?;
             self.unsent.drain(..sent);
@@ -114,8 +139,7 @@ impl Connection {
             if sent < length {
                 self.unsent.extend_from_slice(&buf[sent..length]);
                 let data = EventData::new_u64(self.socket.as_raw_fd() as u64);
-                let wanted = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-                epoll::modify(epoll, &self.socket, data, wanted)?;
+                epoll::modify(epoll, &self.socket, data, Self::WANTED | EventFlags::OUT)?;
             } else if length < buf.len() && !hung_up {
                 return Ok(());
             }
