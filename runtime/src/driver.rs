@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mini_net::{Events, Reactor};
-use mini_time::{Clock, Instant, Park, Timers};
+use mini_time::{Clock, Park, Timers};
 
 use crate::bell::{Bell, Wait};
 use crate::lookout::Lookout;
@@ -140,7 +140,7 @@ impl Driver {
 
     /// Delivers what has happened, and with a limit what happens until then, in the place of the owner.
     pub(crate) fn serve(&self, events: &mut Events, limit: Option<Duration>) {
-        let due = self.timers.next_deadline().map(|next| next.saturating_duration_since(Instant::now()));
+        let due = self.timers.wait_limit();
         let wait = limit.map_or(Duration::ZERO, |limit| due.map_or(limit, |due| due.min(limit)));
         self.turn(events, Some(wait));
         self.pass_bell_on(events);

@@ -243,6 +243,27 @@ impl Timers {
         Some(self.0.clock.instant(next))
     }
 
+    /// For how long a wait in the place of the driver may last: as [`prepare_park`](Timers::prepare_park) says, but without an
+    /// announcement, so that nobody rings for an earlier deadline. Zero if a timer is due, `None` if none is pending.
+    ///
+    /// Under a paused clock it is the time from now to the next deadline.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::{Clock, Timers};
+    /// let timers = Timers::new(Clock::real(), std::task::Waker::noop().clone());
+    /// assert_eq!(timers.wait_limit(), None);
+    /// ```
+    pub fn wait_limit(&self) -> Option<Duration> {
+        let clock = &self.0.clock;
+        let until = self.with(|loan| {
+            let next = loan.wheel.next_deadline()?;
+            Some(if clock.is_paused() { next } else { loan.wheel.wait_until(next) })
+        })?;
+        Some(Duration::from_nanos(until.saturating_sub(clock.now_nanos())))
+    }
+
     /// The number of timers pending.
     ///
     /// # Examples

@@ -1,7 +1,5 @@
 //! The wait of a worker that has nothing to do; `bell.rs`, `idle.rs` and `lookout.rs` have the protocols.
 
-use mini_time::Instant;
-
 use super::{Core, WORTH_A_WAKE, Worker};
 use crate::bell::Wait;
 use crate::driver::Driver;
@@ -206,8 +204,7 @@ impl Worker<'_> {
             core.index() != own && core.is_up.load(Relaxed) && (is_alert || core.is_stalled.load(Relaxed))
         };
         let late = || pool.cores.iter().filter(is_late).map(Core::driver);
-        let first = late().filter_map(|driver| driver.timers().next_deadline()).min();
-        let limit = first.map(|first| first.saturating_duration_since(Instant::now()));
+        let limit = late().filter_map(|driver| driver.timers().wait_limit()).min();
         if limit.is_some() {
             pool.watch.alert().spend();
         }

@@ -34,6 +34,27 @@ fn turn_wakes_what_is_due_and_counts_it() {
 }
 
 #[test]
+fn a_wait_in_the_place_of_the_driver_serves_a_crowd_as_a_whole() {
+    let timers = Timers::new(Clock::real(), Waker::noop().clone());
+    assert_eq!(timers.wait_limit(), None);
+    add(&timers, 40 * MS, Waker::noop().clone());
+    assert!(timers.wait_limit().unwrap() <= 40 * MS);
+    for nth in 0..2_000 {
+        add(&timers, 30 * MS + nth * Duration::from_micros(5), Waker::noop().clone());
+    }
+    let first = timers.next_deadline().unwrap();
+    let limit = timers.wait_limit().unwrap();
+    assert!(Instant::now() + limit > first + 20 * Duration::from_micros(5), "one wait for each");
+    let (timers, _) = paused_timers();
+    for nth in 0..2_000 {
+        add(&timers, MS + nth * Duration::from_micros(5), Waker::noop().clone());
+    }
+    assert_eq!(timers.wait_limit(), Some(MS));
+    timers.clock().advance(3 * MS).unwrap();
+    assert_eq!(timers.wait_limit(), Some(Duration::ZERO));
+}
+
+#[test]
 fn turn_wakes_more_than_a_batch_in_the_order_of_deadlines() {
     struct Nth(usize, Arc<Mutex<Vec<usize>>>);
     impl Wake for Nth {
