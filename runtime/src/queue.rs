@@ -102,14 +102,14 @@ impl Ring {
 
     /// Moves the older half of this ring's entries to the back of `thief`, whose owner calls; returns how many.
     ///
-    /// Takes one entry of one, and [`LOOT`] at most. Gives up if another thief, or the owner, is faster.
-    pub(crate) fn steal_into(&self, thief: &Ring) -> u32 {
+    /// Takes one entry of one, and `most` or [`LOOT`] at most. Gives up if another thief, or the owner, is faster.
+    pub(crate) fn steal_into(&self, thief: &Ring, most: u32) -> u32 {
         let head = self.head.load(Acquire);
         let available = self.tail.load(Acquire).wrapping_sub(head);
         let to = thief.tail.load(Relaxed);
         let room = CAPACITY - to.wrapping_sub(thief.head.load(Acquire));
         // A head read long before the tail can make the difference absurd; the exchange would fail.
-        let take = available.div_ceil(2).min(room).min(LOOT);
+        let take = available.div_ceil(2).min(room).min(most).min(LOOT);
         if available > CAPACITY || take == 0 {
             return 0;
         }
@@ -203,10 +203,10 @@ mod tests {
         for i in 1..=5 {
             ring.push(entry(i)).unwrap();
         }
-        assert_eq!(ring.steal_into(&thief), 3);
+        assert_eq!(ring.steal_into(&thief, LOOT), 3);
         assert_eq!(drain(&thief), [1, 2, 3]);
         assert_eq!(drain(&ring), [4, 5]);
-        assert_eq!(ring.steal_into(&thief), 0);
+        assert_eq!(ring.steal_into(&thief, LOOT), 0);
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         for i in 1..=CAPACITY as usize {
             ring.push(entry(i)).unwrap();
         }
-        assert_eq!(ring.steal_into(&thief), LOOT);
+        assert_eq!(ring.steal_into(&thief, LOOT), LOOT);
         assert_eq!(drain(&thief), (1..=LOOT as usize).collect::<Vec<_>>());
         assert_eq!(ring.len(), CAPACITY - LOOT);
     }
@@ -229,7 +229,7 @@ mod tests {
         for i in 0..CAPACITY as usize - 2 {
             thief.push(entry(1000 + i)).unwrap();
         }
-        assert_eq!(ring.steal_into(&thief), 2);
+        assert_eq!(ring.steal_into(&thief, LOOT), 2);
         assert_eq!(ring.len(), CAPACITY - 2);
     }
 
@@ -263,7 +263,7 @@ mod models {
                     let ring = ring.clone();
                     thread::spawn(move || {
                         let own = Ring::new();
-                        ring.steal_into(&own);
+                        ring.steal_into(&own, LOOT);
                         drain(&own)
                     })
                 })
@@ -297,7 +297,7 @@ mod models {
             let other = ring.clone();
             let thief = thread::spawn(move || {
                 let own = Ring::new();
-                other.steal_into(&own);
+                other.steal_into(&own, LOOT);
                 drain(&own)
             });
             let mut seen = Vec::new();

@@ -102,6 +102,8 @@ pub(crate) struct Worker<'a> {
     root: Option<Arc<Root>>,
     events: Events,
     since_injector: u32,
+    /// How often it has looked around.
+    looks: u32,
     woken_run: u8,
     owned_first: bool,
     pace: Pace,
@@ -152,6 +154,7 @@ impl<'a> Worker<'a> {
             root: None,
             events: core.take_events(),
             since_injector: 0,
+            looks: 0,
             woken_run: 0,
             owned_first: false,
             pace: Pace::new(core.counts.busy_nanos(), core.counts.runs.get()),
@@ -212,6 +215,7 @@ impl<'a> Worker<'a> {
         core.note_queue();
         core.driver().poll(&mut self.events);
         core.take_returned();
+        self.even_out();
         self.share();
         self.pace.leave_out(core.counts.busy_nanos().saturating_sub(begin));
     }

@@ -10,7 +10,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 
 use mini::runtime::Builder;
-use mini::task::yield_now;
+use mini::task::{JoinHandle, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{
     Counts, LIMIT, OnDrop, counted, multi_thread, on_each_flavour, on_single_workers, oneshot, until, within,
@@ -237,7 +237,7 @@ fn ten_thousand_tasks_at_once() {
 fn in_a_crowd_of_yielding_tasks_nobody_runs_much_more_often_than_another() {
     within(LIMIT, || {
         let runtime = multi_thread(1).build().unwrap();
-        let runs = Arc::new((0..1000).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
+        let runs = Arc::new((0..4000).map(|_| AtomicUsize::new(0)).collect::<Vec<_>>());
         let most = Arc::new(AtomicUsize::new(0));
         runtime.block_on(async {
             let tasks: Vec<_> = (0..runs.len())
@@ -257,6 +257,72 @@ fn in_a_crowd_of_yielding_tasks_nobody_runs_much_more_often_than_another() {
         });
         let least = runs.iter().map(|runs| runs.load(SeqCst)).min().unwrap();
         assert!(least >= 50, "one task ran {least} times while another did 200 times");
+    });
+}
+
+/// All are made on one worker, and the other has a task already that keeps it from looking for others.
+#[test]
+fn a_crowd_of_yielding_tasks_spreads_evenly() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).build().unwrap();
+        let (is_over, has_begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        runtime.block_on(async {
+            let crowd: Vec<_> = (0..901)
+                .map(|_| {
+                    let (is_over, begun) = (is_over.clone(), has_begun.clone());
+                    let task = mini::spawn(until(move || {
+                        begun.store(true, SeqCst);
+                        is_over.load(SeqCst)
+                    }));
+                    spin_until(|| has_begun.load(SeqCst)); // on the other worker
+                    task
+                })
+                .collect();
+            let metrics = runtime.metrics();
+            let runs = || (0..2).map(|worker| metrics.worker_poll_count(worker)).min().unwrap();
+            let limit = runs() + 50_000;
+            while (0..2).any(|worker| metrics.worker_local_queue_depth(worker) < 300) {
+                assert!(runs() < limit, "{metrics:?}");
+                yield_now().await;
+            }
+            is_over.store(true, SeqCst);
+            for task in crowd {
+                task.await.unwrap();
+            }
+        });
+    });
+}
+
+/// Tasks from another thread wait behind as many of a crowd as makes the same part of it.
+#[test]
+fn many_tasks_from_another_thread_are_not_left_behind_by_a_crowd() {
+    within(LIMIT, || {
+        let runtime = multi_thread(1).build().unwrap();
+        let (is_over, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        runtime.block_on(async {
+            let crowd: Vec<_> = (0..900)
+                .map(|_| {
+                    let (is_over, runs) = (is_over.clone(), runs.clone());
+                    mini::spawn(until(move || {
+                        runs.fetch_add(1, SeqCst);
+                        is_over.load(SeqCst)
+                    }))
+                })
+                .collect();
+            yield_now().await;
+            let (handle, before) = (runtime.handle().clone(), runs.load(SeqCst));
+            let others: Vec<JoinHandle<()>> =
+                thread::spawn(move || (0..900).map(|_| handle.spawn(async {})).collect()).join().unwrap();
+            for other in others {
+                other.await.unwrap();
+            }
+            let waited = runs.load(SeqCst) - before;
+            is_over.store(true, SeqCst);
+            for task in crowd {
+                task.await.unwrap();
+            }
+            assert!(waited < 6 * 900, "{waited}");
+        });
     });
 }
 

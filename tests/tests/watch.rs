@@ -170,7 +170,7 @@ fn the_watch_takes_no_bell_away_from_an_only_worker() {
 }
 
 /// Calls `body` with the waker of a `block_on` future whose worker waits for events, and does not get to run until the end.
-fn beside_a_lookout(script: &'static Script, runtime: &Runtime, body: impl FnOnce(&Waker)) {
+fn beside_a_lookout<T>(script: &'static Script, runtime: &Runtime, body: impl FnOnce(&Waker) -> T) -> T {
     let place = Mutex::new(None::<Waker>);
     thread::scope(|scope| {
         let owner = thread::Builder::new().name(script.owner.to_owned());
@@ -191,10 +191,11 @@ fn beside_a_lookout(script: &'static Script, runtime: &Runtime, body: impl FnOnc
         owner.spawn_scoped(scope, wait).unwrap();
         script.wait_for(step::OWNER_WAITS);
         let waker = place.lock().unwrap().take().unwrap();
-        body(&waker);
+        let result = body(&waker);
         script.finish();
         waker.wake();
-    });
+        result
+    })
 }
 
 /// Receives a datagram that is sent when the future has begun to wait for it.
@@ -243,8 +244,8 @@ fn who_goes_to_rest_leaves_the_ring_of_another_alone() {
                 }
                 end.send(());
             });
-            assert_eq!(LOOKS.load(SeqCst), 0);
         });
+        assert_eq!(LOOKS.load(SeqCst), 0);
     });
 }
 
@@ -254,7 +255,7 @@ fn who_goes_to_rest_leaves_the_ring_of_another_alone() {
 fn who_finds_all_events_lets_another_pass_one_on() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
-        beside_a_lookout(&RELIEVED, &runtime, |_| {
+        let relieves = beside_a_lookout(&RELIEVED, &runtime, |_| {
             let parks = runtime.metrics().total_park_count();
             let has_rested = || runtime.metrics().total_park_count() > parks;
             let is_over = AtomicBool::new(false);
@@ -273,9 +274,10 @@ fn who_finds_all_events_lets_another_pass_one_on() {
                     has_rested()
                 });
                 is_over.store(true, SeqCst);
-                assert!(relieves);
-            });
+                relieves
+            })
         });
+        assert!(relieves);
     });
 }
 

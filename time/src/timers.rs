@@ -257,11 +257,15 @@ impl Timers {
     /// ```
     pub fn wait_limit(&self) -> Option<Duration> {
         let clock = &self.0.clock;
-        let until = self.with(|loan| {
+        self.with(|loan| {
             let next = loan.wheel.next_deadline()?;
-            Some(if clock.is_paused() { next } else { loan.wheel.wait_until(next) })
-        })?;
-        Some(Duration::from_nanos(until.saturating_sub(clock.now_nanos())))
+            let limit = match clock.now_nanos() {
+                now if now >= next => 0,
+                now if clock.is_paused() => next - now,
+                now => loan.wheel.wait_until(next) - now,
+            };
+            Some(Duration::from_nanos(limit))
+        })
     }
 
     /// The number of timers pending.

@@ -10,7 +10,8 @@ use crate::context;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Queued;
 
-/// With more tasks than this in the injector somebody is called for them before the one who makes them comes to run any.
+/// With more tasks than this in the injector somebody is called for them before the one who makes them comes to run any: when a ring is
+/// full for the first time, unless others take what comes.
 const CROWD: usize = 512;
 
 impl Core {
@@ -69,7 +70,7 @@ impl Core {
 
     /// Takes work from this core for `thief`, whose owner calls; says whether there was any.
     pub(crate) fn steal_for(&self, thief: &Core) -> bool {
-        let mut found = u64::from(self.ring.steal_into(&thief.ring));
+        let mut found = u64::from(self.ring.steal_into(&thief.ring, u32::MAX));
         if self.is_stalled.load(Relaxed)
             && let Some(task) = self.pop_next()
         {
@@ -78,6 +79,12 @@ impl Core {
         }
         thief.counts.steals.add(found);
         found > 0
+    }
+
+    /// Moves `most` tasks at most to `thief`, whose owner calls and has some itself.
+    pub(crate) fn give_some(&self, thief: &Core, most: usize) {
+        let given = self.ring.steal_into(&thief.ring, u32::try_from(most).unwrap_or(u32::MAX));
+        thief.counts.steals.add(given.into());
     }
 
     /// Moves the shared tasks queued here to the injector. Owner only; the core is about to be left.

@@ -37,14 +37,15 @@ fn turn_wakes_what_is_due_and_counts_it() {
 fn a_wait_in_the_place_of_the_driver_serves_a_crowd_as_a_whole() {
     let timers = Timers::new(Clock::real(), Waker::noop().clone());
     assert_eq!(timers.wait_limit(), None);
-    add(&timers, 40 * MS, Waker::noop().clone());
-    assert!(timers.wait_limit().unwrap() <= 40 * MS);
+    add(&timers, 60 * MS, Waker::noop().clone());
+    assert!(timers.wait_limit().unwrap() <= 60 * MS);
+    let first = timers.clock().now() + 50 * MS;
     for nth in 0..2_000 {
-        add(&timers, 30 * MS + nth * Duration::from_micros(5), Waker::noop().clone());
+        timers.0.lease.add(first + nth * Duration::from_micros(5), Waker::noop().clone()).unwrap();
     }
-    let first = timers.next_deadline().unwrap();
     let limit = timers.wait_limit().unwrap();
-    assert!(Instant::now() + limit > first + 20 * Duration::from_micros(5), "one wait for each");
+    // Zero on a machine that takes 50 ms for this.
+    assert!(limit.is_zero() || Instant::now() + limit > first + 100 * Duration::from_micros(5), "one wait for each");
     let (timers, _) = paused_timers();
     for nth in 0..2_000 {
         add(&timers, MS + nth * Duration::from_micros(5), Waker::noop().clone());
