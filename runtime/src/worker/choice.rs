@@ -1,8 +1,9 @@
 //! What a worker runs next: [`Worker::next`] is the one function that chooses.
 //!
 //! Owned tasks, and the `block_on` future among them, run first in, first out, and so do shared ones. A multi-threaded worker
-//! alternates between its owned queue and its ring (three shared tasks in a row that woke each other alone may come first), looks
-//! into the injector every 16th time, and into other workers' rings when it has nothing left.
+//! alternates between its owned queue and its ring (three shared tasks in a row that woke each other alone may come first), takes
+//! from the injector every 16th time, or more often if much waits there, and from other workers' rings when it has nothing left. Where
+//! it always has something, now and then a look at another's ring evens out what they have.
 //!
 //! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its streams,
 //! with a write for each: six times as many, and 0.64 of the requests per second).
