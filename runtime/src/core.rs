@@ -116,7 +116,7 @@ impl Local {
 
 impl Core {
     /// A core of `pool`, whose address is known before it is filled. Busy times count from `base`.
-    pub(crate) fn new(pool: *const Pool, index: usize, clock: Clock, base: Instant, post: Post) -> Self {
+    pub(crate) fn new(pool: *const Pool, index: usize, ring: Ring, clock: Clock, base: Instant, post: Post) -> Self {
         let (driver, bell) = Driver::new(clock, post);
         let local = Local {
             queue: VecDeque::new(),
@@ -134,7 +134,7 @@ impl Core {
             driver,
             local: UnsafeCell::new(local),
             inbox: Fifo::new(),
-            ring: Ring::new(),
+            ring,
             next: Next::new(),
             returned: Returned::new(),
             is_up: AtomicBool::new(false),

@@ -19,6 +19,7 @@ use crate::fifo::Fifo;
 use crate::idle::Idle;
 use crate::leftovers::{LeftTask, Leftovers};
 use crate::lookout::Lookout;
+use crate::queue::Ring;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::{Condvar, Deadline, Mutex, lock, thread};
 use crate::task::{self, JoinError, JoinHandle, Origin, Queued, Start, Task};
@@ -76,7 +77,9 @@ impl Pool {
         let base = Instant::now();
         let post = Post::new()?;
         Ok(Arc::new_cyclic(|weak| {
-            let new_core = |index| Core::new(weak.as_ptr(), index, clock.clone(), base, post.clone());
+            // Without others a worker has no shared tasks.
+            let ring = || if config.is_multi_thread { Ring::new() } else { Ring::without_room() };
+            let new_core = |index| Core::new(weak.as_ptr(), index, ring(), clock.clone(), base, post.clone());
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
             let blocking = Blocking::new(&config, cores[0].bell.clone());
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());

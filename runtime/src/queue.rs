@@ -41,8 +41,22 @@ pub(crate) struct Ring {
 
 impl Ring {
     pub(crate) fn new() -> Self {
-        let slots = (0..CAPACITY).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
+        Self::with_slots(CAPACITY)
+    }
+
+    /// A ring that is full with nothing in it, for a worker without others.
+    pub(crate) fn without_room() -> Self {
+        Self::with_slots(0)
+    }
+
+    fn with_slots(count: u32) -> Self {
+        let slots = (0..count).map(|_| AtomicPtr::new(ptr::null_mut())).collect();
         Self { head: AtomicU32::new(0), tail: AtomicU32::new(0), slots }
+    }
+
+    /// [`CAPACITY`] or 0.
+    fn capacity(&self) -> u32 {
+        self.slots.len() as u32
     }
 
     fn slot(&self, at: u32) -> &AtomicPtr<()> {
@@ -64,7 +78,7 @@ impl Ring {
     pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
         let tail = self.tail.load(Relaxed);
         // Acquire: pairs with the AcqRel of the thief that emptied the slot.
-        if tail.wrapping_sub(self.head.load(Acquire)) >= CAPACITY {
+        if tail.wrapping_sub(self.head.load(Acquire)) >= self.capacity() {
             return Err(entry);
         }
         self.slot(tail).store(entry.as_ptr(), Relaxed);
@@ -107,7 +121,7 @@ impl Ring {
         let head = self.head.load(Acquire);
         let available = self.tail.load(Acquire).wrapping_sub(head);
         let to = thief.tail.load(Relaxed);
-        let room = CAPACITY - to.wrapping_sub(thief.head.load(Acquire));
+        let room = thief.capacity() - to.wrapping_sub(thief.head.load(Acquire));
         // A head read long before the tail can make the difference absurd; the exchange would fail.
         let take = available.div_ceil(2).min(room).min(most).min(LOOT);
         if available > CAPACITY || take == 0 {
