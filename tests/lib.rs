@@ -73,6 +73,13 @@ pub fn multi_thread(workers: usize) -> Builder {
     Builder::new_multi_thread().worker_threads(workers).shutdown_grace(LIMIT * 10)
 }
 
+/// What a user must not do, and what the stall rule is for: waits without awaiting.
+pub fn spin_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        thread::yield_now();
+    }
+}
+
 /// Runs `body` with a builder of each flavour, each time [within](within()) the [`LIMIT`].
 pub fn on_each_flavour(body: impl Fn(Builder) + Send + Sync + 'static) {
     on_those(flavours(), body);

@@ -27,7 +27,7 @@ const CAPACITY: u32 = 1024;
 const CAPACITY: u32 = 4;
 
 /// What a thief takes at most. It copies them all before it knows whether it gets them, and the owner runs on meanwhile.
-const LOOT: u32 = 128;
+pub(crate) const LOOT: u32 = 128;
 
 type Entry = NonNull<()>;
 

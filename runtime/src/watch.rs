@@ -17,6 +17,8 @@
 //! second, and then, up to ten seconds, until it has been made use of often enough in vain: a busy runtime, where it costs much,
 //! gives it up soon, and one with little to do keeps it.
 //!
+//! Whether the tasks that wait for a worker are worth waking another one is in `watch/backlog.rs`.
+//!
 //! A worker in `block_in_place` says so, and counts as stuck at once, without an alert: it has called for help by itself.
 //!
 //! It also tries again to start the threads of workers for which the system had no room, so that their tasks, sockets and timers
@@ -53,8 +55,10 @@ use crate::threads;
 use crate::unwind::contain;
 
 mod alert;
+mod backlog;
 
 use alert::Alert;
+use backlog::{Backlog, is_long};
 
 /// How often the watch looks: the delay a stuck worker may impose on its neighbours.
 const TICK: Duration = Duration::from_millis(1);
@@ -282,11 +286,18 @@ struct Seen {
     deadline: Option<mini_time::Instant>,
     /// The owner's CPU time when that was seen first.
     cpu_time: Option<Duration>,
+    backlog: Backlog,
 }
 
 impl Seen {
     fn of(core: &Core) -> Self {
-        Self { progress: core.counts.progress(), is_stalled: false, deadline: None, cpu_time: core.owner().cpu_time() }
+        Self {
+            progress: core.counts.progress(),
+            is_stalled: false,
+            deadline: None,
+            cpu_time: core.owner().cpu_time(),
+            backlog: Backlog::default(),
+        }
     }
 
     /// Whether the owner, who has run nothing since, does something else than to wait for a CPU.
@@ -327,6 +338,10 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>]) -> Found<'a> {
             found.stalled = Some(core);
         }
         is_worth_a_wake |= core.is_worth_stealing() && is_long(core.backlog(), since.unwrap_or(0));
+        if let (Some(before), Some(seen), Some(runs)) = (&before, seen, since) {
+            seen.backlog = before.backlog;
+            is_worth_a_wake |= seen.backlog.has_lasted(core.ring_len(), core.counts.parks.get(), runs);
+        }
         runs = since.unwrap_or(0).saturating_add(runs);
     }
     is_worth_a_wake |= is_long(pool.injector.len(), runs);
@@ -334,13 +349,6 @@ fn look<'a>(pool: &'a Pool, seen: &mut [Option<Seen>]) -> Found<'a> {
         pool.wake_one();
     }
     found
-}
-
-/// Whether a backlog takes longer than a fifth of a tick, at a pace of `runs` per tick.
-///
-/// Waking a worker takes 40 µs in all; a queue that is gone by then is better left alone.
-fn is_long(backlog: usize, runs: u64) -> bool {
-    backlog as u64 > runs / 5
 }
 
 #[cfg(all(test, loom))]

@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 
 use super::{Core, from_raw};
 use crate::context;
+use crate::queue::LOOT;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Queued;
 
@@ -81,10 +82,18 @@ impl Core {
         found > 0
     }
 
-    /// Moves `most` tasks at most to `thief`, whose owner calls and has some itself.
+    /// Moves `most` tasks at most to `thief`, whose owner calls and has some itself; fewer where this core's owner takes one in the time
+    /// that it needs for more.
     pub(crate) fn give_some(&self, thief: &Core, most: usize) {
-        let given = self.ring.steal_into(&thief.ring, u32::try_from(most).unwrap_or(u32::MAX));
-        thief.counts.steals.add(given.into());
+        let mut most = u32::try_from(most).unwrap_or(u32::MAX).min(LOOT);
+        while most > 0 {
+            let given = self.ring.steal_into(&thief.ring, most);
+            if given > 0 {
+                thief.counts.steals.add(given.into());
+                return;
+            }
+            most /= 4;
+        }
     }
 
     /// Moves the shared tasks queued here to the injector. Owner only; the core is about to be left.

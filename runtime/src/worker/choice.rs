@@ -27,8 +27,8 @@ const CROWD_INTERVAL: u32 = 2;
 /// How many tasks a worker takes from the injector at once, beside the one it runs.
 const INJECTOR_SHARE: usize = 64;
 
-/// With so many tasks more than another worker has, some go there.
-const UNEVEN: usize = 128;
+/// What part of its own tasks another worker may have more than this one: they differ all the time, as tasks come and go.
+const UNEVEN: usize = 4;
 
 /// How many looks around there are to one at another worker's ring: about 1,024 runs, which are longer than a batch of events lasts.
 const LOOKS_TO_EVEN_OUT: u32 = 16;
@@ -108,9 +108,9 @@ impl Worker<'_> {
         self.core.pop_front().filter(|_| found)
     }
 
-    /// Takes from a worker that has many more tasks, a part of what it has more. Those who yield, or wake one another, would stay where
-    /// they have come to lie, and run the less often the more they are there. One worker at a time is looked at, at one of so many
-    /// looks around that a batch of events is gone by then.
+    /// Takes from a worker that has more tasks, half of what it has more. Those who yield, or wake one another, would stay where they have
+    /// come to lie, and run the less often the more they are there. One worker at a time is looked at, at one of so many looks around
+    /// that a batch of events is gone by then. Of an odd number the odd one changes sides at each such look, and has its turn on both.
     pub(super) fn even_out(&mut self) {
         self.looks = self.looks.wrapping_add(1);
         if !self.looks.is_multiple_of(LOOKS_TO_EVEN_OUT) || self.is_closed {
@@ -118,9 +118,14 @@ impl Worker<'_> {
         }
         let (core, cores) = (self.core, &self.pool.cores);
         let other = &cores[(self.looks / LOOKS_TO_EVEN_OUT) as usize % cores.len()];
-        let surplus = other.ring_len().saturating_sub(core.ring_len());
-        if surplus >= UNEVEN {
-            other.give_some(core, surplus / 2);
+        if other.index() == core.index() {
+            return;
+        }
+        // The other runs one beside, this worker none just now.
+        let own = core.backlog();
+        let surplus = (other.ring_len() + 1).saturating_sub(own);
+        if surplus > own / UNEVEN {
+            other.give_some(core, surplus.div_ceil(2));
         }
     }
 
