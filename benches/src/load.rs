@@ -35,6 +35,11 @@ impl Load {
         if self.quick { quick } else { full }
     }
 
+    /// Computes for 1 µs.
+    pub(crate) fn compute_1us(self) -> u64 {
+        compute(self.steps / 20)
+    }
+
     /// Computes for 20 µs.
     pub(crate) fn compute_20us(self) -> u64 {
         compute(self.steps)

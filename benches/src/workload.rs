@@ -157,6 +157,8 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.extend(both::<Timed<tasks::Chain>>());
     rows.extend(both::<Timed<tasks::Yield>>());
     rows.push(Row::new::<balance::Balance>(Flavour::TWO).in_few_rounds());
+    rows.push(Row::new::<balance::Turns<6>>(Flavour::TWO));
+    rows.push(Row::new::<balance::Turns<200>>(Flavour::TWO));
     rows.extend(both::<Timed<timers::Timeout<false>>>());
     rows.extend(both::<Timed<timers::Timeout<true>>>());
     rows.extend(both::<Timed<timers::Fire>>().map(Row::in_few_rounds));
