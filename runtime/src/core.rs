@@ -63,6 +63,8 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
+    /// Shared tasks here, as of the same look, when the owner ran none.
+    noted_backlog: AtomicUsize,
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
     /// Set while one poll blocks this core, by the watch or the owner: others may then take the task in `next` too.
@@ -141,6 +143,7 @@ impl Core {
             shared: Mutex::default(),
             counts: Counts::new(base),
             queued: AtomicUsize::new(0),
+            noted_backlog: AtomicUsize::new(0),
             owner: AtomicI32::new(0),
             is_stalled: AtomicBool::new(false),
             is_blocked: AtomicBool::new(false),
@@ -295,9 +298,15 @@ impl Core {
         owned + self.backlog() + self.inbox.len()
     }
 
-    /// Lets others know how many entries are in the owner's queue. Owner only.
+    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only, who runs nothing.
     pub(crate) fn note_queue(&self) {
         self.queued.store(self.local(|local| local.queue.len()), Relaxed);
+        self.noted_backlog.store(self.backlog(), Relaxed);
+    }
+
+    /// The shared tasks that were here at the owner's last look.
+    pub(crate) fn noted_backlog(&self) -> usize {
+        self.noted_backlog.load(Relaxed)
     }
 
     /// Tasks that belong here and are alive, owned or shared.

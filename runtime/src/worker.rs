@@ -202,6 +202,7 @@ impl<'a> Worker<'a> {
                     return stop;
                 }
                 self.look_around();
+                self.even_out();
             }
         }
     }
@@ -215,7 +216,6 @@ impl<'a> Worker<'a> {
         core.note_queue();
         core.driver().poll(&mut self.events);
         core.take_returned();
-        self.even_out();
         self.share();
         self.pace.leave_out(core.counts.busy_nanos().saturating_sub(begin));
     }

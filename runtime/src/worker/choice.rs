@@ -121,15 +121,44 @@ impl Worker<'_> {
         if other.index() == core.index() {
             return;
         }
-        // The other runs one beside, this worker none just now.
-        let own = core.backlog();
-        let surplus = (other.ring_len() + 1).saturating_sub(own);
-        if surplus > own / UNEVEN {
-            other.give_some(core, surplus.div_ceil(2));
-        }
+        let more = how_many_more(other.ring_len(), other.noted_backlog(), core.backlog());
+        other.give_some(core, more.div_ceil(2));
     }
 
     pub(super) fn can_steal_from(&self, core: &Core) -> bool {
         core.index() != self.core.index() && core.is_worth_stealing()
+    }
+}
+
+/// How many tasks more another worker has than this one, who runs none just now and has `own`; zero if that is not many.
+///
+/// The other runs one beside those in its `ring`, or has put that back just now: so it has no more than it has `noted` lately. Its only
+/// one is left to it.
+fn how_many_more(ring: usize, noted: usize, own: usize) -> usize {
+    let theirs = (ring + 1).min(noted);
+    let more = theirs.saturating_sub(own);
+    if theirs > 1 && more > own / UNEVEN { more } else { 0 }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::how_many_more;
+
+    #[test]
+    fn nobody_is_robbed_of_the_only_task() {
+        for own in 0..3 {
+            assert_eq!(how_many_more(0, 1, own), 0, "it runs");
+            assert_eq!(how_many_more(1, 1, own), 0, "it waits for the next run");
+            assert_eq!(how_many_more(1, 0, own), 0, "its worker rested at its last look");
+        }
+    }
+
+    #[test]
+    fn an_odd_one_changes_sides_and_few_more_stay() {
+        assert_eq!(how_many_more(1, 2, 1), 1);
+        assert_eq!(how_many_more(1, 2, 0), 2);
+        assert_eq!(how_many_more(9, 10, 8), 0);
+        assert_eq!(how_many_more(10, 11, 8), 3);
+        assert_eq!(how_many_more(899, 900, 1), 899);
     }
 }
