@@ -77,7 +77,7 @@ impl Pool {
         let base = Instant::now();
         let post = Post::new()?;
         Ok(Arc::new_cyclic(|weak| {
-            // Without others a worker has no shared tasks.
+            // In other flavours no shared task is ever queued.
             let ring = || if config.is_multi_thread { Ring::new() } else { Ring::without_room() };
             let new_core = |index| Core::new(weak.as_ptr(), index, ring(), clock.clone(), base, post.clone());
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();

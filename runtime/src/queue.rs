@@ -44,7 +44,7 @@ impl Ring {
         Self::with_slots(CAPACITY)
     }
 
-    /// A ring that is full with nothing in it, for a worker without others.
+    /// A ring that is full with nothing in it, for a core whose tasks are all owned.
     pub(crate) fn without_room() -> Self {
         Self::with_slots(0)
     }

@@ -102,7 +102,7 @@ pub(crate) struct Worker<'a> {
     root: Option<Arc<Root>>,
     events: Events,
     since_injector: u32,
-    /// How often it has looked around.
+    /// How often it has looked around between two runs.
     looks: u32,
     woken_run: u8,
     owned_first: bool,
