@@ -187,6 +187,7 @@ async fn load(number: u64) {
             let mut dice = Dice::new(number * 100 + seed);
             loop {
                 dice.pause().await;
+                // A job that blocks, as they do.
                 mini::spawn_blocking(|| thread::sleep(Duration::from_micros(300))).await.ok();
             }
         }));

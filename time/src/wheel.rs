@@ -380,16 +380,6 @@ impl Wheel {
         }
     }
 
-    fn next_near(&self) -> Option<Tick> {
-        let ahead = self.near.distance_from(self.cursor.near_slot())?;
-        Some(Tick(self.cursor.0 + u64::from(ahead)))
-    }
-
-    fn next_far(&self) -> Option<Tick> {
-        let ahead = self.far.distance_from(self.cursor.far_slot())?;
-        Some(Tick::start_of_span(self.cursor.span() + u64::from(ahead)))
-    }
-
     /// The tick of an occupied near slot.
     fn near_tick(&self, slot: u16) -> Tick {
         Tick(self.cursor.0 + u64::from(slot.wrapping_sub(self.cursor.near_slot()) % SLOTS as u16))

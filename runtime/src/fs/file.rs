@@ -1,10 +1,11 @@
 //! `File`: an open file.
 //!
 //! What it does with its position (read, write, seek) is in `stream`; the futures of that are in `call`; `open` is what it
-//! shares with the jobs that work on it. The operations below have no part in the position, so they take `&self`.
+//! shares with the jobs that work on it. The operations below and those in `inode` have no part in the position, so they take
+//! `&self`.
 
 use std::fmt;
-use std::fs::{File as StdFile, Metadata, Permissions};
+use std::fs::File as StdFile;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -16,6 +17,7 @@ use super::operation::{About, Operation, Step};
 use super::options::OpenOptions;
 
 mod call;
+mod inode;
 mod open;
 mod stream;
 #[cfg(feature = "tokio-io")]
@@ -284,157 +286,6 @@ impl File {
     pub fn try_clone(&self) -> Operation<File> {
         let (lease, about) = self.part("mini::fs::File::try_clone", "clone");
         Operation::first(about, move |_| Step::Done(lease.try_clone().map(File::with)))
-    }
-
-    /// What is known of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux without a
-    /// hop.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let file = mini::fs::File::open("Cargo.toml").await?;
-    /// assert!(file.metadata().await?.len() > 0);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of fstat(2).
-    ///
-    /// # Panics
-    ///
-    /// Outside a mini runtime.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: nothing is lost.
-    #[track_caller]
-    pub fn metadata(&self) -> Operation<Metadata> {
-        let (lease, about) = self.part("mini::fs::File::metadata", "look at");
-        Operation::first(about, move |_| match lease.metadata_now() {
-            Some(metadata) => Step::Done(metadata),
-            None => Step::hop(move |_| lease.std().metadata()),
-        })
-    }
-
-    /// Cuts the file, or extends it by zeros (ftruncate(2)). The position stays.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// # let path = std::env::temp_dir().join(format!("mini-doc-len-{}", std::process::id()));
-    /// let file = mini::fs::File::create(&path).await?;
-    /// file.set_len(1000).await?;
-    /// assert_eq!(mini::fs::read(&path).await?, [0; 1000]);
-    /// # mini::fs::remove_file(&path).await?;
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of ftruncate(2): `InvalidInput` if the file can't be written to.
-    ///
-    /// # Panics
-    ///
-    /// Outside a mini runtime.
-    ///
-    /// # Cancel safety
-    ///
-    /// Goes on.
-    #[track_caller]
-    pub fn set_len(&self, size: u64) -> Operation<()> {
-        self.open.note_cut();
-        self.job("mini::fs::File::set_len", "set the length of", move |file| file.set_len(size))
-    }
-
-    /// Sets the permissions of the file (fchmod(2)).
-    ///
-    /// # Examples
-    ///
-    /// As with [`fs::set_permissions`](super::set_permissions).
-    ///
-    /// # Errors
-    ///
-    /// Those of fchmod(2).
-    ///
-    /// # Panics
-    ///
-    /// Outside a mini runtime.
-    ///
-    /// # Cancel safety
-    ///
-    /// Goes on.
-    #[track_caller]
-    pub fn set_permissions(&self, permissions: Permissions) -> Operation<()> {
-        let set = move |file: &StdFile| file.set_permissions(permissions);
-        self.job("mini::fs::File::set_permissions", "set the permissions of", set)
-    }
-
-    /// Waits until the disk has what was written, with all metadata (fsync(2)).
-    ///
-    /// That is every write that has been ready before. For one that was dropped call [`flush`](File::flush) first.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// # let path = std::env::temp_dir().join(format!("mini-doc-sync-{}", std::process::id()));
-    /// let mut file = mini::fs::File::create(&path).await?;
-    /// file.write_all(b"not to be lost").await?;
-    /// file.sync_all().await?;
-    /// # mini::fs::remove_file(&path).await?;
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of fsync(2). After one nobody knows what the disk has; a second call may succeed without having written it.
-    ///
-    /// # Panics
-    ///
-    /// Outside a mini runtime.
-    ///
-    /// # Cancel safety
-    ///
-    /// Goes on.
-    #[track_caller]
-    pub fn sync_all(&self) -> Operation<()> {
-        self.job("mini::fs::File::sync_all", "sync", StdFile::sync_all)
-    }
-
-    /// As [`sync_all`](File::sync_all), without the metadata that are not needed to read the content (fdatasync(2)).
-    ///
-    /// # Examples
-    ///
-    /// As with [`sync_all`](File::sync_all).
-    ///
-    /// # Errors
-    ///
-    /// As [`sync_all`](File::sync_all).
-    ///
-    /// # Panics
-    ///
-    /// Outside a mini runtime.
-    ///
-    /// # Cancel safety
-    ///
-    /// Goes on.
-    #[track_caller]
-    pub fn sync_data(&self) -> Operation<()> {
-        self.job("mini::fs::File::sync_data", "sync", StdFile::sync_data)
-    }
-
-    #[track_caller]
-    fn job<T: Send + 'static>(
-        &self,
-        call: &'static str,
-        verb: &'static str,
-        job: impl FnOnce(&StdFile) -> io::Result<T> + Send + Sync + 'static,
-    ) -> Operation<T> {
-        let (lease, about) = self.part(call, verb);
-        Operation::hop(about, move |_| job(lease.std()))
     }
 
     fn error(&self, verb: &'static str, kind: io::ErrorKind) -> io::Error {

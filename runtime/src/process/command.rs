@@ -11,9 +11,11 @@ use mini_net::{IntoObject, Object, failed};
 
 use super::child::Child;
 use super::orphans;
-use crate::context;
 
 mod pre_exec;
+mod slack;
+
+use slack::Slack;
 
 /// Describes a process, and starts it as often as you like.
 ///
@@ -363,29 +365,6 @@ impl Command {
         self.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn();
         async { child?.wait_with_output().await }
-    }
-}
-
-/// While it lives, this thread's timers are as inexact as is usual; holds what they were before.
-///
-/// A worker's are exact ([`Builder::timer_slack`](crate::runtime::Builder::timer_slack)), and a child would inherit that
-/// (prctl(2), `PR_SET_TIMERSLACK`) to wake the processor more often than it means to.
-struct Slack(Option<u64>);
-
-impl Slack {
-    fn usual() -> Slack {
-        /// Of the first process, from which all others have it.
-        const NANOS: u64 = 50_000;
-        let is_exact = context::with_held(|_| ()).and_then(|()| context::with_pool(|pool| pool.config.timer_slack));
-        Slack(is_exact.flatten().and_then(|_| mini_net::set_timer_slack(NANOS)))
-    }
-}
-
-impl Drop for Slack {
-    fn drop(&mut self) {
-        if let Some(before) = self.0 {
-            mini_net::set_timer_slack(before);
-        }
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) fn start_keeper(pool: &Arc<Pool>, index: usize) {
         if pool.cores.iter().any(|core| core.seat.is_held()) {
             return;
         }
+        // Real time: the system may have a thread again by then, which nobody tells.
         std::thread::sleep(Duration::from_millis(pause));
         if !pool.cores[index].seat.wants_keeper() || try_start_keeper(pool, index).is_ok() {
             return;

@@ -124,4 +124,18 @@ impl Wheel {
         let far = self.next_far().map_or(NEVER, |tick| self.far_bounds[usize::from(tick.far_slot())]);
         far.min(self.overflow_bound)
     }
+
+    /// The tick of the first occupied near slot.
+    #[inline]
+    pub(super) fn next_near(&self) -> Option<Tick> {
+        let ahead = self.near.distance_from(self.cursor.near_slot())?;
+        Some(Tick(self.cursor.0 + u64::from(ahead)))
+    }
+
+    /// The first tick of the first occupied far slot.
+    #[inline]
+    pub(super) fn next_far(&self) -> Option<Tick> {
+        let ahead = self.far.distance_from(self.cursor.far_slot())?;
+        Some(Tick::start_of_span(self.cursor.span() + u64::from(ahead)))
+    }
 }

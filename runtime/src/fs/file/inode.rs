@@ -1,0 +1,160 @@
+//! What is done to the file itself, whoever has it open and wherever they are in it: its size, its permissions, what the disk has.
+
+use std::fs::{File as StdFile, Metadata, Permissions};
+use std::io;
+
+use super::super::operation::{Operation, Step};
+use super::File;
+
+impl File {
+    /// What is known of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux without a
+    /// hop.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let file = mini::fs::File::open("Cargo.toml").await?;
+    /// assert!(file.metadata().await?.len() > 0);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fstat(2).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn metadata(&self) -> Operation<Metadata> {
+        let (lease, about) = self.part("mini::fs::File::metadata", "look at");
+        Operation::first(about, move |_| match lease.metadata_now() {
+            Some(metadata) => Step::Done(metadata),
+            None => Step::hop(move |_| lease.std().metadata()),
+        })
+    }
+
+    /// Cuts the file, or extends it by zeros (ftruncate(2)). The position stays.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-len-{}", std::process::id()));
+    /// let file = mini::fs::File::create(&path).await?;
+    /// file.set_len(1000).await?;
+    /// assert_eq!(mini::fs::read(&path).await?, [0; 1000]);
+    /// # mini::fs::remove_file(&path).await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of ftruncate(2): `InvalidInput` if the file can't be written to.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn set_len(&self, size: u64) -> Operation<()> {
+        self.open.note_cut();
+        self.job("mini::fs::File::set_len", "set the length of", move |file| file.set_len(size))
+    }
+
+    /// Sets the permissions of the file (fchmod(2)).
+    ///
+    /// # Examples
+    ///
+    /// As with [`fs::set_permissions`](super::set_permissions).
+    ///
+    /// # Errors
+    ///
+    /// Those of fchmod(2).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn set_permissions(&self, permissions: Permissions) -> Operation<()> {
+        let set = move |file: &StdFile| file.set_permissions(permissions);
+        self.job("mini::fs::File::set_permissions", "set the permissions of", set)
+    }
+
+    /// Waits until the disk has what was written, with all metadata (fsync(2)).
+    ///
+    /// That is every write that has been ready before. For one that was dropped call [`flush`](File::flush) first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-sync-{}", std::process::id()));
+    /// let mut file = mini::fs::File::create(&path).await?;
+    /// file.write_all(b"not to be lost").await?;
+    /// file.sync_all().await?;
+    /// # mini::fs::remove_file(&path).await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of fsync(2). After one nobody knows what the disk has; a second call may succeed without having written it.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn sync_all(&self) -> Operation<()> {
+        self.job("mini::fs::File::sync_all", "sync", StdFile::sync_all)
+    }
+
+    /// As [`sync_all`](File::sync_all), without the metadata that are not needed to read the content (fdatasync(2)).
+    ///
+    /// # Examples
+    ///
+    /// As with [`sync_all`](File::sync_all).
+    ///
+    /// # Errors
+    ///
+    /// As [`sync_all`](File::sync_all).
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Goes on.
+    #[track_caller]
+    pub fn sync_data(&self) -> Operation<()> {
+        self.job("mini::fs::File::sync_data", "sync", StdFile::sync_data)
+    }
+
+    #[track_caller]
+    fn job<T: Send + 'static>(
+        &self,
+        call: &'static str,
+        verb: &'static str,
+        job: impl FnOnce(&StdFile) -> io::Result<T> + Send + Sync + 'static,
+    ) -> Operation<T> {
+        let (lease, about) = self.part(call, verb);
+        Operation::hop(about, move |_| job(lease.std()))
+    }
+}
