@@ -22,7 +22,7 @@ use std::iter;
 use std::ptr::{self, NonNull};
 
 use crate::context;
-use crate::core::Core;
+use crate::home::Home;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The smallest block.
@@ -210,20 +210,26 @@ pub(crate) fn allocate<T>() -> NonNull<T> {
 /// # Safety
 ///
 /// `block` came from `allocate::<T>`, and what was in it has been dropped.
-pub(crate) unsafe fn free<T>(block: NonNull<T>, home: &Core) {
+pub(crate) unsafe fn free<T>(block: NonNull<T>, home: Home) {
     let Some(class) = (const { class_of(Layout::new::<T>()) }) else {
         // SAFETY: the caller's promise.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         return unsafe { dealloc(block.cast().as_ptr(), const { layout_for(Layout::new::<T>()) }) };
     };
-    if !home.is_held() && home.wants_blocks() {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    let keep = |blocks: &mut Blocks, _: &Returned| unsafe { blocks.put_or_free(block.cast(), class) };
+    if home.is_held() {
+        home.with_blocks(keep);
+        // SAFETY: this thread holds the core.
+        // Test: as above.
+        return unsafe { home.drop_here() };
+    }
+    if home.wants_blocks() {
         // SAFETY: the caller's promise.
         // Test: as above.
         return unsafe { home.returned().push(block.cast(), class) };
     }
-    // SAFETY: the caller's promise.
-    // Test: as above.
-    let keep = |blocks: &mut Blocks, _: &Returned| unsafe { blocks.put_or_free(block.cast(), class) };
     if context::with_held(|core| core.with_blocks(keep)).is_none() {
         // SAFETY: the caller's promise; every block of a class was allocated with its layout (`allocate`).
         // Test: as above.

@@ -252,6 +252,15 @@ pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
     unsafe { held().as_ref() }.map(f)
 }
 
+/// The core of `pool` that this thread holds.
+#[inline]
+pub(crate) fn held_of(pool: &Pool) -> Option<&Core> {
+    // SAFETY: null, or set by `enter_held` from a core whose pool the guard keeps alive; such guards are nested. One of `pool` lives
+    // as long as that.
+    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    unsafe { held().as_ref() }.filter(|core| core.belongs_to(pool))
+}
+
 /// Whether this thread polls a task just now.
 pub(crate) fn is_in_task() -> bool {
     TLS.with(|tls| !tls.task.get().is_null())

@@ -241,6 +241,14 @@ impl Core {
         }
     }
 
+    /// Registers and queues a shared task that this thread, the owner, has spawned.
+    pub(crate) fn spawn_shared(&self, task: Task) {
+        if let Some(entry) = self.register_shared(task) {
+            self.push_back(entry);
+            self.pool().share_early(self);
+        }
+    }
+
     /// Registers a shared task; `None` if the core is closed and the task was cancelled.
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
         let entry = task.queued();

@@ -8,6 +8,7 @@
 
 #![allow(unsafe_code)]
 
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -34,6 +35,17 @@ impl Home {
             count_pool(core);
         }
         Self(NonNull::from(core))
+    }
+
+    /// As dropping it, at less cost.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread holds the core.
+    #[inline]
+    pub(crate) unsafe fn drop_here(self) {
+        debug_assert!(self.is_held());
+        ManuallyDrop::new(self).tenants().remove_here();
     }
 
     /// Queues a shared task: with the worker that calls, if it is one of this runtime's, else for anybody.

@@ -50,12 +50,25 @@ struct Ending {
     is_watched: bool,
 }
 
-/// Where a new task starts.
-struct Place<'a> {
-    core: &'a Core,
-    /// This thread holds the core.
-    is_held: bool,
-    start: Start,
+/// How a new task reaches its worker.
+#[derive(Clone, Copy)]
+enum Way {
+    /// The core's own queue. This thread holds the core, as for the next.
+    Queue,
+    Ring,
+    /// The core's inbox.
+    Inbox,
+    Injector,
+}
+
+impl Way {
+    fn start(self) -> Start {
+        match self {
+            Way::Queue => Start::Owned,
+            Way::Inbox => Start::Posted,
+            Way::Ring | Way::Injector => Start::Shared,
+        }
+    }
 }
 
 /// Told when a socket is registered and there was none: if all workers rest, one must wait for its events.
@@ -134,37 +147,37 @@ impl Pool {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let place = self.place();
-        let (task, handle) = task::new(future, place.core.home(), place.start, origin);
-        self.start(task, &place);
+        let (core, way) = self.place();
+        let (task, handle) = task::new(future, core.home(), way.start(), origin);
+        self.start(task, core, way);
         handle
     }
 
-    /// Where a task starts that this thread spawns.
-    fn place(&self) -> Place<'_> {
-        let held = context::with_held(|core| core.belongs_to(self).then(|| core.index())).flatten();
-        let start = match (self.is_multi_thread(), held) {
-            (true, _) => Start::Shared,
-            (false, Some(_)) => Start::Owned,
-            (false, None) => Start::Posted,
-        };
-        Place { core: held.map_or(self.guest_core(), |index| &self.cores[index]), is_held: held.is_some(), start }
+    /// The core of a task that this thread spawns, and how it gets there.
+    fn place(&self) -> (&Core, Way) {
+        match (context::held_of(self), self.is_multi_thread()) {
+            (Some(core), true) => (core, Way::Ring),
+            (Some(core), false) => (core, Way::Queue),
+            (None, true) => (self.guest_core(), Way::Injector),
+            (None, false) => (self.guest_core(), Way::Inbox),
+        }
     }
 
     /// Registers and queues a new task.
-    fn start(&self, task: Task, place: &Place<'_>) {
-        let core = place.core;
-        match place.start {
-            Start::Owned => core.spawn_owned(task, false),
-            Start::Posted => core.spawn_posted(task),
-            Start::Shared => match core.register_shared(task) {
-                Some(entry) if place.is_held => {
-                    core.push_back(entry);
-                    self.share_early(core);
-                }
-                Some(entry) => self.inject([entry]),
-                None => {}
-            },
+    #[inline]
+    fn start(&self, task: Task, core: &Core, way: Way) {
+        match way {
+            Way::Queue => core.spawn_owned(task, false),
+            Way::Ring => core.spawn_shared(task),
+            Way::Inbox => core.spawn_posted(task),
+            Way::Injector => self.spawn_injected(core, task),
+        }
+    }
+
+    /// Registers a shared task with `core`, and leaves it for any worker.
+    fn spawn_injected(&self, core: &Core, task: Task) {
+        if let Some(entry) = core.register_shared(task) {
+            self.inject([entry]);
         }
     }
 

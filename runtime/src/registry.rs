@@ -3,6 +3,8 @@
 //! Called by spawning, by a task's completion and by the closing of a core. The owner of the core keeps one for its
 //! owned tasks; a second one, under a mutex, holds the shared tasks that were spawned there.
 
+use std::mem;
+
 use crate::task::{Queued, Task};
 
 /// Set in a slot number: the task's future is not `Send` and must end on the thread that spawned it.
@@ -23,19 +25,27 @@ impl Registry {
     /// # Errors
     ///
     /// Gives it back if the registry was closed.
+    #[inline]
     pub(crate) fn insert(&mut self, task: Task, pinned: bool) -> Result<(), Task> {
         if self.closed {
             return Err(task);
         }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            u32::try_from(self.slots.len() - 1).expect("fewer than 2^31 tasks on one core")
-        });
-        assert!(slot < PINNED - 1, "fewer than 2^31 tasks on one core");
+        let slot = self.free.pop().unwrap_or_else(|| self.grow());
         task.set_slot(if pinned { slot | PINNED } else { slot });
         self.pinned += usize::from(pinned);
-        self.slots[slot as usize] = Some(task);
+        let before = self.slots[slot as usize].replace(task);
+        debug_assert!(before.is_none(), "a free slot is empty");
+        mem::forget(before); // so that nobody looks whether it has to be dropped
         Ok(())
+    }
+
+    /// Makes a new slot.
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        self.slots.push(None);
+        let slot = u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX);
+        assert!(slot < PINNED - 1, "fewer than 2^31 tasks on one core");
+        slot
     }
 
     /// Gives the runtime's reference back when the task completes.

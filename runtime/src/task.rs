@@ -311,12 +311,40 @@ impl Drop for Task {
         let header = self.header();
         if header.is_counted_here() {
             header.local.release(&header.life);
-        } else if header.life.release() == OnRelease::Free {
-            let free = header.vtable.free;
-            // SAFETY: this was the last reference, and `free` belongs to this allocation.
+        } else {
+            // SAFETY: this reference is not used again.
             // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-            unsafe { free(self.0) }
+            unsafe { release(self.0) }
         }
+    }
+}
+
+impl Task {
+    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone (`life.rs`).
+    #[inline]
+    fn release_ended(self) {
+        debug_assert!(self.header().life.is_done());
+        // SAFETY: this reference is not used again.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { release(ManuallyDrop::new(self).0) }
+    }
+}
+
+/// Gives a reference back that is counted in the word, and frees the task if it was the last.
+///
+/// # Safety
+///
+/// The reference is the caller's, and not used again.
+#[inline]
+unsafe fn release(ptr: NonNull<Header>) {
+    // SAFETY: the caller's reference keeps the task alive.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    let header = unsafe { ptr.as_ref() };
+    if header.life.release() == OnRelease::Free {
+        let free = header.vtable.free;
+        // SAFETY: that was the last reference, and `free` belongs to this allocation.
+        // Test: as above.
+        unsafe { free(ptr) }
     }
 }
 

@@ -80,7 +80,8 @@ impl Tenants {
     fn count_here(&self, change: isize) {
         let here = self.here.get() + change;
         self.here.set(here);
-        if here.unsigned_abs() >= MOST_HERE {
+        // One comparison for both ends.
+        if here.wrapping_add_unsigned(MOST_HERE - 1) as usize >= 2 * MOST_HERE - 1 {
             self.hand_in();
         }
     }

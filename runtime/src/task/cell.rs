@@ -140,7 +140,7 @@ unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) 
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let tally = &unsafe { header(ptr) }.tally;
-    assert!(tally.stage() == Stage::Future, "a task that is done was polled");
+    assert!(tally.is(Stage::Future), "a task that is done was polled");
     // SAFETY: the caller's promise.
     // Test: as above.
     let future = unsafe { future::<F, L>(ptr) };
@@ -193,6 +193,7 @@ unsafe fn source(ptr: NonNull<Header>) -> Source {
 /// # Safety
 ///
 /// The task is alive.
+#[cold]
 unsafe fn cancelled(ptr: NonNull<Header>) -> JoinError {
     // SAFETY: the caller's promise.
     // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
@@ -237,52 +238,52 @@ unsafe fn replace_future<F: Future, L: Label>(ptr: NonNull<Header>, result: Resu
 /// # Safety
 ///
 /// The task is alive.
+#[cold]
 unsafe fn panicked(ptr: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinError {
     // SAFETY: the caller's promise.
     // Test: tests/tests/panics.rs `a_panic_reaches_the_join_handle`.
     JoinError::panicked(unsafe { source(ptr) }, payload)
 }
 
-/// Moves the output out of the cell, if it is there.
+/// Moves the output out of the cell.
 ///
 /// # Safety
 ///
-/// As [`poll`].
-unsafe fn take<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<Result<F::Output, JoinError>> {
+/// As [`poll`]; the stage is an output.
+unsafe fn take<F: Future, L: Label>(ptr: NonNull<Header>) -> Result<F::Output, JoinError> {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let tally = &unsafe { header(ptr) }.tally;
-    if tally.stage() != Stage::Output {
-        return None;
-    }
-    tally.set_stage(Stage::Empty);
+    unsafe { header(ptr) }.tally.set_stage(Stage::Empty);
     // SAFETY: the caller's promise.
     // Test: as above.
     let output = unsafe { output::<F, L>(ptr) };
     // SAFETY: the stage is the caller's, was an output, and is empty from now on.
     // Test: as above.
-    Some(unsafe { output.read() })
+    unsafe { output.read() }
 }
 
 /// # Safety
 ///
-/// As [`poll`]; `out` points to an `Option<Result<F::Output, JoinError>>`.
+/// As [`poll`]; `out` points to an `Option<Result<F::Output, JoinError>>`, which is `None`.
 unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-    let is_abandoned = unsafe { header(ptr) }.tally.stage() == Stage::Future;
-    let output = match is_abandoned {
-        // Its future must stay where it is.
-        // SAFETY: the caller's promise: the task is alive.
-        // Test: as above.
-        true => Some(Err(unsafe { cancelled(ptr) })),
-        // SAFETY: the caller's promise.
+    let tally = &unsafe { header(ptr) }.tally;
+    let output = if tally.is(Stage::Output) {
+        // SAFETY: the caller's promise, and the stage is an output.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        false => unsafe { take::<F, L>(ptr) },
+        unsafe { take::<F, L>(ptr) }
+    } else if tally.is(Stage::Future) {
+        // That of an abandoned task, which must stay where it is.
+        // SAFETY: the caller's promise: the task is alive.
+        // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+        Err(unsafe { cancelled(ptr) })
+    } else {
+        return;
     };
-    // SAFETY: the caller's promise about `out`.
+    // SAFETY: the caller's promise about `out`; a `None` has nothing to drop.
     // Test: as above.
-    unsafe { *out.cast::<Option<Result<F::Output, JoinError>>>() = output };
+    unsafe { out.cast::<Option<Result<F::Output, JoinError>>>().write(Some(output)) };
 }
 
 /// # Safety
@@ -290,9 +291,14 @@ unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
 /// As [`poll`].
 unsafe fn drop_output<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<JoinError> {
     // Nothing of an abandoned task, whose future must stay where it is.
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    match unsafe { take::<F, L>(ptr) }? {
+    if !unsafe { header(ptr) }.tally.is(Stage::Output) {
+        return None;
+    }
+    // SAFETY: the caller's promise, and the stage is an output.
+    // Test: as above.
+    match unsafe { take::<F, L>(ptr) } {
         Err(error) => Some(error),
         Ok(output) => {
             let payload = catch_unwind(AssertUnwindSafe(|| drop(output))).err()?;
@@ -311,16 +317,13 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     // Test: tests/tests/named.rs `a_name_is_dropped_with_its_task`.
     unsafe { drop_label::<F, L>(ptr) };
     // SAFETY: as above.
-    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-    if unsafe { header(ptr) }.tally.stage() == Stage::Future {
-        // SAFETY: as above.
-        // Test: as above.
-        return unsafe { free_around_future(ptr) };
-    }
-    // SAFETY: the caller's promise.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let output = unsafe { take::<F, L>(ptr) };
-    contain(|| drop(output));
+    let is_empty = unsafe { header(ptr) }.tally.is(Stage::Empty);
+    // SAFETY: as above.
+    // Test: as above.
+    if !is_empty && !unsafe { clear::<F, L>(ptr) } {
+        return;
+    }
     // The waiter was taken by who woke it, or by the handle.
     // SAFETY: the caller's promise: the task is alive.
     // Test: as above.
@@ -330,7 +333,29 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     let home = unsafe { ptr::read(&header.home) };
     // SAFETY: `allocate` got it there, and all that has a destructor is out of it.
     // Test: as above.
-    unsafe { blocks::free(ptr.cast::<Cell<F, L>>(), &home) };
+    unsafe { blocks::free(ptr.cast::<Cell<F, L>>(), home) };
+}
+
+/// Empties the cell of a task that is to be freed; says whether its memory may be. It must stay if the future must.
+///
+/// # Safety
+///
+/// As [`free`]; the stage is not empty.
+#[cold]
+unsafe fn clear<F: Future, L: Label>(ptr: NonNull<Header>) -> bool {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+    if unsafe { header(ptr) }.tally.is(Stage::Future) {
+        // SAFETY: as above.
+        // Test: as above.
+        unsafe { free_around_future(ptr) };
+        return false;
+    }
+    // SAFETY: as above; it is an output.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    let output = unsafe { take::<F, L>(ptr) };
+    contain(|| drop(output));
+    true
 }
 
 /// # Safety

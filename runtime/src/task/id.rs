@@ -27,16 +27,16 @@ const BLOCK: u64 = 1024;
 
 impl Id {
     pub(crate) fn next() -> Self {
-        static FREE: AtomicU64 = AtomicU64::new(1);
-        thread_local! { static BLOCK_LEFT: Cell<(u64, u64)> = const { Cell::new((0, 0)) } }
+        static BLOCKS: AtomicU64 = AtomicU64::new(0);
+        // The last id that was taken. A block begins after a multiple of its size.
+        thread_local! { static LAST: Cell<u64> = const { Cell::new(0) } }
 
-        let (mut next, mut end) = BLOCK_LEFT.get();
-        if next == end {
-            next = FREE.fetch_add(BLOCK, Relaxed);
-            end = next + BLOCK;
+        let mut last = LAST.get();
+        if last.is_multiple_of(BLOCK) {
+            last = BLOCKS.fetch_add(BLOCK, Relaxed);
         }
-        BLOCK_LEFT.set((next + 1, end));
-        Self(NonZeroU64::new(next).expect("2^64 tasks take centuries to spawn"))
+        LAST.set(last + 1);
+        Self(NonZeroU64::new(last + 1).expect("2^64 tasks take centuries to spawn"))
     }
 
     pub(crate) fn get(self) -> u64 {

@@ -244,7 +244,7 @@ impl<T> Drop for JoinHandle<T> {
         }
         // SAFETY: not used again.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { ManuallyDrop::drop(&mut self.task) };
+        unsafe { ManuallyDrop::take(&mut self.task) }.release_ended();
         drop(waiter);
     }
 }

@@ -35,12 +35,9 @@ impl Tally {
         self.0.store(self.0.load(Relaxed).wrapping_add(1) & COUNT, Relaxed);
     }
 
-    pub(super) fn stage(&self) -> Stage {
-        match self.0.load(Relaxed) >> SHIFT {
-            0 => Stage::Future,
-            1 => Stage::Output,
-            _ => Stage::Empty,
-        }
+    /// Whether that is what the cell holds.
+    pub(super) fn is(&self, stage: Stage) -> bool {
+        self.0.load(Relaxed) >> SHIFT == stage as u32
     }
 
     /// Who calls has the right to the stage, which is handed on with the state or the life of the task.
@@ -58,11 +55,11 @@ mod tests {
         let tally = Tally(AtomicU32::new(COUNT - 1));
         tally.count_poll();
         tally.count_poll();
-        assert_eq!((tally.polls(), tally.stage()), (0, Stage::Future));
+        assert_eq!((tally.polls(), tally.is(Stage::Future)), (0, true));
         tally.count_poll();
         for stage in [Stage::Output, Stage::Empty] {
             tally.set_stage(stage);
-            assert_eq!((tally.polls(), tally.stage()), (1, stage));
+            assert_eq!((tally.polls(), tally.is(stage), tally.is(Stage::Future)), (1, true, false));
         }
     }
 }
