@@ -224,7 +224,7 @@ pub(crate) fn serve(pool: &Arc<Pool>, job: impl FnOnce()) {
 
 /// Whether this thread holds a core of `pool`, or runs what may block for it.
 pub(crate) fn is_working_for(pool: &Pool) -> bool {
-    with_held(|core| core.belongs_to(pool)) == Some(true) || TLS.with(|tls| ptr::eq(tls.serves.get(), pool))
+    held_of(pool).is_some() || TLS.with(|tls| ptr::eq(tls.serves.get(), pool))
 }
 
 /// Calls `f` with the runtime this thread is inside of.
@@ -255,8 +255,8 @@ pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
 /// The core of `pool` that this thread holds.
 #[inline]
 pub(crate) fn held_of(pool: &Pool) -> Option<&Core> {
-    // SAFETY: null, or set by `enter_held` from a core whose pool the guard keeps alive; such guards are nested. One of `pool` lives
-    // as long as that.
+    // SAFETY: null, or set by `enter_held` from a core whose pool the guard keeps alive; such guards are nested. One that
+    // belongs to `pool` is a part of it, so it lives as long as the reference to `pool`.
     // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     unsafe { held().as_ref() }.filter(|core| core.belongs_to(pool))
 }

@@ -195,7 +195,7 @@ impl Core {
         self.pool
     }
 
-    /// For [`Home`], which asks `is_held` first.
+    /// For [`Home`], which asks `is_held` first, or is told.
     pub(crate) fn tenants(&self) -> &Tenants {
         &self.tenants
     }

@@ -270,7 +270,30 @@ impl Task {
             OnComplete::LookAndWake => wake(unsafe { header.waiter.look().into_waker() }),
             OnComplete::DropOutput => drop_output(&task),
         }
-        drop(ManuallyDrop::into_inner(task));
+        ManuallyDrop::into_inner(task).release_ended();
+    }
+
+    /// Drops an output nobody will ask for. A panic in it does not pass in silence.
+    fn drop_output(&self) {
+        let header = self.header();
+        // SAFETY: `life` gave the output to the caller (rights table, row 1).
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        let error = unsafe { (header.vtable.drop_output)(self.0) };
+        if let Some(error) = &error
+            && error.is_panic()
+        {
+            header.home.report_panic(error);
+        }
+        contain(|| drop(error));
+    }
+
+    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone (`life.rs`).
+    #[inline]
+    fn release_ended(self) {
+        debug_assert!(self.header().life.is_done());
+        // SAFETY: this reference is not used again.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { release(ManuallyDrop::new(self).0) }
     }
 }
 
@@ -319,17 +342,6 @@ impl Drop for Task {
     }
 }
 
-impl Task {
-    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone (`life.rs`).
-    #[inline]
-    fn release_ended(self) {
-        debug_assert!(self.header().life.is_done());
-        // SAFETY: this reference is not used again.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { release(ManuallyDrop::new(self).0) }
-    }
-}
-
 /// Gives a reference back that is counted in the word, and frees the task if it was the last.
 ///
 /// # Safety
@@ -345,22 +357,6 @@ unsafe fn release(ptr: NonNull<Header>) {
         // SAFETY: that was the last reference, and `free` belongs to this allocation.
         // Test: as above.
         unsafe { free(ptr) }
-    }
-}
-
-impl Task {
-    /// Drops an output nobody will ask for. A panic in it does not pass in silence.
-    fn drop_output(&self) {
-        let header = self.header();
-        // SAFETY: `life` gave the output to the caller (rights table, row 1).
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        let error = unsafe { (header.vtable.drop_output)(self.0) };
-        if let Some(error) = &error
-            && error.is_panic()
-        {
-            header.home.report_panic(error);
-        }
-        contain(|| drop(error));
     }
 }
 

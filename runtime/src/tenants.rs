@@ -107,6 +107,19 @@ mod tests {
     }
 
     #[test]
+    fn a_holder_that_frees_what_others_make_stays_one() {
+        let tenants = Tenants::new();
+        assert!(tenants.hold());
+        for _ in 0..3 * MOST_HERE {
+            assert!(!tenants.add());
+            tenants.remove_here();
+        }
+        let word = tenants.word.load(std::sync::atomic::Ordering::Relaxed);
+        assert!((word - HOLDER).unsigned_abs() <= MOST_HERE);
+        assert!(tenants.leave());
+    }
+
+    #[test]
     fn a_holder_that_makes_what_others_free_stays_one() {
         let tenants = Tenants::new();
         assert!(tenants.hold());

@@ -40,7 +40,7 @@ pub(super) struct Vtable {
     pub(super) poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
     /// Replaces the future by the error that says that it was cancelled.
     pub(super) cancel: unsafe fn(NonNull<Header>),
-    /// Moves the output into an `Option<Result<F::Output, JoinError>>`.
+    /// Moves the output into an `Option<Result<F::Output, JoinError>>`, which is `None`.
     pub(super) take_output: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the output, and returns the error if it was one.
     pub(super) drop_output: unsafe fn(NonNull<Header>) -> Option<JoinError>,
@@ -141,6 +141,7 @@ unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) 
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let tally = &unsafe { header(ptr) }.tally;
     assert!(tally.is(Stage::Future), "a task that is done was polled");
+    tally.count_poll();
     // SAFETY: the caller's promise.
     // Test: as above.
     let future = unsafe { future::<F, L>(ptr) };
@@ -282,7 +283,7 @@ unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
         return;
     };
     // SAFETY: the caller's promise about `out`; a `None` has nothing to drop.
-    // Test: as above.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     unsafe { out.cast::<Option<Result<F::Output, JoinError>>>().write(Some(output)) };
 }
 
@@ -318,12 +319,14 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     unsafe { drop_label::<F, L>(ptr) };
     // SAFETY: as above.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let is_empty = unsafe { header(ptr) }.tally.is(Stage::Empty);
-    // SAFETY: as above.
-    // Test: as above.
-    if !is_empty && !unsafe { clear::<F, L>(ptr) } {
-        return;
+    let tally = &unsafe { header(ptr) }.tally;
+    if tally.is(Stage::Future) {
+        // SAFETY: as above.
+        // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
+        return unsafe { free_around_future(ptr) };
     }
+    // The handle, or in its place the runner, has taken the output (life.rs).
+    debug_assert!(tally.is(Stage::Empty), "an output is lost");
     // The waiter was taken by who woke it, or by the handle.
     // SAFETY: the caller's promise: the task is alive.
     // Test: as above.
@@ -334,28 +337,6 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     // SAFETY: `allocate` got it there, and all that has a destructor is out of it.
     // Test: as above.
     unsafe { blocks::free(ptr.cast::<Cell<F, L>>(), home) };
-}
-
-/// Empties the cell of a task that is to be freed; says whether its memory may be. It must stay if the future must.
-///
-/// # Safety
-///
-/// As [`free`]; the stage is not empty.
-#[cold]
-unsafe fn clear<F: Future, L: Label>(ptr: NonNull<Header>) -> bool {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-    if unsafe { header(ptr) }.tally.is(Stage::Future) {
-        // SAFETY: as above.
-        // Test: as above.
-        unsafe { free_around_future(ptr) };
-        return false;
-    }
-    // SAFETY: as above; it is an output.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let output = unsafe { take::<F, L>(ptr) };
-    contain(|| drop(output));
-    true
 }
 
 /// # Safety
@@ -376,6 +357,7 @@ unsafe fn drop_label<F: Future, L: Label>(ptr: NonNull<Header>) {
 /// # Safety
 ///
 /// As [`free`].
+#[cold]
 unsafe fn free_around_future(ptr: NonNull<Header>) {
     // SAFETY: nobody else refers to the task any more.
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.

@@ -55,3 +55,20 @@ impl fmt::Debug for Id {
         write!(f, "Id({})", self.0)
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+    use std::thread;
+
+    #[test]
+    fn each_thread_has_rising_ids_of_its_own() {
+        let take = || (0..3 * BLOCK).map(|_| Id::next().get()).collect::<Vec<_>>();
+        let mut all = HashSet::from([0]);
+        for ids in [0; 2].map(|_| thread::spawn(take)).map(|thread| thread.join().unwrap()) {
+            assert!(ids.is_sorted());
+            assert!(ids.into_iter().all(|id| all.insert(id)), "taken twice, or zero");
+        }
+    }
+}

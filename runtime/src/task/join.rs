@@ -224,7 +224,7 @@ impl<T> Future for JoinHandle<T> {
         }
         assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
         let mut output: Option<Result<T, JoinError>> = None;
-        // SAFETY: `life` said DONE, so the output is the handle's; `T` is the task's output type since `new`.
+        // SAFETY: `life` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and `output` is `None`.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
         self.is_spent = true;

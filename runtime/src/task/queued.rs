@@ -82,7 +82,6 @@ impl Queued {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
-        header.tally.count_poll();
         // Borrowed from the runtime's reference: polling counts nothing.
         // SAFETY: `waker_vtable` fits a pointer to a header, which lives as long as the poll.
         // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// What a cell holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Stage {
     Future,
     Output,
@@ -30,7 +30,7 @@ impl Tally {
         self.0.load(Relaxed) & COUNT
     }
 
-    /// The runner polls the future.
+    /// The runner polls the future, which is what the cell holds.
     pub(super) fn count_poll(&self) {
         self.0.store(self.0.load(Relaxed).wrapping_add(1) & COUNT, Relaxed);
     }
