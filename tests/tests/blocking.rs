@@ -102,19 +102,23 @@ fn threads_that_are_too_many_end_while_others_work() {
     on_each_flavour(|builder| {
         let runtime = builder.thread_keep_alive(Duration::from_millis(100)).build().unwrap();
         let together = Arc::new(std::sync::Barrier::new(8));
+        let metrics = runtime.metrics();
         let jobs: Vec<_> = (0..8)
             .map(|_| {
-                let together = together.clone();
-                runtime.spawn_blocking(move || together.wait().is_leader())
+                let (together, metrics) = (together.clone(), metrics.clone());
+                runtime.spawn_blocking(move || {
+                    together.wait();
+                    let threads = metrics.num_blocking_threads(); // while all of them are in their jobs
+                    together.wait();
+                    threads
+                })
             })
             .collect();
-        let metrics = runtime.metrics();
         block_on_elsewhere(async move {
             for job in jobs {
-                job.await.unwrap();
+                assert!(job.await.unwrap() >= 8);
             }
         });
-        assert!(metrics.num_blocking_threads() >= 8);
         while metrics.num_blocking_threads() > 4 {
             block_on_elsewhere(runtime.spawn_blocking(|| ())).unwrap();
         }
