@@ -74,7 +74,7 @@ impl File {
     ///
     /// # Examples
     ///
-    /// As with [`fs::set_permissions`](super::set_permissions).
+    /// As with [`fs::set_permissions`](crate::fs::set_permissions).
     ///
     /// # Errors
     ///
