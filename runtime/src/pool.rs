@@ -22,10 +22,12 @@ use crate::lookout::Lookout;
 use crate::queue::Ring;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::{Condvar, Deadline, Mutex, lock, thread};
-use crate::task::{self, JoinError, JoinHandle, Origin, Queued, Start, Task};
+use crate::task::{self, JoinError, JoinHandle, Origin, Queued, Start};
 use crate::unwind::contain;
 use crate::watch::Watch;
 use crate::worker;
+
+mod way;
 
 pub(crate) struct Pool {
     pub(crate) cores: Box<[Core]>,
@@ -48,27 +50,6 @@ struct Ending {
     keepers: usize,
     /// There is a watch.
     is_watched: bool,
-}
-
-/// How a new task reaches its worker.
-#[derive(Clone, Copy)]
-enum Way {
-    /// The core's own queue. This thread holds the core, as for the next.
-    Queue,
-    Ring,
-    /// The core's inbox.
-    Inbox,
-    Injector,
-}
-
-impl Way {
-    fn start(self) -> Start {
-        match self {
-            Way::Queue => Start::Owned,
-            Way::Inbox => Start::Posted,
-            Way::Ring | Way::Injector => Start::Shared,
-        }
-    }
 }
 
 /// Told when a socket is registered and there was none: if all workers rest, one must wait for its events.
@@ -151,34 +132,6 @@ impl Pool {
         let (task, handle) = task::new(future, core.home(), way.start(), origin);
         self.start(task, core, way);
         handle
-    }
-
-    /// The core of a task that this thread spawns, and how it gets there.
-    fn place(&self) -> (&Core, Way) {
-        match (context::held_of(self), self.is_multi_thread()) {
-            (Some(core), true) => (core, Way::Ring),
-            (Some(core), false) => (core, Way::Queue),
-            (None, true) => (self.guest_core(), Way::Injector),
-            (None, false) => (self.guest_core(), Way::Inbox),
-        }
-    }
-
-    /// Registers and queues a new task.
-    #[inline]
-    fn start(&self, task: Task, core: &Core, way: Way) {
-        match way {
-            Way::Queue => core.spawn_owned(task, false),
-            Way::Ring => core.spawn_shared(task),
-            Way::Inbox => core.spawn_posted(task),
-            Way::Injector => self.spawn_injected(core, task),
-        }
-    }
-
-    /// Registers a shared task with `core`, and leaves it for any worker.
-    fn spawn_injected(&self, core: &Core, task: Task) {
-        if let Some(entry) = core.register_shared(task) {
-            self.inject([entry]);
-        }
     }
 
     /// Runs `job` on a blocking thread.
