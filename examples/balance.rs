@@ -11,20 +11,29 @@
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::mem;
 use std::net::{Shutdown, TcpListener as StdListener, TcpStream as StdStream};
 use std::process::ExitCode;
 use std::thread;
+use std::time::Instant;
 
 use mini::net::{TcpListener, TcpStream};
 use mini::runtime::Builder;
 use mini::task::{self, JoinSet};
 use mini::time::{Duration, sleep};
 use mini_examples::{bad_usage, run_with_args};
+use serde_json::Value;
+
+/// What a server answers.
+type Object = serde_json::Map<String, Value>;
 
 const CLIENTS: u64 = 10;
 
 /// The longest line that either side takes.
 const LONGEST: usize = 1024;
+
+/// How long a client may take to ask.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 const USAGE: &str = "usage: balance [serve ADDRESS | ask ADDRESS]";
 
@@ -95,7 +104,7 @@ pub(crate) async fn ask_all(server: String) -> Ends {
 }
 
 /// One client, from top to bottom. Each `await` lets the others run.
-async fn client(id: u64, server: String) -> io::Result<String> {
+pub(crate) async fn client(id: u64, server: String) -> io::Result<String> {
     let random = RandomState::new().hash_one(id);
     sleep(Duration::from_millis(random % 1000)).await;
     assert!(!id.is_multiple_of(5), "{id} is a multiple of five");
@@ -104,8 +113,8 @@ async fn client(id: u64, server: String) -> io::Result<String> {
     Ok(format!("User {} has {} USD", field(&user, "name")?, field(&account, "balance")?))
 }
 
-/// One question on a connection of its own. The answer is a line.
-async fn ask(server: &str, question: &str) -> io::Result<String> {
+/// One question on a connection of its own. The answer is a JSON object on a line.
+async fn ask(server: &str, question: &str) -> io::Result<Object> {
     let stream = TcpStream::connect(server).await.map_err(|e| io::Error::new(e.kind(), format!("{server}: {e}")))?;
     stream.write_all(question.as_bytes()).await?;
     let mut answer = Vec::new();
@@ -116,22 +125,26 @@ async fn ask(server: &str, question: &str) -> io::Result<String> {
             received => answer.extend_from_slice(&part[..received]),
         }
     }
-    let answer = String::from_utf8_lossy(&answer);
-    match answer.trim_end() {
-        "" => Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed without an answer")),
-        answer if answer.starts_with('{') => Ok(answer.to_owned()),
-        answer => Err(io::Error::other(format!("the server said {answer:?} to {:?}", question.trim_end()))),
+    let answer = answer.trim_ascii();
+    if answer.is_empty() {
+        return Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed without an answer"));
     }
+    serde_json::from_slice(answer).map_err(|_| {
+        let answer = String::from_utf8_lossy(answer);
+        io::Error::other(format!("the server said {answer:?} to {:?}", question.trim_end()))
+    })
 }
 
-/// The value of a field of one flat JSON object; quotes and commas in values are more than this server says.
-fn field(json: &str, name: &str) -> io::Result<String> {
-    let fields = json.trim_matches(['{', '}']).split(',').filter_map(|field| field.split_once(':'));
-    let found =
-        fields.map(|(name, value)| (name.trim_matches('"'), value.trim_matches('"'))).find(|field| field.0 == name);
-    found
-        .map(|(_, value)| value.to_owned())
-        .ok_or_else(|| io::Error::new(ErrorKind::InvalidData, format!("no {name} in {json}")))
+/// The value of a field: a string without its quotes, anything else as it is in JSON.
+fn field(object: &Object, name: &str) -> io::Result<String> {
+    match object.get(name) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(other) => Ok(other.to_string()),
+        None => {
+            let object = serde_json::to_string(object)?;
+            Err(io::Error::new(ErrorKind::InvalidData, format!("no {name} in {object}")))
+        }
+    }
 }
 
 /// An address that nobody listens at is an error like any other.
@@ -145,10 +158,26 @@ async fn refused() -> io::Result<()> {
 
 /// The other side, as it was done before: a thread for each connection.
 pub(crate) fn serve(listener: &StdListener) -> io::Result<()> {
+    serve_with(listener, PATIENCE)
+}
+
+/// As [`serve`], with a limit of one's own for a question, and for the end of a connection.
+pub(crate) fn serve_with(listener: &StdListener, patience: Duration) -> io::Result<()> {
+    let mut is_told = false;
     loop {
-        let (stream, peer) = listener.accept()?;
+        let (stream, peer) = match listener.accept() {
+            Ok(accepted) => accepted,
+            // Too many open files, say: some are closed when others have been answered.
+            Err(error) => {
+                if !mem::replace(&mut is_told, true) {
+                    eprintln!("balance: accept: {error}");
+                }
+                thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+        };
         thread::spawn(move || {
-            if let Err(error) = answer(&stream) {
+            if let Err(error) = answer(&stream, patience) {
                 eprintln!("balance: {peer}: {error}");
             }
         });
@@ -156,20 +185,38 @@ pub(crate) fn serve(listener: &StdListener) -> io::Result<()> {
 }
 
 /// Reads one line, and answers with one.
-fn answer(mut stream: &StdStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+fn answer(stream: &StdStream, patience: Duration) -> io::Result<()> {
     let mut line = Vec::new();
-    BufReader::new(stream).take(LONGEST as u64 + 1).read_until(b'\n', &mut line)?;
+    let limited = Limited { stream, deadline: Instant::now() + patience };
+    BufReader::new(limited).take(LONGEST as u64 + 1).read_until(b'\n', &mut line)?;
     let answer = match line.strip_suffix(b"\n") {
         _ if line.len() > LONGEST => Err(format!("a line has {LONGEST} bytes at most")),
         None => Err("that is no line".to_owned()),
         Some(line) => reply(&String::from_utf8_lossy(line)),
     };
     let line = answer.unwrap_or_else(|error| format!("error: {error}"));
-    stream.write_all(format!("{line}\n").as_bytes())?;
+    let (mut writer, limited) = (stream, Limited { stream, deadline: Instant::now() + patience });
+    writer.write_all(format!("{line}\n").as_bytes())?;
     // Closing while something comes in would destroy the answer on its way.
     stream.shutdown(Shutdown::Write)?;
-    io::copy(&mut stream.take(1 << 20), &mut io::sink()).map(drop)
+    io::copy(&mut limited.take(1 << 20), &mut io::sink()).map(drop)
+}
+
+/// A stream that can be read until a deadline. A time limit of the socket's own counts anew from each byte.
+struct Limited<'a> {
+    stream: &'a StdStream,
+    deadline: Instant,
+}
+
+impl Read for Limited<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::new(ErrorKind::TimedOut, "the client takes too long"));
+        }
+        self.stream.set_read_timeout(Some(left))?;
+        self.stream.read(buf)
+    }
 }
 
 /// Makes users and accounts up as they are asked for.

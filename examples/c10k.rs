@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
 use futures_lite::io::{AsyncBufReadExt, BufReader};
-use mini::net::{TcpListener, TcpSocket, TcpStream};
+use mini::net::{TcpListener, TcpSocket, TcpStream, next_connection};
 use mini::process::{Child, ChildStdout, Command};
 use mini::runtime::Builder;
 use mini_examples::{Latencies, bad_usage, number_option, refuse_more, resident_memory, run_with_args};
@@ -80,7 +80,7 @@ fn allow_descriptors(count: u64) -> io::Result<()> {
 /// Accepts for ever; each connection is a task.
 async fn accept(listener: &TcpListener) -> io::Result<()> {
     loop {
-        let (stream, _) = listener.accept().await?;
+        let (stream, _) = next_connection(listener).await?;
         drop(mini::spawn_local(serve(stream)));
     }
 }

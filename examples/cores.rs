@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use async_channel::Receiver;
 use futures_lite::future::or;
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::runtime::Builder;
 use mini::task::JoinSet;
 use mini_examples::{bad_usage, number_option, refuse_more, run_with_args};
@@ -99,7 +99,7 @@ async fn serve(listener: &TcpListener, over: &Receiver<()>) -> io::Result<(u64, 
 /// Accepts for ever; each connection is a task that never leaves this core.
 async fn accept(listener: &TcpListener, served: &Rc<Served>) -> io::Result<()> {
     loop {
-        let (stream, _) = listener.accept().await?;
+        let (stream, _) = next_connection(listener).await?;
         served.connections.set(served.connections.get() + 1);
         drop(mini::spawn_local(echo(stream, served.clone())));
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::runtime::Builder;
 use mini_examples::{Latencies, bad_usage, number_option, resident_memory, run_with_args};
 
@@ -53,14 +53,8 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
 /// Accepts for ever; each connection is a task.
 async fn serve(listener: &TcpListener) -> io::Result<()> {
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => drop(mini::spawn(echo(stream))),
-            // Out of descriptors, say: the others go on, and may end soon.
-            Err(error) => {
-                eprintln!("echo: accept: {error}");
-                mini::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
+        let (stream, _) = next_connection(listener).await?;
+        drop(mini::spawn(echo(stream)));
     }
 }
 

@@ -18,7 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_lite::future::or;
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::task::{JoinSet, idle};
 use mini::time::sleep;
 use mini_examples::{Latencies, bad_usage, number_option, refuse_more, run_with_args};
@@ -84,7 +84,7 @@ async fn serve(listener: &TcpListener, is_patient: bool) -> io::Result<()> {
         if is_patient {
             idle().await;
         }
-        let (stream, _) = listener.accept().await?;
+        let (stream, _) = next_connection(listener).await?;
         drop(mini::spawn_local(answer(stream)));
     }
 }

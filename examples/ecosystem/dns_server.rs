@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use hickory_proto::op::{Message, ResponseCode};
-use mini::net::{TcpListener, TcpStream, UdpSocket};
+use mini::net::{TcpListener, TcpStream, UdpSocket, next_connection};
 use mini::task::JoinSet;
 
 /// What a query came over.
@@ -119,7 +119,7 @@ where
 {
     let mut tasks = JoinSet::new();
     loop {
-        let (stream, _) = tcp.accept().await?;
+        let (stream, _) = next_connection(&tcp).await?;
         tasks.spawn(connection(stream, answer.clone()));
         while tasks.try_join_next().is_some() {}
     }

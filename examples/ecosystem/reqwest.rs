@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use async_compat::CompatExt;
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::time::timeout;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -54,7 +54,7 @@ pub async fn serve() -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
     mini::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
+        while let Ok((stream, _)) = next_connection(&listener).await {
             mini::spawn(answer(stream));
         }
     });

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures_lite::io::{AsyncReadExt, AsyncWriteExt};
 use futures_rustls::pki_types::ServerName;
 use futures_rustls::{TlsAcceptor, TlsConnector};
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::time::timeout;
 use mini_ecosystem::certificate::{Failure, Identity};
 
@@ -53,7 +53,7 @@ async fn main() -> Result<(), Failure> {
 
 async fn serve(listener: TcpListener, acceptor: TlsAcceptor) -> io::Result<()> {
     loop {
-        let (tcp, peer) = listener.accept().await?;
+        let (tcp, peer) = next_connection(&listener).await?;
         let acceptor = acceptor.clone();
         mini::spawn(async move {
             if let Err(error) = echo(acceptor, tcp).await {

@@ -2,7 +2,7 @@
 //! the requests that have begun are answered.
 //!
 //! Used by the examples `axum` and `hyper`. [`serve`] has a task per connection; [`connection`] is one of them. The hard part is
-//! who may take how long: until the first request, between the bytes of a head, and after the stop. hyper knows the second only,
+//! who may take how long: until the first request, for a head, for a body, and after the stop. hyper knows the second only,
 //! and not before it has told HTTP/1 from HTTP/2 by the first bytes.
 //!
 //! Rejected: `GracefulShutdown` of hyper-util (it counts connections; here a `JoinSet` has them, and can also cut them off).
@@ -22,7 +22,7 @@ use hyper::service::{Service, service_fn};
 use hyper::{Request, Response, Version};
 use hyper_util::server::conn::auto;
 use mini::hyper::{Executor, Timer};
-use mini::net::TcpListener;
+use mini::net::{TcpListener, next_connection};
 use mini::task::JoinSet;
 use mini::time::{sleep, timeout};
 use tokio::sync::watch;
@@ -39,6 +39,8 @@ pub struct Limits {
     pub first_request: Duration,
     /// For the head of a request of HTTP/1, and for a sign of life of an HTTP/2 connection.
     pub silence: Duration,
+    /// From the head of a request to that of its answer, with a body that the service reads before.
+    pub answer: Duration,
     /// For the requests that have begun when the server is to stop.
     pub grace: Duration,
 }
@@ -46,7 +48,13 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { connections: 10_000, first_request: seconds(10), silence: seconds(10), grace: seconds(10) }
+        Self {
+            connections: 10_000,
+            first_request: seconds(10),
+            silence: seconds(10),
+            answer: seconds(30),
+            grace: seconds(10),
+        }
     }
 }
 
@@ -123,22 +131,13 @@ async fn next(
     most: usize,
     report: &mut Report,
 ) -> io::Result<mini::net::TcpStream> {
-    loop {
-        while let Some(ended) = connections.try_join_next() {
-            report.count(ended);
-        }
-        while connections.len() >= most {
-            report.count(connections.join_next().await.expect("there are some"));
-        }
-        match listener.accept().await {
-            Ok((stream, _)) => return Ok(stream),
-            // The client has gone again.
-            Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-            // Descriptors may come back. It is not certain that it is one of ours that ends.
-            Err(e) if matches!(e.raw_os_error(), Some(23 | 24)) => sleep(Duration::from_millis(50)).await,
-            Err(e) => return Err(e),
-        }
+    while let Some(ended) = connections.try_join_next() {
+        report.count(ended);
     }
+    while connections.len() >= most {
+        report.count(connections.join_next().await.expect("there are some"));
+    }
+    Ok(next_connection(listener).await?.0)
 }
 
 /// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; after `stop` says so, without new requests.
@@ -169,7 +168,7 @@ where
     let noted = version.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         noted.get_or_init(|| request.version());
-        service.call(request)
+        in_time(limits.answer, service.call(request))
     });
     let mut server = auto::Builder::new(Executor::new());
     server.http1().timer(Timer::new()).header_read_timeout(limits.silence);
@@ -192,11 +191,26 @@ where
             (Poll::Pending, _) => {}
         }
         if version.get().is_none() && first_request.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request").into()));
+            return Poll::Ready(Err(late("no request")));
         }
         Poll::Pending
     })
     .await
+}
+
+/// The answer of a service, unless it takes too long. Then the connection ends with an error, or the stream of HTTP/2.
+async fn in_time<T, E: Into<Failure>>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failure> {
+    match timeout(limit, answer).await {
+        Ok(answer) => answer.map_err(E::into),
+        Err(_) => Err(late("no answer in time, or no request to its end")),
+    }
+}
+
+fn late(text: &'static str) -> Failure {
+    io::Error::new(io::ErrorKind::TimedOut, text).into()
 }
 
 /// Whether a connection has failed because the other side is no longer there.

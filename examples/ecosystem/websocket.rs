@@ -5,15 +5,21 @@
 //!
 //! There is no glue: `async-tungstenite` and `futures-rustls` want the traits of `futures-io`, which mini's streams have.
 
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_tungstenite::tungstenite::{Error, Message, protocol::WebSocketConfig};
 use async_tungstenite::{accept_async_with_config, client_async};
 use futures_lite::StreamExt;
 use futures_lite::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use futures_rustls::{TlsAcceptor, TlsConnector};
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
+use mini::time::timeout;
 use mini_ecosystem::certificate::{Failure, Identity};
+
+/// A client that has not ended a handshake is let go after this.
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 #[mini::main]
 async fn main() -> Result<(), Failure> {
@@ -39,16 +45,17 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) -> Result<(), Failure> {
+pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) -> Result<(), Failure> {
     loop {
-        let (tcp, peer) = listener.accept().await?;
+        let (tcp, peer) = next_connection(&listener).await?;
         let tls = tls.clone();
         mini::spawn(async move {
             let ended = match tls {
                 None => echo(tcp).await,
-                Some(tls) => match tls.accept(tcp).await {
-                    Ok(stream) => echo(stream).await,
-                    Err(error) => Err(error.into()),
+                Some(tls) => match timeout(HANDSHAKE, tls.accept(tcp)).await {
+                    Ok(Ok(stream)) => echo(stream).await,
+                    Ok(Err(error)) => Err(error.into()),
+                    Err(late) => Err(io::Error::from(late).into()),
                 },
             };
             println!("{peer} has gone: {ended:?}");
@@ -59,7 +66,8 @@ async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) -> Result<(), Fa
 /// Sends back what comes in, up to 1 MiB at a time; pings are answered by the library.
 async fn echo(stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<(), Error> {
     let limits = WebSocketConfig::default().max_message_size(Some(1 << 20));
-    let mut socket = accept_async_with_config(stream, Some(limits)).await?;
+    let mut socket =
+        timeout(HANDSHAKE, accept_async_with_config(stream, Some(limits))).await.map_err(io::Error::from)??;
     while let Some(message) = socket.next().await.transpose()? {
         if message.is_text() || message.is_binary() {
             socket.send(message).await?;

@@ -90,6 +90,8 @@ impl Connection {
     /// The next request; `None` if there is none because the client has ended, kept quiet for too long, or the server stops.
     async fn next(&mut self, mut stopped: Stopped<'_, '_>) -> Result<Option<Request>, End> {
         let limits = self.server.limits;
+        // Of the wait for a request, which blank lines are not: they would restart it for ever.
+        let mut silence = None;
         let mut deadline = None; // of the head, from its first bytes on
         let mut seen = 0;
         loop {
@@ -110,12 +112,14 @@ impl Connection {
 
             let received = if self.input.is_empty() {
                 self.rest();
+                deadline = None;
+                let silence = *silence.get_or_insert_with(|| Instant::now() + limits.idle);
                 let more = async { Some(self.input.fill(&self.stream).await) };
                 let ended = async {
                     let _ = stopped.as_mut().await;
                     None
                 };
-                match timeout(limits.idle, or(more, ended)).await {
+                match timeout_at(silence, or(more, ended)).await {
                     Ok(Some(received)) => received?,
                     Ok(None) | Err(_) => return Ok(None),
                 }

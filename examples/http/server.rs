@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use async_channel::Receiver;
 use futures_lite::future::or;
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::task::{JoinError, JoinSet};
-use mini::time::{Duration, sleep, timeout};
+use mini::time::{Duration, timeout};
 
 mod connection;
 mod files;
@@ -37,7 +37,7 @@ pub(crate) type Stop = Receiver<Infallible>;
 /// What one client may take of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Without a request.
+    /// Without the first byte of a request. Blank lines are none.
     pub(crate) idle: Duration,
     /// For a head, from its first byte on.
     pub(crate) header: Duration,
@@ -104,15 +104,15 @@ impl Server {
             let accepted = async {
                 match is_full {
                     true => pending().await,
-                    false => Event::Accepted(listener.accept().await.map(|(stream, _)| stream)),
+                    false => Event::Accepted(next_connection(&listener).await.map(|(stream, _)| stream)),
                 }
             };
             match or(stopped, or(ended, accepted)).await {
                 Event::Accepted(Ok(stream)) => drop(connections.spawn(start(stream))),
-                // Out of descriptors, say: connections end, and then there are some again.
+                // Not a shortage, which passes: nobody else will come.
                 Event::Accepted(Err(error)) => {
-                    eprintln!("http: accept: {error}");
-                    sleep(Duration::from_millis(100)).await;
+                    eprintln!("http: {error}");
+                    break;
                 }
                 Event::Ended(Err(panicked)) => eprintln!("http: {panicked}"),
                 Event::Ended(Ok(_)) => {} // its own client's fault, if anybody's

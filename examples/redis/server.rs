@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::str::FromStr;
 use std::time::Duration;
 
-use mini::net::{TcpListener, TcpStream};
+use mini::net::{TcpListener, TcpStream, next_connection};
 
 use actor::Actor;
 use batch::BatchPool;
@@ -90,14 +90,11 @@ where
     F: Future<Output = io::Result<()>> + 'static,
 {
     loop {
-        match listener.accept().await {
+        match next_connection(&listener).await {
             // What goes wrong on a connection ends that one, and its client knows.
             Ok((stream, _)) => drop(mini::spawn_local(serve(stream))),
-            // Out of descriptors, say: the others go on, and may end soon.
-            Err(error) => {
-                eprintln!("redis: accept: {error}");
-                mini::time::sleep(Duration::from_millis(100)).await;
-            }
+            // Not a shortage, which passes: those that are connected are the last ones.
+            Err(error) => return eprintln!("redis: {error}"),
         }
     }
 }

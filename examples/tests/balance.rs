@@ -1,9 +1,11 @@
 //! The example `balance`: the clients, and a server that survives those who ask something else.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
+use mini::runtime::Builder;
 use mini_tests::net_support::refusing_port;
 use mini_tests::{LIMIT, within};
 
@@ -72,6 +74,92 @@ fn what_is_no_question_gets_an_error_line_and_the_server_goes_on() {
         let exactly = format!("GET user {:>width$}\n", 1, width = 1024 - "GET user \n".len());
         assert_eq!(exactly.len(), 1024);
         assert!(ask(server, exactly).starts_with('{'));
+    });
+}
+
+/// A server that says of every user and account the same, as the closure puts it, on a line or up to the end.
+fn server_that_says(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut question = String::new();
+            BufReader::new(&stream).read_line(&mut question).unwrap();
+            stream.write_all(answer(&question).as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+/// What client 1 says of that server. The clock is paused, so that it does not hesitate.
+fn first_client(server: SocketAddr) -> io::Result<String> {
+    let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();
+    runtime.block_on(balance::client(1, server.to_string()))
+}
+
+#[test]
+fn json_is_understood_however_it_is_written() {
+    within(LIMIT, || {
+        for (user, account) in [
+            (r#"{"id": 1, "name": "Ann", "account_id": 7}"#, r#"{"id": 7, "balance": 12}"#),
+            (r#" { "account_id" : "7" , "name" : "Ann" } "#, "\t{\"balance\"\t:\t12}\r"),
+            (r#"{"name":"\u0041nn","tags":["a","b"],"account":{"account_id":8},"account_id":7}"#, r#"{"balance":12}"#),
+        ] {
+            let server = server_that_says(move |question| match question {
+                "GET account 7\n" => format!("{account}\n"),
+                question if question.starts_with("GET user ") => format!("{user}\n"),
+                other => panic!("asked for {other:?}"),
+            });
+            assert_eq!(first_client(server).unwrap(), "User Ann has 12 USD");
+        }
+    });
+}
+
+#[test]
+fn a_name_may_have_whatever_a_string_may_have() {
+    within(LIMIT, || {
+        let server = server_that_says(|_| r#"{"name":"O\"Neil, {Ann}: x","account_id":7,"balance":0.5}"#.to_owned());
+        let line = first_client(server).unwrap();
+        assert_eq!(line, "User O\"Neil, {Ann}: x has 0.5 USD");
+    });
+}
+
+#[test]
+fn what_is_no_answer_is_an_error_that_shows_it() {
+    within(LIMIT, || {
+        for (answer, kind) in [
+            ("error: no such user", ErrorKind::Other),
+            ("{\"name\":\"Ann\"", ErrorKind::Other),
+            ("[1, 2]", ErrorKind::Other),
+            ("{\"name\":\"Ann\"}", ErrorKind::InvalidData),
+            ("", ErrorKind::UnexpectedEof),
+        ] {
+            let server = server_that_says(move |_| format!("{answer}\n"));
+            let error = first_client(server).unwrap_err();
+            assert_eq!(error.kind(), kind, "{error}");
+            let shown = if answer.starts_with('{') { "Ann" } else { answer };
+            assert!(error.to_string().contains(shown), "{error}");
+        }
+    });
+}
+
+#[test]
+fn who_sends_a_byte_at_a_time_gets_no_more_time() {
+    within(LIMIT, || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        thread::spawn(move || balance::serve_with(&listener, Duration::from_millis(100)));
+        for question in ["GET user ", "GET user 1\n"] {
+            let mut stream = TcpStream::connect(server).unwrap();
+            stream.write_all(question.as_bytes()).unwrap();
+            // Slow, and never silent. All of it would be less than the longest line.
+            let taken = (0..900).take_while(|_| {
+                thread::sleep(Duration::from_millis(1));
+                stream.write_all(b"1").is_ok()
+            });
+            assert!(taken.count() < 900, "{question:?}: the server bears it");
+        }
     });
 }
 

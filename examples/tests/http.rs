@@ -8,9 +8,10 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use std::{fs, net};
 
-use mini::net::TcpListener;
+use mini::net::{TcpListener, TcpStream};
 use mini::runtime::{Builder, Handle};
 use mini::task::JoinSet;
+use mini::time::{Instant, timeout};
 use mini_examples::resident_memory;
 use mini_tests::net_support::open_files;
 use mini_tests::{LIMIT, in_child, until, within};
@@ -33,8 +34,15 @@ fn serve<F>(limits: Limits, test: impl FnOnce(SocketAddr, PathBuf) -> F + Send +
 where
     F: Future<Output = io::Result<()>>,
 {
+    serve_on(Builder::new_current_thread(), limits, test)
+}
+
+fn serve_on<F>(builder: Builder, limits: Limits, test: impl FnOnce(SocketAddr, PathBuf) -> F + Send + 'static) -> usize
+where
+    F: Future<Output = io::Result<()>>,
+{
     let site = Site::new().unwrap();
-    let runtime = Builder::new_current_thread().max_blocking_threads(4).build().unwrap();
+    let runtime = builder.max_blocking_threads(4).build().unwrap();
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -55,6 +63,14 @@ async fn last_status(server: SocketAddr, request: impl AsRef<[u8]>) -> io::Resul
     assert_eq!(answer.header("connection"), "close");
     client.closed().await?;
     Ok(answer.status)
+}
+
+async fn read_to_end(stream: &TcpStream, all: &mut Vec<u8>) -> io::Result<()> {
+    let mut part = [0; 1024];
+    while let read @ 1.. = stream.read(&mut part).await? {
+        all.extend_from_slice(&part[..read]);
+    }
+    Ok(())
 }
 
 #[test]
@@ -257,6 +273,55 @@ fn who_says_nothing_is_left() {
             let mut client = Client::connect(server).await?;
             client.get("/").await?;
             client.closed().await
+        });
+    });
+}
+
+#[test]
+fn who_sends_a_little_at_a_time_gets_no_more_time() {
+    within(LIMIT, || {
+        let limits = Limits::default();
+        let head = "POST / HTTP/1.1\r\nHost: x\r\n";
+        let (sized, chunked) = ("Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n");
+        let slow = [
+            // What is sent first, then again and again; how long the server may bear it, and what it says then.
+            ("", vec!["\r\n"], limits.idle, None),
+            ("", vec!["\r", "\n"], limits.idle + limits.header, None),
+            (GET, vec!["\r\n"], limits.idle, None),
+            (GET, vec!["\r", "\n"], limits.idle + limits.header, None),
+            ("\r\nGET /", vec!["x"], limits.header, Some(408)),
+            ("GET / HTTP/1.1\r\n", vec!["A: b\r\n"], limits.header, Some(408)),
+            (&format!("{head}{sized}"), vec!["x"], limits.body, Some(408)),
+            (&format!("{head}{chunked}"), vec!["1\r\n", "x\r\n"], limits.body, Some(408)),
+            (&format!("{head}{chunked}0\r\n"), vec!["A: b\r\n"], limits.body, Some(408)),
+        ]
+        .map(|(first, pieces, limit, status)| (first.to_owned(), pieces, limit, status));
+        serve_on(Builder::new_current_thread().start_paused(true), limits, |server, _| async move {
+            for (first, pieces, limit, status) in slow {
+                let mut client = Client::connect(server).await?;
+                client.stream.set_nodelay(true)?; // real time does not pass
+                client.send(&first).await?;
+                if first == GET {
+                    assert_eq!(client.answer().await?.status, 200);
+                }
+                let mut more = pieces.iter().cycle();
+                let patience = Instant::now() + limit;
+                let mut answer = Vec::new();
+                // A little more every two seconds, until the server has had enough.
+                while Instant::now() <= patience {
+                    client.send(more.next().expect("a cycle")).await?;
+                    let end = read_to_end(&client.stream, &mut answer);
+                    if let Ok(ended) = timeout(Duration::from_secs(2), end).await {
+                        ended?;
+                        break;
+                    }
+                }
+                let what = (&first, &pieces, String::from_utf8_lossy(&answer));
+                assert!(Instant::now() <= patience + Duration::from_secs(1), "it goes on: {what:?}");
+                let begin = status.map_or(String::new(), |status| format!("HTTP/1.1 {status} "));
+                assert!(answer.starts_with(begin.as_bytes()) && (status.is_some() || answer.is_empty()), "{what:?}");
+            }
+            Ok(())
         });
     });
 }

@@ -72,6 +72,8 @@ impl<T: AsFd> AsyncFd<T> {
 
     /// As [`new`](AsyncFd::new), to wait for `interest` only: to wait for something else is then an error.
     ///
+    /// [`Interest::ERROR`] need not be named: the system reports errors of every fd.
+    ///
     /// # Examples
     ///
     /// ```
@@ -107,7 +109,15 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.io()
     }
 
-    /// What was taken in. Do not exchange its fd for another: the runtime would go on watching the former.
+    /// What was taken in, to be changed; its fd is not to be closed, or exchanged for another.
+    ///
+    /// The runtime watches the fd that was there when the `AsyncFd` joined it. If that is closed here (`*fd.get_mut() = other`
+    /// does so), waits on this `AsyncFd` may never end, as it does not watch the other one. Nobody else is affected: a file that
+    /// gets the number of the closed fd can be waited for, also after this `AsyncFd` has been dropped. To wait for another fd,
+    /// make another `AsyncFd`.
+    ///
+    /// If the closed fd has duplicates (dup(2)), Linux goes on to watch it as long as they are open, and refuses a duplicate
+    /// that gets the closed number again (`AlreadyExists`).
     ///
     /// # Examples
     ///
@@ -167,7 +177,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn readable(&self) -> FdReady<'_, T> {
-        FdReady::new(self, site!(readable), Interest::READABLE)
+        FdReady::new(self, Wait::here(site!(readable)), Interest::READABLE)
     }
 
     /// Waits until it can be written to. Otherwise as [`readable`](AsyncFd::readable).
@@ -198,7 +208,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn writable(&self) -> FdReady<'_, T> {
-        FdReady::new(self, site!(writable), Interest::WRITABLE)
+        FdReady::new(self, Wait::here(site!(writable)), Interest::WRITABLE)
     }
 
     /// Waits for any part of `interest`. Otherwise as [`readable`](AsyncFd::readable).
@@ -229,10 +239,13 @@ impl<T: AsFd> AsyncFd<T> {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn ready(&self, interest: Interest) -> FdReady<'_, T> {
-        FdReady::new(self, site!(ready), interest)
+        FdReady::new(self, Wait::here(site!(ready)), interest)
     }
 
     /// As [`readable`](AsyncFd::readable), as a function to poll.
+    ///
+    /// Of the tasks that wait by this method, only the one that has polled last is woken; [`readable`](AsyncFd::readable) is
+    /// for any number of them.
     ///
     /// # Examples
     ///
@@ -256,10 +269,12 @@ impl<T: AsFd> AsyncFd<T> {
     /// As [`readable`](AsyncFd::readable).
     #[track_caller]
     pub fn poll_read_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
-        self.poll_ready(cx, &Wait::here(site!(poll_read_ready)), Interest::READABLE)
+        self.poll_ready_for(cx, &Wait::here(site!(poll_read_ready)), Interest::READABLE)
     }
 
     /// As [`writable`](AsyncFd::writable), as a function to poll.
+    ///
+    /// Of the tasks that wait by this method, only the one that has polled last is woken.
     ///
     /// # Examples
     ///
@@ -274,7 +289,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// As [`readable`](AsyncFd::readable).
     #[track_caller]
     pub fn poll_write_ready<'a>(&'a self, cx: &mut Context<'_>) -> Poll<io::Result<AsyncFdReadyGuard<'a, T>>> {
-        self.poll_ready(cx, &Wait::here(site!(poll_write_ready)), Interest::WRITABLE)
+        self.poll_ready_for(cx, &Wait::here(site!(poll_write_ready)), Interest::WRITABLE)
     }
 
     /// Runs `f` until it returns something else than `WouldBlock`, waiting for `interest` in between.
@@ -301,8 +316,7 @@ impl<T: AsFd> AsyncFd<T> {
     where
         F: FnMut(&T) -> io::Result<R>,
     {
-        let allowed = self.interest;
-        Op::new(&self.source, site!(async_io), CustomOn { interest, allowed, f })
+        self.async_io_for(Wait::here(site!(async_io)), interest, f)
     }
 
     /// Runs `f` once, and learns from a `WouldBlock`.
@@ -329,7 +343,25 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.try_op(interest, |source| Ok((f(source.io())?, Left::Perhaps)))
     }
 
-    fn poll_ready<'a>(
+    /// [`ready`](AsyncFd::ready) for a call that messages are to name in its place.
+    #[doc(hidden)]
+    pub fn ready_for(&self, wait: Wait, interest: Interest) -> FdReady<'_, T> {
+        FdReady::new(self, wait, interest)
+    }
+
+    /// [`async_io`](AsyncFd::async_io) for a call that messages are to name in its place.
+    #[doc(hidden)]
+    pub fn async_io_for<R, F>(&self, wait: Wait, interest: Interest, f: F) -> Op<'_, CustomOn<F>, T>
+    where
+        F: FnMut(&T) -> io::Result<R>,
+    {
+        let allowed = self.interest;
+        Op::of(&self.source, wait, CustomOn { interest, allowed, f })
+    }
+
+    /// [`poll_read_ready`](AsyncFd::poll_read_ready) and its kin for a call that messages are to name in their place.
+    #[doc(hidden)]
+    pub fn poll_ready_for<'a>(
         &'a self,
         cx: &mut Context<'_>,
         wait: &Wait,
@@ -343,7 +375,8 @@ impl<T: AsFd> AsyncFd<T> {
 
 /// A wait that was never asked for when the fd was taken in is a mistake, and would perhaps never end.
 pub(crate) fn check_interest(allowed: Interest, wanted: Interest) -> io::Result<()> {
-    if allowed.covers(wanted) {
+    // epoll_ctl(2): EPOLLERR is reported whatever was asked for; kqueue(2) tells of errors with both filters.
+    if allowed.add(Interest::ERROR).covers(wanted) {
         return Ok(());
     }
     let text = format!("this AsyncFd was made to wait for {allowed:?}, not for {wanted:?}");

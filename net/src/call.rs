@@ -6,7 +6,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 
+use socket2::SockRef;
+
 use crate::async_fd::check_interest;
+use crate::error::{Object, failed};
 use crate::kind::{Accepted, ListenerKind, SocketKind};
 use crate::leaf::Call;
 use crate::ready::Interest;
@@ -139,11 +142,22 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
                 Ok((fd, from)) => {
                     return Ok(((Socket::adopt(fd), K::addr(from)?), Left::Perhaps));
                 }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
                 Err(e) if is_about_one_connection(&e) => {}
                 // Running out of files or memory too: the readiness stays, so the next accept tries again.
-                Err(e) => return Err(e),
+                Err(e) => return Err(no_connection(source, e)),
             }
         }
+    }
+}
+
+/// The error of a listener, with its address.
+#[cold]
+fn no_connection(source: &Source, error: io::Error) -> io::Error {
+    const ACCEPT: &str = "accept a connection on";
+    match SockRef::from(source.io()).local_addr() {
+        Ok(addr) => failed(ACCEPT, &addr)(error),
+        Err(_) => failed(ACCEPT, Object::Fd(source.raw_fd()))(error),
     }
 }
 
@@ -175,7 +189,28 @@ impl<T: AsFd, F: FnMut(&T) -> io::Result<R>, R> Call<T> for CustomOn<F> {
     }
 }
 
-/// Whether a connection was gone before it could be accepted: the next one is not affected (accept(2)).
+/// Whether a connection was gone before it could be accepted, or the network had already an error for it: the next one is not
+/// affected (accept(2), "Error handling"). `EOPNOTSUPP`, which stands there too, is also what a socket says that cannot listen.
+#[cold]
 fn is_about_one_connection(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ECONNABORTED | libc::EPROTO | libc::EINTR))
+    use libc::{ECONNABORTED, EHOSTDOWN, EHOSTUNREACH, EINTR, ENETDOWN, ENETUNREACH, ENOPROTOOPT, EPROTO};
+    let gone = [ECONNABORTED, EPROTO, EINTR];
+    let network = [ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, ENOPROTOOPT];
+    error.raw_os_error().is_some_and(|number| gone.contains(&number) || network.contains(&number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_one_connection_is_nothing_of_the_listeners() {
+        let is_passed_over = |number| is_about_one_connection(&io::Error::from_raw_os_error(number));
+        for number in [libc::ECONNABORTED, libc::EPROTO, libc::EINTR, libc::ENETDOWN, libc::EHOSTUNREACH] {
+            assert!(is_passed_over(number), "{number}");
+        }
+        for number in [libc::EAGAIN, libc::EMFILE, libc::ENOBUFS, libc::EBADF, libc::EINVAL, libc::EOPNOTSUPP] {
+            assert!(!is_passed_over(number), "{number}: it would be tried again without end");
+        }
+    }
 }

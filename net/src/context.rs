@@ -9,6 +9,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::RawFd;
 use std::panic::Location;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
@@ -42,7 +43,7 @@ pub enum Kind {
     Ready,
 }
 
-/// Where a task waits: left by a leaf future each time it returns `Pending`.
+/// Where a task waits: left by a leaf future each time it returns `Pending`, taken back when that is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// What it waits for.
@@ -101,7 +102,8 @@ pub fn enter(reactor: &Reactor, blocking: &Blocking) -> EnterGuard {
 
 /// Takes the note that the task polled last on this thread has left, if it left one.
 ///
-/// A runtime calls this after a poll that returned `Pending`.
+/// A runtime calls this after a poll that returned `Pending`, and [`begin_poll`] before each: what is left over is not
+/// the next task's.
 ///
 /// # Examples
 ///
@@ -123,8 +125,47 @@ pub fn enter(reactor: &Reactor, blocking: &Blocking) -> EnterGuard {
 /// })?;
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[inline]
 pub fn take_note() -> Option<Note> {
-    LOCAL.with(|local| local.note.take())
+    swap_note(None)
+}
+
+/// Whether there is a note. Mostly there is none, and to know that takes less time than to look at it.
+///
+/// # Examples
+///
+/// ```
+/// assert!(!mini_net::has_note());
+/// ```
+#[inline]
+pub fn has_note() -> bool {
+    LOCAL.with(|local| local.note.get().is_some())
+}
+
+/// The note, which stays. Where [`begin_poll`] throws away what is left over, this takes less time than to take it.
+///
+/// # Examples
+///
+/// ```
+/// assert!(mini_net::note().is_none());
+/// ```
+#[inline]
+pub fn note() -> Option<Note> {
+    LOCAL.with(|local| local.note.get())
+}
+
+/// Sets the note, and returns the one before. For polls within a poll: they are not to touch the note of the outer one.
+///
+/// # Examples
+///
+/// ```
+/// let outer = mini_net::swap_note(None);
+/// // What is polled here leaves its own.
+/// mini_net::swap_note(outer);
+/// ```
+#[inline]
+pub fn swap_note(note: Option<Note>) -> Option<Note> {
+    LOCAL.with(|local| local.note.replace(note))
 }
 
 /// Spends one unit of the running task's budget.
@@ -153,18 +194,23 @@ pub fn poll_budget(cx: &mut TaskContext<'_>) -> Poll<()> {
     spent
 }
 
-/// Makes the budget full, whatever was left. A runtime calls this before it polls a task.
+/// Makes the budget full, whatever was left, and throws away a note that was left. A runtime calls this before it polls a
+/// task.
 ///
 /// # Examples
 ///
 /// ```
 /// mini_net::swap_budget(1);
-/// mini_net::refill_budget();
+/// mini_net::begin_poll();
 /// assert_eq!(mini_net::swap_budget(mini_net::BUDGET), mini_net::BUDGET);
+/// assert_eq!(mini_net::take_note(), None);
 /// ```
 #[inline]
-pub fn refill_budget() {
-    LOCAL.with(|local| local.budget.set(BUDGET));
+pub fn begin_poll() {
+    LOCAL.with(|local| {
+        local.budget.set(BUDGET);
+        local.note.set(None);
+    });
 }
 
 /// Sets what is left of the budget, and returns what was left. `u8::MAX` is a budget that never ends.
@@ -207,6 +253,15 @@ pub(crate) fn leave_note(note: Note) {
     LOCAL.with(|local| local.note.set(Some(note)));
 }
 
+/// Takes back the note of a future that is dropped, if it is the last one. Another's is lost with it: then nothing is known.
+pub(crate) fn forget_note(location: &'static Location<'static>) {
+    LOCAL.with(|local| {
+        if local.note.get().is_some_and(|note| ptr::eq(note.location, location)) {
+            local.note.set(None);
+        }
+    });
+}
+
 /// The reactor of the runtime this thread works for, if any.
 pub(crate) fn reactor() -> Option<Reactor> {
     current(|current| current.reactor.clone())
@@ -215,6 +270,11 @@ pub(crate) fn reactor() -> Option<Reactor> {
 /// The pool of the runtime this thread works for, if any.
 pub(crate) fn blocking() -> Option<Blocking> {
     current(|current| Arc::clone(&current.blocking))
+}
+
+/// Whether this thread works for a runtime.
+pub(crate) fn is_inside() -> bool {
+    current(|_| ()).is_some()
 }
 
 /// Whether this thread has dropped its thread-locals.

@@ -1,7 +1,7 @@
 //! `OperationError`: what an `io::Error` carries that says what could not be done, and with what.
 //!
-//! Made by `failed`, which everything calls that sets something up: `addr`, `tcp`, `udp`, `unix` and the options here; files,
-//! processes and signals in `mini`. What moves data has its errors as the system gave them.
+//! Made by `failed`, which everything calls that sets something up: `addr`, `tcp`, `udp`, `unix`, `call` (to accept) and the
+//! options here; files, processes, signals and the runtime itself in `mini`. What moves data has its errors as the system gave them.
 //!
 //! The hard part is that an `io::Error` has either a number or a payload, never both. So the number moves into the payload, and
 //! `raw_os_error` finds it wherever it is; the kind stays where it was.
@@ -22,15 +22,18 @@ use std::path::{Path, PathBuf};
 
 use socket2::SockAddr;
 
+use crate::sys;
+
 /// The payload of an [`io::Error`] that tells what failed: the operation, its object, and what the system said.
 ///
-/// Errors of calls that set something up have one: connecting, binding, listening, looking up a host, setting a socket option,
-/// making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a signal. Their text names both:
-/// "failed to connect to 127.0.0.1:80: Connection refused (os error 111)".
+/// Errors of calls that set something up have one: connecting, binding, listening, accepting, looking up a host, setting a socket
+/// option, making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a signal, starting a runtime. Their
+/// text names both: "failed to connect to 127.0.0.1:80: Connection refused (os error 111)". Where the process has too many open
+/// files (`EMFILE`), the text also names the limit, `RLIMIT_NOFILE`.
 ///
-/// What moves data on a socket or a pipe, accepts a connection, or waits for readiness has the error of the system as it
-/// is: it happens on an object that the caller has at hand, often, and `WouldBlock` is a part of it. A copy tells its end, and
-/// has the error of the system as its [`source`](Error::source).
+/// What moves data on a socket or a pipe, or waits for readiness, has the error of the system as it is: it happens on an object
+/// that the caller has at hand, often, and `WouldBlock` is a part of it. A copy tells its end, and has the error of the system as
+/// its [`source`](Error::source).
 ///
 /// # Kind and number
 ///
@@ -55,11 +58,12 @@ use socket2::SockAddr;
 /// assert_eq!(raw_os_error(&error), details.raw_os_error());
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
-#[derive(Debug)]
 pub struct OperationError {
     operation: &'static str,
     object: Object,
     error: io::Error,
+    /// The number of descriptors, if the error is that there are as many.
+    limit: Option<u64>,
 }
 
 /// What an operation was about.
@@ -213,9 +217,18 @@ pub fn raw_os_error(error: &io::Error) -> Option<i32> {
 pub fn failed<O: IntoObject>(operation: &'static str, object: O) -> impl FnOnce(io::Error) -> io::Error {
     #[cold]
     fn wrap(operation: &'static str, object: Object, error: io::Error) -> io::Error {
-        io::Error::new(error.kind(), OperationError { operation, object, error })
+        let limit = if error.raw_os_error() == Some(libc::EMFILE) { sys::limit::open_files() } else { None };
+        io::Error::new(error.kind(), OperationError { operation, object, error, limit })
     }
     move |error| wrap(operation, object.into_object(), error)
+}
+
+/// Whether a call has failed as the process or the system has no room for what it would have made: no descriptor, or no memory. That
+/// passes when others give something back.
+#[doc(hidden)]
+#[cold]
+pub fn is_shortage(error: &io::Error) -> bool {
+    matches!(raw_os_error(error), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
 /// What the start of a thread has failed with. The number is mostly `EAGAIN`, which elsewhere says that one will be woken: so this
@@ -223,18 +236,29 @@ pub fn failed<O: IntoObject>(operation: &'static str, object: O) -> impl FnOnce(
 #[doc(hidden)]
 #[cold]
 pub fn no_thread(error: io::Error) -> io::Error {
-    let details = OperationError { operation: "start a thread", object: Object::Nothing, error };
+    let details = OperationError { operation: "start a thread", object: Object::Nothing, error, limit: None };
     io::Error::new(io::ErrorKind::ResourceBusy, details)
 }
 
 impl fmt::Display for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let OperationError { operation, object, error } = self;
+        let OperationError { operation, object, error, limit } = self;
         write!(f, "failed to {operation}")?;
         if *object != Object::Nothing {
             write!(f, " {object}")?;
         }
-        write!(f, ": {error}")
+        write!(f, ": {error}")?;
+        match limit {
+            Some(limit) => write!(f, "; the limit is RLIMIT_NOFILE = {limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The text, as it is what a program shows that returns the error from `main`, or unwraps it.
+impl fmt::Debug for OperationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_string(), f)
     }
 }
 
@@ -322,6 +346,27 @@ mod tests {
             let details = OperationError::of(&error).unwrap();
             assert_eq!((details.operation(), details.object(), details.raw_os_error()), ("try", &object, None));
         }
+    }
+
+    #[test]
+    fn the_limit_is_told_where_it_has_been_reached() {
+        let error = |number| failed("open", Path::new("/a"))(io::Error::from_raw_os_error(number));
+        let limit = sys::limit::open_files().expect("no test has an endless number of files");
+        let (plain, full) = (io::Error::from_raw_os_error(libc::EMFILE), error(libc::EMFILE));
+        assert_eq!(full.to_string(), format!("failed to open `/a`: {plain}; the limit is RLIMIT_NOFILE = {limit}"));
+        let outer = failed("start", Object::Nothing)(full);
+        assert_eq!(outer.to_string().matches("RLIMIT_NOFILE").count(), 1, "{outer}");
+        assert_eq!(raw_os_error(&outer), Some(libc::EMFILE));
+        assert!(!error(libc::ENFILE).to_string().contains("RLIMIT"), "that is the limit of the system");
+    }
+
+    #[test]
+    fn a_shortage_is_known_through_its_words() {
+        for number in [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM] {
+            let error = io::Error::from_raw_os_error(number);
+            assert!(is_shortage(&error) && is_shortage(&failed("try", Object::Nothing)(error)));
+        }
+        assert!(!is_shortage(&io::Error::from_raw_os_error(libc::EBADF)) && !is_shortage(&io::Error::other("x")));
     }
 
     #[test]

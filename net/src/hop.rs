@@ -10,7 +10,11 @@ use crate::context::{self, Blocking};
 use crate::source::Wait;
 
 /// The side that waits. Dropping it tells the job, which may look whether it is still wanted.
-pub(crate) struct Hop<T>(Arc<Mutex<State<T>>>);
+pub(crate) struct Hop<T> {
+    state: Arc<Mutex<State<T>>>,
+    /// What its last poll was for.
+    wait: Option<Wait>,
+}
 
 /// The side that works. Dropped without a result, by a panic or a pool that has shut down, it delivers an error.
 pub(crate) struct Job<T>(Arc<Mutex<State<T>>>);
@@ -28,7 +32,7 @@ impl<T: Send + 'static> Hop<T> {
             let result = work(&job);
             job.deliver(result);
         }));
-        Hop(state)
+        Hop { state, wait: None }
     }
 
     /// # Panics
@@ -37,7 +41,7 @@ impl<T: Send + 'static> Hop<T> {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<T>> {
         let waker = cx.waker().clone();
         let displaced = {
-            let mut state = lock(&self.0);
+            let mut state = lock(&self.state);
             match &mut *state {
                 State::Working(waiter) => waiter.replace(waker),
                 State::Done(result) => {
@@ -47,7 +51,16 @@ impl<T: Send + 'static> Hop<T> {
         };
         drop(displaced);
         wait.leave_note(-1);
+        self.wait = Some(*wait);
         Poll::Pending
+    }
+}
+
+impl<T> Drop for Hop<T> {
+    fn drop(&mut self) {
+        if let Some(wait) = &self.wait {
+            wait.forget_note();
+        }
     }
 }
 

@@ -45,8 +45,16 @@ pub struct WriteAll<'a, T: AsFd = OwnedFd> {
 }
 
 /// Sends a message to an address, which may have to be looked up; returned by `send_to`.
+///
+/// `P` is the type of a Unix socket's path, which is kept until the message is sent: its destructor may remove the socket.
 #[must_use = "futures do nothing unless awaited"]
-pub struct SendTo<'a> {
+pub struct SendTo<'a, P = ()> {
+    sending: Sending<'a>,
+    path: Option<P>,
+}
+
+/// The sending itself, whose code does not depend on the type of the path.
+struct Sending<'a> {
     waiting: Waiting<'a, OwnedFd>,
     buf: &'a [u8],
     to: Receiver,
@@ -101,7 +109,20 @@ pub(crate) struct Waiting<'a, T: AsFd = OwnedFd> {
 impl<'a, T: AsFd> Waiting<'a, T> {
     #[track_caller]
     pub(crate) fn new(source: &'a Source<T>, site: &'static Site) -> Waiting<'a, T> {
-        Waiting { source, wait: Wait::here(site), key: Key::default() }
+        Waiting::of(source, Wait::here(site))
+    }
+
+    fn of(source: &'a Source<T>, wait: Wait) -> Waiting<'a, T> {
+        Waiting { source, wait, key: Key::default() }
+    }
+
+    /// # Panics
+    ///
+    /// Outside a mini runtime, unless the source has joined one.
+    fn need_runtime(&self) {
+        if self.source.slot().is_none() {
+            self.wait.need_runtime();
+        }
     }
 
     pub(crate) fn poll_io<R>(
@@ -119,6 +140,7 @@ impl<T: AsFd> Drop for Waiting<'_, T> {
         // Seldom: a wait that is over has given its key up.
         if !self.key.is_empty() {
             self.source.forget(&mut self.key);
+            self.wait.forget_note();
         }
     }
 }
@@ -127,6 +149,16 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
     #[track_caller]
     pub(crate) fn new(source: &'a Source<T>, site: &'static Site, call: C) -> Op<'a, C, T> {
         Op { waiting: Waiting::new(source, site), call }
+    }
+
+    pub(crate) fn of(source: &'a Source<T>, wait: Wait, call: C) -> Op<'a, C, T> {
+        Op { waiting: Waiting::of(source, wait), call }
+    }
+
+    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    #[doc(hidden)]
+    pub fn need_runtime(&self) {
+        self.waiting.need_runtime();
     }
 }
 
@@ -144,17 +176,25 @@ impl<'a, T: AsFd> WriteAll<'a, T> {
     }
 }
 
-impl<'a> SendTo<'a> {
+impl<'a, P> SendTo<'a, P> {
     #[track_caller]
-    pub(crate) fn new(source: &'a Source, site: &'static Site, buf: &'a [u8], to: Receiver) -> SendTo<'a> {
-        SendTo { waiting: Waiting::new(source, site), buf, to }
+    pub(crate) fn new(source: &'a Source, site: &'static Site, buf: &'a [u8], to: Receiver, path: P) -> SendTo<'a, P> {
+        SendTo { sending: Sending { waiting: Waiting::new(source, site), buf, to }, path: Some(path) }
     }
 }
 
 impl<'a, O, T: AsFd> Readiness<'a, O, T> {
     #[track_caller]
     pub(crate) fn new(source: &'a Source<T>, site: &'static Site, interest: Interest) -> Readiness<'a, O, T> {
-        Readiness { waiting: Waiting::new(source, site), interest, output: PhantomData }
+        Readiness::of(source, Wait::here(site), interest)
+    }
+
+    pub(crate) fn of(source: &'a Source<T>, wait: Wait, interest: Interest) -> Readiness<'a, O, T> {
+        Readiness { waiting: Waiting::of(source, wait), interest, output: PhantomData }
+    }
+
+    pub(crate) fn need_runtime(&self) {
+        self.waiting.need_runtime();
     }
 
     pub(crate) fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Seen>> {
@@ -204,11 +244,20 @@ impl<T: Channel> Future for WriteAll<'_, T> {
     }
 }
 
-impl Future for SendTo<'_> {
+impl<P> Future for SendTo<'_, P> {
     type Output = io::Result<usize>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let SendTo { waiting, buf, to } = self.get_mut();
+        let SendTo { sending, path } = self.get_mut();
+        let result = ready!(sending.poll(cx));
+        *path = None;
+        Poll::Ready(result)
+    }
+}
+
+impl Sending<'_> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let Sending { waiting, buf, to } = self;
         if let Receiver::Host(resolve) = to {
             let first = ready!(resolve.poll(cx)).map(|mut addrs| addrs.next());
             *to = match first {
@@ -247,6 +296,9 @@ impl<T: AsFd> Future for Readiness<'_, Ready, T> {
 /// Nothing in here is ever pinned: the call is used by reference only.
 impl<C, T: AsFd> Unpin for Op<'_, C, T> {}
 
+/// Nothing in here is ever pinned: nor is the path.
+impl<P> Unpin for SendTo<'_, P> {}
+
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
     assert::<Op<'_, crate::call::Recv<'_>>>();
@@ -281,9 +333,9 @@ impl<T: AsFd> fmt::Debug for WriteAll<'_, T> {
     }
 }
 
-impl fmt::Debug for SendTo<'_> {
+impl<P> fmt::Debug for SendTo<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SendTo").field(&self.waiting).finish()
+        f.debug_tuple("SendTo").field(&self.sending.waiting).finish()
     }
 }
 

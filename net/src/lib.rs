@@ -54,16 +54,20 @@ pub mod future {
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
 pub use context::{
-    BUDGET, Blocking, EnterGuard, Kind, Note, enter, poll_budget, refill_budget, swap_budget, take_note,
+    BUDGET, Blocking, EnterGuard, Kind, Note, begin_poll, enter, has_note, note, poll_budget, swap_budget, swap_note,
+    take_note,
 };
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
-pub use error::{IntoObject, Object, OperationError, failed, no_thread, raw_os_error};
+pub use error::{IntoObject, Object, OperationError, failed, is_shortage, no_thread, raw_os_error};
 pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;
+#[doc(hidden)]
+pub use source::{Site, Wait};
 pub use split::{EndOnDrop, ReadHalf, ReuniteError, Share, WriteHalf};
 pub use stdio::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
+pub use sys::fork::Process;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{ThreadNumber, pin_thread, set_timer_slack};
 pub use udp::UdpSocket;

@@ -8,6 +8,9 @@
 //!    deliver share.
 //! 3. The wakers are called, with no lock held.
 //!
+//! A child of fork(2) shares the epoll instance with its parent. There a reactor takes no event, rings no bell, and leaves the
+//! sockets in that are dropped: they are the parent's. It locks nothing either, as a thread of the parent may have had the lock.
+//!
 //! # Rejected
 //!
 //! - A helper thread that turns a global reactor: one more hop per event, and no shutdown per runtime.
@@ -26,7 +29,7 @@ use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use crate::sys::{Poller, Token};
+use crate::sys::{Custody, Poller, Token, fork::Process};
 use crate::unwind::contain;
 
 mod blocks;
@@ -66,6 +69,7 @@ struct Shared {
     /// Read by who delivers, so that threads that turn at the same time do not wait for each other.
     table: RwLock<Table>,
     on_use: OnceLock<Waker>,
+    process: Process,
     /// The length of the table, written under its lock: drivers ask for it before every turn.
     registered: AtomicUsize,
 }
@@ -91,7 +95,7 @@ impl Reactor {
     pub fn new() -> io::Result<Reactor> {
         let (poller, table) = (Poller::new()?, RwLock::default());
         let (on_use, registered) = (OnceLock::new(), AtomicUsize::new(0));
-        Ok(Reactor(Arc::new(Shared { poller, table, on_use, registered })))
+        Ok(Reactor(Arc::new(Shared { poller, table, on_use, process: Process::current(), registered })))
     }
 
     /// Waits for events and wakes who waited for them; returns how many there were.
@@ -116,7 +120,12 @@ impl Reactor {
     /// # Errors
     ///
     /// Those of epoll_wait(2) or kevent(2), other than the interruption by a signal.
+    ///
+    /// # Panics
+    ///
+    /// In a child of fork(2), if the reactor was made before.
     pub fn turn(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<usize> {
+        self.0.process.check("Reactor::turn");
         match self.0.poller.wait(&mut events.events, timeout) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(0),
             result => result?,
@@ -141,7 +150,9 @@ impl Reactor {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn notify(&self) {
-        self.0.poller.notify();
+        if self.is_own() {
+            self.0.poller.notify();
+        }
     }
 
     /// From now on `waker` is woken whenever a socket is registered while there was none: a driver that waits elsewhere
@@ -188,14 +199,22 @@ impl Reactor {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn shutdown(&self) {
+        if !self.is_own() {
+            return;
+        }
         let mut woken = Vec::new();
         self.table_mut().shut(&mut woken);
         wake_all(&mut woken);
     }
 
-    /// Whether its runtime has shut down.
+    /// Whether it was made by this process, and not by one that this was forked from.
+    pub(crate) fn is_own(&self) -> bool {
+        self.0.process.is_current()
+    }
+
+    /// Whether its runtime has shut down, or is that of another process.
     pub(crate) fn is_shut_down(&self) -> bool {
-        self.table().is_shut()
+        !self.is_own() || self.table().is_shut()
     }
 
     /// Whether the two are handles to the same one.
@@ -204,41 +223,45 @@ impl Reactor {
     }
 
     /// Adds `fd`, which starts out as `ready` until the kernel says more.
-    pub(crate) fn register(&self, fd: BorrowedFd<'_>, ready: Ready) -> io::Result<Registration> {
+    pub(crate) fn register(&self, fd: BorrowedFd<'_>, custody: Custody, ready: Ready) -> io::Result<Registration> {
         let (token, lease) = self.enter(|table| table.insert(ready))?;
-        self.add(fd, token, Self::vacate)?.tell(lease.slot());
-        Ok(Registration::new(self.clone(), lease, token, fd.as_raw_fd()))
+        self.add(fd, custody, token, Self::vacate)?.tell(lease.slot());
+        Ok(Registration::new(self.clone(), lease, token, fd.as_raw_fd(), custody))
     }
 
     /// From here on the kernel's reports on `fd` reach a slot in the memory of another reactor.
-    fn receive(&self, fd: BorrowedFd<'_>, lease: Lease) -> io::Result<(Token, Known)> {
+    fn receive(&self, fd: BorrowedFd<'_>, custody: Custody, lease: Lease) -> io::Result<(Token, Known)> {
         let token = self.enter(|table| table.insert_guest(lease))?;
-        Ok((token, self.add(fd, token, Self::forget)?))
+        Ok((token, self.add(fd, custody, token, Self::forget)?))
     }
 
     /// The kernel reports on `fd` from here on, beginning with what it is ready for now. If it refuses, `undo` the token.
-    fn add(&self, fd: BorrowedFd<'_>, token: Token, undo: fn(&Self, Token)) -> io::Result<Known> {
-        self.0.poller.add(fd, token).map(Known).map_err(|error| {
+    fn add(&self, fd: BorrowedFd<'_>, custody: Custody, token: Token, undo: fn(&Self, Token)) -> io::Result<Known> {
+        self.0.poller.add(fd, token, custody).map(Known).map_err(|error| {
             undo(self, token);
             explain(error)
         })
     }
 
     /// The socket goes.
-    fn remove(&self, fd: RawFd, token: Token) {
-        self.0.poller.remove(fd);
-        self.vacate(token);
+    fn remove(&self, fd: RawFd, custody: Custody, token: Token) {
+        if self.is_own() {
+            self.0.poller.remove(fd, token, custody);
+            self.vacate(token);
+        }
     }
 
     /// The socket is at another reactor now.
-    fn release(&self, fd: RawFd, token: Token) {
-        self.0.poller.remove(fd);
-        self.forget(token);
+    fn release(&self, fd: RawFd, custody: Custody, token: Token) {
+        if self.is_own() {
+            self.0.poller.remove(fd, token, custody);
+            self.forget(token);
+        }
     }
 
     /// Takes the mark of another reactor's shutdown from a slot that is here now.
     fn revive(&self, slot: &Slot) {
-        if slot.seen().ready().is_shut_down() {
+        if self.is_own() && slot.seen().ready().is_shut_down() {
             let table = self.table();
             if !table.is_shut() {
                 slot.revive();
@@ -271,6 +294,7 @@ impl Reactor {
 
     /// Lets a slot in, and calls whoever waits for the first one.
     fn enter<R>(&self, insert: impl FnOnce(&mut Table) -> io::Result<R>) -> io::Result<R> {
+        self.0.process.check("waiting for a socket");
         let mut table = self.table_mut();
         let is_first = table.len() == 0;
         let entered = insert(&mut table)?;
@@ -319,6 +343,13 @@ impl Known {
 
 pub(crate) fn shut_down_error() -> io::Error {
     io::Error::other("the mini runtime this socket was registered with has shut down")
+}
+
+/// For a socket that waits nowhere in this process.
+pub(crate) fn left_in_parent_error() -> io::Error {
+    io::Error::other(
+        "the mini runtime this socket was registered with was built before fork(2) and serves the parent process alone",
+    )
 }
 
 fn explain(error: io::Error) -> io::Error {

@@ -9,7 +9,8 @@
 //!   the driver's comes first, unlocking and locking order its `set` before the task's second look, which sees it.
 //! - Readiness stays in the word until an op has found the fd not ready (see `word`). A woken future that is dropped
 //!   before it runs takes nothing with it: an event wakes **all** waiters of its direction, so every other one was woken
-//!   by the same event, and one that comes later finds the flag in the word.
+//!   by the same event, and one that comes later finds the flag in the word. (Of those that wait by `poll_` methods there is
+//!   one per direction, the last, as their callers are told.)
 //!
 //! # Why a key need not be given back
 //!
@@ -22,25 +23,27 @@
 //!
 //! # Rejected
 //!
-//! - One waiter per direction: two tasks that accept on one listener displace each other, and spin if the displaced one
-//!   is woken.
+//! - One waiter per direction for futures too: two tasks that accept on one listener displace each other, and spin if the
+//!   displaced one is woken.
 //! - Waking one waiter per edge: the one chosen may be dropped before it runs, and an edge does not say how many
 //!   connections it stands for.
 //! - A lock-free list: the lock is held for a few moves, and its two sides seldom meet.
 
+use std::mem;
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use crate::ready::{Interest, Ready};
 use crate::sync::{Mutex, MutexGuard};
 
+mod crowd;
 mod waiters;
 mod word;
 
 pub(crate) use waiters::{Key, Waiters};
 pub(crate) use word::Seen;
 
-use waiters::{Displaced, Tag, Waiter};
+use waiters::Ticket;
 use word::Word;
 
 #[derive(Debug)]
@@ -66,7 +69,7 @@ impl Slot {
 
     /// The fd is gone. Returns who waits still, for the caller to drop without a lock.
     pub(crate) fn clear_out(&self) -> Waiters {
-        std::mem::take(&mut *self.lock())
+        mem::take(&mut *self.lock())
     }
 
     pub(crate) fn seen(&self) -> Seen {
@@ -85,6 +88,12 @@ impl Slot {
         self.word.clear(seen, ready);
     }
 
+    /// Marks the slot as that of a reactor that has shut down, and wakes nobody. Returns who waits.
+    pub(crate) fn abandon(&self) -> Waiters {
+        self.word.set(Ready::SHUTDOWN);
+        self.clear_out()
+    }
+
     /// Waits go on: the slot has left the reactor that has shut down.
     pub(crate) fn revive(&self) {
         self.word.revive();
@@ -92,7 +101,8 @@ impl Slot {
 
     /// Ready once the wait for `interest` is over, at once if it is already.
     ///
-    /// With `None` for a key the waiter can't be taken out again: for the `poll_` methods. A key is for one interest.
+    /// A key is for one interest. With `None` for a key the waiter can't be taken out again, and takes the place of the last
+    /// one that came without a key for the same interest: for the `poll_` methods.
     #[inline]
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>, interest: Interest, key: Option<&mut Key>) -> Poll<Seen> {
         let seen = self.word.seen();
@@ -135,27 +145,48 @@ impl Slot {
 
     fn leave_waker(&self, waker: &Waker, interest: Interest, key: Option<&mut Key>) {
         match key {
-            Some(Key(Some(key))) => self.renew_waker(waker, Tag::keyed(*key, interest)),
-            None => self.renew_waker(waker, Tag::keyless(interest)),
+            Some(Key(Some(ticket))) => self.renew(ticket, waker, interest),
             Some(key) => {
                 let waker = waker.clone();
                 key.0 = Some(self.lock().add(interest, waker));
             }
+            None => self.leave_polled(waker, interest),
         }
     }
 
-    /// For a waiter that may be in already.
-    fn renew_waker(&self, waker: &Waker, tag: Tag) {
-        if self.lock().holds(tag, waker) {
+    /// For a waiter that is in already, unless an event has taken it out.
+    fn renew(&self, ticket: &mut Ticket, waker: &Waker, interest: Interest) {
+        if self.lock().waker(*ticket).is_some_and(|known| known.will_wake(waker)) {
             return;
         }
         let waker = waker.clone();
-        let displaced = self.lock().put(Waiter { tag, waker });
-        match displaced {
-            Displaced::Evicted(waker) => waker.wake(),
-            Displaced::Replaced(waker) => drop(waker),
-            Displaced::Nobody => {}
+        let mut waiters = self.lock();
+        let displaced = match waiters.waker(*ticket) {
+            Some(known) => Some(mem::replace(known, waker)),
+            None => {
+                *ticket = waiters.add(interest, waker);
+                None
+            }
+        };
+        drop(waiters);
+        drop(displaced);
+    }
+
+    fn leave_polled(&self, waker: &Waker, interest: Interest) {
+        if self.lock().polled_waker(interest).is_some_and(|known| known.will_wake(waker)) {
+            return;
         }
+        let waker = waker.clone();
+        let mut waiters = self.lock();
+        let displaced = match waiters.polled_waker(interest) {
+            Some(known) => Some(mem::replace(known, waker)),
+            None => {
+                waiters.add_polled(interest, waker);
+                None
+            }
+        };
+        drop(waiters);
+        drop(displaced);
     }
 
     /// Poison is ignored: no user code runs under this lock.

@@ -31,6 +31,12 @@ mod stream;
 /// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an error, except in
 /// another runtime that is still up: there the wait goes on.
 ///
+/// # Polling
+///
+/// Futures that wait are all woken. Of the tasks that wait by methods whose names begin with `poll_`, those of the I/O traits
+/// included, only the one that has polled last is woken: there is one place per socket and direction (reading and accepting,
+/// writing). Two tasks that wait for the same direction need a future each.
+///
 /// # Examples
 ///
 /// See [`TcpStream`](crate::TcpStream), [`UdpSocket`](crate::UdpSocket) and the other aliases.

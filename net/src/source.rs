@@ -28,9 +28,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use crate::context::{self, Kind, Note};
-use crate::reactor::{Registration, shut_down_error};
+use crate::reactor::{Registration, left_in_parent_error, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
+use crate::sys::{Custody, fork::Process};
 
 mod channel;
 mod ops;
@@ -58,7 +59,7 @@ pub enum Rule {
     Whole,
     /// As `Stream`; but before a first wait a read says nothing, as nobody may have come to write yet.
     Fifo,
-    /// Nothing, nor is anything else known of the fd.
+    /// Nothing, nor is anything else known of the fd, which the user may close.
     Foreign,
 }
 
@@ -71,30 +72,56 @@ pub enum Left {
     Nothing,
 }
 
-/// The call that a future stands for, and the line that made it.
+/// The call that a future stands for, and the line that made it: for messages, and for notes of where a task waits.
+///
+/// Public for the crates that make futures of an [`AsyncFd`](crate::AsyncFd), whose users know nothing of that.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wait {
+pub struct Wait {
     pub(crate) site: &'static Site,
     pub(crate) location: &'static Location<'static>,
 }
 
-/// A method of this crate that can wait.
+/// A method that can wait.
 #[derive(Debug)]
-pub(crate) struct Site {
+pub struct Site {
     /// The type, as the user knows it.
-    pub(crate) owner: &'static str,
-    pub(crate) method: &'static str,
-    pub(crate) kind: Kind,
+    pub owner: &'static str,
+    /// Its method.
+    pub method: &'static str,
+    /// What that waits for.
+    pub kind: Kind,
 }
 
 impl Wait {
+    /// For a call that is made at the caller's line.
     #[track_caller]
-    pub(crate) fn here(site: &'static Site) -> Wait {
-        Wait { site, location: Location::caller() }
+    pub fn here(site: &'static Site) -> Self {
+        Wait::at(site, Location::caller())
+    }
+
+    /// For a call that was made at `location`.
+    pub fn at(site: &'static Site, location: &'static Location<'static>) -> Self {
+        Self { site, location }
+    }
+
+    /// For what is to fail in each case where it could have to wait, whether it has to or not.
+    ///
+    /// # Panics
+    ///
+    /// Outside a mini runtime, with the text that names the call.
+    pub(crate) fn need_runtime(&self) {
+        if !context::is_inside() {
+            self.panic_without_runtime();
+        }
     }
 
     pub(crate) fn leave_note(&self, fd: RawFd) {
         context::leave_note(Note { kind: self.site.kind, fd, location: self.location });
+    }
+
+    /// The future that waits is dropped.
+    pub(crate) fn forget_note(&self) {
+        context::forget_note(self.location);
     }
 
     #[cold]
@@ -102,10 +129,10 @@ impl Wait {
         let (owner, method, place) = (self.site.owner, self.site.method, self.location);
         assert!(
             !context::is_ending(),
-            "`{owner}::{method}`, called at {place}, has to wait in a destructor of a thread that ends: no mini runtime can run there"
+            "`{owner}::{method}`, called at {place}, needs a runtime in a destructor of a thread that ends: no mini runtime can run there"
         );
         panic!(
-            "`{owner}::{method}`, called at {place}, has to wait, but no mini runtime is running on this thread: \
+            "`{owner}::{method}`, called at {place}, needs a runtime, but no mini runtime is running on this thread: \
              use `#[mini::main]`, `mini::block_on` or `Runtime::enter`"
         )
     }
@@ -217,7 +244,7 @@ impl<T: AsFd> Source<T> {
     /// Registers now if there is a runtime, so that an fd that can't be polled is refused early.
     pub(crate) fn register_early(&self) -> io::Result<()> {
         if let Some(reactor) = context::reactor() {
-            let registration = reactor.register(self.io.as_fd(), Ready::EMPTY)?;
+            let registration = reactor.register(self.io.as_fd(), self.custody(), Ready::EMPTY)?;
             self.registration.get_or_init(|| registration);
         }
         Ok(())
@@ -244,6 +271,10 @@ impl<T: AsFd> Source<T> {
     #[cfg(test)]
     pub(crate) fn registration(&self) -> Option<&Registration> {
         self.registration.get()
+    }
+
+    fn custody(&self) -> Custody {
+        if self.rule == Rule::Foreign { Custody::Users } else { Custody::Ours }
     }
 
     /// What a transfer says about what is left, as far as the rule goes.
@@ -294,7 +325,7 @@ impl<T: AsFd> Source<T> {
         if let Some(known) = self.registration.get() {
             return Ok(known);
         }
-        let registration = reactor.register(fd, ready)?;
+        let registration = reactor.register(fd, self.custody(), ready)?;
         Ok(self.registration.get_or_init(|| registration))
     }
 
@@ -305,9 +336,14 @@ impl<T: AsFd> Source<T> {
         cx: &mut Context<'_>,
         wait: &Wait,
         interest: Interest,
-        key: Option<&mut Key>,
+        mut key: Option<&mut Key>,
     ) -> Poll<Seen> {
-        let polled = known.slot().poll_ready(cx, interest, key);
+        let mut polled = known.slot().poll_ready(cx, interest, key.as_deref_mut());
+        if polled.is_pending() && Process::has_parent() {
+            known.leave_parent();
+            // Also if another thread has just done that, and has put this waker out with those of the parent.
+            polled = known.slot().poll_ready(cx, interest, key);
+        }
         if polled.is_pending() {
             wait.leave_note(known.fd());
         }
@@ -317,12 +353,14 @@ impl<T: AsFd> Source<T> {
     /// Waiting is over where the fd is registered; it may go on where this thread works.
     #[cold]
     fn leave_shut_down(&self) -> io::Result<()> {
-        if let (Some(known), Some(here)) = (self.registration.get(), context::reactor()) {
+        let Some(known) = self.registration.get() else { return Ok(()) };
+        if let Some(here) = context::reactor() {
             known.move_to(here, self.io.as_fd())?;
         }
-        match self.slot() {
-            Some(slot) if slot.seen().ready().is_shut_down() => Err(shut_down_error()),
-            _ => Ok(()),
+        match known.slot().seen().ready().is_shut_down() {
+            true if known.is_left_in_parent() => Err(left_in_parent_error()),
+            true => Err(shut_down_error()),
+            false => Ok(()),
         }
     }
 }

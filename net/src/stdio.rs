@@ -28,6 +28,7 @@ use crate::ready::Interest;
 use crate::slot::Key;
 use crate::source::{Left, Source, Wait};
 
+mod handle;
 #[cfg(feature = "futures-io")]
 mod io_traits;
 mod leaf;
@@ -36,6 +37,7 @@ mod thread;
 #[cfg(feature = "tokio-io")]
 mod tokio_io;
 
+use handle::Handle;
 pub use leaf::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
 use polled::Polled;
 use thread::{Reader, Writer};
@@ -53,6 +55,9 @@ static OUTPUTS: [LazyLock<Writer>; 2] = [
 /// terminal next. For lines, put it into a `BufReader` (of `futures` or `futures-lite`) and keep that.
 ///
 /// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
+///
+/// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
+/// handle of its own, makes a task independent of others.
 ///
 /// Where the input is a file, or a device that can't be waited for, a thread reads it, 64 KiB ahead, shared by all handles.
 /// The same goes for systems other than Linux, sockets apart: there a read that was dropped while it waited may take
@@ -89,17 +94,20 @@ pub type Stderr = Output<2>;
 /// `println!` and `std::io::stdout()` write to the same place. They keep the part of a line in a buffer of their own, so the
 /// order is that of whole lines there, and of flushed writes here.
 ///
+/// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
+/// handle of its own, makes a task independent of others.
+///
 /// If nobody reads a pipe or a socket any more, a write is the error `BrokenPipe`: Rust programs ignore `SIGPIPE`.
 pub struct Output<const FD: i32>(Out);
 
 enum In {
     Polled(Source<Polled>),
-    Thread(&'static Reader),
+    Thread(Handle<Reader>),
 }
 
 enum Out {
     Polled(Source<Polled>),
-    Thread(&'static Writer),
+    Thread(Handle<Writer>),
 }
 
 /// The standard input of the process.
@@ -112,7 +120,7 @@ enum Out {
 /// See [`Stdin`].
 pub fn stdin() -> Stdin {
     let polled = Polled::open(io::stdin().as_fd(), Interest::READABLE);
-    Stdin(polled.map_or_else(|| In::Thread(&INPUT), In::Polled))
+    Stdin(polled.map_or_else(|| In::Thread(Handle::new(&INPUT)), In::Polled))
 }
 
 /// The standard output of the process.
@@ -194,7 +202,9 @@ impl Stdin {
             return Poll::Ready(Ok(0));
         }
         match &self.0 {
-            In::Thread(reader) => reader.poll_read(cx, wait, key, buf),
+            In::Thread(handle) => {
+                handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, buf))
+            }
             In::Polled(source) => {
                 source.poll_io(cx, wait, Interest::READABLE, key, |source| Ok((source.io().read(buf)?, Left::Perhaps)))
             }
@@ -204,7 +214,7 @@ impl Stdin {
     fn forget(&self, key: &mut Key) {
         match &self.0 {
             In::Polled(source) => source.forget(key),
-            In::Thread(reader) => reader.forget(key),
+            In::Thread(handle) => handle.forget(key),
         }
     }
 }
@@ -214,7 +224,7 @@ impl<const FD: i32> Output<FD> {
 
     fn open(fd: BorrowedFd<'_>) -> Output<FD> {
         let polled = Polled::open(fd, Interest::WRITABLE);
-        Output(polled.map_or_else(|| Out::Thread(&OUTPUTS[FD as usize - 1]), Out::Polled))
+        Output(polled.map_or_else(|| Out::Thread(Handle::new(&OUTPUTS[FD as usize - 1])), Out::Polled))
     }
 
     /// Writes from the front of `buf` what there is room for, and waits while there is none.
@@ -299,7 +309,9 @@ impl<const FD: i32> Output<FD> {
             return Poll::Ready(Ok(0));
         }
         match &self.0 {
-            Out::Thread(writer) => writer.poll_write(cx, wait, key, buf),
+            Out::Thread(handle) => {
+                handle.poll(Interest::WRITABLE, key, |writer, key| writer.poll_write(cx, wait, key, buf))
+            }
             Out::Polled(source) => {
                 source.poll_io(cx, wait, Interest::WRITABLE, key, |source| Ok((source.io().write(buf)?, Left::Perhaps)))
             }
@@ -315,14 +327,16 @@ impl<const FD: i32> Output<FD> {
     ) -> Poll<io::Result<()>> {
         match &self.0 {
             Out::Polled(_) => Poll::Ready(Ok(())),
-            Out::Thread(writer) => writer.poll_flush(cx, wait, key, until),
+            Out::Thread(handle) => {
+                handle.poll(Interest::READABLE, key, |writer, key| writer.poll_flush(cx, wait, key, until))
+            }
         }
     }
 
     fn forget(&self, key: &mut Key) {
         match &self.0 {
             Out::Polled(source) => source.forget(key),
-            Out::Thread(writer) => writer.forget(key),
+            Out::Thread(handle) => handle.forget(key),
         }
     }
 }

@@ -19,6 +19,8 @@ use socket2::Socket;
 use crate::ready::{Interest, Ready};
 
 pub(crate) mod ancillary;
+pub(crate) mod fork;
+pub(crate) mod limit;
 pub(crate) mod socket;
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
@@ -34,6 +36,8 @@ mod backend;
 ))]
 #[path = "sys/kqueue.rs"]
 mod backend;
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
+mod claims;
 
 // What the kqueue backend calls: the C library, or a stand-in on Linux.
 #[cfg(mini_kqueue_shim)]
@@ -169,6 +173,15 @@ impl Token {
     }
 }
 
+/// Who closes an fd that is registered, and therefore, whether its number is still its own when it is removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Custody {
+    /// This crate, after it has removed it.
+    Ours,
+    /// The user, at any time.
+    Users,
+}
+
 /// One thing the kernel said about a registration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
@@ -187,8 +200,8 @@ pub(crate) struct Peer {
 /// The shape that every rung must have.
 const _: () = {
     let _: fn() -> io::Result<Poller> = Poller::new;
-    let _: fn(&Poller, BorrowedFd<'_>, Token) -> io::Result<Ready> = Poller::add;
-    let _: fn(&Poller, RawFd) = Poller::remove;
+    let _: fn(&Poller, BorrowedFd<'_>, Token, Custody) -> io::Result<Ready> = Poller::add;
+    let _: fn(&Poller, RawFd, Token, Custody) = Poller::remove;
     let _: fn(&Poller, &mut Events, Option<Duration>) -> io::Result<()> = Poller::wait;
     let _: fn(&Poller) = Poller::notify;
     let _: fn(&Poller) -> BorrowedFd<'_> = Poller::as_fd;

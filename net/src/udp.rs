@@ -136,10 +136,12 @@ impl UdpSocket {
     #[track_caller]
     pub fn send_to<'a>(&'a self, buf: &'a [u8], to: impl ToSocketAddrs) -> SendTo<'a> {
         let site = site!(send_to, Write);
-        SendTo::new(self.source(), site, buf, Receiver::Host(Resolve::new(&to, site)))
+        SendTo::new(self.source(), site, buf, Receiver::Host(Resolve::new(&to, site)), ())
     }
 
     /// As [`send_to`](UdpSocket::send_to), as a function to poll.
+    ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
     ///
     /// # Examples
     ///

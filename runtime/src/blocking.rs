@@ -1,6 +1,6 @@
 //! The threads that run what blocks: `spawn_blocking` jobs, name resolution.
 //!
-//! Called by [`Pool::spawn_blocking`](crate::pool::Pool::spawn_blocking) and, through a closure, by `net`. Threads start on
+//! Called by [`Shared::spawn_blocking`](crate::scheduler::shared::Shared::spawn_blocking) and, through a closure, by `net`. Threads start on
 //! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push calls one thread that waits, and none if as
 //! many as there are jobs have been called already: the one that spins first of all (`spin.rs`), which costs no system call, and
 //! else the one that has waited for the shortest time, whose stack is still in the cache. So those that are too many come to their
@@ -9,8 +9,9 @@
 //! If a thread cannot be started its job is left to those that there are. If there are none it is discarded with all that
 //! waits, and the error says why.
 //!
-//! A shutdown discards the jobs that have not started and waits a bounded time for the others; a thread that is still
-//! busy then is left behind and named.
+//! A shutdown refuses new jobs and discards lookups that have not started: nobody can use their results. The threads go on until
+//! the queue is empty. Whoever waits for them waits a bounded time; then the jobs that have not started are discarded and named, and
+//! a thread that is still busy is left behind and named. If nobody waits, all jobs run.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,11 +19,11 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bell::Bell;
-use crate::config::Config;
-use crate::context;
-use crate::pool::Pool;
-use crate::spin::{self, Spins};
+use crate::scheduler::config::Config;
+use crate::scheduler::context;
+use crate::scheduler::shared::Shared;
+use crate::scheduler::spin::{self, Spins};
+use crate::scheduler::unparker::Unparker;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::{Condvar, Deadline, Mutex, MutexGuard, lock};
 use crate::task::{self, Queued};
@@ -37,7 +38,8 @@ pub(crate) struct Blocking {
     in_flight: AtomicUsize,
     limits: Limits,
     /// Rung after each job: a paused clock waits for the last one.
-    bell: Arc<Bell>,
+    unparker: Arc<Unparker>,
+    process: mini_net::Process,
 }
 
 struct Limits {
@@ -75,7 +77,7 @@ struct State {
 struct Place {
     /// There may be a job for it. Changes under the lock of the state; a thread that spins reads it without.
     is_called: AtomicBool,
-    /// It is called, or the pool is closed.
+    /// It is called, or the scheduler is closed.
     changed: Condvar,
 }
 
@@ -89,8 +91,19 @@ pub(crate) struct Gauge {
 }
 
 enum Job {
-    Task(Arc<Pool>, Queued, &'static Location<'static>),
+    Task(Arc<Shared>, Queued, &'static Location<'static>),
     Call(Box<dyn FnOnce() + Send>),
+}
+
+/// What is left of the jobs when the wait for them is over.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Rest {
+    /// Where the jobs were spawned that have not returned.
+    pub(crate) running: Vec<&'static Location<'static>>,
+    /// Where the jobs were spawned that were discarded.
+    pub(crate) discarded: Vec<&'static Location<'static>>,
+    /// How many closures of mini's own have not returned.
+    pub(crate) calls: usize,
 }
 
 /// What a push leaves to do outside the lock.
@@ -101,7 +114,7 @@ enum Hire {
 }
 
 impl Blocking {
-    pub(crate) fn new(config: &Config, bell: Arc<Bell>) -> Arc<Self> {
+    pub(crate) fn new(config: &Config, unparker: Arc<Unparker>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             ended: Condvar::new(),
@@ -113,7 +126,8 @@ impl Blocking {
                 name: format!("{}-block", config.thread_name),
                 hooks: config.hooks.clone(),
             },
-            bell,
+            unparker,
+            process: mini_net::Process::current(),
         })
     }
 
@@ -129,16 +143,22 @@ impl Blocking {
     }
 
     /// Queues the job of a task.
-    pub(crate) fn push_task(self: &Arc<Self>, pool: &Arc<Pool>, task: Queued, location: &'static Location<'static>) {
-        self.push(Job::Task(pool.clone(), task, location));
+    pub(crate) fn push_task(
+        self: &Arc<Self>,
+        shared: &Arc<Shared>,
+        task: Queued,
+        location: &'static Location<'static>,
+    ) {
+        self.push(Job::Task(shared.clone(), task, location));
     }
 
-    /// Queues a closure of mini's own; it is dropped without a call if the pool is closed.
+    /// Queues a closure of mini's own; it is dropped without a call if the scheduler is closed.
     pub(crate) fn push_call(self: &Arc<Self>, call: Box<dyn FnOnce() + Send>) {
         self.push(Job::Call(call));
     }
 
     fn push(self: &Arc<Self>, job: Job) {
+        self.process.check("a blocking job");
         self.in_flight.fetch_add(1, SeqCst);
         let mut state = lock(&self.state);
         if state.closed {
@@ -183,8 +203,8 @@ impl Blocking {
         let place = Arc::default();
         while let Some(job) = self.next_job(&place) {
             match job {
-                Job::Task(pool, task, location) => {
-                    context::serve(&pool, || task.run());
+                Job::Task(shared, task, location) => {
+                    context::serve(&shared, || task.run_here());
                     lock(&self.state).stopped_running(location);
                 }
                 Job::Call(call) => {
@@ -199,6 +219,9 @@ impl Blocking {
 
     /// Waits for a job; `None` tells the thread to end, and it is counted as leaving.
     fn next_job(&self, place: &Arc<Place>) -> Option<Job> {
+        if !self.process.is_current() {
+            threads::end_child();
+        }
         let mut state = lock(&self.state);
         let mut is_too_long = false;
         loop {
@@ -258,7 +281,7 @@ impl Blocking {
 
     fn job_ended(&self) {
         if self.in_flight.fetch_sub(1, SeqCst) == 1 {
-            self.bell.ring();
+            self.unparker.unpark();
         }
     }
 
@@ -270,27 +293,36 @@ impl Blocking {
         self.job_ended();
     }
 
-    /// Takes no more jobs, and discards those that have not started; says whether threads are left.
-    pub(crate) fn close(&self) -> bool {
+    /// Takes no more jobs, and discards closures of mini's own that have not started. The threads do the jobs that are queued.
+    pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
         let queue = std::mem::take(&mut state.queue);
-        let running = state.threads + state.leaving > 0;
+        let (jobs, calls): (VecDeque<_>, VecDeque<_>) = queue.into_iter().partition(|job| matches!(job, Job::Task(..)));
+        state.queue = jobs;
         state.waiting.iter().for_each(|place| place.changed.notify_one());
         drop(state);
-        for job in queue {
-            self.discard(job);
+        for call in calls {
+            self.discard(call);
         }
-        running
     }
 
-    /// Waits until all threads have ended; returns where the jobs were spawned that have not, and the number of mini's own.
-    pub(crate) fn wait(&self, mut deadline: Deadline) -> (Vec<&'static Location<'static>>, usize) {
+    /// Waits until all threads of the closed pool have ended. When `deadline` is over it discards the jobs that have not started.
+    pub(crate) fn wait(&self, mut deadline: Deadline) -> Rest {
         let mut state = lock(&self.state);
         while state.threads + state.leaving > 0 && !deadline.is_over() {
             state = deadline.wait(&self.ended, &self.state, state);
         }
-        (state.running.clone(), state.calls)
+        let queue = std::mem::take(&mut state.queue);
+        let mut rest = Rest { running: state.running.clone(), calls: state.calls, ..Rest::default() };
+        drop(state);
+        for job in queue {
+            if let Job::Task(_, _, location) = &job {
+                rest.discarded.push(location);
+            }
+            self.discard(job);
+        }
+        rest
     }
 }
 
@@ -361,8 +393,8 @@ mod tests {
 
     #[test]
     fn a_call_that_does_not_return_is_counted_as_left() {
-        let bell = Bell::new(mini_net::Reactor::new().unwrap());
-        let blocking = Blocking::new(&Config::new(false), bell);
+        let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
+        let blocking = Blocking::new(&Config::new(false), unparker);
         let (begun, has_begun) = mpsc::channel();
         let (go, may_go) = mpsc::channel::<()>();
         blocking.push_call(Box::new(move || {
@@ -370,9 +402,9 @@ mod tests {
             let _ = may_go.recv();
         }));
         has_begun.recv().unwrap();
-        assert!(blocking.close());
-        assert_eq!(blocking.wait(Deadline::after(Duration::ZERO)), (Vec::new(), 1));
+        blocking.close();
+        assert_eq!(blocking.wait(Deadline::after(Duration::ZERO)), Rest { calls: 1, ..Rest::default() });
         drop(go);
-        assert_eq!(blocking.wait(Deadline::NEVER), (Vec::new(), 0));
+        assert_eq!(blocking.wait(Deadline::NEVER), Rest::default());
     }
 }

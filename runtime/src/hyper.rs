@@ -10,7 +10,7 @@
 //! ```ignore
 //! let listener = mini::net::TcpListener::bind("127.0.0.1:8080").await?;
 //! loop {
-//!     let (stream, _) = listener.accept().await?;
+//!     let (stream, _) = mini::net::next_connection(&listener).await?;
 //!     let mut http = hyper::server::conn::http2::Builder::new(mini::hyper::Executor::new());
 //!     let http = http.timer(mini::hyper::Timer::new());
 //!     mini::spawn(http.serve_connection(stream, service_fn(hello)));
@@ -113,7 +113,7 @@ where
 ///
 /// # Panics
 ///
-/// `execute`, where [`mini::spawn_local`](crate::spawn_local) does: outside of a task or `block_on`.
+/// `execute`, where [`mini::spawn_local`](crate::spawn_local) does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalExecutor(());
 

@@ -1,13 +1,13 @@
 //! A small, fast async runtime: you write `async`/`await`, it runs it.
 //!
 //! ```no_run
-//! use mini::net::TcpListener;
+//! use mini::net::{TcpListener, next_connection};
 //!
 //! #[mini::main]
 //! async fn main() -> std::io::Result<()> {
 //!     let listener = TcpListener::bind("127.0.0.1:7000").await?;
 //!     loop {
-//!         let (stream, _) = listener.accept().await?;
+//!         let (stream, _) = next_connection(&listener).await?;
 //!         mini::spawn(async move {
 //!             let mut buf = [0; 4096];
 //!             while let Ok(n @ 1..) = stream.read(&mut buf).await {
@@ -52,15 +52,16 @@
 //!
 //! # Errors
 //!
-//! They are [`std::io::Error`]s whose kind is that of the system's error. What sets something up (connecting, binding, opening,
+//! They are [`std::io::Error`]s whose kind is that of the system's error. What sets something up (connecting, accepting, opening,
 //! starting a process) says what failed and with what, also to the program: [`io::OperationError`]. Such an error has no
 //! [`raw_os_error`](std::io::Error::raw_os_error) of its own; [`io::raw_os_error`] finds the number.
 //!
 //! # Shutdown
 //!
 //! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it; later sockets and timers
-//! give an error instead of waiting for ever. Blocking jobs that run get a
-//! [grace](runtime::Builder::shutdown_grace); what is left behind then is [named](runtime::Runtime::shutdown_timeout).
+//! give an error instead of waiting for ever. Blocking jobs that were spawned before get a
+//! [grace](runtime::Builder::shutdown_grace); what is left behind or cancelled then is
+//! [named](runtime::Runtime::shutdown_timeout).
 //!
 //! # Features
 //!
@@ -88,51 +89,22 @@
 #[macro_use]
 mod say;
 
-mod bell;
-mod block_on;
+mod accept;
 mod blocking;
-mod blocks;
-mod builder;
-mod config;
-mod context;
-mod core;
-mod counts;
-mod driver;
-mod embed;
-mod fifo;
 #[cfg(feature = "fs")]
 pub mod fs;
-mod handle;
-mod home;
 #[cfg(feature = "hyper")]
 pub mod hyper;
-mod idle;
-mod leftovers;
-mod lookout;
-mod lull;
-mod metrics;
-#[cfg(all(test, shuttle))]
-mod models;
-mod pace;
-mod per_core;
-mod pool;
 #[cfg(feature = "process")]
 pub mod process;
-mod queue;
-mod registry;
 pub mod runtime;
-mod seat;
+mod scheduler;
 #[cfg(feature = "signal")]
 pub mod signal;
-mod spin;
 mod sync;
 pub mod task;
-mod tenants;
 mod threads;
-mod tries;
 mod unwind;
-mod watch;
-mod worker;
 
 pub use mini_macros::{main, test};
 pub use task::{spawn, spawn_blocking, spawn_local};
@@ -158,6 +130,7 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub mod net {
+    pub use crate::accept::{NextConnection, next_connection};
     pub use mini_net::{EndOnDrop, ReadHalf, ReuniteError, Share, Socket, WriteHalf, future, kind};
     pub use mini_net::{
         TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixSeqpacket,
@@ -253,12 +226,12 @@ pub mod time {
 /// Inside a task or another `block_on`; if `future` panics; if the system has no descriptors left for a new runtime.
 #[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    block_on::refuse_inside_worker("block_on");
+    scheduler::refuse_inside_worker("block_on");
     match runtime::Handle::try_current() {
         Ok(handle) => handle.block_on(future),
         Err(_) => match runtime::Builder::new_current_thread().build() {
             Ok(runtime) => runtime.block_on(future),
-            Err(error) => panic!("mini::block_on: no descriptors for a runtime: {error}"),
+            Err(error) => panic!("mini::block_on: {error}"),
         },
     }
 }

@@ -1,5 +1,13 @@
 //! The runtime as a value: built, entered, driven, shut down, looked at; one per core; inside another event loop.
 
+mod builder;
+mod embed;
+mod handle;
+mod metrics;
+#[cfg(all(test, shuttle))]
+mod models;
+mod per_core;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -7,15 +15,15 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use crate::builder::Builder;
-use crate::config::Config;
-pub use crate::embed::Turn;
-pub use crate::handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
-pub use crate::leftovers::{LeftTask, Leftovers};
-pub use crate::metrics::Metrics;
-pub use crate::per_core::{PerCore, worker_index};
-use crate::pool::Pool;
+use crate::scheduler::config::Config;
+use crate::scheduler::shared::Shared;
+pub use crate::scheduler::shutdown::{LeftTask, ShutdownReport};
 use crate::task::JoinHandle;
+pub use builder::Builder;
+pub use embed::Turn;
+pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
+pub use metrics::Metrics;
+pub use per_core::{PerCore, worker_index};
 
 /// Runs tasks, timers and sockets. Dropping it drops all its tasks.
 ///
@@ -36,7 +44,29 @@ use crate::task::JoinHandle;
 /// Dropping it cancels every task: each future is dropped on a worker, and those who wait for it get a
 /// [`JoinError`](crate::task::JoinError) that says so. Sockets and timers that outlive it return errors. It waits for
 /// workers in a long poll and for blocking jobs for at most the [grace](Builder::shutdown_grace), then leaves them
-/// behind and says so on stderr. Dropped inside one of its own tasks, it starts all this and waits for nothing.
+/// behind and says so on stderr. Dropped inside one of its own tasks or blocking jobs, it starts all this and waits for nothing.
+///
+/// Blocking jobs that were spawned before the shutdown began run within the grace, also those that still wait for a thread. Jobs
+/// that have not begun when the grace is over are cancelled, and named on stderr. With a grace of zero, all jobs that have not begun
+/// are cancelled. A shutdown that waits for nothing ([`shutdown_background`](Self::shutdown_background), or a drop inside one of the
+/// runtime's own tasks or jobs) cancels none: they run in the background as long as the process lives. Jobs that are spawned after
+/// the shutdown began are cancelled at once. An operation on a file is such a job once it was polled, also if the task that awaited
+/// it is dropped.
+///
+/// # Fork
+///
+/// A child of fork(2) has the memory of a runtime but none of its threads, and shares its epoll instance: whatever it waited for
+/// there, it would take from the parent. So in a child a runtime that was made before refuses to serve. `block_on`, `spawn`,
+/// `spawn_blocking`, `enter` and `turn` panic, and so does a wait for a socket inside of it. To drop it does nothing: its tasks are
+/// leaked, as their destructors would act for the parent, and their sockets stay open until the child ends or runs another program.
+/// A child that returns from a task in which it was forked panics in `block_on`, and is aborted on a thread of the runtime.
+///
+/// A new runtime works in a child, also inside the task that has forked it. Sockets of the parent's runtime serve in it, and the
+/// parent's are not affected. Sleeps and other timers that have waited in the parent's runtime never end there.
+///
+/// What another thread had locked at the moment of the fork stays locked in the child, the lock of an allocator or a mutex of the
+/// program; fork(2) has more on this. Fork while the threads of a runtime rest, or before it is built. A process that is
+/// made by clone(2) itself, and not by the C library's fork, is taken for its parent.
 pub struct Runtime {
     handle: Handle,
 }
@@ -55,16 +85,16 @@ impl Runtime {
         Builder::new_multi_thread().build()
     }
 
-    pub(crate) fn new_from(pool: Arc<Pool>) -> Self {
-        Self { handle: Handle { pool } }
+    pub(crate) fn new_from(shared: Arc<Shared>) -> Self {
+        Self { handle: Handle { shared } }
     }
 
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
-        &self.handle.pool
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
     }
 
     pub(crate) fn config(&self) -> &Config {
-        &self.handle.pool.config
+        &self.handle.shared.config
     }
 
     /// Runs `future` to its end on the calling thread, and other tasks meanwhile.
@@ -85,7 +115,7 @@ impl Runtime {
     /// # Panics
     ///
     /// Inside a task or another `block_on`; if `future` panics; on another thread than that of
-    /// [`spawn_local`](crate::spawn_local) tasks of a `current_thread` runtime.
+    /// [`spawn_local`](crate::spawn_local) tasks of a `current_thread` runtime; in a child of [fork(2)](Runtime#fork).
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.handle.block_on(future)
@@ -158,6 +188,11 @@ impl Runtime {
     /// assert_eq!(runtime.block_on(task).unwrap(), 1);
     /// # std::io::Result::Ok(())
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a child of [fork(2)](Runtime#fork).
+    #[track_caller]
     pub fn enter(&self) -> EnterGuard<'_> {
         self.handle.enter()
     }
@@ -179,8 +214,8 @@ impl Runtime {
         self.handle.metrics()
     }
 
-    /// Shuts the runtime down as dropping it does, but waits for at most `grace`, and returns what was left behind, which is
-    /// also said on stderr.
+    /// Shuts the runtime down as dropping it does, but waits for at most `grace`, and returns what was left behind or cancelled,
+    /// which is also said on stderr.
     ///
     /// Called by one of its own tasks or blocking jobs it starts the end, waits for nothing, and returns nothing.
     ///
@@ -196,8 +231,8 @@ impl Runtime {
     /// drop(quit);
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn shutdown_timeout(self, grace: Duration) -> Leftovers {
-        let left = self.handle.pool.shutdown(grace);
+    pub fn shutdown_timeout(self, grace: Duration) -> ShutdownReport {
+        let left = self.handle.shared.shutdown(Some(grace));
         report(&left);
         left
     }
@@ -205,7 +240,8 @@ impl Runtime {
     /// Starts the shutdown, waits for nothing, and says nothing about what goes on.
     ///
     /// Unlike dropping a runtime it may be called where one must not wait. Tasks on workers that are at rest are dropped before
-    /// it returns.
+    /// it returns. Blocking jobs that were spawned before run in the background, also those that have not begun; to cancel these,
+    /// call [`shutdown_timeout`](Self::shutdown_timeout) with [`Duration::ZERO`].
     ///
     /// # Examples
     ///
@@ -218,18 +254,18 @@ impl Runtime {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn shutdown_background(self) {
-        self.handle.pool.shutdown(Duration::ZERO);
+        self.handle.shared.shutdown(None);
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        report(&self.handle.pool.shutdown(self.handle.pool.config.shutdown_grace));
+        report(&self.handle.shared.shutdown(Some(self.handle.shared.config.shutdown_grace)));
     }
 }
 
 /// Says on stderr what a shutdown left behind.
-fn report(left: &Leftovers) {
+fn report(left: &ShutdownReport) {
     for line in left.to_string().lines() {
         say!("shutdown {line}");
     }

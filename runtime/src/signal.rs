@@ -23,7 +23,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use mini_net::{Object, failed};
+use mini_net::{Kind, Object, Site, Wait, failed};
 
 mod mailbox;
 pub mod unix;
@@ -32,7 +32,10 @@ use unix::{Signal, SignalKind};
 
 /// Waits for Ctrl-C; returned by [`ctrl_c`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct CtrlC(Result<Signal, Option<io::Error>>);
+pub struct CtrlC {
+    signal: Result<Signal, Option<io::Error>>,
+    wait: Wait,
+}
 
 /// Waits for the next Ctrl-C, that is, for SIGINT.
 ///
@@ -64,17 +67,19 @@ pub struct CtrlC(Result<Signal, Option<io::Error>>);
 /// # Cancel safety
 ///
 /// Safe, but a Ctrl-C that has come since the call goes with the future.
+#[track_caller]
 pub fn ctrl_c() -> CtrlC {
-    CtrlC(unix::signal(SignalKind::interrupt()).map_err(Some))
+    const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: Kind::Ready };
+    CtrlC { signal: unix::signal(SignalKind::interrupt()).map_err(Some), wait: Wait::here(SITE) }
 }
 
 impl Future for CtrlC {
     type Output = io::Result<()>;
 
-    #[track_caller]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let heard = match &mut self.get_mut().0 {
-            Ok(signal) => ready!(signal.poll_recv(cx)),
+        let CtrlC { signal, wait } = self.get_mut();
+        let heard = match signal {
+            Ok(signal) => ready!(signal.poll_recv_for(cx, wait)),
             Err(refused) => return Poll::Ready(Err(refused.take().unwrap_or_else(over))),
         };
         Poll::Ready(heard.ok_or_else(over))

@@ -13,9 +13,9 @@
 // | field | who |
 // |---|---|
 // | `stage` | whoever has started it, until it is idle or queued again (`state.rs`); once `life` says DONE, the join handle, or the runner if that is gone |
-// | `waiter` | see `life.rs` |
+// | `waiter` | see `refcount.rs` |
 // | `slot` | the registry's owner or lock holder |
-// | `local` | the owner (`life.rs`): the holder of the home core, or of a shared task who has started it |
+// | `local` | the owner (`refcount.rs`): the holder of the home core, or of a shared task who has started it |
 // | `tally`, `wait` | the runner writes, anybody may read; which stage it is, who has the right to the stage |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
@@ -23,6 +23,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod allocator;
 mod budget;
 mod builder;
 mod cell;
@@ -32,15 +33,18 @@ mod idle;
 mod in_place;
 mod join;
 mod join_set;
-mod life;
 mod local;
 mod origin;
+pub(crate) mod owned;
 mod queued;
+mod refcount;
+pub(crate) mod schedule;
 #[cfg_attr(not(feature = "tracing"), path = "task/no_span.rs")]
 mod span;
 mod spawn;
+mod stage;
 mod state;
-mod tally;
+mod times;
 mod wait;
 mod waiter;
 mod waker;
@@ -54,7 +58,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
 
-pub(crate) use budget::refill as refill_budgets;
+pub(crate) use budget::begin_poll;
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
 pub use error::JoinError;
@@ -65,25 +69,26 @@ pub use in_place::block_in_place;
 pub use join::{AbortHandle, Cancel, JoinHandle};
 pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
-pub(crate) use queued::{Queued, Running};
+pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub(crate) use wait::Reason;
 
-use crate::context;
-use crate::home::Home;
+use crate::scheduler::context;
+use crate::task::schedule::Schedule;
 use crate::unwind::contain;
 use cell::Vtable;
-use life::{Life, Local, OnComplete, OnRelease};
 pub(crate) use origin::Origin;
+use refcount::{Local, OnComplete, OnRelease, RefCount};
+use stage::StageWord;
 use state::{OnRemote, OnWake, State};
-use tally::Tally;
+use times::Times;
 use wait::WaitSlot;
 
 /// What all tasks have, whatever their future.
 struct Header {
     vtable: &'static Vtable,
-    home: Home,
-    life: Life,
+    schedule: Schedule,
+    refs: RefCount,
     local: Local,
     state: State,
     id: Id,
@@ -91,11 +96,12 @@ struct Header {
     waiter: waiter::Place,
     wait: WaitSlot,
     slot: Cell<u32>,
-    tally: Tally,
+    stage: StageWord,
+    times: Times,
 }
 
 #[cfg(not(any(loom, shuttle)))] // whose atomics are larger
-const _: () = assert!(size_of::<Header>() <= 80, "an idle task costs at most 80 bytes beside its future");
+const _: () = assert!(size_of::<Header>() <= 88, "an idle task costs at most 88 bytes beside its future");
 
 /// Where a new task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +122,7 @@ pub(crate) struct Task(NonNull<Header>);
 
 // SAFETY: a `Task` reaches the atomic words, the immutable fields, and the cells only under the rules of the rights
 // table; the future and the output themselves are touched by the thread that the state admits (owned tasks: the holder
-// of the core). Models: state.rs, life.rs; test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
+// of the core). Models: state.rs, refcount.rs; test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
 unsafe impl Send for Task {}
 // SAFETY: as above; every method takes `&self` and follows the same rules.
 unsafe impl Sync for Task {}
@@ -124,16 +130,16 @@ unsafe impl Sync for Task {}
 ///
 /// With [`Start::Shared`] and [`Start::Posted`] the future must be `Send`; the callers' bounds see to it.
 #[inline]
-pub(crate) fn new<F, O>(future: F, home: Home, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
+pub(crate) fn new<F, O>(future: F, schedule: Schedule, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
 where
     O: Origin,
     F: Future + 'static,
     F::Output: 'static,
 {
-    create(span::carried(future), home, start, origin)
+    create(span::carried(future), schedule, start, origin)
 }
 
-fn create<F, O>(future: F, home: Home, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
+fn create<F, O>(future: F, schedule: Schedule, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
 where
     O: Origin,
     F: Future + 'static,
@@ -147,8 +153,8 @@ where
     let (location, label) = origin.split();
     let header = Header {
         vtable: cell::vtable::<F, O::Label>(),
-        home,
-        life: Life::new(),
+        schedule,
+        refs: RefCount::new(),
         local: Local::new(),
         state,
         id: Id::next(),
@@ -156,7 +162,8 @@ where
         waiter: waiter::Place::new(),
         wait: WaitSlot::new(),
         slot: Cell::new(UNREGISTERED),
-        tally: Tally::new(),
+        stage: StageWord::new(),
+        times: Times::new(),
     };
     let ptr = cell::allocate(header, future, label);
     (Task(ptr), JoinHandle::new(Task(ptr)))
@@ -189,7 +196,7 @@ impl Task {
 
     /// Whether the output has been handed over.
     pub(crate) fn is_finished(&self) -> bool {
-        self.header().life.is_done()
+        self.header().refs.is_done()
     }
 
     pub(crate) fn set_slot(&self, slot: u32) {
@@ -219,7 +226,12 @@ impl Task {
     ///
     /// Only for the holder of the home core, or after that core was closed.
     pub(crate) fn take_remote(&self) -> Option<Queued> {
-        (self.header().state.take_remote() == OnWake::Enqueue).then(|| self.queued())
+        let header = self.header();
+        if header.state.take_remote() != OnWake::Enqueue {
+            return None;
+        }
+        header.times.note_wake();
+        Some(self.queued())
     }
 
     /// Asks for cancellation, and hands out the queue entry if the task was idle.
@@ -234,15 +246,15 @@ impl Task {
         let header = self.header();
         if header.state.is_shared() {
             if header.state.cancel() == OnWake::Enqueue {
-                header.home.schedule(self.queued());
+                header.schedule.schedule(self.queued());
             }
-        } else if header.home.is_held() && self.slot().is_some() {
+        } else if header.schedule.is_held() && self.slot().is_some() {
             // Not one that still lies in the inbox: the owner queues it when it registers it.
             if header.state.cancel() == OnWake::Enqueue {
-                header.home.push_owned(self.queued());
+                header.schedule.push_owned(self.queued());
             }
         } else if header.state.remote_cancel() == OnRemote::Post {
-            header.home.post(self.clone());
+            header.schedule.post(self.clone());
         }
     }
 
@@ -260,9 +272,9 @@ impl Task {
         let task = ManuallyDrop::new(self);
         let header = task.header();
         header.state.finish_done();
-        match header.life.complete(&header.local, || header.waiter.look()) {
+        match header.refs.complete(&header.local, || header.waiter.look()) {
             OnComplete::Nothing => return,
-            // SAFETY: `complete` says that it is ours (life.rs).
+            // SAFETY: `complete` says that it is ours (refcount.rs).
             // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             OnComplete::Wake(waiter) => return wake(unsafe { waiter.into_waker() }),
             // SAFETY: as above, and DONE is set, so nobody writes there any more.
@@ -276,21 +288,23 @@ impl Task {
     /// Drops an output nobody will ask for. A panic in it does not pass in silence.
     fn drop_output(&self) {
         let header = self.header();
+        let inside = context::enter_output(self);
         // SAFETY: `life` gave the output to the caller (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
-        if let Some(error) = &error
-            && error.is_panic()
-        {
-            header.home.report_panic(error);
+        drop(inside);
+        let Some(error) = error else { return };
+        if error.is_panic() {
+            header.schedule.report_panic(&error);
         }
+        let _inside = context::enter_output(self);
         contain(|| drop(error));
     }
 
-    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone (`life.rs`).
+    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone (`refcount.rs`).
     #[inline]
     fn release_ended(self) {
-        debug_assert!(self.header().life.is_done());
+        debug_assert!(self.header().refs.is_done());
         // SAFETY: this reference is not used again.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { release(ManuallyDrop::new(self).0) }
@@ -298,7 +312,7 @@ impl Task {
 }
 
 impl Header {
-    /// Whether this thread counts references in the plain cell (`life.rs`): it polls a task that any thread may run, or owns it.
+    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a task that any thread may run, or owns it.
     #[inline]
     fn is_counted_here(&self) -> bool {
         if self.state.is_shared() {
@@ -311,7 +325,7 @@ impl Header {
     /// and that has not ended.
     #[inline]
     fn is_owned_here(&self) -> bool {
-        !self.state.is_shared() && self.home.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
+        !self.state.is_shared() && self.schedule.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
     }
 }
 
@@ -320,9 +334,9 @@ impl Clone for Task {
     fn clone(&self) -> Self {
         let header = self.header();
         if header.is_counted_here() {
-            header.local.retain(&header.life)
+            header.local.retain(&header.refs)
         } else {
-            header.life.retain()
+            header.refs.retain()
         }
         Self(self.0)
     }
@@ -333,7 +347,7 @@ impl Drop for Task {
     fn drop(&mut self) {
         let header = self.header();
         if header.is_counted_here() {
-            header.local.release(&header.life);
+            header.local.release(&header.refs);
         } else {
             // SAFETY: this reference is not used again.
             // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
@@ -352,7 +366,7 @@ unsafe fn release(ptr: NonNull<Header>) {
     // SAFETY: the caller's reference keeps the task alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let header = unsafe { ptr.as_ref() };
-    if header.life.release() == OnRelease::Free {
+    if header.refs.release() == OnRelease::Free {
         let free = header.vtable.free;
         // SAFETY: that was the last reference, and `free` belongs to this allocation.
         // Test: as above.
@@ -374,9 +388,9 @@ impl fmt::Debug for Task {
             out.field("name", &name);
         }
         out.field("spawned_at", &format_args!("{}", header.location));
-        out.field("polls", &header.tally.polls()).field("finished", &header.life.is_done());
-        if let Some((reason, location)) = header.wait.get() {
-            out.field("last_wait", &format_args!("{reason} at {location}"));
+        out.field("polls", &header.stage.polls()).field("finished", &header.refs.is_done());
+        if let Some(wait) = header.wait.get() {
+            out.field("last_wait", &format_args!("{wait}"));
         }
         out.finish()
     }

@@ -1,7 +1,7 @@
-//! How the runtime starts a thread of its own: a keeper, a blocking thread, the watch, a core of a `PerCore`.
+//! How the runtime starts a thread of its own: a worker thread, a blocking thread, the monitor, a core of a `PerCore`.
 //!
 //! One function for all of them, and a boxed body: `Builder::spawn` is instantiated once, and not for each kind of thread.
-//! The user's [`Hooks`] are called on those that run the user's code, which the watch does not.
+//! The user's [`Hooks`] are called on those that run the user's code, which the monitor does not.
 
 use std::io;
 use std::sync::Arc;
@@ -48,4 +48,11 @@ pub(crate) fn start(name: String, stack_size: Option<usize>, body: Body) -> io::
         builder = builder.stack_size(size);
     }
     Ok(builder.spawn(body)?.thread().clone())
+}
+
+/// Ends the process, which a task or job has forked on a thread of the runtime, and not left.
+#[cold]
+pub(crate) fn end_child() -> ! {
+    say!("returning from a task or job: {}", mini_net::Process::REFUSAL);
+    std::process::abort()
 }

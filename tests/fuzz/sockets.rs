@@ -213,7 +213,6 @@ impl Model {
             // The waker changes, as that of a future that moves to another task does.
             let before = std::mem::take(&mut self.waits[at].task);
             self.poll_at(at);
-            // Those by key leave nothing behind with the old one; the others have told the slot two tasks.
             drop(before);
         } else {
             self.poll_at(at);
@@ -228,14 +227,16 @@ impl Model {
         let before = registered();
         let polled = wait.future.as_mut().poll(&mut Context::from_waker(&waker));
         drop(waker);
+        wait.is_pending = polled.is_pending();
         // What was registered just now is heard of at the next turn.
         self.is_settled &= registered() == before;
+        self.displace_keyless(at);
+        let wait = &self.waits[at];
         let it = self.pairs[wait.pair].as_mut().unwrap();
         let (line, peer_is_gone) = match wait.kind.is_read() {
             true => (&mut it.lines[1 - wait.end], it.ends[1 - wait.end].is_none()),
             false => (&mut it.lines[wait.end], it.ends[1 - wait.end].is_none()),
         };
-        wait.is_pending = polled.is_pending();
         match polled {
             Poll::Pending if self.is_settled => {
                 assert!(!line.is_over(wait.kind), "{:?} waits for what is there", wait.kind);
@@ -253,12 +254,21 @@ impl Model {
         self.drop_wait(at);
     }
 
+    /// Of those that wait by the same `poll_` method the last one to poll is woken, and none of the others.
+    fn displace_keyless(&mut self, at: usize) {
+        let Wait { pair, end, kind, is_pending, .. } = self.waits[at];
+        if kind.is_keyless() && is_pending {
+            for (other, wait) in self.waits.iter_mut().enumerate() {
+                wait.is_pending &= other == at || (wait.pair, wait.end, wait.kind) != (pair, end, kind);
+            }
+        }
+    }
+
     /// A wait that is over, or no longer wanted, leaves no waker behind.
     fn drop_wait(&mut self, at: usize) {
         let Wait { future, task, kind, .. } = self.waits.swap_remove(at);
         drop(future);
-        let is_keyless = matches!(kind, Kind::KeylessRead | Kind::KeylessWrite);
-        assert!(is_keyless || Arc::strong_count(&task) == 1, "{kind:?} has left a waker");
+        assert!(kind.is_keyless() || Arc::strong_count(&task) == 1, "{kind:?} has left a waker");
     }
 
     /// The reactors tell all they know. After that nobody sleeps whose wait is over.

@@ -3,9 +3,12 @@
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mini::io::{AsyncFd, Interest, Ready};
+use mini::net::UnixStream;
 use mini_tests::net_support::{in_each_runtime, kind_of, now, tcp_pair};
 use mini_tests::{Counts, caught, poll_with};
 use rustix::event::EventfdFlags;
@@ -188,6 +191,48 @@ fn a_number_that_is_used_again_starts_afresh() {
     });
 }
 
+/// `fd` under a number that no other test uses.
+fn at_number(fd: impl AsFd, number: i32) -> StdStream {
+    let fd = rustix::io::fcntl_dupfd_cloexec(fd, number).unwrap();
+    assert_eq!(fd.as_raw_fd(), number);
+    fd.into()
+}
+
+/// Safe code may close an fd that is registered; the next fd gets its number.
+#[test]
+fn an_exchanged_descriptor_leaves_alone_who_has_its_number_by_now() {
+    const NUMBER: i32 = 600;
+    in_each_runtime(|| async {
+        let ways: [fn(AsyncFd<StdStream>); 2] = [drop, |fd| drop(fd.into_inner())];
+        for (way, by_hand) in ways.into_iter().zip([true, false]) {
+            let (first, _peer) = StdStream::pair().unwrap();
+            let (other, _peer) = StdStream::pair().unwrap();
+            let mut fd = AsyncFd::new(at_number(first, NUMBER)).unwrap();
+            *fd.get_mut() = other;
+
+            let (next, peer) = UnixStream::pair().unwrap();
+            let next = at_number(next, NUMBER);
+            next.set_nonblocking(true).unwrap();
+            let (counts, mut buf) = (Counts::new(), [0; 8]);
+            if by_hand {
+                let next = AsyncFd::new(next).unwrap();
+                let mut read = next.async_io(Interest::READABLE, |mut next| next.read(&mut buf));
+                assert!(poll_with(&mut read, &counts).is_pending());
+                way(fd);
+                peer.write_all(b"ping").await.unwrap();
+                assert_eq!(read.await.unwrap(), 4);
+            } else {
+                let next = UnixStream::from_std(next).unwrap();
+                let mut read = next.read(&mut buf);
+                assert!(poll_with(&mut read, &counts).is_pending());
+                way(fd);
+                peer.write_all(b"ping").await.unwrap();
+                assert_eq!(read.await.unwrap(), 4);
+            }
+        }
+    });
+}
+
 #[test]
 fn a_guard_takes_readiness_back_only_if_told() {
     in_each_runtime(|| async {
@@ -216,6 +261,36 @@ fn a_guard_takes_readiness_back_only_if_told() {
         guard.clear_ready();
         assert!(poll_with(&mut fd.readable(), &counts).is_pending(), "it was told that it is used up");
         assert_eq!(fd.try_io(Interest::READABLE, |mut file| file.read(&mut buf)).unwrap(), 4);
+    });
+}
+
+#[test]
+fn what_a_guard_has_taken_back_it_no_longer_shows() {
+    in_each_runtime(|| async {
+        let (_reader, writer) = pipe();
+        let fd = AsyncFd::new(writer).unwrap();
+        let both = Interest::READABLE | Interest::WRITABLE;
+        let mut guard = fd.ready(both).await.unwrap();
+        guard.clear_ready_matching(Ready::READABLE);
+        assert!(guard.ready().is_writable());
+        guard.clear_ready_matching(Ready::WRITABLE);
+        assert_eq!(guard.ready(), Ready::EMPTY, "a loop over what is ready comes to its end");
+
+        let (reader, writer) = pipe();
+        let fd = AsyncFd::new(reader).unwrap();
+        (&writer).write_all(b"x").unwrap();
+        let mut guard = fd.readable().await.unwrap();
+        assert!(guard.try_io(|fd| fd.get_ref().read(&mut [0; 4])).is_ok());
+        assert!(guard.ready().is_readable(), "nobody has said that there is no more");
+        assert!(guard.try_io(|fd| fd.get_ref().read(&mut [0; 4])).is_err());
+        assert_eq!(guard.ready(), Ready::EMPTY);
+
+        // That a side is closed stays, for the next guard.
+        drop(writer);
+        let mut guard = fd.readable().await.unwrap();
+        guard.clear_ready();
+        assert_eq!(guard.ready(), Ready::EMPTY);
+        assert!(fd.readable().await.unwrap().ready().is_read_closed());
     });
 }
 
@@ -253,6 +328,28 @@ fn only_what_was_asked_for_can_be_waited_for() {
         assert_eq!(kind_of(fd.async_io(Interest::WRITABLE, |_| Ok(())).await), ErrorKind::InvalidInput);
         assert_eq!(kind_of(fd.try_io(Interest::WRITABLE, |_| Ok(()))), ErrorKind::InvalidInput);
         assert!(poll_with(&mut fd.readable(), &counts).is_pending());
+    });
+}
+
+/// The system reports them of every fd, whatever it is watched for.
+#[test]
+fn an_error_can_be_waited_for_whatever_was_asked_for() {
+    in_each_runtime(|| async {
+        for interest in [None, Some(Interest::READABLE), Some(Interest::ERROR)] {
+            let (client, server) = tcp_pair().await;
+            let server = server.into_std().unwrap();
+            server.set_nonblocking(true).unwrap();
+            let server = match interest {
+                Some(interest) => AsyncFd::with_interest(server, interest),
+                None => AsyncFd::new(server),
+            };
+            let (server, counts) = (server.unwrap(), Counts::new());
+            let mut failed = server.ready(Interest::ERROR);
+            assert!(poll_with(&mut failed, &counts).is_pending());
+            client.set_linger(Some(Duration::ZERO)).unwrap(); // so that the end is a reset
+            drop(client);
+            assert!(failed.await.unwrap().ready().is_error());
+        }
     });
 }
 

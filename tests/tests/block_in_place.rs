@@ -82,6 +82,57 @@ fn on_a_current_thread_runtime_it_panics() {
 }
 
 #[test]
+fn in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks() {
+    within(LIMIT, || {
+        let runtime = &Builder::new_current_thread().build().unwrap();
+        let refused = || {
+            let seen = caught(|| block_in_place(|| ()));
+            assert!(seen.message.contains("current_thread") && seen.file == file!(), "{seen:?}");
+        };
+        runtime.handle().block_on(async { refused() });
+        let (begun, has_begun) = mpsc::channel();
+        let (end, ends) = oneshot::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                runtime.block_on(async move {
+                    begun.send(()).unwrap();
+                    ends.await
+                })
+            });
+            has_begun.recv().unwrap();
+            runtime.block_on(async { refused() });
+            runtime.handle().block_on(async { refused() });
+            end.send(());
+        });
+    });
+}
+
+#[test]
+fn a_block_on_without_a_worker_s_place_blocks_in_place() {
+    within(LIMIT, || {
+        let runtime = &several(1);
+        let (begun, has_begun) = mpsc::channel();
+        let (end, ends) = oneshot::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                runtime.block_on(async move {
+                    begun.send(()).unwrap();
+                    ends.await
+                })
+            });
+            has_begun.recv().unwrap();
+            let (inner, after) = runtime.block_on(async {
+                let inner = block_in_place(|| mini::block_on(async { 3 }));
+                (inner, caught(|| mini::block_on(async {})).message)
+            });
+            assert_eq!(inner, 3);
+            assert!(after.starts_with("block_on inside a task"), "{after}");
+            end.send(());
+        });
+    });
+}
+
+#[test]
 fn neighbours_in_the_queue_run_meanwhile() {
     within(LIMIT, || {
         let runtime = several(2);

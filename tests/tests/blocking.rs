@@ -258,33 +258,76 @@ fn a_job_is_inside_its_runtime() {
 }
 
 #[test]
-fn the_end_waits_for_running_jobs_and_cancels_queued_ones() {
+fn the_end_waits_for_jobs_that_run_and_for_those_that_are_queued() {
     on_each_flavour(|builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         let handle = runtime.handle().clone();
         let (job, begun, go) = stuck();
         let running = runtime.spawn_blocking(job);
-        let counts = Counts::new();
-        let queued: Vec<_> = (0..10)
-            .map(|_| {
-                let token = Token::new(&counts);
-                runtime.spawn_blocking(move || panic!("cancelled jobs do not run: {token:?}"))
-            })
-            .collect();
+        let queued: Vec<_> = (0..10).map(|i| runtime.spawn_blocking(move || i)).collect();
         begun.recv().unwrap();
         let ending = thread::spawn(move || drop(runtime));
-        for job in queued {
-            assert!(block_on_elsewhere(job).unwrap_err().is_cancelled());
-        }
-        assert_eq!(counts.drops(), 10);
-        let late = handle.spawn_blocking(|| unreachable!());
-        assert!(late.is_finished());
+        // A job that is refused before it is queued tells that the end has begun. Those before it run.
+        let late = loop {
+            let job = handle.spawn_blocking(|| ());
+            if job.is_finished() {
+                break job;
+            }
+        };
         assert!(block_on_elsewhere(late).unwrap_err().is_cancelled());
-        assert!(!ending.is_finished());
+        assert!(!ending.is_finished() && queued.iter().all(|job| !job.is_finished()));
         go.send(()).unwrap();
         ending.join().unwrap();
         assert!(running.is_finished(), "the end waited for it");
         assert_eq!(block_on_elsewhere(running).unwrap(), 5);
+        for (i, job) in queued.into_iter().enumerate() {
+            assert!(job.is_finished(), "and for this one");
+            assert_eq!(block_on_elsewhere(job).unwrap(), i);
+        }
+    });
+}
+
+#[test]
+fn jobs_spawned_right_before_the_end_run() {
+    on_each_flavour(|builder| {
+        for threads in [1, 3, 512] {
+            let runtime = builder.clone().max_blocking_threads(threads).build().unwrap();
+            let ran = Arc::new(AtomicUsize::new(0));
+            for _ in 0..100 {
+                let ran = ran.clone();
+                drop(runtime.spawn_blocking(move || ran.fetch_add(1, SeqCst)));
+            }
+            drop(runtime);
+            assert_eq!(ran.load(SeqCst), 100, "on {threads} threads");
+        }
+    });
+}
+
+#[test]
+fn jobs_that_wait_for_a_thread_run_where_nobody_waits_for_the_end() {
+    on_each_flavour(|builder| {
+        let runtime = builder.clone().max_blocking_threads(1).build().unwrap();
+        let (job, begun, go) = stuck();
+        drop(runtime.spawn_blocking(job));
+        let queued: Vec<_> = (0..10).map(|i| runtime.spawn_blocking(move || i)).collect();
+        begun.recv().unwrap();
+        runtime.shutdown_background();
+        drop(go);
+        for (i, job) in queued.into_iter().enumerate() {
+            assert_eq!(block_on_elsewhere(job).unwrap(), i);
+        }
+
+        let runtime = builder.max_blocking_threads(1).build().unwrap();
+        let handle = runtime.handle().clone();
+        let (go, may_go) = mpsc::channel::<()>();
+        let last = handle.spawn_blocking(move || {
+            let _ = may_go.recv();
+            drop(runtime);
+        });
+        let queued = handle.spawn_blocking(|| 7);
+        drop(go);
+        block_on_elsewhere(last).unwrap();
+        assert_eq!(block_on_elsewhere(queued).unwrap(), 7);
     });
 }
 

@@ -3,7 +3,7 @@
 use std::fs as std_fs;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use mini::fs::{self, File};
@@ -11,8 +11,10 @@ use mini::io::{Object, OperationError, raw_os_error};
 use mini::net::unix::pipe;
 use mini::net::{
     TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixSeqpacket, UnixStream, lookup_host,
+    next_connection,
 };
 use mini::process::Command;
+use mini::runtime::Runtime;
 use mini::signal::unix::{SignalKind, signal};
 use mini_tests::in_child;
 use mini_tests::net_support::{ScratchPath, fifo, in_each_runtime, refusing_port};
@@ -24,7 +26,12 @@ use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, setrlimit, 
 fn expect<T>(result: io::Result<T>, doing: &str, number: Errno) -> Object {
     let error = result.err().expect("it fails");
     let plain = io::Error::from_raw_os_error(number.raw_os_error());
-    assert_eq!(error.to_string(), format!("failed to {doing}: {plain}"));
+    let limit = match getrlimit(Resource::Nofile).current {
+        Some(limit) if number == Errno::MFILE => format!("; the limit is RLIMIT_NOFILE = {limit}"),
+        _ => String::new(),
+    };
+    assert_eq!(error.to_string(), format!("failed to {doing}: {plain}{limit}"));
+    assert_eq!(format!("{:?}", OperationError::of(&error).unwrap()), format!("{:?}", error.to_string()));
     assert_eq!((error.kind(), raw_os_error(&error)), (plain.kind(), plain.raw_os_error()));
     let details = OperationError::of(&error).expect("it has details");
     assert!(doing.starts_with(details.operation()));
@@ -167,9 +174,22 @@ fn a_pipe_that_cannot_be_opened_names_the_path() {
 fn without_descriptors_the_error_says_what_was_to_be_made() {
     let _ = in_child("without_descriptors_the_error_says_what_was_to_be_made", || {
         mini::block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let path = ScratchPath::new("errors-accept");
+            let unix = UnixListener::bind(&path).unwrap();
+            let _clients = (
+                TcpStream::connect(listener.local_addr().unwrap()).await.unwrap(),
+                UnixStream::connect(&path).await.unwrap(),
+            );
             let limit = getrlimit(Resource::Nofile);
             setrlimit(Resource::Nofile, Rlimit { current: Some(0), maximum: limit.maximum }).unwrap();
             let addr: SocketAddr = "127.0.0.1:80".parse().unwrap();
+            let at = listener.local_addr().unwrap();
+            let object = expect(listener.accept().await, &format!("accept a connection on {at}"), Errno::MFILE);
+            assert_eq!(object, Object::Address(at));
+            expect(listener.try_accept(), &format!("accept a connection on {at}"), Errno::MFILE);
+            expect(unix.accept().await, &format!("accept a connection on `{}`", path.as_ref().display()), Errno::MFILE);
+            expect(Runtime::new(), "start a runtime", Errno::MFILE);
             expect(TcpListener::bind(addr).await, "bind to 127.0.0.1:80", Errno::MFILE);
             expect(TcpStream::connect(addr).await, "connect to 127.0.0.1:80", Errno::MFILE);
             expect(UdpSocket::bind(addr).await, "bind to 127.0.0.1:80", Errno::MFILE);
@@ -229,6 +249,18 @@ fn a_file_names_its_path_or_else_its_descriptor() {
         let object = expect(file.write(b"x").await, &format!("write descriptor {fd}"), Errno::BADF);
         assert_eq!(object, Object::Fd(fd));
         expect(file.set_len(1).await, &format!("set the length of descriptor {fd}"), Errno::INVAL);
+    });
+}
+
+#[test]
+fn a_socket_that_does_not_listen_is_named_by_its_accept() {
+    in_each_runtime(|| async {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let at = socket.local_addr().unwrap();
+        let listener = TcpListener::from_std(OwnedFd::from(socket.into_std().unwrap()).into()).unwrap();
+        expect(listener.accept().await, &format!("accept a connection on {at}"), Errno::INVAL);
+        expect(next_connection(&listener).await, &format!("accept a connection on {at}"), Errno::INVAL);
     });
 }
 

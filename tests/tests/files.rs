@@ -8,7 +8,9 @@ use std::net::TcpStream as StdStream;
 use std::sync::Arc;
 use std::thread;
 
-use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, lookup_host};
+use mini::net::{
+    TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixStream, lookup_host, next_connection,
+};
 use mini::runtime::Builder;
 use mini_tests::net_support::{ANY_PORT, ScratchPath, connected_to, now, open_files, refusing_port};
 use mini_tests::{Counts, flavours, in_child, poll_with, until};
@@ -173,6 +175,43 @@ fn a_listener_survives_running_out_of_files() {
             connected_to(&listener).await;
         });
     });
+}
+
+#[test]
+fn a_server_that_has_no_files_left_waits_for_some_and_says_so_once() {
+    let test = "a_server_that_has_no_files_left_waits_for_some_and_says_so_once";
+    let stderr = in_child(test, || {
+        allow_few_files();
+        for (_, builder) in flavours() {
+            builder.build().unwrap().block_on(async {
+                let listeners =
+                    [TcpListener::bind(ANY_PORT).await.unwrap(), TcpListener::bind(ANY_PORT).await.unwrap()];
+                let (client, server) = connected_to(&listeners[0]).await;
+                let clients =
+                    listeners.each_ref().map(|listener| StdStream::connect(listener.local_addr().unwrap()).unwrap());
+                let files = exhaust();
+                let counts = Counts::new();
+                let mut accepts = listeners.each_ref().map(next_connection);
+                for tries in 0..3 {
+                    until(|| counts.wakes() >= 2 * tries).await;
+                    assert!(accepts.iter_mut().all(|accept| poll_with(accept, &counts).is_pending()));
+                    client.write_all(b"ping").await.unwrap();
+                    server.read_exact(&mut [0; 4]).await.unwrap();
+                }
+                drop(files);
+                for (accept, client) in accepts.into_iter().zip(&clients) {
+                    let (_server, from) = accept.await.unwrap();
+                    assert_eq!(from, client.local_addr().unwrap());
+                }
+            });
+        }
+    });
+    if let Some(stderr) = stderr {
+        let said: Vec<&str> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
+        assert_eq!(said.len(), 1, "{stderr}");
+        assert!(said[0].starts_with("mini: failed to accept a connection on 127.0.0.1:"), "{stderr}");
+        assert!(said[0].contains("; the limit is RLIMIT_NOFILE = 200"), "{stderr}");
+    }
 }
 
 #[test]

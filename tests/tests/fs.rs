@@ -1,7 +1,7 @@
 //! Operations on paths: what they do, what they say when they fail, and what is left when they are dropped.
 
 use std::future::poll_fn;
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -328,6 +328,106 @@ fn a_directory_asked_outside_a_runtime_loses_nothing() {
             }
         });
         assert_eq!(count, 300);
+    });
+}
+
+/// A file with the content `word`, which is removed when this is dropped.
+fn temporary() -> ScratchPath {
+    let path = ScratchPath::new("temporary");
+    std_fs::write(&path, "word").unwrap();
+    path
+}
+
+#[test]
+fn a_path_is_dropped_when_the_operation_is_done_and_not_before() {
+    in_each_runtime(|| async {
+        let name = |path: &ScratchPath| path.as_ref().to_owned();
+        assert_eq!(fs::read(temporary()).await.unwrap(), b"word");
+        assert_eq!(fs::read_to_string(temporary()).await.unwrap(), "word");
+        let mut content = String::new();
+        File::open(temporary()).await.unwrap().into_std().await.read_to_string(&mut content).unwrap();
+        assert_eq!(content, "word");
+        let mut file = OpenOptions::new().read(true).write(true).open(temporary()).await.unwrap();
+        file.write_all(b"WORD").await.unwrap();
+        assert_eq!(fs::metadata(temporary()).await.unwrap().len(), 4);
+        assert!(fs::symlink_metadata(temporary()).await.unwrap().is_file());
+        assert!(fs::try_exists(temporary()).await.unwrap());
+        let path = temporary();
+        assert_eq!(name(&path), fs::canonicalize(path).await.unwrap());
+        fs::set_permissions(temporary(), std_fs::Permissions::from_mode(0o600)).await.unwrap();
+        fs::remove_file(temporary()).await.unwrap();
+
+        let (copied, linked, renamed) =
+            (ScratchPath::new("copied"), ScratchPath::new("linked"), ScratchPath::new("moved"));
+        assert_eq!(fs::copy(temporary(), &copied).await.unwrap(), 4);
+        fs::hard_link(temporary(), &linked).await.unwrap();
+        fs::rename(temporary(), &renamed).await.unwrap();
+        for path in [&copied, &linked, &renamed] {
+            assert_eq!(std_fs::read(path).unwrap(), b"word");
+        }
+        let link = ScratchPath::new("link");
+        std_fs::remove_file(&renamed).unwrap();
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        assert_eq!(fs::read_link(link).await.unwrap(), Path::new("nowhere"));
+
+        // What is made goes away with its name, instead of being left.
+        let paths: [ScratchPath; 4] = [(); 4].map(|()| ScratchPath::new("made"));
+        let names = paths.each_ref().map(name);
+        let [written, created, made, target] = paths;
+        fs::write(written, "word").await.unwrap();
+        File::create(created).await.unwrap();
+        File::create_new(made).await.unwrap();
+        fs::copy(temporary(), target).await.unwrap();
+        assert!(names.iter().all(|name| !name.exists()), "{names:?}");
+
+        // Also by an operation that is kept.
+        let path = temporary();
+        let name = name(&path);
+        let mut read = fs::read(path);
+        assert!(name.exists());
+        assert_eq!((&mut read).await.unwrap(), b"word");
+        assert!(!name.exists());
+    });
+}
+
+#[test]
+fn a_directory_that_goes_with_its_path_is_there_for_the_operation() {
+    struct Temporary(ScratchDir);
+    impl AsRef<Path> for Temporary {
+        fn as_ref(&self) -> &Path {
+            self.0.path()
+        }
+    }
+    in_each_runtime(|| async {
+        let directory = || {
+            let directory = Temporary(ScratchDir::new("going"));
+            std_fs::write(directory.as_ref().join("file"), "").unwrap();
+            directory
+        };
+        let mut entries = fs::read_dir(directory()).await.unwrap();
+        assert_eq!(entries.next_entry().await.unwrap().unwrap().file_name(), "file");
+        assert_eq!(kind_of(fs::create_dir(directory()).await), ErrorKind::AlreadyExists);
+        assert_eq!(kind_of(fs::remove_dir(directory()).await), ErrorKind::DirectoryNotEmpty);
+        assert_eq!(kind_of(DirBuilder::new().create(directory()).await), ErrorKind::AlreadyExists);
+        fs::create_dir_all(directory()).await.unwrap();
+        fs::remove_dir_all(directory()).await.unwrap();
+    });
+}
+
+#[test]
+fn an_operation_can_be_spawned_as_far_as_its_path_lets_it() {
+    in_each_runtime(|| async {
+        let path = temporary();
+        assert_eq!(mini::spawn(fs::read(path.as_ref().to_owned())).await.unwrap().unwrap(), b"word");
+        let task = mini::spawn({
+            let path = path.as_ref().to_owned();
+            async move { fs::read(&path).await }
+        });
+        assert_eq!(task.await.unwrap().unwrap(), b"word");
+        assert_eq!(mini::spawn(fs::read("/dev/null")).await.unwrap().unwrap(), b"");
+        // A path that stays on its thread keeps the operation there.
+        let path: std::rc::Rc<Path> = path.as_ref().into();
+        assert_eq!(mini::spawn_local(fs::read(path)).await.unwrap().unwrap(), b"word");
     });
 }
 

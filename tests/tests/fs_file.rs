@@ -9,6 +9,7 @@ use std::task::Poll;
 use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, StreamExt, io};
 use mini::fs::{self, File};
 use mini::io::raw_os_error;
+use mini::time::Duration;
 use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, kind_of};
 use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
 
@@ -313,12 +314,40 @@ fn a_write_that_a_shutdown_discards_is_told_by_flush() {
             assert!(poll_with(&mut file.write(b"x"), &Counts::new()).is_pending());
             file
         });
-        runtime.shutdown_background();
+        runtime.shutdown_timeout(Duration::ZERO);
         drop(go);
         let error = mini::block_on(file.flush()).unwrap_err().to_string();
         assert!(error.starts_with("failed to write `") && error.contains("shut down"), "{error}");
         mini::block_on(file.flush()).expect("it has been told");
         assert_eq!(std_fs::read(&path).unwrap(), b"");
+    });
+}
+
+#[test]
+fn a_write_that_waits_for_a_thread_is_carried_out_by_the_end() {
+    within(LIMIT, || {
+        for is_waited_for in [true, false] {
+            let path = ScratchPath::new("accepted");
+            let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
+            let (go, may_go) = mpsc::channel::<()>();
+            let mut file = runtime.block_on(async {
+                let mut file = File::create(&path).await.unwrap();
+                drop(mini::spawn_blocking(move || may_go.recv().is_err()));
+                assert!(poll_with(&mut file.write(b"x"), &Counts::new()).is_pending());
+                file
+            });
+            if is_waited_for {
+                let ending = std::thread::spawn(move || drop(runtime));
+                drop(go);
+                ending.join().unwrap();
+                assert_eq!(std_fs::read(&path).unwrap(), b"x");
+            } else {
+                runtime.shutdown_background();
+                drop(go);
+            }
+            mini::block_on(file.flush()).unwrap();
+            assert_eq!(std_fs::read(&path).unwrap(), b"x");
+        }
     });
 }
 

@@ -178,6 +178,38 @@ fn a_place_in_the_line_is_given_up() {
     });
 }
 
+/// The memory of this process, in kilobytes.
+#[cfg(target_os = "linux")]
+fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+/// In a process of its own, where no other test takes memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn places_given_up_behind_another_take_no_memory() {
+    let _ = mini_tests::in_child("places_given_up_behind_another_take_no_memory", || {
+        Builder::new_current_thread().build().unwrap().block_on(async {
+            let counts = Counts::new();
+            let mut front = idle();
+            assert!(poll_with(&mut front, &counts).is_pending());
+            let before = resident();
+            for _ in 0..1_000_000 {
+                let mut given_up = idle();
+                assert!(poll_with(&mut given_up, &counts).is_pending());
+            }
+            let grown = resident().saturating_sub(before);
+            assert!(grown < 8_000, "{grown} kB");
+            yield_now().await;
+            assert!(poll_with(&mut front, &counts).is_pending(), "it keeps its place");
+            idle().await;
+            assert_eq!(counts.wakes(), 1, "which is the first");
+        });
+    });
+}
+
 #[test]
 fn a_release_that_nobody_hears_of_is_passed_on() {
     on_single_workers(|builder| {

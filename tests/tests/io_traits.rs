@@ -158,12 +158,23 @@ where
     tasks
 }
 
+/// One that polls last, and one after whom it came.
+async fn two_that_poll<T, P, Q>(poll: P) -> [mini::task::JoinHandle<T>; 2]
+where
+    T: Send + 'static,
+    P: Fn() -> Q,
+    Q: Future<Output = T> + Send + 'static,
+{
+    let former = waiting_tasks(1, &poll).await.remove(0);
+    [former, waiting_tasks(1, &poll).await.remove(0)]
+}
+
 #[test]
-fn two_tasks_that_poll_one_stream_are_both_woken() {
+fn of_two_tasks_that_poll_one_stream_the_last_one_is_woken() {
     in_each_runtime(|| async {
         let (client, server) = tcp_pair().await;
         let server = Arc::new(server);
-        let tasks = waiting_tasks(2, || {
+        let [former, last] = two_that_poll(|| {
             let server = server.clone();
             async move {
                 let mut byte = [0];
@@ -172,27 +183,35 @@ fn two_tasks_that_poll_one_stream_are_both_woken() {
             }
         })
         .await;
+        // The methods that are polled have the same place.
+        let [former_peek, last_peek] = two_that_poll(|| {
+            let server = server.clone();
+            async move { poll_fn(|cx| server.poll_peek(cx, &mut [0; 4])).await.unwrap() }
+        })
+        .await;
+        let future = waiting_tasks(1, || {
+            let server = server.clone();
+            async move { server.readable().await.is_ok() }
+        });
+        let future = future.await.remove(0);
         client.write_all(b"ab").await.unwrap();
-        let mut bytes = Vec::new();
-        for task in tasks {
-            let (read, byte) = task.await.unwrap();
-            assert_eq!(read, 1);
-            bytes.push(byte);
+        assert_eq!(last_peek.await.unwrap(), 2);
+        assert!(future.await.unwrap(), "a future has a place of its own");
+        assert!(former_peek.cancel().await.unwrap_err().is_cancelled(), "it was not woken");
+        for reader in [former, last] {
+            assert!(reader.cancel().await.unwrap_err().is_cancelled(), "nor were these");
         }
-        bytes.sort_unstable();
-        assert_eq!(bytes, b"ab");
     });
 }
 
-/// More than the few that are remembered by name: who is displaced is woken, and waits again.
 #[test]
-fn twenty_tasks_that_poll_one_stream_are_all_served() {
+fn twenty_tasks_that_wait_for_one_stream_are_all_served() {
     in_each_runtime(|| async {
         let (client, server) = tcp_pair().await;
         let server = Arc::new(server);
         let peeks = waiting_tasks(20, || {
             let server = server.clone();
-            async move { poll_fn(|cx| server.poll_peek(cx, &mut [0; 4])).await.unwrap() }
+            async move { server.peek(&mut [0; 4]).await.unwrap() }
         })
         .await;
         client.write_all(b"ping").await.unwrap();
@@ -203,60 +222,64 @@ fn twenty_tasks_that_poll_one_stream_are_all_served() {
 }
 
 #[test]
-fn several_tasks_poll_a_listener_and_a_datagram_socket() {
+fn a_listener_and_a_datagram_socket_are_polled() {
     in_each_runtime(|| async {
         let listener = Arc::new(TcpListener::bind(ANY_PORT).await.unwrap());
         let addr = listener.local_addr().unwrap();
-        let accepts = waiting_tasks(2, || {
+        let accepts = two_that_poll(|| {
             let listener = listener.clone();
             async move { poll_fn(|cx| listener.poll_accept(cx)).await.unwrap().1 }
-        })
-        .await;
-        let (first, second) = (TcpStream::connect(addr).await.unwrap(), TcpStream::connect(addr).await.unwrap());
-        let mut clients = vec![first.local_addr().unwrap(), second.local_addr().unwrap()];
-        let mut accepted = Vec::new();
-        for accept in accepts {
-            accepted.push(accept.await.unwrap());
-        }
-        clients.sort_unstable();
-        accepted.sort_unstable();
-        assert_eq!(accepted, clients);
+        });
+        let [former, accept] = accepts.await;
+        let client = TcpStream::connect(addr).await.unwrap();
+        assert_eq!(accept.await.unwrap(), client.local_addr().unwrap());
+        assert!(former.cancel().await.unwrap_err().is_cancelled());
 
         let (a, b) = udp_pair().await;
         let b = Arc::new(b);
-        let receives = waiting_tasks(2, || {
+        let receives = two_that_poll(|| {
             let b = b.clone();
             async move {
                 let mut buf = [0; 8];
                 poll_fn(|cx| b.poll_recv_from(cx, &mut buf)).await.unwrap().0
             }
-        })
-        .await;
-        for _ in 0..2 {
-            assert_eq!(poll_fn(|cx| a.poll_send(cx, b"ping")).await.unwrap(), 4);
-        }
-        for receive in receives {
-            assert_eq!(receive.await.unwrap(), 4);
-        }
+        });
+        let [former, receive] = receives.await;
+        assert_eq!(poll_fn(|cx| a.poll_send(cx, b"ping")).await.unwrap(), 4);
+        assert_eq!(receive.await.unwrap(), 4);
+        assert!(former.cancel().await.unwrap_err().is_cancelled());
         assert_eq!(poll_fn(|cx| a.poll_send_to(cx, b"hello", b.local_addr().unwrap())).await.unwrap(), 5);
         assert_eq!(poll_fn(|cx| b.poll_recv(cx, &mut [0; 8])).await.unwrap(), 5);
     });
 }
 
 #[test]
-fn readiness_is_polled_from_two_tasks() {
+fn one_task_polls_to_read_and_another_to_write() {
     in_each_runtime(|| async {
         let (client, server) = tcp_pair().await;
         let server = Arc::new(server);
         poll_fn(|cx| server.poll_write_ready(cx)).await.unwrap();
-        let readers = waiting_tasks(2, || {
+        while server.try_write(&[0; 1 << 16]).is_ok() {}
+        let waits = |is_read: bool| {
             let server = server.clone();
-            async move { poll_fn(|cx| server.poll_read_ready(cx)).await.is_ok() }
-        })
-        .await;
+            waiting_tasks(1, move || {
+                let server = server.clone();
+                async move {
+                    let ready = poll_fn(|cx| match is_read {
+                        true => server.poll_read_ready(cx),
+                        false => server.poll_write_ready(cx),
+                    });
+                    ready.await.is_ok()
+                }
+            })
+        };
+        let [reader, writer] = [waits(true).await.remove(0), waits(false).await.remove(0)];
         client.write_all(b"ping").await.unwrap();
-        for reader in readers {
-            assert!(reader.await.unwrap());
-        }
+        assert!(reader.await.unwrap());
+        let drain =
+            mini::spawn(async move { while client.read(&mut [0; 1 << 16]).await.is_ok_and(|read| read > 0) {} });
+        assert!(writer.await.unwrap());
+        drop(server);
+        drain.await.unwrap();
     });
 }

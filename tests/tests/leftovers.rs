@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use mini::runtime::Builder;
-use mini_tests::{Counts, LIMIT, line_of, multi_thread, never, on_each_flavour, within};
+use mini_tests::{Counts, LIMIT, Token, block_on_elsewhere, line_of, multi_thread, never, on_each_flavour, within};
 
 const SHORT: Duration = Duration::from_millis(5);
 
@@ -43,6 +43,59 @@ fn jobs_are_left_where_they_were_spawned() {
         assert!(left.to_string().contains("left a blocking job behind that was spawned at "), "{left}");
         drop(go);
         mini::block_on(task).unwrap().unwrap_err();
+    });
+}
+
+#[test]
+fn jobs_that_were_not_begun_within_the_grace_are_cancelled_and_named() {
+    let line = line_of(include_str!("leftovers.rs"), "// queued");
+    on_each_flavour(move |builder| {
+        for grace in [Duration::ZERO, SHORT] {
+            let runtime = builder.clone().max_blocking_threads(1).build().unwrap();
+            let (begun, has_begun) = mpsc::channel();
+            let (go, may_go) = mpsc::channel::<()>();
+            let running = runtime.spawn_blocking(move || {
+                begun.send(()).unwrap();
+                may_go.recv()
+            });
+            has_begun.recv().unwrap();
+            let counts = Counts::new();
+            let jobs: Vec<_> = (0..10)
+                .map(|_| {
+                    let token = Token::new(&counts);
+                    runtime.spawn_blocking(move || panic!("it must not run: {token:?}")) // queued
+                })
+                .collect();
+            let left = runtime.shutdown_timeout(grace);
+            assert_eq!((left.blocking_jobs().len(), left.cancelled_jobs().len()), (1, 10));
+            assert!(left.cancelled_jobs().iter().all(|job| (job.file(), job.line()) == (file!(), line)));
+            assert_eq!(counts.drops(), 10, "what they hold is gone");
+            let said =
+                format!("cancelled 10 blocking job(s) before the start that were spawned at {}:{line}:", file!());
+            assert_eq!(left.to_string().matches(&said).count(), 1, "{left}");
+            for job in jobs {
+                assert!(block_on_elsewhere(job).unwrap_err().is_cancelled());
+            }
+            drop(go);
+            block_on_elsewhere(running).unwrap().unwrap_err();
+        }
+    });
+}
+
+#[test]
+fn jobs_that_were_cancelled_alone_are_told() {
+    within(LIMIT, || {
+        let (start, may_start) = mpsc::channel::<()>();
+        let may_start = Mutex::new(may_start);
+        let hook = move || {
+            let _ = may_start.lock().unwrap().recv();
+        };
+        let runtime = Builder::new_current_thread().on_thread_start(hook).build().unwrap();
+        let job = runtime.spawn_blocking(|| ());
+        let left = runtime.shutdown_timeout(SHORT); // its thread has not come
+        assert_eq!((left.cancelled_jobs().len(), left.blocking_jobs().len(), left.is_empty()), (1, 0, false));
+        assert!(mini::block_on(job).unwrap_err().is_cancelled());
+        drop(start);
     });
 }
 

@@ -1,13 +1,18 @@
 //! Tasks that stay on their thread, because what they hold is not `Send`.
 
 use std::cell::{Cell, RefCell};
+use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use mini::runtime::Builder;
-use mini::task::yield_now;
+use mini::task::{JoinSet, yield_now};
 use mini::time::Duration;
-use mini_tests::{Counts, caught, in_child, line_of, never, on_each_flavour, until};
+use mini_tests::{
+    Counts, LIMIT, Token, block_on_elsewhere, caught, in_child, line_of, never, on_each_flavour, until, within,
+};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[test]
 fn spawn_local_takes_what_is_not_send() {
@@ -138,5 +143,109 @@ fn local_tasks_of_all_workers_stay_where_they_are() {
                 Err(error) => assert!(error.is_cancelled(), "the worker of {i} has left: {error}"),
             }
         }
+    });
+}
+
+#[test]
+fn a_thread_that_has_entered_a_current_thread_runtime_spawns_local_tasks_for_it() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let dropped = Counts::new();
+        let made = |token: &Arc<Counts>| {
+            let (token, local) = (Token::new(token), Rc::new(7));
+            async move {
+                yield_now().await;
+                let _token = token;
+                *local
+            }
+        };
+        let guard = runtime.enter();
+        let first = mini::spawn_local(made(&dropped));
+        let named = mini::task::Builder::new().name("local").spawn_local(made(&dropped));
+        let mut set = JoinSet::new();
+        set.spawn_local(made(&dropped));
+        drop(guard);
+        assert_eq!(runtime.metrics().num_alive_tasks(), 3);
+        runtime.block_on(async {
+            assert_eq!((first.await.unwrap(), named.await.unwrap()), (7, 7));
+            assert_eq!(set.join_all().await, [7]);
+        });
+        assert_eq!(dropped.drops(), 3);
+
+        // One that nobody drives is dropped with the runtime, on this thread; one of an ended runtime at once.
+        let (guard, handle) = (runtime.enter(), runtime.handle().clone());
+        let left = mini::spawn_local(made(&dropped));
+        drop(guard);
+        drop(runtime);
+        assert_eq!(dropped.drops(), 4);
+        assert!(mini::block_on(left).unwrap_err().is_cancelled());
+        let _guard = handle.enter();
+        let refused = mini::spawn_local(made(&dropped));
+        assert_eq!(dropped.drops(), 5);
+        assert!(mini::block_on(refused).unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
+fn a_local_task_spawned_between_two_turns_calls_the_host() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let watched = runtime.as_fd();
+        while runtime.turn(Duration::ZERO).has_more() {}
+        let is_readable = || {
+            let mut fd = [PollFd::new(&watched, PollFlags::IN)];
+            poll(&mut fd, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
+        };
+        assert!(!is_readable());
+        assert_eq!(runtime.next_deadline(), None);
+        let guard = runtime.enter();
+        let task = mini::spawn_local(async { 7 });
+        drop(guard);
+        assert!(is_readable() && runtime.next_deadline().is_some());
+        runtime.turn(Duration::ZERO);
+        assert!(task.is_finished());
+    });
+}
+
+#[test]
+fn a_thread_that_may_not_have_the_runtime_is_refused_a_local_task() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let refused = || {
+            let line = line!() + 1;
+            let seen = caught(|| mini::spawn_local(async {}).is_finished());
+            assert_eq!((seen.file.as_str(), seen.line), (file!(), line), "{seen:?}");
+            seen.message
+        };
+        // While another thread works for it, on a thread of its pool, and where its local tasks are another thread's.
+        let (entered, is_entered) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let shared = &runtime;
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                shared.block_on(async {
+                    entered.send(()).unwrap();
+                    may_go.recv().unwrap();
+                });
+            });
+            is_entered.recv().unwrap();
+            let guard = runtime.enter();
+            assert!(refused().contains("another thread"));
+            drop(guard);
+            go.send(()).unwrap();
+        });
+        let job = runtime.spawn_blocking(refused);
+        assert!(block_on_elsewhere(job).unwrap().starts_with("mini::spawn_local needs a worker"));
+
+        let guard = runtime.enter();
+        let task = mini::spawn_local(async {});
+        drop(guard);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let _guard = runtime.enter();
+                assert!(refused().contains("made by spawn_local on"));
+            });
+        });
+        runtime.block_on(task).unwrap();
     });
 }

@@ -2,8 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 
 use mini::runtime::Runtime;
 use mini::task::{JoinError, yield_now};
@@ -158,6 +159,50 @@ fn a_panicking_destructor_reaches_the_join_handle() {
             assert_eq!(text_of(&*error.into_panic()), "in drop, done");
         });
         assert_eq!(output.drops(), 1);
+        assert_alive(&runtime);
+    });
+}
+
+#[test]
+fn a_future_that_panics_is_dropped_while_its_panic_unwinds() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (send, dropped) = mpsc::channel();
+        let lock: &Mutex<()> = Box::leak(Box::default());
+        runtime.block_on(async {
+            let guard = OnDrop(move || send.send((thread::panicking(), mini::task::try_id())).unwrap());
+            let task = mini::spawn(counted::<(), _>(&Counts::new(), move |_| {
+                let _part_of_it = &guard;
+                panic!("beside it");
+            }));
+            let id = task.id();
+            assert!(task.await.unwrap_err().is_panic());
+            assert_eq!(dropped.recv().unwrap(), (true, Some(id)));
+
+            let held = lock.lock().unwrap();
+            let task = mini::spawn_local(counted::<(), _>(&Counts::new(), move |_| {
+                let _part_of_it = &held;
+                panic!("with a lock");
+            }));
+            assert!(task.await.unwrap_err().is_panic());
+        });
+        assert!(lock.is_poisoned());
+    });
+}
+
+#[test]
+fn a_destructor_that_panics_while_a_panic_unwinds_does_not_end_the_process() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let error = runtime.block_on(async {
+            let guard = OnDrop(|| panic!("second"));
+            let task = mini::spawn(counted::<(), _>(&Counts::new(), move |_| {
+                let _part_of_it = &guard;
+                panic!("first");
+            }));
+            task.await.unwrap_err()
+        });
+        assert_eq!(text_of(&*error.into_panic()), "first");
         assert_alive(&runtime);
     });
 }

@@ -10,7 +10,7 @@ use mini::time::{
     Duration, Instant, MissedTickBehavior, advance, interval, interval_at, pause, resume, sleep, sleep_until, timeout,
     timeout_at,
 };
-use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, multi_thread, oneshot, poll_with, within};
+use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, multi_thread, oneshot, poll_with, text_of, within};
 
 const HOUR: Duration = Duration::from_secs(3600);
 const MS: Duration = Duration::from_millis(1);
@@ -197,6 +197,62 @@ fn the_shortest_and_the_longest_durations() {
         sleep(HOUR).await;
         assert!(!never.is_finished());
         assert_eq!(start.elapsed(), 3 * HOUR);
+    });
+}
+
+/// The last time that timers count, seen from the start of the clock.
+const END: Duration = Duration::from_nanos(u64::MAX - 1);
+
+#[test]
+fn advance_refuses_to_go_where_no_timer_ends() {
+    paused(|| async {
+        let start = Instant::now();
+        for too_far in [END + MS, 2 * END, Duration::MAX] {
+            assert!(caught(|| drop(advance(too_far))).message.contains("further than 584 years after its start"));
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO, "it has not moved");
+        advance(END - MS).await;
+        sleep(MS).await;
+        assert_eq!(start.elapsed(), END);
+        advance(Duration::ZERO).await;
+        assert!(caught(|| drop(advance(MS))).message.contains("further than 584 years after its start"));
+    });
+}
+
+/// They would never end, and nobody would know why.
+#[test]
+fn waits_that_end_after_the_last_timer_say_so() {
+    paused(|| async {
+        let (start, mut beat) = (Instant::now(), interval(MS));
+        beat.tick().await;
+        for _ in 0..6 {
+            sleep(END / 6).await; // time jumps there by itself
+        }
+        advance(END - start.elapsed()).await;
+        let line = line!() + 1;
+        let text = text_of(&*mini::spawn(sleep(MS)).await.unwrap_err().into_panic()).to_owned();
+        assert!(text.contains("584 years"), "{text}");
+        assert!(text.contains(&format!("`mini::time::sleep`, called at {}:{line}:", file!())), "{text}");
+        for error in [
+            mini::spawn(timeout(MS, std::future::pending::<()>())).await.unwrap_err(),
+            mini::spawn(timeout_at(Instant::now() + HOUR, std::future::pending::<()>())).await.unwrap_err(),
+            mini::spawn(sleep_until(Instant::now() + HOUR)).await.unwrap_err(),
+            mini::spawn(async move {
+                beat.set_missed_tick_behavior(MissedTickBehavior::Skip);
+                beat.tick().await; // it was due long ago
+                beat.tick().await
+            })
+            .await
+            .unwrap_err(),
+        ] {
+            assert!(text_of(&*error.into_panic()).contains("584 years"));
+        }
+        // What is not meant to end goes on.
+        assert_eq!(timeout(Duration::MAX, async { 7 }).await, Ok(7));
+        let never = mini::spawn(sleep(Duration::MAX));
+        yield_now().await;
+        assert!(!never.is_finished());
+        sleep_until(Instant::now()).await;
     });
 }
 

@@ -74,19 +74,71 @@ fn templates(readme: &str) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn every_template_compiles_and_runs() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let templates = templates(&fs::read_to_string(readme).unwrap());
-    assert_eq!(templates.len(), RUNS.len());
-    let directory = ScratchDir::new("templates");
+/// Compiles and runs programs that are made of a template and what uses it.
+fn run<'a>(name: &str, programs: impl Iterator<Item = (&'a String, &'a str)>) {
+    let directory = ScratchDir::new(name);
     let cases = trybuild::TestCases::new();
-    for (number, (template, run)) in templates.iter().zip(RUNS).enumerate() {
-        let path = directory.path().join(format!("template-{number}.rs"));
+    for (number, (template, run)) in programs.enumerate() {
+        let path = directory.path().join(format!("{name}-{number}.rs"));
         fs::write(&path, format!("#![allow(dead_code)]\n{template}\n{run}\n")).unwrap();
         cases.pass(path);
     }
     drop(cases); // now they are compiled and run
+}
+
+fn templates_of_readme() -> Vec<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
+    templates(&fs::read_to_string(readme).unwrap())
+}
+
+#[test]
+fn every_template_compiles_and_runs() {
+    let templates = templates_of_readme();
+    assert_eq!(templates.len(), RUNS.len());
+    run("template", templates.iter().zip(RUNS));
+}
+
+/// A client is connected, then there are no files left, and another client comes.
+const SHORTAGE: &str = r#"fn main() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    async fn is_served(client: &TcpStream) {
+        client.write_all(b"hello").await.unwrap();
+        client.read_exact(&mut [0; 5]).await.unwrap();
+    }
+
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum }).unwrap();
+    mini::block_on(async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = futures::channel::oneshot::channel::<()>();
+        let server = mini::spawn(serve(listener, async { stopped.await.unwrap() }));
+        let first = TcpStream::connect(address).await.unwrap();
+        is_served(&first).await;
+        let second = mini::net::TcpSocket::new_v4().unwrap();
+        let mut files = Vec::new();
+        while let Ok(file) = std::fs::File::open("/dev/null") {
+            files.push(file);
+        }
+        let second = second.connect(address).await.unwrap();
+        for _ in 0..10 {
+            is_served(&first).await;
+        }
+        files.pop();
+        is_served(&second).await;
+        is_served(&first).await;
+        stop.send(()).unwrap();
+        drop((first, second));
+        server.await.unwrap().unwrap();
+    });
+}"#;
+
+#[test]
+fn a_server_made_of_the_template_goes_on_when_there_are_no_files_left() {
+    let templates = templates_of_readme();
+    let server = templates.iter().find(|template| template.contains("async fn serve(")).expect("the server");
+    run("shortage", [(server, SHORTAGE)].into_iter());
 }
 
 #[test]

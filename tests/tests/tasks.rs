@@ -3,12 +3,13 @@
 
 #![allow(clippy::waker_clone_wake, reason = "a clone that is woken and gone is what is tested")]
 
+use std::panic::panic_any;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::task::{Poll, Waker};
 use std::thread;
 
-use mini::task::{JoinHandle, id, try_id, yield_now};
+use mini::task::{Builder, Id, JoinHandle, id, try_id, yield_now};
 use mini::time::Duration;
 use mini_tests::{
     Counts, LIMIT, OnDrop, Token, counted, multi_thread, never, on_each_flavour, on_single_workers, oneshot, poll_with,
@@ -159,6 +160,97 @@ fn ids_are_those_of_the_running_task() {
             assert!(first.id() < second.id(), "ids grow");
         });
         assert_eq!(try_id(), None);
+    });
+}
+
+/// Sends what its destructor is told about the task that it belongs to.
+fn reporting(send: &mpsc::Sender<(Option<Id>, Option<Arc<str>>)>) -> OnDrop<impl FnMut() + Send + 'static> {
+    let send = send.clone();
+    OnDrop(move || send.send((try_id(), mini::task::try_name())).unwrap())
+}
+
+#[test]
+fn an_output_is_dropped_by_its_own_task() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (send, dropped_in) = mpsc::channel();
+        runtime.block_on(async {
+            // By the runner, as nobody wants it.
+            let output = reporting(&send);
+            let task = mini::spawn(async move {
+                yield_now().await;
+                output
+            });
+            let id = task.id();
+            drop(task);
+            let mut seen = None;
+            until(|| {
+                seen = dropped_in.try_recv().ok();
+                seen.is_some()
+            })
+            .await;
+            assert_eq!(seen, Some((Some(id), None)));
+
+            // With the handle, here in block_on, and in another task.
+            let output = reporting(&send);
+            let task = Builder::new().name("its own").spawn(async move { output });
+            let id = task.id();
+            until(|| task.is_finished()).await;
+            drop(task);
+            assert_eq!(dropped_in.recv().unwrap(), (Some(id), Some("its own".into())));
+            assert_eq!(try_id(), None);
+
+            let output = reporting(&send);
+            let first = mini::spawn(async move { output });
+            until(|| first.is_finished()).await;
+            let expected = first.id();
+            let second = mini::spawn(async move {
+                let own = try_id();
+                drop(first);
+                assert_eq!(try_id(), own, "after the output of the other is gone");
+            });
+            second.await.unwrap();
+            assert_eq!(dropped_in.recv().unwrap(), (Some(expected), None));
+
+            // The payload of a panic is an output; one that was awaited belongs to who has it.
+            let output = reporting(&send);
+            let task = mini::spawn(async move { panic_any(output) });
+            let expected = task.id();
+            until(|| task.is_finished()).await;
+            drop(task);
+            assert_eq!(dropped_in.recv().unwrap(), (Some(expected), None));
+            let output = reporting(&send);
+            drop(mini::spawn(async move { output }).await.unwrap());
+            assert_eq!(dropped_in.recv().unwrap(), (None, None));
+        });
+    });
+}
+
+#[test]
+fn what_the_destructor_of_an_output_runs_is_not_its_task() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (send, seen) = mpsc::channel();
+        let output = OnDrop(move || {
+            let own = try_id();
+            let other = mini::runtime::Builder::new_current_thread().build().unwrap();
+            let root = other.block_on(async { (try_id(), mini::spawn(async { try_id() }).await.unwrap()) });
+            let handle = other.handle().clone();
+            drop(other);
+            let (inner, inner_seen) = mpsc::channel();
+            let refused = reporting(&inner);
+            let id = handle.spawn(async move { drop(refused) }).id();
+            send.send((own, root, id, inner_seen.recv().unwrap().0, try_id())).unwrap();
+        });
+        let task = runtime.spawn(async move { output });
+        runtime.block_on(until(|| task.is_finished()));
+        let id = Some(task.id());
+        drop(task);
+        let (own, root, refused, refused_seen, after) = seen.recv().unwrap();
+        assert_eq!((own, after), (id, id));
+        assert_eq!(root.0, None, "the future given to block_on is no task");
+        assert!(root.1.is_some() && root.1 != id);
+        assert_eq!(refused_seen, Some(refused), "a task of a runtime that has ended is dropped at once");
     });
 }
 

@@ -1,5 +1,6 @@
 //! UDP: messages stay whole, any number of tasks may share a socket, errors of the network reach who asked.
 
+use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -38,6 +39,27 @@ fn a_message_longer_than_the_buffer_is_cut_and_the_next_is_whole() {
         assert_eq!(&buf, b"0123");
         assert_eq!(b.recv(&mut buf).await.unwrap(), 4);
         assert_eq!(&buf, b"next");
+    });
+}
+
+/// As with tokio, and as the documentation says: a `poll_` function has one place per direction, a future one of its own.
+#[test]
+fn of_the_tasks_that_poll_a_socket_the_last_one_is_woken() {
+    in_each_runtime(|| async {
+        let (a, b) = udp_pair().await;
+        let (former, last, future) = (Counts::new(), Counts::new(), Counts::new());
+        let mut buf = [0; 8];
+        for counts in [&former, &last] {
+            assert!(poll_with(&mut poll_fn(|cx| b.poll_recv(cx, &mut buf)), counts).is_pending());
+        }
+        let (mut waits, mut buf) = (b.readable(), [0; 8]);
+        assert!(poll_with(&mut waits, &future).is_pending());
+        let mut received = b.recv(&mut buf);
+        assert!(poll_with(&mut received, &future).is_pending());
+        a.send(b"ping").await.unwrap();
+        assert_eq!(received.await.unwrap(), 4);
+        assert_eq!((former.wakes(), last.wakes()), (0, 1));
+        waits.await.unwrap();
     });
 }
 

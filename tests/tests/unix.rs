@@ -302,3 +302,29 @@ fn a_stream_leaves_and_comes_back_with_data_on_its_way() {
         assert_eq!(a.read(&mut [0; 8]).await.unwrap(), 5);
     });
 }
+
+#[test]
+fn a_path_is_dropped_when_the_socket_has_been_reached_and_not_before() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("going");
+        let name = path.as_ref().to_owned();
+        let listener = UnixListener::bind(&name).unwrap();
+        let mut connect = UnixStream::connect(path);
+        assert!(name.exists());
+        let client = (&mut connect).await.unwrap();
+        assert!(!name.exists());
+        let (server, _) = listener.accept().await.unwrap();
+        client.write_all(b"word").await.unwrap();
+        server.read_exact(&mut [0; 4]).await.unwrap();
+
+        let path = ScratchPath::new("going");
+        let name = path.as_ref().to_owned();
+        let receiver = UnixDatagram::bind(&name).unwrap();
+        let sender = UnixDatagram::unbound().unwrap();
+        let mut send = sender.send_to(b"word", path);
+        assert!(name.exists());
+        assert_eq!((&mut send).await.unwrap(), 4);
+        assert!(!name.exists());
+        assert_eq!(receiver.recv(&mut [0; 8]).await.unwrap(), 4);
+    });
+}

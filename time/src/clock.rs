@@ -79,7 +79,15 @@ pub enum ClockError {
     Unpausable,
     /// It is running, and only a paused clock can be moved.
     Running,
+    /// It would show a time 584 years after its start, where timers end.
+    TooFar,
 }
+
+/// The last time, in nanoseconds since the base, at which a timer fires; a clock is not moved past it. `u64::MAX` is never.
+const LAST: u64 = u64::MAX - 1;
+
+/// A wait of less than that is meant to end. Longer ones stand for those that are not.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 impl Clock {
     /// The system's monotonic clock, which cannot be paused.
@@ -160,6 +168,38 @@ impl Clock {
     /// ```
     pub fn instant(&self, nanos: u64) -> Instant {
         Instant::from_std(self.base()).saturating_add(Duration::from_nanos(nanos))
+    }
+
+    /// Nanoseconds of the system's time since the clock was made, whether or not it stands still.
+    ///
+    /// For a runtime that measures its own work. While the clock was never paused, these are the nanoseconds that timers count in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let clock = mini_time::Clock::pausable(true);
+    /// let begin = clock.system_nanos();
+    /// while clock.system_nanos() == begin {}
+    /// ```
+    #[inline]
+    pub fn system_nanos(&self) -> u64 {
+        self.base().elapsed().as_nanos() as u64
+    }
+
+    /// Whether it shows the system's time: it was never paused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert!(mini_time::Clock::real().is_system());
+    /// assert!(!mini_time::Clock::pausable(true).is_system());
+    /// ```
+    #[inline]
+    pub fn is_system(&self) -> bool {
+        match &self.0 {
+            Source::Real { .. } => true,
+            Source::Pausable(pausable) => !pausable.was_paused.load(Ordering::Relaxed),
+        }
     }
 
     /// Whether it stands still.
@@ -243,15 +283,32 @@ impl Clock {
     /// # Errors
     ///
     /// [`ClockError::Unpausable`] for a clock made by [`Clock::real`], [`ClockError::Running`] for one that is not
-    /// paused.
+    /// paused, [`ClockError::TooFar`] if it would show a time more than 584 years after its base.
     pub fn advance(&self, duration: Duration) -> Result<(), ClockError> {
-        match &mut *self.as_pausable()?.lock() {
-            Run::Running { .. } => Err(ClockError::Running),
-            Run::Paused { at } => {
-                *at = Instant::from_std(*at).saturating_add(duration).into_std();
-                Ok(())
-            }
-        }
+        let pausable = self.as_pausable()?;
+        let run = &mut *pausable.lock();
+        *run = Run::Paused { at: self.moved(*run, duration)? };
+        Ok(())
+    }
+
+    /// What [`advance`](Clock::advance) would return.
+    pub(crate) fn check_advance(&self, duration: Duration) -> Result<(), ClockError> {
+        let run = *self.as_pausable()?.lock();
+        self.moved(run, duration).map(drop)
+    }
+
+    /// Where a clock comes to that is moved on by `duration`.
+    fn moved(&self, run: Run, duration: Duration) -> Result<SystemInstant, ClockError> {
+        let Run::Paused { at } = run else { return Err(ClockError::Running) };
+        let target = at.checked_add(duration).ok_or(ClockError::TooFar)?;
+        if self.nanos(Instant::from_std(target)) > LAST { Err(ClockError::TooFar) } else { Ok(target) }
+    }
+
+    /// Whether a timer for `deadline` is meant to fire and never would: the clock has been moved to within a century of the last
+    /// time that timers count.
+    #[cold]
+    pub(crate) fn is_out_of_reach(&self, deadline: Instant) -> bool {
+        self.nanos(deadline) > LAST && deadline - self.now() < CENTURY
     }
 
     /// Moves it on to `nanos` if it is paused and has not got there, and returns what it shows then.
@@ -305,10 +362,7 @@ impl Pausable {
 impl Run {
     fn now(self) -> SystemInstant {
         match self {
-            Run::Running { from, since } => {
-                // Moved to the end of what can be represented, it stands there.
-                from.checked_add(since.elapsed()).unwrap_or(from)
-            }
+            Run::Running { from, since } => from + since.elapsed(),
             Run::Paused { at } => at,
         }
     }
@@ -335,6 +389,7 @@ impl fmt::Display for ClockError {
         f.write_str(match self {
             ClockError::Unpausable => "this clock cannot be paused: only that of a current_thread runtime can",
             ClockError::Running => "the clock is running: pause it before moving it",
+            ClockError::TooFar => "the clock cannot be moved further than 584 years after its start, where timers end",
         })
     }
 }

@@ -40,8 +40,8 @@ const BUDGET: u8 = 128;
 ///
 /// let timers = Timers::new(Clock::pausable(true), Waker::noop().clone());
 /// let _entered = enter(&timers);
-/// let poll = pin!(sleep(Duration::from_micros(3))).poll(&mut Context::from_waker(Waker::noop()));
-/// assert!(poll.is_pending());
+/// let mut sleep = pin!(sleep(Duration::from_micros(3)));
+/// assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
 /// let note = take_note().unwrap();
 /// assert_eq!(note.deadline_ns, 3000);
 /// assert_eq!(note.location.file(), file!());
@@ -53,6 +53,8 @@ pub struct Note {
     pub deadline_ns: u64,
     /// Who called the function that made the future.
     pub location: &'static Location<'static>,
+    /// Whether it is the limit of another future, of which it says nothing: of [`timeout`](crate::timeout()).
+    pub is_limit: bool,
 }
 
 /// Leaves the context it was given for, see [`enter`].
@@ -136,8 +138,8 @@ fn replace(timers: Option<Timers>) -> Option<Timers> {
 
 /// Takes the note that the last future to return `Pending` on this thread has left.
 ///
-/// A future that has been dropped since may have left it: take it after each poll, so that none is left over for the
-/// next task.
+/// That of a time limit gives way to all others, and an outer limit's to an inner one's. A runtime calls this after a poll
+/// that returned `Pending`, and [`begin_poll`] before each: what is left over is not the next task's.
 ///
 /// # Examples
 ///
@@ -146,13 +148,65 @@ fn replace(timers: Option<Timers>) -> Option<Timers> {
 /// ```
 #[inline]
 pub fn take_note() -> Option<Note> {
-    LOCAL.with(|local| local.note.take())
+    swap_note(None)
+}
+
+/// Whether there is a note. Mostly there is none, and to know that takes less time than to look at it.
+///
+/// # Examples
+///
+/// ```
+/// assert!(!mini_time::has_note());
+/// ```
+#[inline]
+pub fn has_note() -> bool {
+    LOCAL.with(|local| local.note.get().is_some())
+}
+
+/// The note, which stays. Where [`begin_poll`] throws away what is left over, this takes less time than to take it.
+///
+/// # Examples
+///
+/// ```
+/// assert!(mini_time::note().is_none());
+/// ```
+#[inline]
+pub fn note() -> Option<Note> {
+    LOCAL.with(|local| local.note.get())
+}
+
+/// Sets the note, and returns the one before. For polls within a poll: they are not to touch the note of the outer one.
+///
+/// # Examples
+///
+/// ```
+/// let outer = mini_time::swap_note(None);
+/// // What is polled here leaves its own.
+/// mini_time::swap_note(outer);
+/// ```
+#[inline]
+pub fn swap_note(note: Option<Note>) -> Option<Note> {
+    LOCAL.with(|local| local.note.replace(note))
 }
 
 /// Leaves a note.
 #[inline]
 pub(crate) fn put_note(note: Note) {
-    LOCAL.with(|local| local.note.set(Some(note)));
+    LOCAL.with(|local| {
+        if !note.is_limit || local.note.get().is_none() {
+            local.note.set(Some(note));
+        }
+    });
+}
+
+/// Takes back the note of a future that waits no more, if it is the last one. Another's is lost with it: then nothing is known.
+#[inline]
+pub(crate) fn forget_note(location: &'static Location<'static>) {
+    LOCAL.with(|local| {
+        if local.note.get().is_some_and(|note| ptr::eq(note.location, location)) {
+            local.note.set(None);
+        }
+    });
 }
 
 /// A number that no other thread has had. Cheaper than `ThreadId`, which the standard library gives out with a count.
@@ -221,18 +275,22 @@ pub(crate) fn spend(cx: &mut Context<'_>) -> bool {
     is_left
 }
 
-/// Makes the budget of completions full, whatever was left. A runtime calls this before it polls a task.
+/// Makes the budget of completions full, whatever was left, and throws away a note that was left. A runtime calls this before
+/// it polls a task.
 ///
 /// # Examples
 ///
 /// ```
 /// mini_time::swap_budget(1);
-/// mini_time::refill_budget();
+/// mini_time::begin_poll();
 /// assert_eq!(mini_time::swap_budget(128), 128);
 /// ```
 #[inline]
-pub fn refill_budget() {
-    LOCAL.with(|local| local.budget.set(BUDGET));
+pub fn begin_poll() {
+    LOCAL.with(|local| {
+        local.budget.set(BUDGET);
+        local.note.set(None);
+    });
 }
 
 /// Sets how many completions are left before a future has to yield, and returns how many were. `u8::MAX` never ends.

@@ -160,7 +160,7 @@ impl Instant {
     pub(crate) fn saturating_add(self, duration: Duration) -> Instant {
         match self.checked_add(duration) {
             Some(sum) => sum,
-            // The end of what can be represented is nearer than FAR only if the clock was moved there.
+            // No clock goes to within FAR of the end of what can be represented: the caller has made this instant.
             None => self.checked_add(FAR).unwrap_or(self),
         }
     }

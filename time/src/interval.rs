@@ -177,7 +177,7 @@ impl Interval {
     /// # Panics
     ///
     /// Not here, but when polled before the tick on a thread that runs no mini runtime, or whose runtime was shut
-    /// down.
+    /// down; as [`sleep`](crate::sleep()) for a paused clock that was moved too far.
     ///
     /// # Cancel safety
     ///

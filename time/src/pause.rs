@@ -118,7 +118,7 @@ pub fn resume() {
 /// # Panics
 ///
 /// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime, and if its clock is not
-/// paused.
+/// paused, or would be moved further than 584 years after its start, where timers end.
 ///
 /// # Cancel safety
 ///
@@ -126,8 +126,8 @@ pub fn resume() {
 #[track_caller]
 pub fn advance(duration: Duration) -> Advance {
     let timers = current("advance");
-    // Moving it by nothing tells whether it can be moved, here where the caller's line is known.
-    if let Err(error) = timers.clock().advance(Duration::ZERO) {
+    // Here the caller's line is known.
+    if let Err(error) = timers.clock().check_advance(duration) {
         refuse("advance", error);
     }
     Advance { timers, by: duration, location: Location::caller(), is_moved: false }
@@ -248,14 +248,21 @@ mod tests {
     }
 
     #[test]
-    fn advance_takes_any_duration() {
+    fn advance_goes_as_far_as_timers_do() {
         let (timers, _) = paused_timers();
         let _entered = enter(&timers);
         let probe = Probe::default();
-        for duration in [Duration::ZERO, Duration::MAX] {
+        let last = Duration::from_nanos(u64::MAX - 1);
+        assert!(panic_of(|| drop(advance(Duration::MAX))).contains("further than 584 years"));
+        let mut late = advance(MS);
+        for duration in [Duration::ZERO, last] {
             let mut step = advance(duration);
             assert_eq!(probe.poll(&mut step), Poll::Pending);
             assert_eq!(probe.poll(&mut step), Poll::Ready(()));
         }
+        assert!(panic_of(|| drop(advance(MS))).contains("further than 584 years"));
+        let late = panic::catch_unwind(panic::AssertUnwindSafe(|| Probe::default().poll(&mut late)));
+        let text = *late.expect_err("another one came before").downcast::<String>().unwrap();
+        assert!(text.contains("further than 584 years") && text.contains(file!()), "{text}");
     }
 }

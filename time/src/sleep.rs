@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use crate::context::{self, Note};
 use crate::instant::Instant;
-use crate::timers::{Dead, Lease, State, Store};
+use crate::timers::{Lease, Refusal, State, Store};
 use crate::wheel::Key;
 
 #[cfg(test)]
@@ -89,8 +89,8 @@ const _: () = {
 
 /// Waits for `duration`, counted from this call.
 ///
-/// It never ends early. A duration of zero is ready at the first poll; one too long to be represented, such as
-/// [`Duration::MAX`], never ends. One that is polled for the first time when its time is over is ready at the next look
+/// It never ends early. A duration of zero is ready at the first poll; one that ends more than 584 years after the start of the
+/// runtime, such as [`Duration::MAX`], never ends. One that is polled for the first time when its time is over is ready at the next look
 /// of the runtime at its timers, not at that poll.
 ///
 /// # Examples
@@ -109,7 +109,8 @@ const _: () = {
 /// # Panics
 ///
 /// Not here, but when polled before its deadline on a thread that runs no mini runtime, or whose runtime was shut
-/// down.
+/// down; if it is shorter than a century, and a paused clock was moved so far that it would end more than 584 years after the start of
+/// the clock.
 ///
 /// # Cancel safety
 ///
@@ -218,13 +219,19 @@ impl Sleep {
     /// assert_eq!(start.elapsed().as_secs(), 60);
     /// # });
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If it was polled, and as [`sleep`] for a paused clock that was moved too far; it stays as it was.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.get_mut();
+        let reset = this.lease().map(|lease| lease.reset(this.key, deadline));
+        if let Some(Err(Refusal::OutOfReach)) = reset {
+            this.panic_out_of_reach();
+        }
         this.deadline = deadline;
         (this.is_done, this.is_ahead) = (false, false);
-        if let Some(lease) = this.lease()
-            && !lease.reset(this.key, deadline)
-        {
+        if let Some(Ok(false) | Err(_)) = reset {
             this.store = None;
         }
     }
@@ -281,7 +288,8 @@ impl Sleep {
                 (self.store, self.number, self.key) = (Some(lease.store), lease.number, key);
                 self.pend(deadline_ns)
             }
-            Err(Dead) => self.ready_or(Sleep::panic_dead),
+            Err(Refusal::Dead) => self.ready_or(Sleep::panic_dead),
+            Err(Refusal::OutOfReach) => self.panic_out_of_reach(),
         }
     }
 
@@ -308,7 +316,7 @@ impl Sleep {
     /// Leaves a note of the wait.
     #[inline]
     fn pend(&self, deadline_ns: u64) -> Poll<()> {
-        context::put_note(Note { deadline_ns, location: self.location });
+        context::put_note(Note { deadline_ns, location: self.location, is_limit: self.origin.is_limit() });
         Poll::Pending
     }
 
@@ -344,6 +352,16 @@ impl Sleep {
     }
 
     #[cold]
+    fn panic_out_of_reach(&self) -> ! {
+        panic!(
+            "`{}`, called at {}, would never end: the paused clock was moved so far that the deadline is more than 584 years after its \
+             start, where timers end",
+            self.origin.name(),
+            self.location
+        )
+    }
+
+    #[cold]
     fn panic_dead(&self) -> ! {
         panic!("`{}`, called at {}, was polled after its mini runtime was shut down", self.origin.name(), self.location)
     }
@@ -361,6 +379,11 @@ impl Origin {
             Origin::Tick => "mini::time::Interval::tick",
         }
     }
+
+    /// Whether what waits is another future.
+    fn is_limit(self) -> bool {
+        matches!(self, Origin::Timeout | Origin::TimeoutAt)
+    }
 }
 
 impl Future for Sleep {
@@ -374,7 +397,10 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        self.disarm();
+        if self.store.is_some() {
+            self.disarm();
+            context::forget_note(self.location);
+        }
     }
 }
 

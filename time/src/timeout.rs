@@ -286,6 +286,20 @@ mod tests {
         let line = line!() - 1;
         assert_eq!(Probe::default().poll(&mut limited), Poll::Pending);
         let note = take_note().unwrap();
-        assert_eq!((note.deadline_ns, note.location.line()), (1_000_000, line));
+        assert_eq!((note.deadline_ns, note.location.line(), note.is_limit), (1_000_000, line, true));
+    }
+
+    #[test]
+    fn its_note_gives_way_to_that_of_what_it_limits() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let (mut limited, mut twice) =
+            (timeout(MS, sleep(MS * 2)), timeout(MS, timeout(MS * 3, future::pending::<()>())));
+        assert!(Probe::default().poll(&mut limited).is_pending());
+        let note = take_note().unwrap();
+        assert_eq!((note.deadline_ns, note.is_limit), (2_000_000, false));
+        assert!(Probe::default().poll(&mut twice).is_pending());
+        let note = take_note().unwrap();
+        assert_eq!((note.deadline_ns, note.is_limit), (3_000_000, true));
     }
 }

@@ -42,7 +42,7 @@ mod wakes;
 use store::Loan;
 use wakes::Wakes;
 
-pub(crate) use store::{Dead, Lease, State, Store};
+pub(crate) use store::{Lease, Refusal, State, Store};
 
 /// Timers fired under one lock.
 const BATCH: usize = 64;
@@ -140,6 +140,22 @@ impl Timers {
         let now = self.0.clock.now_nanos();
         store.seen.store(now, Relaxed);
         if now < bound { 0 } else { self.fire() }
+    }
+
+    /// Whether a timer may be due at `now`, in [system nanoseconds](Clock::system_nanos); two loads, and no clock is read.
+    ///
+    /// A hint: true a little early at times, and always false for a clock that has been paused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use mini_time::{Clock, Timers};
+    /// let timers = Timers::new(Clock::real(), std::task::Waker::noop().clone());
+    /// assert!(!timers.may_be_due(timers.clock().system_nanos()));
+    /// ```
+    #[inline]
+    pub fn may_be_due(&self, now: u64) -> bool {
+        self.store().bound.load(Relaxed) <= now && self.0.clock.is_system()
     }
 
     /// Wakes the tasks whose timers are due, a batch per lock.

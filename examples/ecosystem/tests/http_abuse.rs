@@ -241,6 +241,36 @@ mod tests {
 }
 
 #[test]
+fn who_sends_a_little_at_a_time_gets_no_more_time() {
+    let request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    let post = |header: &str| format!("POST / HTTP/1.1\r\nHost: x\r\n{header}\r\n\r\n");
+    let slow = [
+        ("blank lines", String::new(), "\r\n"),
+        ("blank lines after a request", request.to_owned(), "\r\n"),
+        ("header lines", "GET / HTTP/1.1\r\n".to_owned(), "A: b\r\n"),
+        ("a body", post("Content-Length: 1000"), "x"),
+        ("chunks of a body", post("Transfer-Encoding: chunked"), "1\r\nx\r\n"),
+    ];
+    within(LIMIT, || {
+        mini::block_on(async move {
+            mini::time::pause();
+            for (what, first, piece) in slow {
+                let Victim { client, ended, _go_on } = Victim::new();
+                client.write_all(first.as_bytes()).await.unwrap();
+                let trickle = async {
+                    while client.write_all(piece.as_bytes()).await.is_ok() {
+                        mini::time::sleep(Duration::from_secs(3)).await;
+                    }
+                };
+                let end = mini::time::timeout(Duration::from_secs(60), futures_lite::future::zip(trickle, ended)).await;
+                let ended = end.unwrap_or_else(|_| panic!("{what}: the server bears it")).1.unwrap();
+                println!("{what}: {ended:?}");
+            }
+        });
+    });
+}
+
+#[test]
 fn slow_clients_run_out_of_time() {
     let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
     let http2 = [PREFACE, SETTINGS, &frame(1, 5, 1, GET)].concat();

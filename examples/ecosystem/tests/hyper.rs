@@ -29,7 +29,8 @@ const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
 /// Limits in time that play no part in a test: what is closed was not closed by them.
 fn patient() -> Limits {
-    Limits { first_request: LIMIT * 10, silence: LIMIT * 10, grace: LIMIT * 10, ..Limits::default() }
+    let long = LIMIT * 10;
+    Limits { first_request: long, silence: long, answer: long, grace: long, ..Limits::default() }
 }
 
 /// Answers with the body that came.

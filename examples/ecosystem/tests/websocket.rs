@@ -3,6 +3,7 @@
 
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_tungstenite::tungstenite::error::{CapacityError, ProtocolError};
 use async_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
@@ -12,10 +13,14 @@ use async_tungstenite::{WebSocketStream, accept_async, accept_async_with_config,
 use futures_lite::StreamExt;
 use futures_lite::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use futures_rustls::{TlsAcceptor, TlsConnector};
-use mini::net::TcpStream;
+use mini::net::{TcpListener, TcpStream};
 use mini_ecosystem::certificate::Identity;
 use mini_tests::net_support::tcp_pair;
+use mini_tests::{LIMIT, within};
 
+#[path = "../websocket.rs"]
+#[allow(dead_code)]
+mod example;
 #[path = "support/scenarios.rs"]
 mod scenarios;
 
@@ -267,4 +272,24 @@ mod each {
         servers_that_do_not_upgrade,
         a_handshake_that_is_dropped_closes_the_connection,
     }
+}
+
+#[test]
+fn a_client_that_never_ends_its_handshake_is_let_go() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            mini::time::pause();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+            client.set_nodelay(true).unwrap(); // real time does not pass
+            mini::spawn(example::serve(listener, None));
+            client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+            let trickle = async {
+                while client.write_all(b"A: b\r\n").await.is_ok() {
+                    mini::time::sleep(Duration::from_secs(3)).await;
+                }
+            };
+            mini::time::timeout(Duration::from_secs(60), trickle).await.expect("the server closes");
+        });
+    });
 }

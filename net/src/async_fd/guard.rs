@@ -11,7 +11,7 @@ use super::{AsyncFd, check_interest};
 use crate::leaf::Readiness;
 use crate::ready::{Interest, Ready};
 use crate::slot::Seen;
-use crate::source::Site;
+use crate::source::Wait;
 
 /// Proof that an [`AsyncFd`] was ready a moment ago.
 ///
@@ -25,6 +25,8 @@ use crate::source::Site;
 pub struct AsyncFdReadyGuard<'a, T: AsFd> {
     fd: &'a AsyncFd<T>,
     seen: Seen,
+    /// What was seen of `interest`, without what has been taken back since.
+    ready: Ready,
     interest: Interest,
 }
 
@@ -46,16 +48,16 @@ pub struct TryIoError(());
 
 impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     pub(super) fn new(fd: &'a AsyncFd<T>, seen: Seen, interest: Interest) -> AsyncFdReadyGuard<'a, T> {
-        AsyncFdReadyGuard { fd, seen, interest }
+        AsyncFdReadyGuard { fd, seen, ready: seen.ready() & interest.mask(), interest }
     }
 
-    /// What it is ready for, of what was waited for.
+    /// What it is ready for, of what was waited for. What was taken back through this guard is no longer part of it.
     ///
     /// # Examples
     ///
     /// See [`AsyncFd::ready`].
     pub fn ready(&self) -> Ready {
-        self.seen.ready() & self.interest.mask()
+        self.ready
     }
 
     /// Runs `f` once. If it reports `WouldBlock` the readiness is taken back.
@@ -71,6 +73,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         match f(self.fd) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 self.fd.source.clear(self.seen, self.interest.mask());
+                self.ready = Ready::EMPTY;
                 Err(TryIoError(()))
             }
             result => Ok(result),
@@ -79,7 +82,8 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 
     /// Takes back all readiness that was waited for: it has been used up.
     ///
-    /// Nothing happens if there has been more since the guard was made. That a side is closed is never taken back.
+    /// If there has been more since the guard was made, the next wait ends at once nevertheless. So it does if a side is
+    /// closed: that is taken back from this guard alone.
     ///
     /// # Examples
     ///
@@ -114,12 +118,14 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     /// let mut guard = fd.ready(Interest::READABLE | Interest::WRITABLE).await?;
     /// guard.clear_ready_matching(Ready::READABLE);
     /// // It is writable still.
+    /// assert!(guard.ready().is_writable() && !guard.ready().is_readable());
     /// let guard = fd.writable().await?;
     /// # drop(guard);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     pub fn clear_ready_matching(&mut self, ready: Ready) {
         self.fd.source.clear(self.seen, self.interest.open() & ready);
+        self.ready = self.ready.without(ready);
     }
 
     /// Does nothing: the next wait ends at once. Says so in the code.
@@ -156,9 +162,14 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 }
 
 impl<'a, T: AsFd> FdReady<'a, T> {
-    #[track_caller]
-    pub(super) fn new(fd: &'a AsyncFd<T>, site: &'static Site, interest: Interest) -> FdReady<'a, T> {
-        FdReady { fd, readiness: Readiness::new(&fd.source, site, interest), interest }
+    pub(super) fn new(fd: &'a AsyncFd<T>, wait: Wait, interest: Interest) -> FdReady<'a, T> {
+        FdReady { fd, readiness: Readiness::of(&fd.source, wait, interest), interest }
+    }
+
+    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    #[doc(hidden)]
+    pub fn need_runtime(&self) {
+        self.readiness.need_runtime();
     }
 }
 

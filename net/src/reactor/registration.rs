@@ -23,6 +23,9 @@
 //!
 //! Locks: `home`, then one table at a time, then (in `Table`) the slot. Nobody who has a table or a slot wants `home`.
 //!
+//! In a child of fork(2) the entry goes from the parent's reactor to one of the child's in the same way, but for what would
+//! change the parent's (`leave_parent`).
+//!
 //! # Rejected
 //!
 //! - Remove, then add: if the add fails the fd is nowhere, and going back may fail as well.
@@ -39,13 +42,14 @@ use super::Reactor;
 use super::place::{Chunk, Lease};
 use crate::slot::Slot;
 use crate::sync::Mutex;
-use crate::sys::Token;
+use crate::sys::{Custody, Token};
 
 /// One fd's entry in a reactor; dropping it removes the entry.
 pub(crate) struct Registration {
     /// Where the slot is. Not a `Lease`, as its padding would be part of every socket.
     chunk: Arc<Chunk>,
-    at: u32,
+    at: u8,
+    custody: Custody,
     fd: RawFd,
     home: Mutex<Home>,
 }
@@ -56,17 +60,19 @@ struct Home {
 }
 
 impl Registration {
-    pub(super) fn new(reactor: Reactor, Lease { chunk, at }: Lease, token: Token, fd: RawFd) -> Registration {
-        Registration { chunk, at, fd, home: Mutex::new(Home { reactor, token }) }
+    pub(super) fn new(reactor: Reactor, lease: Lease, token: Token, fd: RawFd, custody: Custody) -> Registration {
+        const { assert!(Chunk::LEN <= 1 << u8::BITS, "the place in a chunk is a byte") };
+        let Lease { chunk, at } = lease;
+        Registration { chunk, at: at as u8, custody, fd, home: Mutex::new(Home { reactor, token }) }
     }
 
     #[inline]
     pub(crate) fn slot(&self) -> &Slot {
-        self.chunk.slot(self.at)
+        self.chunk.slot(self.at.into())
     }
 
     fn lease(&self) -> Lease {
-        Lease { chunk: Arc::clone(&self.chunk), at: self.at }
+        Lease { chunk: Arc::clone(&self.chunk), at: self.at.into() }
     }
 
     pub(crate) fn fd(&self) -> RawFd {
@@ -86,9 +92,10 @@ impl Registration {
         if home.reactor.is(&reactor) {
             return Ok(());
         }
-        let (token, known) = reactor.receive(fd, self.lease()).inspect_err(|_| home.reactor.revive(self.slot()))?;
+        let (token, known) =
+            reactor.receive(fd, self.custody, self.lease()).inspect_err(|_| home.reactor.revive(self.slot()))?;
         let left = mem::replace(&mut *home, Home { reactor, token });
-        left.reactor.release(self.fd, left.token);
+        left.reactor.release(self.fd, self.custody, left.token);
         home.reactor.revive(self.slot());
         drop(home);
         known.tell(self.slot());
@@ -96,12 +103,28 @@ impl Registration {
         drop(left);
         Ok(())
     }
+
+    /// Ends the waits here if the reactor is that of a process that this one was forked from. They go on elsewhere, as after a
+    /// shutdown: who waits in this process polls the slot afterwards. Tasks of the parent are left alone.
+    #[cold]
+    pub(crate) fn leave_parent(&self) {
+        let home = self.home.lock().unwrap_or_else(PoisonError::into_inner);
+        if !home.reactor.is_own() {
+            mem::forget(self.slot().abandon());
+        }
+    }
+
+    /// Whether it is where no event comes, as this is a child of the process that made the reactor.
+    #[cold]
+    pub(crate) fn is_left_in_parent(&self) -> bool {
+        !self.home.lock().unwrap_or_else(PoisonError::into_inner).reactor.is_own()
+    }
 }
 
 impl Drop for Registration {
     fn drop(&mut self) {
         let Home { reactor, token } = self.home.get_mut().unwrap_or_else(PoisonError::into_inner);
-        reactor.remove(self.fd, *token);
+        reactor.remove(self.fd, self.custody, *token);
     }
 }
 

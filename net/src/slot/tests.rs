@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::Wake;
 
+use super::crowd::steps;
 use super::*;
 
 #[derive(Default)]
@@ -215,20 +216,119 @@ fn waiters_are_woken_in_the_order_of_arrival() {
 }
 
 #[test]
-fn keyless_waiters_are_told_apart_by_their_wakers_and_bounded() {
+fn of_those_who_poll_the_last_one_is_woken() {
     let slot = Slot::new(Ready::EMPTY);
-    let tasks: Vec<Task> = (0..9).map(|_| Task::new()).collect();
-    for task in &tasks[..8] {
-        assert!(task.poll(&slot, Interest::READABLE, None).is_pending());
-        assert!(task.poll(&slot, Interest::READABLE, None).is_pending());
+    let (reader, writer, future) = (Task::new(), Task::new(), Task::new());
+    let mut key = Key::default();
+    // The first waiter and those of the crowd change places in between.
+    for _ in 0..2 {
+        let others = [(); 20].map(|()| Task::new());
+        for task in others.iter().chain([&reader]) {
+            assert!(task.poll(&slot, Interest::READABLE, None).is_pending());
+            assert!(task.poll(&slot, Interest::READABLE, None).is_pending());
+            assert!(writer.poll(&slot, Interest::WRITABLE, None).is_pending());
+            assert!(future.poll(&slot, Interest::READABLE, Some(&mut key)).is_pending());
+        }
+        assert_eq!(slot.waiting(), 3, "one for each direction, and the future");
+        assert!(others.iter().all(|task| Arc::strong_count(&task.count) == 2), "their wakers have been dropped");
+        let before = [&reader, &writer, &future].map(Task::wakes);
+        set(&slot, Ready::READABLE);
+        assert_eq!([&reader, &writer, &future].map(Task::wakes), [before[0] + 1, before[1], before[2] + 1]);
+        assert!(others.iter().all(|task| task.wakes() == 0));
+        slot.clear(slot.seen(), Ready::READABLE);
     }
-    assert_eq!(slot.waiting(), 8);
-    assert!(tasks[0].poll(&slot, Interest::WRITABLE, None).is_pending());
-    assert_eq!((slot.waiting(), tasks[0].wakes()), (9, 0), "the other direction has its own limit");
-    assert!(tasks[8].poll(&slot, Interest::READABLE, None).is_pending());
-    assert_eq!((slot.waiting(), tasks[0].wakes()), (9, 1), "the oldest makes room, and is told");
+    set(&slot, Ready::WRITABLE);
+    assert_eq!((writer.wakes(), slot.waiting()), (1, 0));
+}
+
+#[test]
+fn a_key_whose_waiter_was_taken_out_leads_to_nobody_else() {
+    let slot = Slot::new(Ready::EMPTY);
+    let (stale, other) = (Task::new(), Task::new());
+    let mut keys = [(); 3].map(|()| Key::default());
+    for key in &mut keys {
+        assert!(stale.poll(&slot, Interest::READABLE, Some(key)).is_pending());
+    }
     set(&slot, Ready::READABLE);
-    assert!(tasks.iter().all(|task| task.wakes() == 1));
+    slot.clear(slot.seen(), Ready::READABLE);
+    let mut others = [(); 3].map(|()| Key::default());
+    for key in &mut others {
+        assert!(other.poll(&slot, Interest::WRITABLE, Some(key)).is_pending());
+    }
+    // One goes, and the others wait again: in places of their own.
+    slot.forget(&mut keys[1]);
+    for at in [0, 2] {
+        assert!(stale.poll(&slot, Interest::READABLE, Some(&mut keys[at])).is_pending());
+    }
+    assert_eq!(slot.waiting(), 5);
+    set(&slot, Ready::WRITABLE);
+    assert_eq!((stale.wakes(), other.wakes()), (3, 3));
+    set(&slot, Ready::READABLE);
+    assert_eq!((stale.wakes(), other.wakes(), slot.waiting()), (5, 3, 0));
+}
+
+/// How many waiters are looked at while `count` of them come, get other wakers, are woken, come again, and go, one by one.
+fn steps_of_a_crowd(count: usize) -> usize {
+    let slot = Slot::new(Ready::EMPTY);
+    let tasks = [Task::new(), Task::new()];
+    let mut keys: Vec<Key> = (0..count).map(|_| Key::default()).collect();
+    steps::of(|| {
+        for task in &tasks {
+            for key in &mut keys {
+                assert!(task.poll(&slot, Interest::READABLE, Some(key)).is_pending());
+            }
+            set(&slot, Ready::READABLE);
+            slot.clear(slot.seen(), Ready::READABLE);
+            for task in &tasks {
+                for key in &mut keys {
+                    assert!(task.poll(&slot, Interest::READABLE, Some(key)).is_pending());
+                }
+            }
+            // Those who go from the middle, and from the ends.
+            let (left, right) = keys.split_at_mut(count / 2);
+            for (one, other) in left.iter_mut().zip(right) {
+                slot.forget(other);
+                slot.forget(one);
+            }
+            assert_eq!(slot.waiting(), 0);
+        }
+        assert_eq!(tasks.each_ref().map(Task::wakes), [count; 2]);
+    })
+}
+
+#[test]
+fn a_waiter_costs_no_more_in_a_larger_crowd() {
+    let [few, many] = [500, 2_000].map(steps_of_a_crowd);
+    assert!(few >= 500 && many <= 5 * few, "{few} steps of 500 waiters, {many} of four times as many");
+}
+
+#[test]
+fn a_poll_costs_no_more_after_more_polls() {
+    let [few, many] = [500, 2_000].map(|count| {
+        let (slot, mut key) = (Slot::new(Ready::EMPTY), Key::default());
+        // So that those who poll are in the crowd.
+        assert!(Task::new().poll(&slot, Interest::WRITABLE, Some(&mut key)).is_pending());
+        steps::of(|| {
+            for _ in 0..count {
+                assert!(Task::new().poll(&slot, Interest::READABLE, None).is_pending());
+            }
+        })
+    });
+    assert!(few >= 500 && many <= 5 * few, "{few} steps of 500 polls, {many} of four times as many");
+}
+
+#[test]
+fn an_event_costs_nothing_for_those_it_does_not_wake() {
+    let slot = Slot::new(Ready::EMPTY);
+    let (readers, writer) = (Task::new(), Task::new());
+    let mut keys = [(); 500].map(|()| Key::default());
+    for key in &mut keys {
+        assert!(readers.poll(&slot, Interest::READABLE, Some(key)).is_pending());
+    }
+    assert!(writer.poll(&slot, Interest::WRITABLE, Some(&mut Key::default())).is_pending());
+    let steps = steps::of(|| set(&slot, Ready::WRITABLE));
+    assert!(steps < 10, "{steps} steps");
+    assert_eq!((readers.wakes(), writer.wakes()), (0, 1));
 }
 
 #[test]

@@ -1,32 +1,26 @@
-//! `Waiters`: who waits for one fd, in the order of arrival.
+//! `Waiters`: who waits for one fd, in the order of arrival among those with the same interest.
 //!
 //! Called by `slot`, under its lock; therefore nothing here wakes, clones or drops a waker: they are moved in and out.
-//! A waiter is either *keyed* (a leaf future, which can take itself out again) or *keyless* (a `poll_` method, whose caller
-//! keeps nothing between polls). Keyless ones are told apart by their wakers and bounded in number.
+//! A waiter is either *keyed* (a leaf future, which can take itself out again) or *polled* (by a `poll_` method, whose caller
+//! keeps nothing between polls). Of the polled ones there is one for each direction: the last.
 //!
 //! Most sockets have one waiter at a time, and there may be many sockets: the first has its place in the slot itself, and
-//! only a second one needs memory.
+//! only a second one needs memory (`crowd`).
 //!
 //! Rejected: a list alone (an allocation of 48 bytes per connection). An intrusive list through the futures (they would
-//! have to be pinned, and `unsafe` would decide who may touch them).
+//! have to be pinned, and `unsafe` would decide who may touch them). Polled waiters told apart by their wakers (nobody says
+//! that a former one is no longer wanted: their number has to be bounded, and each poll looks through all of them).
 
 use std::num::NonZeroU64;
 use std::task::Waker;
 
+use super::crowd::{Crowd, GENERATIONS, Spot};
 use crate::ready::{Interest, Ready};
 use crate::slot::word::Seen;
 
-/// With this many keyless waiters for one interest, the oldest has to go when one more comes.
-///
-/// Each eviction doubles the limit, so that a steady set of tasks comes to rest instead of evicting one another.
-const FIRST_KEYLESS_LIMIT: usize = 8;
-
-/// The limit grows no further than this.
-const LAST_KEYLESS_LIMIT: usize = 1024;
-
-/// A leaf future's own place among the waiters. Starts empty; never reused while the slot is one fd's.
+/// A leaf future's own place among the waiters. Starts empty; names nobody else while the slot is one fd's.
 #[derive(Debug, Default)]
-pub(crate) struct Key(pub(super) Option<NonZeroU64>);
+pub(crate) struct Key(pub(super) Option<Ticket>);
 
 impl Key {
     #[inline]
@@ -35,54 +29,53 @@ impl Key {
     }
 }
 
-#[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) tag: Tag,
-    pub(super) waker: Waker,
-}
-
-/// Whose waiter it is, and what it waits for: the key, or 0 for none, above the byte of the interest.
+/// Names a keyed waiter: the first one by a number that is given out once, one of the crowd by its spot, above the highest bit
+/// of which there is a one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag(u64);
+pub(super) struct Ticket(NonZeroU64);
 
-/// A waker that had to make room; the caller deals with it once the lock is gone.
-#[must_use]
-pub(super) enum Displaced {
-    /// Its own waiter has brought a newer one.
-    Replaced(Waker),
-    /// Its waiter is no longer in the list, and has to be woken so that it notices.
-    Evicted(Waker),
-    Nobody,
-}
+/// In a ticket: the waiter is in the crowd.
+const IN_CROWD: NonZeroU64 = NonZeroU64::new((GENERATIONS as u64) << 32).expect("one bit is set");
 
 /// Who waits for one fd. Dropping it may run user code: the wakers' destructors.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    last_key: u64,
-    /// Who came before all the others.
-    first: Option<Waiter>,
-    others: Option<Box<Others>>,
+    last_number: u64,
+    /// Who came before all others that wait for the same.
+    first: Option<First>,
+    /// Kept when it becomes empty: who has had two waiters will have two again.
+    crowd: Option<Box<Crowd>>,
 }
 
-/// All but the first. Kept when it becomes empty: who has had two waiters will have two again.
-#[derive(Debug, Default)]
-struct Others {
-    list: Vec<Waiter>,
-    /// How often the limit for keyless waiters has been doubled.
-    doublings: u8,
+#[derive(Debug)]
+struct First {
+    tag: Tag,
+    waker: Waker,
+}
+
+/// Whose waiter it is, and what it waits for: the number, or 0 for a polled one, above the byte of the interest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tag(u64);
+
+impl Ticket {
+    fn in_crowd(Spot { index, generation }: Spot) -> Ticket {
+        Ticket(IN_CROWD | (u64::from(generation) << 32 | u64::from(index)))
+    }
+
+    fn spot(self) -> Option<Spot> {
+        let word = self.0.get();
+        let generation = (word >> 32) as u32 & (GENERATIONS - 1);
+        (word & IN_CROWD.get() != 0).then_some(Spot { index: word as u32, generation })
+    }
 }
 
 impl Tag {
-    pub(super) fn keyed(key: NonZeroU64, interest: Interest) -> Tag {
-        Tag(key.get() << 8 | u64::from(interest.open().bits()))
+    fn new(number: u64, interest: Interest) -> Tag {
+        Tag(number << 8 | u64::from(interest.open().bits()))
     }
 
-    pub(super) fn keyless(interest: Interest) -> Tag {
-        Tag(interest.open().bits().into())
-    }
-
-    fn is_keyless(self) -> bool {
-        self.0 >> 8 == 0
+    fn number(self) -> u64 {
+        self.0 >> 8
     }
 
     /// Whether what the slot has seen is what this one waits for.
@@ -92,90 +85,73 @@ impl Tag {
 }
 
 impl Waiters {
-    /// Puts in a waiter that has not been here before; returns its key.
-    pub(super) fn add(&mut self, interest: Interest, waker: Waker) -> NonZeroU64 {
-        self.last_key += 1;
-        let key = NonZeroU64::new(self.last_key).expect("2^56 waits on one fd take longer than any machine lasts");
-        self.push(Waiter { tag: Tag::keyed(key, interest), waker });
-        key
+    /// Puts in a keyed waiter.
+    #[inline]
+    pub(super) fn add(&mut self, interest: Interest, waker: Waker) -> Ticket {
+        if !self.has_room_for_first(interest) {
+            return self.add_to_crowd(interest, waker);
+        }
+        self.last_number += 1;
+        self.first = Some(First { tag: Tag::new(self.last_number, interest), waker });
+        Ticket(NonZeroU64::new(self.last_number).expect("2^56 waits on one fd take longer than any machine lasts"))
     }
 
-    /// Whether this waiter is here with a waker that wakes the same task.
-    pub(super) fn holds(&self, tag: Tag, waker: &Waker) -> bool {
-        self.iter().any(|w| w.tag == tag && w.waker.will_wake(waker))
+    /// Puts in a polled waiter where there is none for this interest.
+    pub(super) fn add_polled(&mut self, interest: Interest, waker: Waker) {
+        if self.has_room_for_first(interest) {
+            self.first = Some(First { tag: Tag::new(0, interest), waker });
+        } else {
+            self.crowd.get_or_insert_default().add_polled(interest, waker);
+        }
     }
 
-    /// Puts in a waiter that may be here already, with another waker.
-    pub(super) fn put(&mut self, waiter: Waiter) -> Displaced {
-        let mut displaced = Displaced::Nobody;
-        if waiter.tag.is_keyless() {
-            if let Some(waker) = self.make_room(waiter.tag) {
-                displaced = Displaced::Evicted(waker);
+    /// The waker of a keyed waiter, if it still is in.
+    pub(super) fn waker(&mut self, ticket: Ticket) -> Option<&mut Waker> {
+        match ticket.spot() {
+            Some(spot) => self.crowd.as_mut()?.waker(spot),
+            None => {
+                self.first.as_mut().filter(|first| first.tag.number() == ticket.0.get()).map(|first| &mut first.waker)
             }
-        } else if let Some(old) = self.find(waiter.tag) {
-            return Displaced::Replaced(std::mem::replace(old, waiter).waker);
         }
-        self.push(waiter);
-        displaced
     }
 
-    pub(super) fn remove(&mut self, key: NonZeroU64) -> Option<Waker> {
-        let is_it = |w: &Waiter| w.tag.0 >> 8 == key.get();
-        if let Some(first) = self.first.take_if(|w| is_it(w)) {
-            return Some(first.waker);
+    /// The waker of the polled waiter for `interest`.
+    pub(super) fn polled_waker(&mut self, interest: Interest) -> Option<&mut Waker> {
+        match &mut self.first {
+            Some(First { tag, waker }) if *tag == Tag::new(0, interest) => Some(waker),
+            _ => self.crowd.as_mut()?.polled_waker(interest),
         }
-        let list = &mut self.others.as_mut()?.list;
-        let at = list.iter().position(is_it)?;
-        Some(list.remove(at).waker)
+    }
+
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Waker> {
+        match ticket.spot() {
+            Some(spot) => self.crowd.as_mut()?.remove(spot),
+            None => self.first.take_if(|first| first.tag.number() == ticket.0.get()).map(|first| first.waker),
+        }
     }
 
     /// Moves out everybody whose wait is over.
     pub(super) fn take(&mut self, seen: Seen, woken: &mut Vec<Waker>) {
-        if let Some(first) = self.first.take_if(|w| w.tag.is_met(seen)) {
+        if let Some(first) = self.first.take_if(|first| first.tag.is_met(seen)) {
             woken.push(first.waker);
         }
-        if let Some(others) = &mut self.others {
-            woken.extend(others.list.extract_if(.., |w| w.tag.is_met(seen)).map(|w| w.waker));
+        if let Some(crowd) = &mut self.crowd {
+            crowd.take(seen, woken);
         }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.iter().count()
+        usize::from(self.first.is_some()) + self.crowd.as_ref().map_or(0, |crowd| crowd.len())
     }
 
-    fn push(&mut self, waiter: Waiter) {
-        match &mut self.others {
-            Some(others) if self.first.is_some() || !others.list.is_empty() => others.list.push(waiter),
-            None if self.first.is_some() => {
-                self.others = Some(Box::new(Others { list: vec![waiter], doublings: 0 }));
-            }
-            _ => self.first = Some(waiter),
-        }
+    /// Whether nobody is the first, and nobody has waited longer for this.
+    #[inline]
+    fn has_room_for_first(&self, interest: Interest) -> bool {
+        self.first.is_none() && self.crowd.as_ref().is_none_or(|crowd| crowd.lacks(interest))
     }
 
-    fn iter(&self) -> impl Iterator<Item = &Waiter> {
-        self.first.iter().chain(self.others.iter().flat_map(|others| &others.list))
-    }
-
-    fn find(&mut self, tag: Tag) -> Option<&mut Waiter> {
-        let others = self.others.iter_mut().flat_map(|others| &mut others.list);
-        self.first.iter_mut().chain(others).find(|w| w.tag == tag)
-    }
-
-    /// Takes the oldest keyless waiter out if there are too many of this kind.
-    fn make_room(&mut self, tag: Tag) -> Option<Waker> {
-        // Where there are no others there is nothing to evict.
-        let doublings = self.others.as_ref()?.doublings;
-        let limit = (FIRST_KEYLESS_LIMIT << doublings.min(7)).min(LAST_KEYLESS_LIMIT);
-        if self.iter().filter(|w| w.tag == tag).count() < limit {
-            return None;
-        }
-        let others = self.others.as_mut()?;
-        others.doublings = others.doublings.saturating_add(1);
-        if let Some(first) = self.first.take_if(|w| w.tag == tag) {
-            return Some(first.waker);
-        }
-        let at = others.list.iter().position(|w| w.tag == tag)?;
-        Some(others.list.remove(at).waker)
+    #[cold]
+    fn add_to_crowd(&mut self, interest: Interest, waker: Waker) -> Ticket {
+        Ticket::in_crowd(self.crowd.get_or_insert_default().add(interest, waker))
     }
 }

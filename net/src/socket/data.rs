@@ -135,6 +135,8 @@ impl<K: DataKind> Socket<K> {
 
     /// Waits as [`readable`](Socket::readable) does, as a function to poll.
     ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
+    ///
     /// # Examples
     ///
     /// ```
@@ -159,6 +161,8 @@ impl<K: DataKind> Socket<K> {
     }
 
     /// Waits as [`writable`](Socket::writable) does, as a function to poll.
+    ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
     ///
     /// # Examples
     ///
@@ -213,6 +217,8 @@ impl<K: DataKind> Socket<K> {
     }
 
     /// As [`peek`](Socket::peek), as a function to poll.
+    ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
     ///
     /// # Examples
     ///

@@ -221,6 +221,8 @@ impl<K: DatagramKind> Socket<K> {
 
     /// As [`send`](Socket::send), as a function to poll.
     ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
+    ///
     /// # Examples
     ///
     /// ```
@@ -244,6 +246,8 @@ impl<K: DatagramKind> Socket<K> {
     }
 
     /// As [`recv`](Socket::recv), as a function to poll.
+    ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
     ///
     /// # Examples
     ///
@@ -270,6 +274,8 @@ impl<K: DatagramKind> Socket<K> {
     }
 
     /// As [`recv_from`](Socket::recv_from), as a function to poll.
+    ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
     ///
     /// # Examples
     ///
@@ -298,6 +304,8 @@ impl<K: DatagramKind> Socket<K> {
     }
 
     /// As [`peek_from`](Socket::peek_from), as a function to poll.
+    ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
     ///
     /// # Examples
     ///

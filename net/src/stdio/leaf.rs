@@ -72,6 +72,7 @@ impl<S: Stream> Drop for Held<'_, S> {
     fn drop(&mut self) {
         if !self.key.is_empty() {
             self.stream.forget(&mut self.key);
+            self.wait.forget_note();
         }
     }
 }

@@ -29,7 +29,7 @@ impl Polled {
         } else {
             return None;
         };
-        Some(Source::new(polled, Rule::Foreign))
+        Some(Source::new(polled, Rule::Whole))
     }
 
     pub(super) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {

@@ -8,6 +8,8 @@
 //! The waiting is that of the sockets (`slot`): look, and if there is nothing, take the readiness back and wait for the
 //! thread to set it again.
 //!
+//! A child of fork(2) has no such thread. It starts one of its own, and what the parent has yet to write is the parent's.
+//!
 //! # Rejected
 //!
 //! - The blocking pool of the runtime: its shutdown would wait for somebody to press a key.
@@ -21,12 +23,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
+use super::handle::Served;
 use crate::context;
 use crate::error::no_thread;
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Slot};
 use crate::source::Wait;
-use crate::sys::{Events, Poller, Token};
+use crate::sys::{Custody, Events, Poller, Token, fork::Process};
 use crate::unwind::contain;
 
 /// Bytes that are read at once, or wait to be written.
@@ -45,8 +48,7 @@ struct Input {
     given: usize,
     /// The end, or an error, to be told once.
     last: Option<io::Result<usize>>,
-    /// A thread reads.
-    is_busy: bool,
+    busy: Busy,
 }
 
 pub(super) struct Writer {
@@ -60,13 +62,43 @@ struct Output {
     bytes: Vec<u8>,
     /// Of bytes that were taken, to be told once.
     error: Option<io::Error>,
-    /// A thread writes.
-    is_busy: bool,
+    busy: Busy,
     /// How many bytes have ever been taken, and how many of them are out, or lost with an error.
     taken: u64,
     out: u64,
     /// What flushes wait for, in order: nothing behind it is written together with what is in front of it.
     marks: VecDeque<u64>,
+}
+
+/// The process whose thread is at work, if one is.
+#[derive(Default)]
+struct Busy(Option<Process>);
+
+impl Busy {
+    /// Whether a thread must be started, which then is at work.
+    fn begin(&mut self) -> bool {
+        let is_idle = !self.0.is_some_and(Process::is_current);
+        if is_idle {
+            self.0 = Some(Process::current());
+        }
+        is_idle
+    }
+
+    fn end(&mut self) {
+        self.0 = None;
+    }
+
+    /// Ends it if the thread is that of a parent, and says so. The slot is then `ready`, as no thread will set it. Those who wait there
+    /// are tasks of the parent, and left alone.
+    #[cold]
+    fn leave_parent(&mut self, slot: &Slot, ready: Ready) -> bool {
+        let is_left = self.0.take_if(|process| !process.is_current()).is_some();
+        if is_left {
+            std::mem::forget(slot.clear_out());
+            slot.set(ready, &mut Vec::new());
+        }
+        is_left
+    }
 }
 
 impl Reader {
@@ -79,14 +111,13 @@ impl Reader {
         &'static self,
         cx: &mut Context<'_>,
         wait: &Wait,
-        key: Option<&mut Key>,
+        key: &mut Key,
         buf: &mut [u8],
     ) -> Poll<io::Result<usize>> {
+        if Process::has_parent() {
+            lock(&self.state).busy.leave_parent(&self.slot, Ready::READABLE);
+        }
         poll(&self.slot, cx, wait, Interest::READABLE, key, || self.read(buf))
-    }
-
-    pub(super) fn forget(&self, key: &mut Key) {
-        self.slot.forget(key);
     }
 
     /// Takes what is there; if that is nothing, lets a thread read.
@@ -100,12 +131,11 @@ impl Reader {
         if let Some(last) = state.last.take() {
             return last;
         }
-        let to_start = !state.is_busy;
-        state.is_busy = true;
+        let to_start = state.busy.begin();
         drop(state);
         if to_start {
             start(|| self.fill()).inspect_err(|_| {
-                lock(&self.state).is_busy = false;
+                lock(&self.state).busy.end();
                 wake(&self.slot, Ready::READABLE); // others may wait for that thread
             })?;
         }
@@ -122,7 +152,8 @@ impl Reader {
         if bytes.is_empty() {
             state.last = Some(read);
         }
-        (state.bytes, state.given, state.is_busy) = (bytes, 0, false);
+        (state.bytes, state.given) = (bytes, 0);
+        state.busy.end();
         drop(state);
         wake(&self.slot, Ready::READABLE);
     }
@@ -141,9 +172,10 @@ impl Writer {
         &'static self,
         cx: &mut Context<'_>,
         wait: &Wait,
-        key: Option<&mut Key>,
+        key: &mut Key,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.leave_parent();
         poll(&self.slot, cx, wait, Interest::WRITABLE, key, || self.write(buf))
     }
 
@@ -152,9 +184,10 @@ impl Writer {
         &'static self,
         cx: &mut Context<'_>,
         wait: &Wait,
-        key: Option<&mut Key>,
+        key: &mut Key,
         until: &mut Option<u64>,
     ) -> Poll<io::Result<()>> {
+        self.leave_parent();
         poll(&self.slot, cx, wait, Interest::READABLE, key, || {
             let mut state = lock(&self.state);
             let until = *until.get_or_insert_with(|| state.mark());
@@ -166,8 +199,17 @@ impl Writer {
         })
     }
 
-    pub(super) fn forget(&self, key: &mut Key) {
-        self.slot.forget(key);
+    /// Leaves what waits here, or is being written, to the parent if its thread does that.
+    fn leave_parent(&self) {
+        if !Process::has_parent() {
+            return;
+        }
+        let mut state = lock(&self.state);
+        if state.busy.leave_parent(&self.slot, Writer::ALL) {
+            state.bytes.clear();
+            state.marks.clear();
+            state.out = state.taken;
+        }
     }
 
     /// Takes what there is room for, and lets a thread write it.
@@ -182,8 +224,7 @@ impl Writer {
         }
         state.bytes.extend_from_slice(&buf[..taken]);
         state.taken += taken as u64;
-        let to_start = !state.is_busy;
-        state.is_busy = true;
+        let to_start = state.busy.begin();
         drop(state);
         if to_start {
             start(|| self.drain()).inspect_err(|error| {
@@ -192,7 +233,7 @@ impl Writer {
                 let are_others_lost = state.bytes.len() > taken;
                 state.error = are_others_lost.then(|| copy_of(error));
                 state.lose();
-                state.is_busy = false;
+                state.busy.end();
                 drop(state);
                 wake(&self.slot, Writer::ALL);
             })?;
@@ -208,7 +249,9 @@ impl Writer {
             let mut state = lock(&self.state);
             state.out += out;
             let bytes = state.up_to_a_mark();
-            state.is_busy = !bytes.is_empty();
+            if bytes.is_empty() {
+                state.busy.end();
+            }
             drop(state);
             wake(&self.slot, Writer::ALL);
             if bytes.is_empty() {
@@ -222,6 +265,18 @@ impl Writer {
                 state.lose();
             }
         }
+    }
+}
+
+impl Served for Reader {
+    fn slot(&self) -> &Slot {
+        &self.slot
+    }
+}
+
+impl Served for Writer {
+    fn slot(&self) -> &Slot {
+        &self.slot
     }
 }
 
@@ -258,12 +313,12 @@ fn poll<R>(
     cx: &mut Context<'_>,
     wait: &Wait,
     interest: Interest,
-    mut key: Option<&mut Key>,
+    key: &mut Key,
     mut op: impl FnMut() -> io::Result<R>,
 ) -> Poll<io::Result<R>> {
     ready!(context::check_budget(cx));
     let result = loop {
-        let Poll::Ready(seen) = slot.poll_ready(cx, interest, key.as_deref_mut()) else {
+        let Poll::Ready(seen) = slot.poll_ready(cx, interest, Some(&mut *key)) else {
             wait.leave_note(-1);
             return Poll::Pending;
         };
@@ -313,7 +368,7 @@ fn patiently(file: &File, ready: Ready, mut op: impl FnMut(&File) -> io::Result<
 /// Blocks until `fd` is `ready`.
 fn wait_for(fd: BorrowedFd<'_>, ready: Ready) -> io::Result<()> {
     let (poller, mut events) = (Poller::new()?, Events::with_capacity(1));
-    poller.add(fd, Token { index: 0, generation: 0 })?;
+    poller.add(fd, Token { index: 0, generation: 0 }, Custody::Ours)?;
     loop {
         match poller.wait(&mut events, None) {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}

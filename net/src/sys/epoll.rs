@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use libc::c_int;
 
-use super::{Event, FINE_WAITS, Token};
+use super::claims::Claims;
+use super::{Custody, Event, FINE_WAITS, Token};
 use crate::ready::Ready;
 
 /// What every fd is added for.
@@ -35,6 +36,7 @@ static COARSE: AtomicBool = AtomicBool::new(!FINE_WAITS);
 pub(crate) struct Poller {
     epoll: OwnedFd,
     bell: File,
+    claims: Claims,
 }
 
 impl Poller {
@@ -43,19 +45,25 @@ impl Poller {
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: takes no pointer; `a_bell_rung_before_the_wait_is_heard` runs it.
         let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let poller = Poller { epoll, bell: File::from(bell) };
+        let poller = Poller { epoll, bell: File::from(bell), claims: Claims::default() };
         poller.control(libc::EPOLL_CTL_ADD, poller.bell.as_fd(), BELL, Token::BELL)?;
         Ok(poller)
     }
 
     /// Reports what `fd` is ready for at once, and from then on every change; there is nothing else to tell.
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<Ready> {
-        self.control(libc::EPOLL_CTL_ADD, fd, ALL, token)?;
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token, custody: Custody) -> io::Result<Ready> {
+        let add = || self.control(libc::EPOLL_CTL_ADD, fd, ALL, token);
+        self.claims.add(fd.as_raw_fd(), token, custody, add)?;
         Ok(Ready::EMPTY)
     }
 
-    /// Forgets `fd`. Needed although the fd is closed next: a duplicate would keep the registration alive.
-    pub(crate) fn remove(&self, fd: RawFd) {
+    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is closed next:
+    /// a duplicate would keep the registration alive.
+    pub(crate) fn remove(&self, fd: RawFd, token: Token, custody: Custody) {
+        self.claims.remove(fd, token, custody, || self.delete(fd));
+    }
+
+    fn delete(&self, fd: RawFd) {
         // SAFETY: EPOLL_CTL_DEL reads no event (epoll_ctl(2)), and a number that names no registered file is refused with
         // an error that nobody needs; `stale_event_does_not_wake_the_next_socket` runs it.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };

@@ -9,22 +9,29 @@
 //! and takes no event that somebody else should have.
 //!
 //! The hard part is what a kqueue does not refuse: who adds an fd twice has exchanged the token of the first, who then
-//! hears nothing any more. So it is known here which fds are in (`added`).
+//! hears nothing any more. So it is known here which numbers are in, and for whom (`added`). A number alone does not tell
+//! whether its fd is: one of the user's may have been closed (see `Custody`), which removes its filters, and the number be
+//! another's. Then the kernel is asked, by an `EV_ENABLE`. That sets the token, to what it is.
 //!
-//! Rejected: to ask the kernel whether an fd is in, by an `EV_ENABLE`. That exchanges the token as well.
+//! Who removes a number of the user's has to be in `added` still. Such a number is added, looked for and removed under the
+//! lock, so that it does not change hands in between. One of ours needs no lock for its calls: until it has been removed,
+//! nobody else gets the number, and all who try are refused.
+//!
+//! A child of fork(2) does not inherit a kqueue. What has its number there is another file, which must not be closed.
 
 #![allow(unsafe_code)]
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::bsd::{self, kevent};
 use super::width::{Filter, Flags};
-use super::{Event, Token};
+use super::{Custody, Event, Token, fork::Process};
 use crate::ready::Ready;
 
 use bell::Bell;
@@ -38,33 +45,66 @@ const _: () = assert!(size_of::<usize>() == 8, "the kqueue backend needs 64-bit 
 /// ends, and not all systems tell that it ended where descriptors came, which nobody wanted.
 pub(crate) const SHORT_READS_TELL: bool = false;
 
+/// Both directions.
+const FILTERS: [Filter; 2] = [bsd::EVFILT_READ, bsd::EVFILT_WRITE];
+
 pub(crate) struct Poller {
-    queue: OwnedFd,
+    /// Dropped in the process that has opened it.
+    queue: ManuallyDrop<OwnedFd>,
+    process: Process,
     bell: Bell,
-    added: Mutex<HashSet<RawFd>>,
+    added: Mutex<HashMap<RawFd, Entry>>,
+}
+
+/// Whom a number was added for.
+#[derive(Clone, Copy)]
+struct Entry {
+    token: Token,
+    custody: Custody,
 }
 
 impl Poller {
     pub(crate) fn new() -> io::Result<Poller> {
         let queue = open()?;
         let bell = Bell::hang(&queue)?;
-        Ok(Poller { queue, bell, added: Mutex::default() })
+        Ok(Poller { queue: ManuallyDrop::new(queue), process: Process::current(), bell, added: Mutex::default() })
     }
 
     /// Reports what `fd` is ready for at once, and from then on every change. Returns what it is for good, of which there will
     /// be no report.
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token) -> io::Result<Ready> {
+    pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token, custody: Custody) -> io::Result<Ready> {
         let number = fd.as_raw_fd();
-        // Poison is ignored, here and below: nobody panics under this lock.
-        if !self.added.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
+        let mut added = self.added();
+        if added.get(&number).is_some_and(|entry| self.is_in(number, *entry)) {
             return Err(io::Error::from_raw_os_error(libc::EEXIST));
         }
-        self.add_new(number, token).inspect_err(|_| self.remove(number))
+        added.insert(number, Entry { token, custody });
+        let lock = match custody {
+            Custody::Ours => {
+                drop(added);
+                None
+            }
+            Custody::Users => Some(added),
+        };
+        self.add_new(number, token).inspect_err(|_| {
+            self.delete(number);
+            lock.unwrap_or_else(|| self.added()).remove(&number);
+        })
+    }
+
+    /// Whether the number is still that of the fd which was added.
+    fn is_in(&self, number: RawFd, Entry { token, custody }: Entry) -> bool {
+        if custody == Custody::Ours {
+            return true;
+        }
+        let mut both = FILTERS.map(|filter| change(number, filter, bsd::EV_ENABLE, token));
+        // If the kernel says nothing, it is better to refuse than to take the number from somebody.
+        apply(&self.queue, &mut both).is_err() || both.iter().any(|answer| refusal(answer).is_none())
     }
 
     fn add_new(&self, fd: RawFd, token: Token) -> io::Result<Ready> {
         let flags = bsd::EV_ADD | bsd::EV_CLEAR;
-        let mut both = [bsd::EVFILT_READ, bsd::EVFILT_WRITE].map(|filter| change(fd, filter, flags, token));
+        let mut both = FILTERS.map(|filter| change(fd, filter, flags, token));
         apply(&self.queue, &mut both)?;
         match both.map(|answer| refusal(&answer)) {
             [Some(error), Some(_)] => Err(error),
@@ -74,13 +114,30 @@ impl Poller {
         }
     }
 
-    /// Forgets `fd`. Needed although the fd is closed next: a late event would cost a lookup.
-    pub(crate) fn remove(&self, fd: RawFd) {
-        let filters = [bsd::EVFILT_READ, bsd::EVFILT_WRITE];
-        let mut both = filters.map(|filter| change(fd, filter, bsd::EV_DELETE, Token::BELL));
+    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is closed next:
+    /// a late event would cost a lookup.
+    pub(crate) fn remove(&self, fd: RawFd, token: Token, custody: Custody) {
+        if custody == Custody::Ours {
+            self.delete(fd);
+            self.added().remove(&fd);
+            return;
+        }
+        let mut added = self.added();
+        if added.get(&fd).is_some_and(|entry| entry.token == token) {
+            self.delete(fd);
+            added.remove(&fd);
+        }
+    }
+
+    fn delete(&self, fd: RawFd) {
+        let mut both = FILTERS.map(|filter| change(fd, filter, bsd::EV_DELETE, Token::BELL));
         // The one failure is that a filter was never added.
         let _ = apply(&self.queue, &mut both);
-        self.added.lock().unwrap_or_else(PoisonError::into_inner).remove(&fd);
+    }
+
+    /// Poison is ignored: nobody panics under this lock.
+    fn added(&self) -> MutexGuard<'_, HashMap<RawFd, Entry>> {
+        self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fills `events` with what is ready, after at most `timeout`; `None` waits without limit. Never early.
@@ -110,6 +167,16 @@ impl Poller {
     /// The queue itself, readable when a wait would find something.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        if self.process.is_current() {
+            // SAFETY: nobody uses the field after this.
+            // Test: net/src/reactor/tests.rs `a_dropped_reactor_closes_its_fds`.
+            unsafe { ManuallyDrop::drop(&mut self.queue) };
+        }
     }
 }
 

@@ -102,7 +102,10 @@ impl Future for Connect {
             }
             let addrs = match &mut this.addrs {
                 Some(addrs) => addrs,
-                None => this.addrs.insert(ready!(this.resolve.poll(cx))?),
+                None => {
+                    this.resolve.wait.need_runtime(); // whether or not this one has to wait
+                    this.addrs.insert(ready!(this.resolve.poll(cx))?)
+                }
             };
             match addrs.next() {
                 Some(addr) => this.start(addr),

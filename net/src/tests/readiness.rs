@@ -249,12 +249,15 @@ fn a_pending_leaf_says_where_it_waits() {
     let _rig = Rig::new();
     let (_a, b) = UnixStream::pair().unwrap();
     let mut buf = [0; 8];
-    let (line, read) = (line!(), b.read(&mut buf));
+    let (line, mut read) = (line!(), Box::pin(b.read(&mut buf)));
     assert_eq!(take_note(), None, "only waiting leaves a note");
-    assert!(Task::new().poll(pin!(read)).is_pending());
+    assert!(Task::new().poll(read.as_mut()).is_pending());
     let note = take_note().unwrap();
     assert_eq!((note.kind, note.fd), (Kind::Read, b.as_raw_fd()));
     assert_eq!((note.location.file(), note.location.line()), (file!(), line));
+    assert!(Task::new().poll(read.as_mut()).is_pending());
+    drop(read);
+    assert_eq!(take_note(), None, "it waits no more");
 }
 
 #[test]

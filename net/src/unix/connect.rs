@@ -29,8 +29,16 @@ use crate::sys;
 const TURN: Duration = Duration::from_millis(100);
 
 /// Makes a connection; returned by [`UnixStream::connect`](crate::UnixStream::connect).
+///
+/// `P` is the type of the path, which is kept until the connection is made or refused: its destructor may remove the socket.
 #[must_use = "futures do nothing unless awaited"]
-pub struct ConnectUnix<K> {
+pub struct ConnectUnix<K, P = ()> {
+    attempt: Attempt<K>,
+    path: Option<P>,
+}
+
+/// The connecting itself, whose code does not depend on the type of the path.
+struct Attempt<K> {
     state: State,
     wait: Wait,
     kind: PhantomData<fn() -> K>,
@@ -42,12 +50,15 @@ enum State {
     Done,
 }
 
-impl<K: SocketKind> ConnectUnix<K> {
+impl<K: SocketKind, P> ConnectUnix<K, P> {
     #[track_caller]
-    pub(super) fn new(addr: io::Result<SockAddr>, site: &'static Site) -> ConnectUnix<K> {
-        ConnectUnix { state: State::Start(addr), wait: Wait::here(site), kind: PhantomData }
+    pub(super) fn new(addr: io::Result<SockAddr>, path: P, site: &'static Site) -> ConnectUnix<K, P> {
+        let attempt = Attempt { state: State::Start(addr), wait: Wait::here(site), kind: PhantomData };
+        ConnectUnix { attempt, path: Some(path) }
     }
+}
 
+impl<K: SocketKind> Attempt<K> {
     /// `None` if the queue is full, and the pool has been asked.
     fn start(&mut self, addr: &SockAddr) -> io::Result<Option<RawSocket>> {
         let socket = open(K::TYPE)?;
@@ -63,34 +74,44 @@ impl<K: SocketKind> ConnectUnix<K> {
             result => result.map(|()| Some(socket)),
         }
     }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Socket<K>>> {
+        ready!(context::poll_budget(cx));
+        if let State::Start(_) = self.state {
+            self.wait.need_runtime(); // whether or not the queue is full
+            let State::Start(addr) = std::mem::replace(&mut self.state, State::Done) else {
+                unreachable!("just looked");
+            };
+            let addr = addr?;
+            if let Some(socket) = self.start(&addr).map_err(failed(CONNECT, &addr))? {
+                return Poll::Ready(Ok(Socket::adopt(socket.into())));
+            }
+        }
+        let State::Queueing(hop, addr) = &mut self.state else {
+            panic!("a connect was polled again after it was done");
+        };
+        let socket = ready!(hop.poll(cx, &self.wait)).map_err(failed(CONNECT, &*addr));
+        self.state = State::Done;
+        Poll::Ready(Ok(Socket::adopt(socket?.into())))
+    }
 }
 
-impl<K: SocketKind> Future for ConnectUnix<K> {
+impl<K: SocketKind, P> Future for ConnectUnix<K, P> {
     type Output = io::Result<Socket<K>>;
 
     /// # Panics
     ///
     /// If it is polled again after it was ready.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Socket<K>>> {
-        ready!(context::poll_budget(cx));
-        let this = self.get_mut();
-        if let State::Start(_) = this.state {
-            let State::Start(addr) = std::mem::replace(&mut this.state, State::Done) else {
-                unreachable!("just looked");
-            };
-            let addr = addr?;
-            if let Some(socket) = this.start(&addr).map_err(failed(CONNECT, &addr))? {
-                return Poll::Ready(Ok(Socket::adopt(socket.into())));
-            }
-        }
-        let State::Queueing(hop, addr) = &mut this.state else {
-            panic!("a connect was polled again after it was done");
-        };
-        let socket = ready!(hop.poll(cx, &this.wait)).map_err(failed(CONNECT, &*addr));
-        this.state = State::Done;
-        Poll::Ready(Ok(Socket::adopt(socket?.into())))
+        let ConnectUnix { attempt, path } = self.get_mut();
+        let result = ready!(attempt.poll(cx));
+        *path = None;
+        Poll::Ready(result)
     }
 }
+
+/// Nothing in here is ever pinned.
+impl<K, P> Unpin for ConnectUnix<K, P> {}
 
 fn connect_in_turns(
     job: &Job<RawSocket>,
@@ -114,7 +135,7 @@ fn connect_in_turns(
     Ok(socket)
 }
 
-impl<K> fmt::Debug for ConnectUnix<K> {
+impl<K, P> fmt::Debug for ConnectUnix<K, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectUnix").finish_non_exhaustive()
     }

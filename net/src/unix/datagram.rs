@@ -150,8 +150,8 @@ impl UnixDatagram {
     ///
     /// Safe: a future dropped before it is ready has sent nothing.
     #[track_caller]
-    pub fn send_to<'a>(&'a self, buf: &'a [u8], path: impl AsRef<Path>) -> SendTo<'a> {
-        SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(SEND, path.as_ref()).into())
+    pub fn send_to<'a, P: AsRef<Path>>(&'a self, buf: &'a [u8], path: P) -> SendTo<'a, P> {
+        SendTo::new(self.source(), site!(send_to, Write), buf, raw_path(SEND, path.as_ref()).into(), path)
     }
 
     /// As [`send_to`](UnixDatagram::send_to), to an address, which may be an abstract name.
@@ -173,10 +173,12 @@ impl UnixDatagram {
     /// Safe: a future dropped before it is ready has sent nothing.
     #[track_caller]
     pub fn send_to_addr<'a>(&'a self, buf: &'a [u8], addr: &SocketAddr) -> SendTo<'a> {
-        SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(SEND, addr).into())
+        SendTo::new(self.source(), site!(send_to_addr, Write), buf, raw_addr(SEND, addr).into(), ())
     }
 
     /// As [`send_to`](UnixDatagram::send_to), as a function to poll.
+    ///
+    /// Only the task that has polled [last](Socket#polling) is woken.
     ///
     /// # Examples
     ///

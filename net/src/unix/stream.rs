@@ -26,14 +26,14 @@ impl<K: ConnectionKind + UnixKind> Socket<K> {
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime.
+    /// Outside a mini runtime.
     ///
     /// # Cancel safety
     ///
     /// Safe: the connection is given up.
     #[track_caller]
-    pub fn connect(path: impl AsRef<Path>) -> ConnectUnix<K> {
-        ConnectUnix::new(raw_path(CONNECT, path.as_ref()), site!(connect, Connect))
+    pub fn connect<P: AsRef<Path>>(path: P) -> ConnectUnix<K, P> {
+        ConnectUnix::new(raw_path(CONNECT, path.as_ref()), path, site!(connect, Connect))
     }
 
     /// As [`connect`](crate::UnixStream::connect), to an address, which may be an abstract name.
@@ -55,7 +55,7 @@ impl<K: ConnectionKind + UnixKind> Socket<K> {
     /// Safe: the connection is given up.
     #[track_caller]
     pub fn connect_addr(addr: &SocketAddr) -> ConnectUnix<K> {
-        ConnectUnix::new(raw_addr(CONNECT, addr), site!(connect_addr, Connect))
+        ConnectUnix::new(raw_addr(CONNECT, addr), (), site!(connect_addr, Connect))
     }
 
     /// Makes two streams that are connected to each other.

@@ -1,4 +1,4 @@
-//! The pool under loom: jobs that meet the end of a wait, of a spin, of the pool.
+//! The pool under loom: jobs that meet the end of a wait, of a spin, of the shared.
 
 use super::*;
 use crate::sync::thread;
@@ -68,8 +68,8 @@ fn model(
     builder.preemption_bound = Some(2);
     builder.check(move || {
         let config = Config { max_blocking_threads, thread_keep_alive, ..Config::new(false) };
-        let bell = Bell::new(mini_net::Reactor::new().unwrap());
-        model(&Blocking::new(&config, bell));
+        let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
+        model(&Blocking::new(&config, unparker));
     });
 }
 
@@ -120,7 +120,7 @@ fn two_that_spin_and_wait_do_two_jobs() {
 
 /// The pool is closed while another thread pushes: each job is run or dropped, once, and no thread is left.
 ///
-/// Planted: `push` that does not look whether the pool is closed; `close` that notifies nobody; a thread that ends without
+/// Planted: `push` that does not look whether the scheduler is closed; `close` that notifies nobody; a thread that ends without
 /// saying so.
 #[test]
 fn a_closed_pool_leaves_no_job_and_no_thread() {

@@ -76,7 +76,7 @@ impl DirBuilder {
     ///
     /// Goes on.
     #[track_caller]
-    pub fn create(&self, path: impl AsRef<Path>) -> Operation<()> {
+    pub fn create<P: AsRef<Path>>(&self, path: P) -> Operation<(), P> {
         let about = About::new("mini::fs::DirBuilder::create", "create the directory", path.as_ref());
         let DirBuilder { is_recursive, mode } = *self;
         Operation::hop(about, move |about| {
@@ -87,6 +87,7 @@ impl DirBuilder {
             }
             builder.create(&about.path)
         })
+        .keeping(path)
     }
 }
 
@@ -115,9 +116,9 @@ impl DirBuilder {
 ///
 /// Goes on.
 #[track_caller]
-pub fn create_dir(path: impl AsRef<Path>) -> Operation<()> {
+pub fn create_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
     let about = About::new("mini::fs::create_dir", "create the directory", path.as_ref());
-    Operation::hop(about, |about| fs::create_dir(&about.path))
+    Operation::hop(about, |about| fs::create_dir(&about.path)).keeping(path)
 }
 
 /// Makes a directory and those above it that are missing. It is fine if all are there; others may make them meanwhile.
@@ -145,9 +146,9 @@ pub fn create_dir(path: impl AsRef<Path>) -> Operation<()> {
 ///
 /// Goes on.
 #[track_caller]
-pub fn create_dir_all(path: impl AsRef<Path>) -> Operation<()> {
+pub fn create_dir_all<P: AsRef<Path>>(path: P) -> Operation<(), P> {
     let about = About::new("mini::fs::create_dir_all", "create the directories", path.as_ref());
-    Operation::hop(about, |about| fs::create_dir_all(&about.path))
+    Operation::hop(about, |about| fs::create_dir_all(&about.path)).keeping(path)
 }
 
 /// Removes an empty directory (rmdir(2)).
@@ -175,9 +176,9 @@ pub fn create_dir_all(path: impl AsRef<Path>) -> Operation<()> {
 ///
 /// Goes on.
 #[track_caller]
-pub fn remove_dir(path: impl AsRef<Path>) -> Operation<()> {
+pub fn remove_dir<P: AsRef<Path>>(path: P) -> Operation<(), P> {
     let about = About::new("mini::fs::remove_dir", "remove the directory", path.as_ref());
-    Operation::hop(about, |about| fs::remove_dir(&about.path))
+    Operation::hop(about, |about| fs::remove_dir(&about.path)).keeping(path)
 }
 
 /// Removes a directory with all that is in it. Links in it are removed, and not followed. **Take care.**
@@ -205,7 +206,7 @@ pub fn remove_dir(path: impl AsRef<Path>) -> Operation<()> {
 ///
 /// Goes on.
 #[track_caller]
-pub fn remove_dir_all(path: impl AsRef<Path>) -> Operation<()> {
+pub fn remove_dir_all<P: AsRef<Path>>(path: P) -> Operation<(), P> {
     let about = About::new("mini::fs::remove_dir_all", "remove the directory", path.as_ref());
-    Operation::hop(about, |about| fs::remove_dir_all(&about.path))
+    Operation::hop(about, |about| fs::remove_dir_all(&about.path)).keeping(path)
 }

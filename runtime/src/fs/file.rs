@@ -105,8 +105,8 @@ impl File {
     ///
     /// Safe: nothing is lost.
     #[track_caller]
-    pub fn open(path: impl AsRef<Path>) -> Operation<File> {
-        OpenOptions::new().read(true).open_as("mini::fs::File::open", "open", path.as_ref())
+    pub fn open<P: AsRef<Path>>(path: P) -> Operation<File, P> {
+        OpenOptions::new().read(true).open_as("mini::fs::File::open", "open", path.as_ref()).keeping(path)
     }
 
     /// Opens a file to be written to: creates it if there is none, otherwise removes what is in it.
@@ -127,9 +127,10 @@ impl File {
     ///
     /// Goes on.
     #[track_caller]
-    pub fn create(path: impl AsRef<Path>) -> Operation<File> {
+    pub fn create<P: AsRef<Path>>(path: P) -> Operation<File, P> {
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(true).open_as("mini::fs::File::create", "create", path.as_ref())
+        options.write(true).create(true).truncate(true);
+        options.open_as("mini::fs::File::create", "create", path.as_ref()).keeping(path)
     }
 
     /// Creates a file that must not be there yet, to be read and written.
@@ -160,9 +161,10 @@ impl File {
     ///
     /// Goes on.
     #[track_caller]
-    pub fn create_new(path: impl AsRef<Path>) -> Operation<File> {
+    pub fn create_new<P: AsRef<Path>>(path: P) -> Operation<File, P> {
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).open_as("mini::fs::File::create_new", "create", path.as_ref())
+        options.read(true).write(true).create_new(true);
+        options.open_as("mini::fs::File::create_new", "create", path.as_ref()).keeping(path)
     }
 
     /// More ways to open a file; the same as [`OpenOptions::new`].

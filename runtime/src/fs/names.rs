@@ -32,12 +32,13 @@ use super::sys::{self, Links};
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn metadata(path: impl AsRef<Path>) -> Operation<Metadata> {
+pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
     let about = About::new("mini::fs::metadata", "look at", path.as_ref());
     Operation::first(about, |about| match sys::metadata(&about.path, Links::Follow) {
         Some(result) => Step::Done(result),
         None => Step::hop(|about| fs::metadata(&about.path)),
     })
+    .keeping(path)
 }
 
 /// As [`metadata`], but of a link itself, and not of what it points to (lstat(2)).
@@ -66,12 +67,13 @@ pub fn metadata(path: impl AsRef<Path>) -> Operation<Metadata> {
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn symlink_metadata(path: impl AsRef<Path>) -> Operation<Metadata> {
+pub fn symlink_metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
     let about = About::new("mini::fs::symlink_metadata", "look at", path.as_ref());
     Operation::first(about, |about| match sys::metadata(&about.path, Links::Keep) {
         Some(result) => Step::Done(result),
         None => Step::hop(|about| fs::symlink_metadata(&about.path)),
     })
+    .keeping(path)
 }
 
 /// Whether there is something at `path`. A link to nothing is nothing.
@@ -97,12 +99,13 @@ pub fn symlink_metadata(path: impl AsRef<Path>) -> Operation<Metadata> {
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn try_exists(path: impl AsRef<Path>) -> Operation<bool> {
+pub fn try_exists<P: AsRef<Path>>(path: P) -> Operation<bool, P> {
     let about = About::new("mini::fs::try_exists", "look for", path.as_ref());
     Operation::first(about, |about| match sys::metadata(&about.path, Links::Follow) {
         Some(Ok(_)) => Step::Done(Ok(true)),
         _ => Step::hop(|about| fs::exists(&about.path)),
     })
+    .keeping(path)
 }
 
 /// The path without links, dots and doubled slashes, from the root on (realpath(3)).
@@ -128,9 +131,9 @@ pub fn try_exists(path: impl AsRef<Path>) -> Operation<bool> {
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn canonicalize(path: impl AsRef<Path>) -> Operation<PathBuf> {
+pub fn canonicalize<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
     let about = About::new("mini::fs::canonicalize", "find the real path of", path.as_ref());
-    Operation::hop(about, |about| fs::canonicalize(&about.path))
+    Operation::hop(about, |about| fs::canonicalize(&about.path)).keeping(path)
 }
 
 /// What the link at `path` points to (readlink(2)).
@@ -159,9 +162,9 @@ pub fn canonicalize(path: impl AsRef<Path>) -> Operation<PathBuf> {
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn read_link(path: impl AsRef<Path>) -> Operation<PathBuf> {
+pub fn read_link<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
     let about = About::new("mini::fs::read_link", "read the link", path.as_ref());
-    Operation::hop(about, |about| fs::read_link(&about.path))
+    Operation::hop(about, |about| fs::read_link(&about.path)).keeping(path)
 }
 
 /// Gives a file another name, which is taken over from a file that had it (rename(2)).
@@ -193,10 +196,10 @@ pub fn read_link(path: impl AsRef<Path>) -> Operation<PathBuf> {
 ///
 /// Goes on.
 #[track_caller]
-pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Operation<()> {
-    let to = to.as_ref().to_owned();
-    let about = About::new("mini::fs::rename", "rename", from.as_ref()).to(&to);
-    Operation::hop(about, move |about| fs::rename(&about.path, to))
+pub fn rename<P: AsRef<Path>, Q: AsRef<Path>>(from: P, to: Q) -> Operation<(), (P, Q)> {
+    let new = to.as_ref().to_owned();
+    let about = About::new("mini::fs::rename", "rename", from.as_ref()).to(&new);
+    Operation::hop(about, move |about| fs::rename(&about.path, new)).keeping((from, to))
 }
 
 /// Gives a file a second name, `link`, on the same file system (link(2)).
@@ -227,10 +230,10 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Operation<()> {
 ///
 /// Goes on.
 #[track_caller]
-pub fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Operation<()> {
-    let link = link.as_ref().to_owned();
-    let about = About::new("mini::fs::hard_link", "link", original.as_ref()).to(&link);
-    Operation::hop(about, move |about| fs::hard_link(&about.path, link))
+pub fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operation<(), (P, Q)> {
+    let new = link.as_ref().to_owned();
+    let about = About::new("mini::fs::hard_link", "link", original.as_ref()).to(&new);
+    Operation::hop(about, move |about| fs::hard_link(&about.path, new)).keeping((original, link))
 }
 
 /// Makes a symbolic link at `link` that points to `original`, which need not be there (symlink(2)).
@@ -259,10 +262,10 @@ pub fn hard_link(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Operatio
 ///
 /// Goes on.
 #[track_caller]
-pub fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Operation<()> {
-    let link = link.as_ref().to_owned();
-    let about = About::new("mini::fs::symlink", "link", original.as_ref()).to(&link);
-    Operation::hop(about, move |about| unix::fs::symlink(&about.path, link))
+pub fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operation<(), (P, Q)> {
+    let new = link.as_ref().to_owned();
+    let about = About::new("mini::fs::symlink", "link", original.as_ref()).to(&new);
+    Operation::hop(about, move |about| unix::fs::symlink(&about.path, new)).keeping((original, link))
 }
 
 /// Removes a name of a file; with the last name, and when nobody has it open any more, the file (unlink(2)).
@@ -291,9 +294,9 @@ pub fn symlink(original: impl AsRef<Path>, link: impl AsRef<Path>) -> Operation<
 ///
 /// Goes on.
 #[track_caller]
-pub fn remove_file(path: impl AsRef<Path>) -> Operation<()> {
+pub fn remove_file<P: AsRef<Path>>(path: P) -> Operation<(), P> {
     let about = About::new("mini::fs::remove_file", "remove the file", path.as_ref());
-    Operation::hop(about, |about| fs::remove_file(&about.path))
+    Operation::hop(about, |about| fs::remove_file(&about.path)).keeping(path)
 }
 
 /// Sets the permissions of a file or directory (chmod(2)).
@@ -325,7 +328,7 @@ pub fn remove_file(path: impl AsRef<Path>) -> Operation<()> {
 ///
 /// Goes on.
 #[track_caller]
-pub fn set_permissions(path: impl AsRef<Path>, permissions: Permissions) -> Operation<()> {
+pub fn set_permissions<P: AsRef<Path>>(path: P, permissions: Permissions) -> Operation<(), P> {
     let about = About::new("mini::fs::set_permissions", "set the permissions of", path.as_ref());
-    Operation::hop(about, move |about| fs::set_permissions(&about.path, permissions))
+    Operation::hop(about, move |about| fs::set_permissions(&about.path, permissions)).keeping(path)
 }

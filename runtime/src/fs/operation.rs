@@ -1,10 +1,12 @@
 //! `Operation`: one job on the blocking pool, or none if it can be done without.
 //!
-//! What nearly all functions of `fs` return. A job is a task of the pool (`Pool::spawn_blocking`), so that a shutdown can
+//! What nearly all functions of `fs` return. A job is a task of the pool (`Shared::spawn_blocking`), so that a shutdown can
 //! name the line it was made at, and a panic in it comes out where it is awaited.
 //!
 //! Rejected: starting in the constructor. Arguments of `block_on` are made outside the runtime, and a future that is never
 //! polled should do nothing.
+//! Rejected: dropping the path in the constructor, once it has been copied. Its destructor may remove the file.
+//! Rejected: keeping it in the job. A path that is a reference could not be given then.
 
 use std::fmt;
 use std::io;
@@ -17,15 +19,26 @@ use std::task::{Context, Poll, ready};
 
 use mini_net::{IntoObject, Object, failed};
 
-use crate::context;
-use crate::pool::Pool;
+use crate::scheduler::context;
+use crate::scheduler::shared::Shared;
 use crate::task::{JoinError, JoinHandle};
 
 /// Something that is done with a file or a name; returned by the functions of [`fs`](crate::fs).
 ///
 /// It begins when it is polled first. See the [module](crate::fs) for errors, panics and cancel safety.
+///
+/// `P` is the type of the path, or of both paths in a tuple; `()` where there is none. The operation keeps what it was given
+/// until it is done. So a path whose destructor removes the file, such as a `NamedTempFile`, may be passed by value; the
+/// operation is `Send` if the path is, and lives no longer than a path that is a reference.
 #[must_use = "futures do nothing unless awaited"]
-pub struct Operation<T> {
+pub struct Operation<T, P = ()> {
+    run: Run<T>,
+    /// Until the operation is done.
+    path: Option<P>,
+}
+
+/// The operation itself, without what it keeps: so none of its code depends on the type of the path.
+struct Run<T> {
     about: Arc<About>,
     state: State<T>,
 }
@@ -98,12 +111,27 @@ impl<T> Step<T> {
 impl<T: Send + 'static> Operation<T> {
     /// An operation that always takes a hop.
     pub(super) fn hop(about: About, job: impl FnOnce(&About) -> io::Result<T> + Send + Sync + 'static) -> Operation<T> {
-        Operation { about: Arc::new(about), state: State::NewJob(Box::new(job)) }
+        Operation::with(about, State::NewJob(Box::new(job)))
     }
 
     /// An operation that tries `first` without a hop; that must not wait.
     pub(super) fn first(about: About, first: impl FnOnce(&About) -> Step<T> + Send + Sync + 'static) -> Operation<T> {
-        Operation { about: Arc::new(about), state: State::New(Box::new(first)) }
+        Operation::with(about, State::New(Box::new(first)))
+    }
+
+    fn with(about: About, state: State<T>) -> Operation<T> {
+        Operation { run: Run { about: Arc::new(about), state }, path: None }
+    }
+
+    /// The same, which keeps `path` until it is done.
+    pub(super) fn keeping<P>(self, path: P) -> Operation<T, P> {
+        Operation { run: self.run, path: Some(path) }
+    }
+}
+
+impl<T: Send + 'static> Run<T> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        self.poll_raw(cx).map_err(failed(self.about.verb, &*self.about))
     }
 
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
@@ -134,12 +162,14 @@ impl<T: Send + 'static> Operation<T> {
     }
 }
 
-impl<T: Send + 'static> Future for Operation<T> {
+impl<T: Send + 'static, P> Future for Operation<T, P> {
     type Output = io::Result<T>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        let this = self.get_mut();
-        this.poll_raw(cx).map_err(failed(this.about.verb, &*this.about))
+        let Operation { run, path } = self.get_mut();
+        let result = ready!(run.poll(cx));
+        *path = None;
+        Poll::Ready(result)
     }
 }
 
@@ -148,14 +178,27 @@ impl<T: Send + 'static> Future for Operation<T> {
 /// # Panics
 ///
 /// If there is none, with the text that names the call.
-pub(super) fn pool(call: &str, location: &Location<'_>) -> Arc<Pool> {
-    match context::with_pool(Arc::clone) {
-        Some(pool) => pool,
-        None => panic!(
-            "`{call}`, called at {location}, needs a mini runtime, and none is running on this thread: use \
-             `#[mini::main]`, `mini::block_on` or `Runtime::enter`"
-        ),
+pub(super) fn pool(call: &str, location: &Location<'_>) -> Arc<Shared> {
+    context::with_shared(Arc::clone).unwrap_or_else(|| refuse(call, location))
+}
+
+/// For what could be done without a runtime by chance alone: where the kernel has it in its memory.
+///
+/// # Panics
+///
+/// As [`pool`].
+pub(super) fn need_runtime(call: &str, location: &Location<'_>) {
+    if context::with_shared(|_| ()).is_none() {
+        refuse(call, location);
     }
+}
+
+#[cold]
+fn refuse(call: &str, location: &Location<'_>) -> ! {
+    panic!(
+        "`{call}`, called at {location}, needs a mini runtime, and none is running on this thread: use `#[mini::main]`, \
+         `mini::block_on` or `Runtime::enter`"
+    )
 }
 
 /// The error of a job that has not been carried out. Its panic, if it had one, goes on here.
@@ -168,16 +211,16 @@ pub(super) fn no_answer(lost: JoinError) -> io::Error {
 }
 
 /// Nothing in here is ever pinned.
-impl<T> Unpin for Operation<T> {}
+impl<T, P> Unpin for Operation<T, P> {}
 
-impl<T> fmt::Debug for Operation<T> {
+impl<T, P> fmt::Debug for Operation<T, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let About { call, path, location, .. } = &*self.about;
+        let About { call, path, location, .. } = &*self.run.about;
         write!(f, "{call}({path:?}) at {location}")
     }
 }
 
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
-    assert::<Operation<Vec<u8>>>();
+    assert::<(Operation<Vec<u8>>, Operation<Vec<u8>, String>, Operation<(), (&str, PathBuf)>)>();
 };

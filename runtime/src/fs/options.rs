@@ -170,8 +170,8 @@ impl OpenOptions {
     ///
     /// Goes on: a file may be created that nobody has open.
     #[track_caller]
-    pub fn open(&self, path: impl AsRef<Path>) -> Operation<File> {
-        self.open_as("mini::fs::OpenOptions::open", "open", path.as_ref())
+    pub fn open<P: AsRef<Path>>(&self, path: P) -> Operation<File, P> {
+        self.open_as("mini::fs::OpenOptions::open", "open", path.as_ref()).keeping(path)
     }
 
     #[track_caller]

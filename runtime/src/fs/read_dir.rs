@@ -20,13 +20,15 @@ use std::task::{Context, Poll, ready};
 
 use mini_net::failed;
 
-use super::operation::{About, Operation, Step, no_answer, pool};
+use super::operation::{About, Operation, Step, need_runtime, no_answer, pool};
 use crate::task::JoinHandle;
 
 /// Entries of one hop: some 100 µs of a thread's time, if the file system has them at hand.
 const BATCH: usize = 128;
 
 const VERB: &str = "read the directory";
+
+const NEXT_ENTRY: &str = "mini::fs::ReadDir::next_entry";
 
 /// Opens a directory to read its entries.
 ///
@@ -55,13 +57,14 @@ const VERB: &str = "read the directory";
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn read_dir(path: impl AsRef<Path>) -> Operation<ReadDir> {
+pub fn read_dir<P: AsRef<Path>>(path: P) -> Operation<ReadDir, P> {
     Operation::hop(About::new("mini::fs::read_dir", VERB, path.as_ref()), |about| {
         let batch = fill(fs::read_dir(&about.path)?);
         let mut dir = ReadDir { path: about.path.clone(), state: State::Ended, ready: VecDeque::new() };
         dir.take(batch);
         Ok(dir)
     })
+    .keeping(path)
 }
 
 /// The entries of a directory, in no order, without `.` and `..`; made by [`read_dir`].
@@ -134,7 +137,7 @@ impl ReadDir {
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime, when it needs a hop.
+    /// Outside a mini runtime.
     ///
     /// # Cancel safety
     ///
@@ -172,6 +175,9 @@ impl ReadDir {
         cx: &mut Context<'_>,
         location: &'static Location<'static>,
     ) -> Poll<io::Result<Option<DirEntry>>> {
+        if !matches!(self.state, State::Reading(_)) {
+            need_runtime(NEXT_ENTRY, location);
+        }
         loop {
             if !self.ready.is_empty() {
                 ready!(mini_net::poll_budget(cx));
@@ -181,7 +187,7 @@ impl ReadDir {
             }
             // Before the stream is taken out of its place: without a runtime this panics.
             let is_open = matches!(self.state, State::Open(_));
-            let pool = is_open.then(|| pool("mini::fs::ReadDir::next_entry", location));
+            let pool = is_open.then(|| pool(NEXT_ENTRY, location));
             match std::mem::replace(&mut self.state, State::Lost) {
                 State::Open(stream) => {
                     let pool = pool.expect("just looked");

@@ -34,8 +34,8 @@ use super::sys;
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn read(path: impl AsRef<Path>) -> Operation<Vec<u8>> {
-    content(About::new("mini::fs::read", "read", path.as_ref()), Ok)
+pub fn read<P: AsRef<Path>>(path: P) -> Operation<Vec<u8>, P> {
+    content(About::new("mini::fs::read", "read", path.as_ref()), Ok).keeping(path)
 }
 
 /// Reads the whole content of a file as text. Otherwise as [`read`].
@@ -61,12 +61,12 @@ pub fn read(path: impl AsRef<Path>) -> Operation<Vec<u8>> {
 ///
 /// Safe: nothing is lost.
 #[track_caller]
-pub fn read_to_string(path: impl AsRef<Path>) -> Operation<String> {
+pub fn read_to_string<P: AsRef<Path>>(path: P) -> Operation<String, P> {
     let to_text = |content| String::from_utf8(content).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e));
-    content(About::new("mini::fs::read_to_string", "read", path.as_ref()), to_text)
+    content(About::new("mini::fs::read_to_string", "read", path.as_ref()), to_text).keeping(path)
 }
 
-/// Writes a file: creates it if there is none, otherwise replaces its content by `contents`.
+/// Writes a file: creates it if there is none, otherwise replaces its content by `contents`, of which this makes a copy.
 ///
 /// # Examples
 ///
@@ -91,9 +91,10 @@ pub fn read_to_string(path: impl AsRef<Path>) -> Operation<String> {
 ///
 /// Goes on.
 #[track_caller]
-pub fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> Operation<()> {
+pub fn write<P: AsRef<Path>, C: AsRef<[u8]>>(path: P, contents: C) -> Operation<(), P> {
     let contents = contents.as_ref().to_vec();
-    Operation::hop(About::new("mini::fs::write", "write", path.as_ref()), move |about| fs::write(&about.path, contents))
+    let about = About::new("mini::fs::write", "write", path.as_ref());
+    Operation::hop(about, move |about| fs::write(&about.path, contents)).keeping(path)
 }
 
 /// Copies the content and the permissions of a file to another, which is replaced if it is there.
@@ -123,10 +124,10 @@ pub fn write(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> Operation<()
 ///
 /// Goes on.
 #[track_caller]
-pub fn copy(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Operation<u64> {
-    let to = to.as_ref().to_owned();
-    let about = About::new("mini::fs::copy", "copy", from.as_ref()).to(&to);
-    Operation::hop(about, move |about| fs::copy(&about.path, to))
+pub fn copy<P: AsRef<Path>, Q: AsRef<Path>>(from: P, to: Q) -> Operation<u64, (P, Q)> {
+    let target = to.as_ref().to_owned();
+    let about = About::new("mini::fs::copy", "copy", from.as_ref()).to(&target);
+    Operation::hop(about, move |about| fs::copy(&about.path, target)).keeping((from, to))
 }
 
 /// A file's content, given to `finish`.

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::process::{self, ExitStatus};
 use std::task::{Context, Poll, ready};
 
-use mini_net::{Object, failed};
+use mini_net::{Kind, Object, Site, failed};
 
 use super::orphans;
 use super::output::{self, ChildStderr, ChildStdout};
@@ -64,6 +64,17 @@ pub struct Wait<'a> {
     stdin: &'a mut Option<ChildStdin>,
     status: &'a mut Option<ExitStatus>,
     running: Option<(&'a mut process::Child, Notice<'a>)>,
+}
+
+/// A call that waits for a child.
+pub(super) const fn site(owner: &'static str, method: &'static str) -> Site {
+    Site { owner, method, kind: Kind::Ready }
+}
+
+/// The wait of [`Child::wait`], called at `location`.
+pub(super) fn waits_at(location: &'static Location<'static>) -> mini_net::Wait {
+    const SITE: &Site = &site("Child", "wait");
+    mini_net::Wait::at(SITE, location)
 }
 
 impl Child {
@@ -130,21 +141,22 @@ impl Child {
     ///
     /// # Panics
     ///
-    /// If it has to wait outside a mini runtime, unless the child was started in one.
+    /// Outside a mini runtime, unless the child was started in one, or its status is known.
     ///
     /// # Cancel safety
     ///
     /// Safe: dropped before it is ready, it has closed `stdin` if it was polled, and nothing else.
     #[track_caller]
     pub fn wait(&mut self) -> Wait<'_> {
+        self.wait_for(waits_at(Location::caller()))
+    }
+
+    /// For a call that messages are to name in its place.
+    pub(super) fn wait_for(&mut self, wait: mini_net::Wait) -> Wait<'_> {
         self.life.forget_ended();
         let Life { running, status, .. } = &mut self.life;
-        let mut wait = Wait { stdin: &mut self.stdin, status, running: None };
-        // No closure: the caller's line would be lost in it.
-        if let Some(Running { child, watch, .. }) = running {
-            wait.running = Some((child, watch.notice()));
-        }
-        wait
+        let running = running.as_mut().map(|Running { child, watch, .. }| (child, watch.notice(wait)));
+        Wait { stdin: &mut self.stdin, status, running }
     }
 
     /// The status if the process has ended, `None` if not. Does not wait, and leaves `stdin` open.
@@ -220,10 +232,15 @@ impl Child {
     /// # Cancel safety
     ///
     /// Safe: the signal is sent at the first poll, and the end can be waited for anew.
-    pub async fn kill(&mut self) -> io::Result<()> {
-        self.start_kill()?;
-        self.wait().await?;
-        Ok(())
+    #[track_caller]
+    pub fn kill(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+        const SITE: &Site = &site("Child", "kill");
+        let wait = mini_net::Wait::here(SITE);
+        async move {
+            self.start_kill()?;
+            self.wait_for(wait).await?;
+            Ok(())
+        }
     }
 
     /// Waits for the end of the process, and meanwhile reads its output to the end. Closes `stdin` first.
@@ -257,9 +274,16 @@ impl Child {
     /// # Cancel safety
     ///
     /// Drops the child, and what was read of its output.
-    pub async fn wait_with_output(mut self) -> io::Result<process::Output> {
+    #[track_caller]
+    pub fn wait_with_output(self) -> impl Future<Output = io::Result<process::Output>> + Send {
+        const SITE: &Site = &site("Child", "wait_with_output");
+        self.wait_with_output_for(mini_net::Wait::here(SITE))
+    }
+
+    /// For a call that messages are to name in its place.
+    pub(super) async fn wait_with_output_for(mut self, wait: mini_net::Wait) -> io::Result<process::Output> {
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
-        output::collect(self.wait(), stdout, stderr).await
+        output::collect(self.wait_for(wait), wait, stdout, stderr).await
     }
 }
 

@@ -7,9 +7,9 @@ use std::panic::Location;
 use std::path::Path;
 use std::process::{self, ExitStatus, Stdio};
 
-use mini_net::{IntoObject, Object, failed};
+use mini_net::{IntoObject, Object, Site, Wait, failed};
 
-use super::child::Child;
+use super::child::{Child, site};
 use super::orphans;
 
 mod pre_exec;
@@ -337,7 +337,9 @@ impl Command {
             drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
             child
         });
-        async { child?.wait().await }
+        const SITE: &Site = &site("Command", "status");
+        let wait = Wait::here(SITE);
+        async move { child?.wait_for(wait).await }
     }
 
     /// Starts the process, and waits for its end and for that of its output.
@@ -364,7 +366,9 @@ impl Command {
     pub fn output(&mut self) -> impl Future<Output = io::Result<process::Output>> + Send + use<> {
         self.stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = self.spawn();
-        async { child?.wait_with_output().await }
+        const SITE: &Site = &site("Command", "output");
+        let wait = Wait::here(SITE);
+        async move { child?.wait_with_output_for(wait).await }
     }
 }
 

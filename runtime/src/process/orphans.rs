@@ -13,9 +13,10 @@ use std::panic::Location;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::child::waits_at;
 use super::watch::{Running, try_wait};
-use crate::context;
-use crate::pool::Pool;
+use crate::scheduler::context;
+use crate::scheduler::shared::Shared;
 
 /// Orphans without a runtime, with where they were started.
 static LIST: Mutex<Vec<Listed>> = Mutex::new(Vec::new());
@@ -63,7 +64,7 @@ fn take_over(mut child: process::Child, location: &'static Location<'static>) {
     if has_ended(&mut child) {
         return;
     }
-    let Some(pool) = context::with_pool(Arc::clone) else { return leave_unwatched(child, location) };
+    let Some(pool) = context::with_shared(Arc::clone) else { return leave_unwatched(child, location) };
     match Running::new(child, location) {
         Ok(mut running) => {
             running.home = None;
@@ -74,12 +75,12 @@ fn take_over(mut child: process::Child, location: &'static Location<'static>) {
 }
 
 /// Runs the task of an orphan. A runtime that shuts down drops it at once.
-fn look_after(pool: &Arc<Pool>, running: Running) {
+fn look_after(pool: &Arc<Shared>, running: Running) {
     let location = running.location;
     let mut orphan = Orphan(Some(running));
     let task = async move {
         let Some(Running { child, watch, .. }) = &mut orphan.0 else { return };
-        let mut notice = watch.notice();
+        let mut notice = watch.notice(waits_at(location));
         // Dropping the orphan deals with what an error leaves.
         let _ = poll_fn(|cx| notice.poll_reap(cx, child)).await;
     };

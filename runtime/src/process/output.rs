@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::process::{self, Stdio};
 use std::task::{Context, Poll, ready};
 
-use mini_net::Interest;
+use mini_net::{Interest, Kind, Site};
 
 use super::child::Wait;
 use super::pipe::{Pipe, Read, ReadExact};
@@ -141,7 +141,7 @@ impl<K: OutputKind> ChildOutput<K> {
     /// Safe: a future dropped before it is ready has taken no byte.
     #[track_caller]
     pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Read<'a> {
-        self.pipe.read(buf)
+        self.pipe.read(mini_net::Wait::here(const { &reads::<K>("read") }), buf)
     }
 
     /// Reads until `buf` is full.
@@ -164,7 +164,7 @@ impl<K: OutputKind> ChildOutput<K> {
     /// Loses how much was read: what there was is in the front of `buf`, and no longer in the pipe.
     #[track_caller]
     pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
-        self.pipe.read_exact(buf)
+        self.pipe.read_exact(mini_net::Wait::here(const { &reads::<K>("read_exact") }), buf)
     }
 
     /// Leaves the runtime and becomes a descriptor that blocks.
@@ -214,9 +214,15 @@ impl<K: OutputKind> TryFrom<ChildOutput<K>> for Stdio {
     }
 }
 
+/// A method that reads an output.
+const fn reads<K: OutputKind>(method: &'static str) -> Site {
+    Site { owner: K::NAME, method, kind: Kind::Read }
+}
+
 /// Waits for a child, and reads both outputs to the end.
 pub(super) async fn collect(
     mut wait: Wait<'_>,
+    call: mini_net::Wait,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
 ) -> io::Result<process::Output> {
@@ -229,7 +235,7 @@ pub(super) async fn collect(
         {
             status = Some(ended);
         }
-        let read = (stdout.poll(cx)?, stderr.poll(cx)?);
+        let read = (stdout.poll(cx, &call)?, stderr.poll(cx, &call)?);
         match (status, read) {
             (Some(status), (Poll::Ready(()), Poll::Ready(()))) => Poll::Ready(io::Result::Ok(status)),
             _ => Poll::Pending,
@@ -251,9 +257,9 @@ impl<K> Rest<K> {
         Self { output, bytes: Vec::new() }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll(&mut self, cx: &mut Context<'_>, call: &mini_net::Wait) -> Poll<io::Result<()>> {
         while let Some(output) = &self.output {
-            if ready!(output.pipe.poll_append(cx, &mut self.bytes))? == 0 {
+            if ready!(output.pipe.poll_append(cx, call, &mut self.bytes))? == 0 {
                 self.output = None;
             }
         }

@@ -11,7 +11,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use mini_net::future::FdReady;
-use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest};
+use mini_net::{self as net, AsyncFd, AsyncFdReadyGuard, Interest};
+#[cfg(any(feature = "futures-io", feature = "tokio-io"))]
+use mini_net::{Kind, Site};
 
 use super::sys::set_nonblocking;
 
@@ -65,33 +67,30 @@ impl Pipe {
         Ok(file.into())
     }
 
-    #[track_caller]
-    pub(super) fn read<'a>(&'a self, buf: &'a mut [u8]) -> Read<'a> {
-        Read { wait: Wait(self.0.readable()), buf }
+    pub(super) fn read<'a>(&'a self, call: net::Wait, buf: &'a mut [u8]) -> Read<'a> {
+        Read { wait: Wait(self.0.ready_for(call, Interest::READABLE)), buf }
     }
 
-    #[track_caller]
-    pub(super) fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
-        ReadExact { wait: Wait(self.0.readable()), buf, filled: 0 }
+    pub(super) fn read_exact<'a>(&'a self, call: net::Wait, buf: &'a mut [u8]) -> ReadExact<'a> {
+        ReadExact { wait: Wait(self.0.ready_for(call, Interest::READABLE)), buf, filled: 0 }
     }
 
-    #[track_caller]
-    pub(super) fn write<'a>(&'a self, buf: &'a [u8]) -> Write<'a> {
-        Write { wait: Some(Wait(self.0.writable())), buf }
+    pub(super) fn write<'a>(&'a self, call: net::Wait, buf: &'a [u8]) -> Write<'a> {
+        Write { wait: Some(Wait(self.0.ready_for(call, Interest::WRITABLE))), buf }
     }
 
-    #[track_caller]
-    pub(super) fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
-        WriteAll { wait: Some(Wait(self.0.writable())), rest: buf }
+    pub(super) fn write_all<'a>(&'a self, call: net::Wait, buf: &'a [u8]) -> WriteAll<'a> {
+        WriteAll { wait: Some(Wait(self.0.ready_for(call, Interest::WRITABLE))), rest: buf }
     }
 
     #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        const SITE: &Site = &Site { owner: "ChildOutput", method: "poll_read", kind: Kind::Read };
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        self.poll_reading(cx, |mut file| file.read(buf))
+        self.poll_reading(cx, &net::Wait::here(SITE), |mut file| file.read(buf))
     }
 
     /// Without a pipe it fails: it was closed.
@@ -102,8 +101,10 @@ impl Pipe {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
+        const SITE: &Site = &Site { owner: "ChildStdin", method: "poll_write", kind: Kind::Write };
+        let call = net::Wait::here(SITE);
         loop {
-            let mut guard = ready!(this.0.poll_write_ready(cx))?;
+            let mut guard = ready!(this.0.poll_ready_for(cx, &call, Interest::WRITABLE))?;
             if let Some(written) = attempt(&mut guard, |mut file| file.write(buf)) {
                 return Poll::Ready(written);
             }
@@ -112,24 +113,28 @@ impl Pipe {
 
     /// Appends all there is until the other end is closed. Ready before that if it was fed a lot: then it is to be polled
     /// again at once.
-    #[track_caller]
-    pub(super) fn poll_append(&self, cx: &mut Context<'_>, to: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_append(
+        &self,
+        cx: &mut Context<'_>,
+        call: &net::Wait,
+        to: &mut Vec<u8>,
+    ) -> Poll<io::Result<usize>> {
         /// What a pipe usually holds: more in one go would let a busy child keep us from everything else.
         const PART: u64 = 1 << 16;
         let before = to.len();
         // Cut short by `WouldBlock`, it has appended what there was.
-        let end = ready!(self.poll_reading(cx, |file| file.take(PART).read_to_end(to)));
+        let end = ready!(self.poll_reading(cx, call, |file| file.take(PART).read_to_end(to)));
         Poll::Ready(end.map(|_| to.len() - before))
     }
 
-    #[track_caller]
     fn poll_reading<R>(
         &self,
         cx: &mut Context<'_>,
+        call: &net::Wait,
         mut read: impl FnMut(&File) -> io::Result<R>,
     ) -> Poll<io::Result<R>> {
         loop {
-            let mut guard = ready!(self.0.poll_read_ready(cx))?;
+            let mut guard = ready!(self.0.poll_ready_for(cx, call, Interest::READABLE))?;
             if let Some(result) = attempt(&mut guard, &mut read) {
                 return Poll::Ready(result);
             }

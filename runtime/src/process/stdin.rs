@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{self, Stdio};
 
-use mini_net::Interest;
+use mini_net::{Interest, Kind, Site, Wait};
 
 use super::pipe::{Pipe, Write, WriteAll};
 
@@ -32,6 +32,11 @@ use super::pipe::{Pipe, Write, WriteAll};
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub struct ChildStdin(Option<Pipe>);
+
+/// A method that writes the input.
+const fn writes(method: &'static str) -> Site {
+    Site { owner: "ChildStdin", method, kind: Kind::Write }
+}
 
 impl ChildStdin {
     /// Takes over a pipe of the standard library, and makes it non-blocking.
@@ -81,7 +86,7 @@ impl ChildStdin {
     #[track_caller]
     pub fn write<'a>(&'a self, buf: &'a [u8]) -> Write<'a> {
         match &self.0 {
-            Some(pipe) => pipe.write(buf),
+            Some(pipe) => pipe.write(Wait::here(const { &writes("write") }), buf),
             None => Write::CLOSED,
         }
     }
@@ -106,7 +111,7 @@ impl ChildStdin {
     #[track_caller]
     pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
         match &self.0 {
-            Some(pipe) => pipe.write_all(buf),
+            Some(pipe) => pipe.write_all(Wait::here(const { &writes("write_all") }), buf),
             None => WriteAll::CLOSED,
         }
     }

@@ -16,11 +16,11 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, ready};
 
 use mini_net::future::FdReady;
-use mini_net::{AsyncFd, Interest};
+use mini_net::{self as net, AsyncFd, Interest};
 
 use super::sys::Pidfd;
-use crate::context;
-use crate::pool::Pool;
+use crate::scheduler::context;
+use crate::scheduler::shared::Shared;
 use crate::signal::unix::{Recv, Signal, SignalKind, signal};
 
 pub(super) struct Running {
@@ -30,7 +30,7 @@ pub(super) struct Running {
     pub(super) location: &'static Location<'static>,
     /// The runtime it was started in, if that runs without anybody's help: it reaps what is dropped elsewhere.
     /// Weak: it has the descriptors of all its workers.
-    pub(super) home: Option<Weak<Pool>>,
+    pub(super) home: Option<Weak<Shared>>,
 }
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Running {
     ) -> Result<Running, (process::Child, io::Error)> {
         match Watch::new(child.id()) {
             Ok(watch) => {
-                let home = context::with_pool(|pool| pool.is_multi_thread().then(|| Arc::downgrade(pool))).flatten();
+                let home = context::with_shared(|pool| pool.is_multi_thread().then(|| Arc::downgrade(pool))).flatten();
                 Ok(Running { child, watch, location, home })
             }
             Err(error) => Err((child, error)),
@@ -89,23 +89,34 @@ impl Watch {
         signal(SignalKind::child()).map(Watch::Signal)
     }
 
-    #[track_caller]
-    pub(super) fn notice(&mut self) -> Notice<'_> {
+    pub(super) fn notice(&mut self, wait: net::Wait) -> Notice<'_> {
         match self {
-            Watch::Pidfd(fd) => Notice::Pidfd(fd.readable()),
-            Watch::Signal(signal) => Notice::Signal(signal.recv()),
+            Watch::Pidfd(fd) => Notice::Pidfd(fd.ready_for(wait, Interest::READABLE)),
+            Watch::Signal(signal) => Notice::Signal(signal.recv_for(wait)),
             Watch::Gone => Notice::Gone,
         }
     }
 }
 
 impl Notice<'_> {
+    /// # Panics
+    ///
+    /// Where it may not wait, with the text that names the call: outside a mini runtime, unless the watch has joined one.
+    fn need_runtime(&self) {
+        match self {
+            Notice::Pidfd(readable) => readable.need_runtime(),
+            Notice::Signal(recv) => recv.need_runtime(),
+            Notice::Gone => {}
+        }
+    }
+
     /// Reaps `child` when it has ended.
     pub(super) fn poll_reap(
         &mut self,
         cx: &mut Context<'_>,
         child: &mut process::Child,
     ) -> Poll<io::Result<ExitStatus>> {
+        self.need_runtime(); // whether or not the child has ended
         loop {
             if let Some(status) = try_wait(child)? {
                 return Poll::Ready(Ok(status));
@@ -173,7 +184,7 @@ mod tests {
 
     async fn end(running: &mut Running) -> ExitStatus {
         let Running { child, watch, .. } = running;
-        let mut notice = watch.notice();
+        let mut notice = watch.notice(crate::process::child::waits_at(Location::caller()));
         poll_fn(|cx| notice.poll_reap(cx, child)).await.unwrap()
     }
 

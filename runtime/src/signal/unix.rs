@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use libc::c_int;
 use mini_net::future::{CustomOn, Op};
-use mini_net::{AsyncFd, Interest, Object, failed};
+use mini_net::{AsyncFd, Interest, Kind, Object, Site, Wait, failed};
 use signal_hook_registry::FORBIDDEN;
 
 use super::mailbox::Mailbox;
@@ -147,6 +147,8 @@ pub struct Recv<'a>(Op<'a, CustomOn<Take>, Mailbox>);
 
 type Take = fn(&Mailbox) -> io::Result<()>;
 
+const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: Kind::Ready };
+
 /// Starts to listen to a signal.
 ///
 /// # Examples
@@ -193,7 +195,12 @@ impl Signal {
     /// Safe: a future dropped before it is ready has taken no signal.
     #[track_caller]
     pub fn recv(&mut self) -> Recv<'_> {
-        Recv(self.mailbox.async_io(Interest::READABLE, Mailbox::take))
+        self.recv_for(Wait::here(RECV))
+    }
+
+    /// For a call that messages are to name in its place.
+    pub(crate) fn recv_for(&mut self, wait: Wait) -> Recv<'_> {
+        Recv(self.mailbox.async_io_for(wait, Interest::READABLE, Mailbox::take))
     }
 
     /// As [`recv`](Signal::recv), as a function to poll.
@@ -213,8 +220,15 @@ impl Signal {
     /// As [`recv`](Signal::recv).
     #[track_caller]
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        const SITE: &Site = &Site { owner: "Signal", method: "poll_recv", kind: Kind::Ready };
+        self.poll_recv_for(cx, &Wait::here(SITE))
+    }
+
+    /// For a call that messages are to name in its place.
+    pub(super) fn poll_recv_for(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
         loop {
-            let Ok(mut guard) = ready!(self.mailbox.poll_read_ready(cx)) else { return Poll::Ready(None) };
+            let ready = self.mailbox.poll_ready_for(cx, wait, Interest::READABLE);
+            let Ok(mut guard) = ready!(ready) else { return Poll::Ready(None) };
             if let Ok(taken) = guard.try_io(|fd| fd.get_ref().take()) {
                 return Poll::Ready(taken.ok());
             }
@@ -222,10 +236,18 @@ impl Signal {
     }
 }
 
+impl Recv<'_> {
+    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    pub(crate) fn need_runtime(&self) {
+        self.0.need_runtime();
+    }
+}
+
 impl Future for Recv<'_> {
     type Output = Option<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<()>> {
+        self.need_runtime(); // whether or not a signal has come
         Pin::new(&mut self.get_mut().0).poll(cx).map(Result::ok)
     }
 }

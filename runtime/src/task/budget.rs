@@ -90,11 +90,12 @@ impl<F: Future> Future for Unconstrained<F> {
     }
 }
 
-/// A poll of a task, or of what was given to `block_on`, begins: it owes nothing for those before it.
+/// A poll of a task, or of what was given to `block_on`, begins: it owes nothing for those before it, and waits where none of
+/// them does.
 #[inline]
-pub(crate) fn refill() {
-    mini_net::refill_budget();
-    mini_time::refill_budget();
+pub(crate) fn begin_poll() {
+    mini_net::begin_poll();
+    mini_time::begin_poll();
 }
 
 /// While it lives, the budgets of this thread are others. Dropping it brings back what was left of them.

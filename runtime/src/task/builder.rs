@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::JoinHandle;
 use super::spawn::spawn_local_from;
-use crate::context;
-use crate::handle::{Handle, current_pool};
+use crate::runtime::Handle;
+use crate::scheduler::context;
 
 /// Starts tasks under a name.
 ///
@@ -70,7 +70,7 @@ impl Builder {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        current_pool("task::Builder::spawn").spawn(future, (Location::caller(), self.name))
+        context::current_shared("task::Builder::spawn").spawn(future, (Location::caller(), self.name))
     }
 
     /// Starts a task on the runtime of `handle`.
@@ -90,7 +90,7 @@ impl Builder {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        handle.pool.spawn(future, (Location::caller(), self.name))
+        handle.shared.spawn(future, (Location::caller(), self.name))
     }
 
     /// Starts a task that never leaves this thread; see [`mini::spawn_local`](crate::spawn_local).
@@ -107,7 +107,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Outside of a task or `block_on`, at the caller's line.
+    /// As [`mini::spawn_local`](crate::spawn_local), at the caller's line.
     #[track_caller]
     pub fn spawn_local<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -138,7 +138,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        current_pool("task::Builder::spawn_blocking").spawn_blocking(job, (Location::caller(), self.name))
+        context::current_shared("task::Builder::spawn_blocking").spawn_blocking(job, (Location::caller(), self.name))
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block.
@@ -152,7 +152,7 @@ impl Builder {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        handle.pool.spawn_blocking(job, (Location::caller(), self.name))
+        handle.shared.spawn_blocking(job, (Location::caller(), self.name))
     }
 }
 

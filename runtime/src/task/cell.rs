@@ -15,9 +15,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::origin::Label;
-use super::tally::Stage;
+use super::stage::Stage;
 use super::{Header, JoinError, Source};
-use crate::blocks;
+use crate::task::allocator;
 use crate::unwind::contain;
 
 /// Header first, so that a pointer to the cell is a pointer to its header.
@@ -62,7 +62,7 @@ pub(super) fn vtable<F: Future, L: Label>() -> &'static Vtable {
 }
 
 pub(super) fn allocate<F: Future, L: Label>(header: Header, future: F, label: L) -> NonNull<Header> {
-    let cell = blocks::allocate::<Cell<F, L>>();
+    let cell = allocator::allocate::<Cell<F, L>>();
     let content = UnsafeCell::new(Content { future: ManuallyDrop::new(future) });
     // SAFETY: just allocated for this.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
@@ -139,29 +139,52 @@ unsafe fn header<'a>(ptr: NonNull<Header>) -> &'a Header {
 unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let tally = &unsafe { header(ptr) }.tally;
+    let tally = &unsafe { header(ptr) }.stage;
     assert!(tally.is(Stage::Future), "a task that is done was polled");
     tally.count_poll();
     // SAFETY: the caller's promise.
     // Test: as above.
     let future = unsafe { future::<F, L>(ptr) };
-    // SAFETY: the stage is the caller's, and a future.
-    // Test: as above.
-    let future = unsafe { &mut *future };
-    // SAFETY: the future lives in a heap cell and is dropped in place by `replace_future`.
-    // Test: as above.
-    let future = unsafe { Pin::new_unchecked(future) };
-    let output = match catch_unwind(AssertUnwindSafe(|| future.poll(cx))) {
+    let polled = catch_unwind(AssertUnwindSafe(|| {
+        let guard = DropOnUnwind(future);
+        // SAFETY: the stage is the caller's, and a future.
+        // Test: as above.
+        let future = unsafe { &mut *guard.0 };
+        // SAFETY: the future lives in a heap cell and is dropped in place, by `replace_future` or the guard.
+        // Test: as above.
+        let polled = unsafe { Pin::new_unchecked(future) }.poll(cx);
+        std::mem::forget(guard);
+        polled
+    }));
+    match polled {
         Ok(Poll::Pending) => return Poll::Pending,
-        Ok(Poll::Ready(output)) => Ok(output),
-        // SAFETY: the caller's promise: the task is alive.
-        // Test: tests/tests/panics.rs `a_panic_reaches_the_join_handle`.
-        Err(payload) => Err(unsafe { panicked(ptr, payload) }),
-    };
-    // SAFETY: the caller's promise.
-    // Test: as above.
-    unsafe { replace_future::<F, L>(ptr, output) };
+        // SAFETY: the caller's promise.
+        // Test: as above.
+        Ok(Poll::Ready(output)) => unsafe { replace_future::<F, L>(ptr, Ok(output)) },
+        Err(payload) => {
+            // SAFETY: the caller's promise: the task is alive.
+            // Test: tests/tests/panics.rs `a_panic_reaches_the_join_handle`.
+            let error = unsafe { panicked(ptr, payload) };
+            // SAFETY: the caller's promise, and the guard has dropped the future.
+            // Test: tests/tests/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
+            unsafe { put_output::<F, L>(ptr, Err(error)) };
+        }
+    }
     Poll::Ready(())
+}
+
+/// Drops a future whose poll panics while that panic unwinds, as the locals of a function are dropped: locks that it holds are
+/// poisoned, and what looks at [`std::thread::panicking`] sees it. A second panic ends here, not the process.
+struct DropOnUnwind<F>(*mut F);
+
+impl<F> Drop for DropOnUnwind<F> {
+    fn drop(&mut self) {
+        contain(|| {
+            // SAFETY: the poll above has ended by its panic, and nobody looks at the future again: the output is put there.
+            // Test: tests/tests/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
+            unsafe { ptr::drop_in_place(self.0) }
+        });
+    }
 }
 
 /// # Safety
@@ -225,15 +248,26 @@ unsafe fn replace_future<F: Future, L: Label>(ptr: NonNull<Header>, result: Resu
             Err(unsafe { panicked(ptr, payload) })
         }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise, and the future has been dropped, as far as it could be.
     // Test: as above.
+    unsafe { put_output::<F, L>(ptr, result) };
+}
+
+/// Puts the output in the place of the future, which has been dropped.
+///
+/// # Safety
+///
+/// As [`poll`]; the stage is a future.
+unsafe fn put_output<F: Future, L: Label>(ptr: NonNull<Header>, result: Result<F::Output, JoinError>) {
+    // SAFETY: the caller's promise.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let output = unsafe { output::<F, L>(ptr) };
-    // SAFETY: what stood there has been dropped, as far as it could be.
+    // SAFETY: the caller's promise: what stood there is gone.
     // Test: as above.
     unsafe { output.write(result) };
     // SAFETY: the caller's promise: the task is alive.
     // Test: as above.
-    unsafe { header(ptr) }.tally.set_stage(Stage::Output);
+    unsafe { header(ptr) }.stage.set_stage(Stage::Output);
 }
 
 /// # Safety
@@ -254,7 +288,7 @@ unsafe fn panicked(ptr: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinEr
 unsafe fn take<F: Future, L: Label>(ptr: NonNull<Header>) -> Result<F::Output, JoinError> {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    unsafe { header(ptr) }.tally.set_stage(Stage::Empty);
+    unsafe { header(ptr) }.stage.set_stage(Stage::Empty);
     // SAFETY: the caller's promise.
     // Test: as above.
     let output = unsafe { output::<F, L>(ptr) };
@@ -269,7 +303,7 @@ unsafe fn take<F: Future, L: Label>(ptr: NonNull<Header>) -> Result<F::Output, J
 unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-    let tally = &unsafe { header(ptr) }.tally;
+    let tally = &unsafe { header(ptr) }.stage;
     let output = if tally.is(Stage::Output) {
         // SAFETY: the caller's promise, and the stage is an output.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
@@ -294,7 +328,7 @@ unsafe fn drop_output<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<JoinE
     // Nothing of an abandoned task, whose future must stay where it is.
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    if !unsafe { header(ptr) }.tally.is(Stage::Output) {
+    if !unsafe { header(ptr) }.stage.is(Stage::Output) {
         return None;
     }
     // SAFETY: the caller's promise, and the stage is an output.
@@ -319,13 +353,13 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     unsafe { drop_label::<F, L>(ptr) };
     // SAFETY: as above.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let tally = &unsafe { header(ptr) }.tally;
+    let tally = &unsafe { header(ptr) }.stage;
     if tally.is(Stage::Future) {
         // SAFETY: as above.
         // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
         return unsafe { free_around_future(ptr) };
     }
-    // The handle, or in its place the runner, has taken the output (life.rs).
+    // The handle, or in its place the runner, has taken the output (refcount.rs).
     debug_assert!(tally.is(Stage::Empty), "an output is lost");
     // The waiter was taken by who woke it, or by the handle.
     // SAFETY: the caller's promise: the task is alive.
@@ -333,10 +367,10 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     let header = unsafe { header(ptr) };
     // SAFETY: the field is not used again, as the memory is given back.
     // Test: as above.
-    let home = unsafe { ptr::read(&header.home) };
+    let home = unsafe { ptr::read(&header.schedule) };
     // SAFETY: `allocate` got it there, and all that has a destructor is out of it.
     // Test: as above.
-    unsafe { blocks::free(ptr.cast::<Cell<F, L>>(), home) };
+    unsafe { allocator::free(ptr.cast::<Cell<F, L>>(), home) };
 }
 
 /// # Safety
@@ -364,5 +398,5 @@ unsafe fn free_around_future(ptr: NonNull<Header>) {
     let header = unsafe { &mut *ptr.as_ptr() };
     // SAFETY: the field is not used again, since the allocation is leaked.
     // Test: as above.
-    unsafe { ptr::drop_in_place(&mut header.home) };
+    unsafe { ptr::drop_in_place(&mut header.schedule) };
 }

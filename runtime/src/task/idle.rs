@@ -1,6 +1,6 @@
 //! Waiting until there is nothing else to do.
 //!
-//! The future takes a place in the [`Lull`] of the core whose worker polls it. If it is polled on another core, because its
+//! The future takes a place in the [`IdleQueue`] of the core whose worker polls it. If it is polled on another core, because its
 //! task was stolen or it was given to another one, it gives that place up and takes one there.
 
 use std::fmt;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use super::Reason;
-use crate::context;
-use crate::lull::Lull;
+use crate::scheduler::context;
+use crate::scheduler::idle_queue::IdleQueue;
 
 /// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and timers
 /// has brought none.
@@ -66,7 +66,7 @@ pub struct Idle {
 enum Wait {
     Begins,
     /// In the line of a core, at this place.
-    At(Arc<Lull>, u64),
+    At(Arc<IdleQueue>, u64),
     /// Others have had their turn when this is polled again.
     Yielded,
     Over,
@@ -77,14 +77,16 @@ impl Future for Idle {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone(); // user code: before a place is given up
-        let here = context::with_held(|core| core.lull().clone());
+        let here = context::with_held(|core| core.idle_queue().clone());
         self.wait = match (std::mem::replace(&mut self.wait, Wait::Over), here) {
             (Wait::Over | Wait::Yielded, _) => return Poll::Ready(()),
-            (Wait::At(lull, place), Some(here)) if Arc::ptr_eq(&lull, &here) => match lull.stay(place, waker) {
-                Ok(()) => Wait::At(lull, place),
-                Err(_) => return Poll::Ready(()),
-            },
-            (Wait::At(lull, place), _) if !lull.leave(place) => return Poll::Ready(()),
+            (Wait::At(idle_queue, place), Some(here)) if Arc::ptr_eq(&idle_queue, &here) => {
+                match idle_queue.stay(place, waker) {
+                    Ok(()) => Wait::At(idle_queue, place),
+                    Err(_) => return Poll::Ready(()),
+                }
+            }
+            (Wait::At(idle_queue, place), _) if !idle_queue.leave(place) => return Poll::Ready(()),
             (_, Some(here)) => {
                 let place = here.enter(waker);
                 Wait::At(here, place)
@@ -94,15 +96,16 @@ impl Future for Idle {
                 Wait::Yielded
             }
         };
-        context::with_task(|task| task.wait_slot().set(Reason::Idle, self.location));
+        context::note_wait(Reason::Idle, self.location);
         Poll::Pending
     }
 }
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        if let Wait::At(lull, place) = &self.wait {
-            lull.leave(*place);
+        if let Wait::At(idle_queue, place) = &self.wait {
+            idle_queue.leave(*place);
+            context::forget_wait(Reason::Idle);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Blocking on a worker, announced.
 //!
 //! The worker keeps its core, and gives away what is in it: it counts as resting and as stalled meanwhile (see `idle.rs` and
-//! `watch.rs`), so that others take its tasks, also those that come, and mind its timers.
+//! `monitor.rs`), so that others take its tasks, also those that come, and mind its timers.
 //!
 //! Rejected: handing the core to another thread. It cannot be had back while that thread is in a long poll, perhaps one
 //! that waits for what this task has locked; a poll that goes on without a core would need a second kind of worker;
@@ -9,11 +9,12 @@
 
 use std::sync::Arc;
 
-use crate::context::{self, SetAside};
-use crate::core::Core;
-use crate::pool::Pool;
+use crate::scheduler::context::{self, SetAside};
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::budget::Budgets;
+use crate::task::wait::NoteAside;
 
 /// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
 ///
@@ -21,7 +22,7 @@ use crate::task::budget::Budgets;
 /// compute or wait for a while, and may use what is not `Send`. It may call [`block_on`](crate::block_on), whose future may
 /// await sockets, timers and tasks of this runtime.
 ///
-/// Anywhere but on a worker of a runtime it just runs `f`.
+/// Anywhere but in a runtime's tasks and `block_on` it just runs `f`.
 ///
 /// What it does not do: it starts no additional worker. While all workers are in here, no task runs; so `f` must not
 /// wait for tasks of this runtime unless it has more workers than can be in here at once. Tasks of
@@ -44,42 +45,59 @@ use crate::task::budget::Budgets;
 ///
 /// # Panics
 ///
-/// On the thread of a `current_thread` runtime, where nobody could take its tasks; and if `f` does, as it will if it calls
-/// `spawn_local` outside of a `block_on` of its own.
+/// In the tasks and `block_on` of a `current_thread` runtime, where nobody could take its tasks: `f` might wait for one of them
+/// for ever. That is so for [`Handle::block_on`](crate::runtime::Handle::block_on) too, where tokio allows it: tokio's only polls
+/// its future, while this one runs the runtime's tasks as well unless another thread does. It panics even then, so that it does not
+/// depend on who came first. Use [`spawn_blocking`](crate::spawn_blocking) there.
+///
+/// And if `f` does, as it will if it calls `spawn_local` outside of a `block_on` of its own.
 #[track_caller]
 pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
-    match context::with_held(|core| core.pool().is_multi_thread().then(|| core.home().arc())) {
-        None => f(),
-        Some(None) => panic!(
-            "block_in_place on a current_thread runtime would stop all its tasks; use mini::spawn_blocking, or a \
-             multi_thread runtime"
-        ),
-        Some(Some(pool)) => {
-            let _blocked = Blocked::begin(&pool);
+    match context::with_held(|core| core.shared().is_multi_thread().then(|| core.schedule().arc())) {
+        None => {
+            if context::with_host(Shared::is_multi_thread) == Some(false) {
+                refuse();
+            }
+            let _blocks = context::leave_guest();
+            f()
+        }
+        Some(None) => refuse(),
+        Some(Some(shared)) => {
+            let _blocked = Blocked::begin(&shared);
             // What runs in there is no part of this poll, which may have been given an endless one.
-            let _budgets = Budgets::fresh();
+            let (_budgets, _note) = (Budgets::fresh(), NoteAside::set());
             f()
         }
     }
+}
+
+#[track_caller]
+fn refuse() -> ! {
+    panic!(
+        "block_in_place on a current_thread runtime would stop all its tasks; use mini::spawn_blocking, or a \
+         multi_thread runtime"
+    )
 }
 
 /// While it lives, the core of this thread belongs to others as far as it can.
 struct Blocked(SetAside);
 
 impl Blocked {
-    fn begin(pool: &Arc<Pool>) -> Option<Self> {
+    fn begin(shared: &Arc<Shared>) -> Option<Self> {
         let blocked = Self(context::set_aside()?);
         let core = blocked.core();
         core.is_blocked.store(true, Relaxed);
-        core.is_stalled.store(true, Relaxed);
         core.set_owner();
-        pool.idle.rest();
-        core.lull().disperse();
+        shared.idle.park(core.index());
+        shared.monitor.note_stuck();
+        core.idle_queue().disperse();
         // After that, as a worker that parks: somebody may have seen this one up, and called nobody.
-        if core.backlog() > 0 || !pool.injector.is_empty() {
-            pool.wake_one();
+        if core.shared_len() > 0 || !(shared.injector.is_empty() && shared.again.is_empty()) {
+            shared.wake_one();
         }
-        pool.watch.notice(pool, core);
+        shared.monitor.start(shared);
+        shared.monitor.rouse();
+        shared.hand_over(core, u64::MAX - 1);
         Some(blocked)
     }
 
@@ -91,8 +109,7 @@ impl Blocked {
 impl Drop for Blocked {
     fn drop(&mut self) {
         let core = self.core();
-        core.pool().idle.rise();
+        core.shared().idle.unpark(core.index());
         core.is_blocked.store(false, Relaxed);
-        core.is_stalled.store(false, Relaxed);
     }
 }

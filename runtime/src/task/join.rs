@@ -11,13 +11,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::life::{OnJoin, OnWithdraw};
-use super::{Id, JoinError, Task};
-use crate::context;
+use super::refcount::{OnJoin, OnWithdraw};
+use super::{Id, JoinError, Reason, Task};
+use crate::scheduler::context;
 
 /// Awaits the output of a task. Dropping it detaches the task, which goes on running.
 ///
 /// Made by [`spawn`](crate::spawn), [`spawn_local`](crate::spawn_local) and [`spawn_blocking`](crate::spawn_blocking).
+///
+/// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its last
+/// poll was pending for, with the line that made that future. Of several futures it shows one: a socket rather than a timer, and
+/// else the last. `unknown` says that it was nothing of this runtime, such as a channel of another crate.
 ///
 /// # Examples
 ///
@@ -168,7 +172,7 @@ impl<T> JoinHandle<T> {
     /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has one.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
-        let life = &header.life;
+        let life = &header.refs;
         if life.is_done() {
             return OnJoin::Done;
         }
@@ -187,8 +191,8 @@ impl<T> JoinHandle<T> {
             Err(Ended) => return (OnJoin::Done, [Some(waiter), None]),
         };
         header.waiter.put(waiter);
-        let found = header.life.offer();
-        // SAFETY: just put there, and the offer came too late, so it is still the handle's (life.rs).
+        let found = header.refs.offer();
+        // SAFETY: just put there, and the offer came too late, so it is still the handle's (refcount.rs).
         // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
         let refused = (found == OnJoin::Done).then(|| unsafe { header.waiter.look().into_waker() });
         (found, [displaced, refused])
@@ -197,10 +201,10 @@ impl<T> JoinHandle<T> {
     /// Takes back the waiter that was left with the runner, if there is one.
     fn take_waiter(&self) -> Result<Option<Waker>, Ended> {
         let header = self.task.header();
-        match header.life.withdraw() {
+        match header.refs.withdraw() {
             OnWithdraw::Done => Err(Ended),
             OnWithdraw::Nothing => Ok(None),
-            // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (life.rs).
+            // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (refcount.rs).
             // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             OnWithdraw::Waiter => Ok(Some(unsafe { header.waiter.look().into_waker() })),
         }
@@ -219,7 +223,7 @@ impl<T> Future for JoinHandle<T> {
         if found == OnJoin::Pending {
             let inside = context::current_task();
             assert!(inside != Some(task.id()), "{} waits for itself: it would never end", task.source());
-            context::note_join(task.id(), task.location());
+            context::note_wait(Reason::Join(task.id().get()), task.location());
             return Poll::Pending;
         }
         assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
@@ -237,7 +241,10 @@ impl<T> Drop for JoinHandle<T> {
         let mut waiter = None;
         if !self.is_spent {
             waiter = self.take_waiter().ok().flatten(); // user code: dropped when all is done
-            if self.task.header().life.leave() == OnJoin::Pending {
+            if waiter.is_some() {
+                context::forget_wait(Reason::Join(self.task.id().get()));
+            }
+            if self.task.header().refs.leave() == OnJoin::Pending {
                 return; // with its reference
             }
             self.task.drop_output();

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
 use super::{Id, JoinError, JoinHandle, Reason};
-use crate::context;
+use crate::scheduler::context;
 use ended::Ended;
 use next::without_id;
 pub use next::{JoinNext, JoinNextWithId};
@@ -166,7 +166,7 @@ impl<T> JoinSet<T> {
             return Poll::Ready(None);
         }
         if !self.is_any_ready(None) && !self.is_any_ready(Some(cx.waker())) {
-            context::with_task(|task| task.wait_slot().set(Reason::JoinSet(self.len() as u64), location));
+            context::note_wait(Reason::JoinSet(self.len() as u64), location);
             return Poll::Pending;
         }
         ready!(mini_net::poll_budget(cx));
@@ -326,16 +326,20 @@ impl<T: 'static> JoinSet<T> {
     /// # Cancel safety
     ///
     /// Dropped before it is ready, it aborts the tasks that are left and loses the outputs of the others.
-    pub async fn join_all(mut self) -> Vec<T> {
-        let mut outputs = Vec::with_capacity(self.len());
-        while let Some(output) = self.join_next().await {
-            match output.map_err(JoinError::try_into_panic) {
-                Ok(output) => outputs.push(output),
-                Err(Ok(payload)) => resume_unwind(payload),
-                Err(Err(error)) => panic!("JoinSet::join_all: {error}"),
+    #[track_caller]
+    pub fn join_all(mut self) -> impl Future<Output = Vec<T>> {
+        let location = Location::caller();
+        async move {
+            let mut outputs = Vec::with_capacity(self.len());
+            while let Some(output) = (JoinNextWithId { set: &mut self, location }).await {
+                match output.map_err(JoinError::try_into_panic) {
+                    Ok((_, output)) => outputs.push(output),
+                    Err(Ok(payload)) => resume_unwind(payload),
+                    Err(Err(error)) => panic!("JoinSet::join_all: {error}"),
+                }
             }
+            outputs
         }
-        outputs
     }
 
     /// Aborts all tasks and waits until their futures have been dropped.
@@ -362,9 +366,13 @@ impl<T: 'static> JoinSet<T> {
     /// # Cancel safety
     ///
     /// Goes on: the tasks stay aborted, and those that have not been waited for stay in the set.
-    pub async fn shutdown(&mut self) {
-        self.abort_all();
-        while self.join_next().await.is_some() {}
+    #[track_caller]
+    pub fn shutdown(&mut self) -> impl Future<Output = ()> {
+        let location = Location::caller();
+        async move {
+            self.abort_all();
+            while (JoinNextWithId { set: self, location }).await.is_some() {}
+        }
     }
 }
 

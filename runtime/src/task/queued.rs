@@ -10,6 +10,7 @@
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
+use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -19,17 +20,37 @@ use super::state::{OnPending, OnStart};
 use super::wait::{Reason, WaitSlot};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
-use crate::context;
+use crate::scheduler::context;
 
 /// A task's place in a queue. Must be run, or put into another queue.
 #[must_use]
 pub(crate) struct Queued(pub(super) NonNull<Header>);
 
+/// When a task that waits in a queue runs: woken ones first, and those of each class first in, first out (`scheduler/rules.rs`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Class {
+    /// It was spawned, or woken after a wait; or it asks to run once more and has not run for long.
+    Woken,
+    /// It has run for long since it last waited, and asks to run once more.
+    Again,
+}
+
+/// What came of a run.
+#[must_use]
+pub(crate) enum Ran {
+    /// The task waits, or has ended.
+    Through,
+    /// Put it at the back of a queue of this class.
+    Asks(Queued, Class),
+}
+
 /// A task that is being polled, on the runner's stack.
 pub(crate) struct Running {
     task: Queued,
-    /// It asks to run again after all that is queued.
-    has_yielded: Cell<bool>,
+    /// It asks to run once more.
+    has_asked: Cell<bool>,
+    /// A leaf of this crate that waits has filled the wait slot.
+    has_noted: Cell<bool>,
 }
 
 // SAFETY: a queue entry of a shared task may be run by any thread, since its future is `Send`. An entry of an owned
@@ -57,28 +78,47 @@ impl Queued {
         unsafe { self.0.as_ref() }
     }
 
-    /// Polls the task once, or drops its future if it was cancelled.
+    /// Polls the task once, or drops its future if it was cancelled. `lap` is called when that is done, and says how many nanoseconds it
+    /// took.
     ///
     /// For an owned task the caller holds its home core.
-    pub(crate) fn run(self) {
-        let header = self.header();
-        let (then, owes) = header.state.start();
-        if owes {
-            header.local.release(&header.life); // not the last: the runtime has one
+    #[inline]
+    pub(crate) fn run(self, lap: impl FnOnce() -> u64) -> Ran {
+        match self.start() {
+            OnStart::Poll => self.poll(lap),
+            OnStart::Drop => {
+                self.drop_future();
+                lap();
+                Ran::Through
+            }
         }
-        match then {
-            OnStart::Poll => self.poll(),
-            OnStart::Drop => self.drop_future(),
-        }
+    }
+
+    /// Polls the task once, on a thread that is no worker: a blocking job, which is through then.
+    pub(crate) fn run_here(self) {
+        let ran = self.run(|| 0);
+        debug_assert!(matches!(ran, Ran::Through), "a job does not wait");
     }
 
     /// Drops the future without polling it, and completes the task as cancelled.
     pub(crate) fn discard(self) {
         let _ = self.header().state.cancel();
-        self.run();
+        let start = self.start();
+        debug_assert_eq!(start, OnStart::Drop, "it has just been cancelled");
+        self.drop_future();
     }
 
-    fn poll(self) {
+    /// From here on the stage is the caller's.
+    fn start(&self) -> OnStart {
+        let header = self.header();
+        let (then, owes) = header.state.start();
+        if owes {
+            header.local.release(&header.refs); // not the last: the runtime has one
+        }
+        then
+    }
+
+    fn poll(self, lap: impl FnOnce() -> u64) -> Ran {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
@@ -88,29 +128,39 @@ impl Queued {
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);
         let inside = context::enter_task(&running);
-        budget::refill();
+        budget::begin_poll();
         // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
         drop(inside);
-        note_wait(&header.wait); // of a ready task too: a note left behind would be taken for the next one's
         if poll.is_ready() {
-            return running.task.complete();
+            running.task.complete();
+            lap();
+            return Ran::Through;
         }
-        let next =
-            if running.has_yielded.get() { header.state.finish_yielded() } else { header.state.finish_pending() };
+        header.times.note(lap());
+        let has_asked = running.has_asked.get();
+        note_wait(&header.wait, running.has_noted.get(), has_asked);
+        let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
         match next {
             // The task may run elsewhere, and be freed, from here on.
-            OnPending::Idle => {}
-            OnPending::Requeue if header.state.is_shared() => context::requeue_shared(running.task),
-            OnPending::Requeue => header.home.push_owned(running.task),
-            OnPending::Drop => running.task.drop_future(),
+            OnPending::Idle => Ran::Through,
+            OnPending::Requeue => {
+                // An owned task that was woken in its poll has done so itself: other threads leave it in the inbox.
+                let is_again = (has_asked || !header.state.is_shared()) && header.times.has_run_long();
+                Ran::Asks(running.task, if is_again { Class::Again } else { Class::Woken })
+            }
+            OnPending::Drop => {
+                running.task.drop_future();
+                Ran::Through
+            }
         }
     }
 
     fn drop_future(self) {
         let running = Running::new(self);
-        let inside = context::enter_task(&running);
+        // A task that its runtime refuses may be spawned by the destructor of another's output.
+        let inside = (context::leave_output(), context::enter_task(&running));
         let task = &running.task;
         // SAFETY: the task is started and not finished, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
@@ -124,7 +174,7 @@ impl Queued {
         let header = self.header();
         let runtimes = match header.slot.get() {
             UNREGISTERED => Task(self.0),
-            _ => header.home.unregister(&self),
+            _ => header.schedule.unregister(&self),
         };
         runtimes.end(Task::drop_output);
     }
@@ -136,11 +186,17 @@ impl Queued {
     pub(crate) fn is_shared(&self) -> bool {
         self.header().state.is_shared()
     }
+
+    /// How many nanoseconds its last run took.
+    #[inline]
+    pub(crate) fn last_run(&self) -> u64 {
+        self.header().times.last()
+    }
 }
 
 impl Running {
     fn new(task: Queued) -> Self {
-        Self { task, has_yielded: Cell::new(false) }
+        Self { task, has_asked: Cell::new(false), has_noted: Cell::new(false) }
     }
 
     pub(crate) fn id(&self) -> Id {
@@ -158,33 +214,82 @@ impl Running {
         std::ptr::eq(self.task.0.as_ptr(), header)
     }
 
-    pub(crate) fn wait_slot(&self) -> &WaitSlot {
+    fn wait_slot(&self) -> &WaitSlot {
         &self.task.header().wait
     }
 
-    /// Has the task run again after this poll if `waker` is its own; says whether it is.
-    fn yields(&self, waker: &Waker) -> bool {
-        let is_own = waker.data() == self.task.0.as_ptr().cast_const().cast() && waker::is_of_task(waker);
-        if is_own {
-            self.has_yielded.set(true);
+    /// A leaf future of this crate waits.
+    pub(crate) fn note(&self, reason: Reason, location: &'static Location<'static>) {
+        self.wait_slot().set(reason, location);
+        self.has_noted.set(true);
+    }
+
+    /// A leaf future of this crate is dropped that may have waited. If another has noted the same, nothing is known of that.
+    pub(crate) fn forget(&self, reason: Reason) {
+        if self.has_noted.get() && self.wait_slot().is(reason) {
+            self.has_noted.set(false);
         }
-        is_own
+    }
+
+    /// Has the task run once more after this poll.
+    fn ask(&self) {
+        self.has_asked.set(true);
+    }
+
+    /// Whether the waker is this task's own.
+    fn is_of(&self, waker: &Waker) -> bool {
+        waker.data() == self.task.0.as_ptr().cast_const().cast() && waker::is_of_task(waker)
     }
 }
 
 /// Wakes the task that polls, at less cost than by its waker: nobody else can have queued it.
 pub(super) fn yield_to_others(waker: &Waker) {
-    if context::with_task(|task| task.yields(waker)) != Some(true) {
+    if !ask_if(|task| task.is_of(waker)) {
         waker.wake_by_ref();
     }
 }
 
-/// Moves what the leaf futures noted on this thread into the task's wait slot.
-fn note_wait(slot: &WaitSlot) {
-    if let Some(note) = mini_net::take_note() {
-        slot.set(Reason::Io(note.kind, note.fd), note.location);
+/// Has the task of `header` run once more, if this thread polls it; says whether it does.
+pub(super) fn ask_here(header: &Header) -> bool {
+    ask_if(|task| task.is(header))
+}
+
+fn ask_if(is_meant: impl FnOnce(&Running) -> bool) -> bool {
+    let asked = context::with_task(|task| {
+        let is_meant = is_meant(task);
+        if is_meant {
+            task.ask();
+        }
+        is_meant
+    });
+    asked == Some(true)
+}
+
+/// Fills the wait slot after a poll that was pending: by what the leaf futures of the other crates have noted, else by those of
+/// this one, who `have_noted` it there themselves.
+#[inline]
+fn note_wait(slot: &WaitSlot, have_noted: bool, has_yielded: bool) {
+    if mini_net::has_note() || mini_time::has_note() {
+        return take_notes(slot, have_noted);
     }
-    if let Some(note) = mini_time::take_note() {
-        slot.set(Reason::Timer(note.deadline_ns), note.location);
+    match (have_noted, has_yielded) {
+        (true, _) => {}
+        (false, true) => slot.set_yielded(),
+        (false, false) => slot.set_unknown(),
+    }
+}
+
+#[inline]
+fn take_notes(slot: &WaitSlot, have_noted: bool) {
+    match (mini_net::note(), mini_time::note()) {
+        (Some(io), None) => slot.set(Reason::Io(io.kind, io.fd), io.location),
+        (Some(io), Some(_)) => {
+            slot.set(Reason::Io(io.kind, io.fd), io.location);
+            slot.add_timer();
+        }
+        (None, Some(_)) if have_noted => slot.add_timer(),
+        (None, Some(limit)) if limit.is_limit => slot.set(Reason::Limit(limit.deadline_ns), limit.location),
+        (None, Some(timer)) => slot.set(Reason::Timer(timer.deadline_ns), timer.location),
+        (None, None) => {}
     }
 }

@@ -6,13 +6,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::{Id, JoinHandle, Origin, Start};
-use crate::context;
-use crate::handle::current_pool;
+use crate::scheduler::context;
+use crate::scheduler::core::Core;
+use crate::scheduler::worker::{self, Refusal};
 
 /// Starts a task on the current runtime and returns a handle to its output.
 ///
 /// The task begins to run soon, whether or not the handle is awaited; it does not run before this returns. Dropping
 /// the handle detaches it.
+///
+/// A panic ends the task alone. Its future is dropped while the panic unwinds, so that locks it holds are poisoned, and the handle
+/// gets the payload; if a destructor panics then, that is printed and no more.
 ///
 /// # Examples
 ///
@@ -25,24 +29,35 @@ use crate::handle::current_pool;
 ///
 /// # Panics
 ///
-/// Outside of a runtime, at the caller's line.
+/// Outside of a runtime, at the caller's line; in a child of [fork(2)](crate::runtime::Runtime#fork).
 #[track_caller]
 pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
 where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let location = Location::caller();
-    match context::with_pool(|pool| pool.spawn(future, location)) {
+    spawn_from(future, Location::caller(), "mini::spawn")
+}
+
+/// [`spawn`] for those that know the task's origin; `call` is what the user has called.
+#[inline]
+#[track_caller]
+pub(super) fn spawn_from<F>(future: F, origin: impl Origin, call: &str) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    match context::with_shared(|shared| shared.spawn(future, origin)) {
         Some(handle) => handle,
-        None => missing("mini::spawn"),
+        None => context::missing(call),
     }
 }
 
 /// Starts a task that never leaves this thread, so its future need not be `Send`.
 ///
 /// On a `current_thread` runtime it lives as long as the runtime, which must then be driven (and dropped) on this
-/// thread while the task is alive. On a worker of a multi-threaded runtime it lives until that worker ends. On a
+/// thread while the task is alive. There a thread that has [entered](crate::runtime::Runtime::enter) the runtime may spawn too,
+/// while nobody drives it; the task begins to run in the next `block_on` or `turn`. On a worker of a multi-threaded runtime it lives until that worker ends. On a
 /// thread in `block_on` of a multi-threaded runtime it ends with the call.
 ///
 /// # Examples
@@ -59,10 +74,11 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a task or `block_on`, at the caller's line; also in a `block_on` that got no worker's place, because all are
-/// taken by other threads in `block_on`, by workers with local tasks or in
-/// [`block_in_place`](crate::task::block_in_place), or by polls of more than 200 ms; and inside the closure given to
-/// `block_in_place`.
+/// Outside of a runtime, and on a thread that has only entered a multi-threaded one, whose tasks other threads run, or one that
+/// another thread drives, or has local tasks on; at the caller's line. Also in a `block_on` that got no worker's place, because all
+/// are taken by other threads in `block_on`, by workers with local tasks or in
+/// [`block_in_place`](crate::task::block_in_place), or by polls of more than 200 ms; inside the closure given to
+/// `block_in_place`; and in a job of [`spawn_blocking`].
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where
@@ -79,21 +95,35 @@ where
     F: Future + 'static,
     F::Output: 'static,
 {
-    let handle = context::with_held(|core| {
-        let (task, handle) = super::new(future, core.home(), Start::Owned, origin);
+    let spawn = |core: &Core| {
+        let (task, handle) = super::new(future, core.schedule(), Start::Owned, origin);
         core.spawn_owned(task, true);
         handle
-    });
-    match handle {
-        Some(handle) => handle,
-        None => missing(call),
+    };
+    if !context::held().is_null() {
+        return context::with_held(spawn).expect("just looked");
+    }
+    match worker::with_free_core(&context::current_shared(call), spawn) {
+        Ok(handle) => handle,
+        Err(Refusal::Pinned(thread)) => panic!(
+            "{call}: this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call it there"
+        ),
+        Err(Refusal::Taken) => panic!(
+            "{call} needs a worker, and another thread works for this runtime: call it from a task or inside block_on, on \
+             the thread that runs it"
+        ),
+        Err(Refusal::Shared | Refusal::Blocking) => {
+            panic!("{call} needs a worker: call it from a task or inside block_on, on the thread that runs it")
+        }
     }
 }
 
-/// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.
+/// Runs `job` on a thread of the blocking shared, where it may block, and returns a handle to its output.
 ///
 /// For file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
 /// microseconds. Aborting takes effect only before the job has started.
+///
+/// A runtime that is dropped runs the jobs that it has, within its [grace](crate::runtime::Runtime#shutdown).
 ///
 /// If the system has no thread to give, the job waits for one that there is. If there is none, the handle gets an error that
 /// counts as cancelled and says why.
@@ -109,20 +139,14 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a runtime, at the caller's line.
+/// Outside of a runtime, at the caller's line; in a child of [fork(2)](crate::runtime::Runtime#fork).
 #[track_caller]
 pub fn spawn_blocking<F, T>(job: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    current_pool("mini::spawn_blocking").spawn_blocking(job, Location::caller())
-}
-
-#[track_caller]
-fn missing<T>(call: &str) -> T {
-    let _ = current_pool(call);
-    panic!("{call} needs a worker: call it from a task or inside block_on, on the thread that runs it")
+    context::current_shared("mini::spawn_blocking").spawn_blocking(job, Location::caller())
 }
 
 /// Lets everything else that is ready run before this task goes on.
@@ -163,7 +187,7 @@ impl Future for YieldNow {
     }
 }
 
-/// The id of the task that calls.
+/// The id of the task that calls: whose future is polled or dropped, or whose output the runtime or its handle drops.
 ///
 /// # Examples
 ///

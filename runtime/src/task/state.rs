@@ -35,7 +35,7 @@
 //! out (they need that for the pointer anyway).
 //!
 //! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES is set
-//! with CLAIMED, and edge 2 tells it to the runner, who gives the reference back in plain memory (`life.rs`). It goes with the
+//! with CLAIMED, and edge 2 tells it to the runner, who gives the reference back in plain memory (`refcount.rs`). It goes with the
 //! end of the poll.
 //!
 //! Rejected: one atomic word for both kinds (a wake, start and finish of an owned task would cost three locked
@@ -174,6 +174,12 @@ impl State {
     #[inline]
     pub(crate) fn is_done(&self) -> bool {
         self.main.load(Relaxed) & DONE != 0
+    }
+
+    /// Whether it seems to wait. A hint, but for who polls it: it does not.
+    #[inline]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.main.load(Relaxed) == 0
     }
 
     /// Changes the main word and returns what it was.

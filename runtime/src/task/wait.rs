@@ -1,7 +1,14 @@
 //! What a task waits for: written by its runner after a poll that was not ready, read by whoever prints the task.
 //!
-//! Two plain stores per pending poll. A reader on another thread may catch the two fields of different waits; this
-//! is for people, not for decisions.
+//! The slot has room for one leaf of the last poll: a socket's rather than a timer's, and a timer's rather than the limit of
+//! a `timeout`, which says nothing of what it limits. Of several of one kind it has the last, where the task has got to. Each
+//! poll writes it anew: if no leaf of mini's is left waiting, that is `unknown`.
+//!
+//! One or two plain stores per pending poll. A reader on another thread may catch the two fields of different waits of the
+//! task; this is for people, not for decisions.
+//!
+//! Rejected: the first leaf of a poll in place of the last one. A poll that goes on after a leaf, and drops it or not, waits
+//! further down.
 
 #![allow(unsafe_code)]
 
@@ -12,11 +19,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
 use mini_net::Kind;
 
-/// The wait slot of a task: source line and reason of its last pending leaf future.
+/// The wait slot of a task: what its last poll was pending for.
 #[derive(Debug)]
 pub(crate) struct WaitSlot {
     location: AtomicPtr<Location<'static>>,
-    reason: AtomicU64, // kind in the top four bits; fd, task id, number or nanoseconds below
+    /// The kind in the top four bits; below it whether there is a timer too; then fd, task id, number or nanoseconds.
+    reason: AtomicU64,
 }
 
 /// Why a task is not running, with the fd, task or time it waits for.
@@ -26,7 +34,9 @@ pub(crate) enum Reason {
     Io(Kind, i32),
     /// For a timer; nanoseconds since the clock's base.
     Timer(u64),
-    /// For another task.
+    /// For something unknown, with a time limit; nanoseconds since the clock's base.
+    Limit(u64),
+    /// For another task; the line is that which spawned it.
     Join(u64),
     /// For one of the tasks of a set, which has that many.
     JoinSet(u64),
@@ -34,46 +44,117 @@ pub(crate) enum Reason {
     Idle,
 }
 
+/// What the last poll of a task was pending for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LastWait {
+    /// For nothing that mini knows of.
+    Unknown,
+    /// For nothing: it runs again after the others.
+    Yielded,
+    Known {
+        reason: Reason,
+        location: &'static Location<'static>,
+        /// For a timer too.
+        is_timed: bool,
+    },
+}
+
 const KIND_SHIFT: u32 = 60;
-const VALUE: u64 = (1 << KIND_SHIFT) - 1;
+const TIMED: u64 = 1 << (KIND_SHIFT - 1);
+const VALUE: u64 = TIMED - 1;
 const TIMER: u64 = 1;
 const JOIN: u64 = 2;
 const IO: u64 = 3;
 const JOIN_SET: u64 = 4;
 const IDLE: u64 = 5;
+const LIMIT: u64 = 6;
+const UNKNOWN: u64 = 7;
+const YIELDED: u64 = 8;
 
 impl WaitSlot {
     pub(crate) const fn new() -> Self {
         Self { location: AtomicPtr::new(ptr::null_mut()), reason: AtomicU64::new(0) }
     }
 
+    #[inline]
     pub(crate) fn set(&self, reason: Reason, location: &'static Location<'static>) {
-        let (kind, value) = match reason {
-            Reason::Timer(ns) => (TIMER, ns),
-            Reason::Join(id) => (JOIN, id),
-            Reason::JoinSet(tasks) => (JOIN_SET, tasks),
-            Reason::Idle => (IDLE, 0),
-            Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
-        };
-        self.reason.store(kind << KIND_SHIFT | value & VALUE, Relaxed);
+        self.reason.store(reason.pack(), Relaxed);
         self.location.store(ptr::from_ref(location).cast_mut(), Relaxed);
     }
 
-    /// The last wait, if the task has waited for something that mini knows.
-    pub(crate) fn get(&self) -> Option<(Reason, &'static Location<'static>)> {
+    /// A timer ends the wait too. The runner only.
+    pub(super) fn add_timer(&self) {
+        self.reason.store(self.reason.load(Relaxed) | TIMED, Relaxed);
+    }
+
+    /// Nothing of mini's is left waiting.
+    #[inline]
+    pub(super) fn set_unknown(&self) {
+        self.reason.store(UNKNOWN << KIND_SHIFT, Relaxed);
+    }
+
+    /// Nor anything else.
+    #[inline]
+    pub(super) fn set_yielded(&self) {
+        self.reason.store(YIELDED << KIND_SHIFT, Relaxed);
+    }
+
+    /// Whether it says that. The runner only.
+    pub(super) fn is(&self, reason: Reason) -> bool {
+        self.reason.load(Relaxed) == reason.pack()
+    }
+
+    /// The last wait, if a poll was pending.
+    pub(crate) fn get(&self) -> Option<LastWait> {
+        let word = self.reason.load(Relaxed);
+        let value = word & VALUE;
+        let reason = match word >> KIND_SHIFT {
+            TIMER => Reason::Timer(value),
+            JOIN => Reason::Join(value),
+            IO => Reason::Io(kind_from(value >> 32), value as u32 as i32),
+            JOIN_SET => Reason::JoinSet(value),
+            IDLE => Reason::Idle,
+            LIMIT => Reason::Limit(value),
+            UNKNOWN => return Some(LastWait::Unknown),
+            YIELDED => return Some(LastWait::Yielded),
+            _ => return None,
+        };
         // SAFETY: the pointer is null or came from a `&'static Location` in `set`.
         // Test: tests/tests/tasks.rs `debug_shows_where_a_task_waits`.
         let location = unsafe { self.location.load(Relaxed).as_ref() }?;
-        let reason = self.reason.load(Relaxed);
-        let value = reason & VALUE;
-        let reason = match reason >> KIND_SHIFT {
-            TIMER => Reason::Timer(value),
-            JOIN => Reason::Join(value),
-            JOIN_SET => Reason::JoinSet(value),
-            IDLE => Reason::Idle,
-            _ => Reason::Io(kind_from(value >> 32), value as u32 as i32),
+        Some(LastWait::Known { reason, location, is_timed: word & TIMED != 0 })
+    }
+}
+
+impl Reason {
+    #[inline]
+    fn pack(self) -> u64 {
+        let (kind, value) = match self {
+            Self::Timer(ns) => (TIMER, ns),
+            Self::Limit(ns) => (LIMIT, ns),
+            Self::Join(id) => (JOIN, id),
+            Self::JoinSet(tasks) => (JOIN_SET, tasks),
+            Self::Idle => (IDLE, 0),
+            Self::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
         };
-        Some((reason, location))
+        kind << KIND_SHIFT | value & VALUE
+    }
+}
+
+/// While it lives, nothing that is polled on this thread is part of the poll that goes on. Dropping it brings back where that
+/// waits.
+pub(super) struct NoteAside(Option<mini_net::Note>, Option<mini_time::Note>);
+
+impl NoteAside {
+    pub(super) fn set() -> Self {
+        Self(mini_net::swap_note(None), mini_time::swap_note(None))
+    }
+}
+
+impl Drop for NoteAside {
+    fn drop(&mut self) {
+        mini_net::swap_note(self.0.take());
+        mini_time::swap_note(self.1.take());
     }
 }
 
@@ -83,14 +164,21 @@ fn kind_from(number: u64) -> Kind {
     KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(Kind::Ready)
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for LastWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(kind, fd) => write!(f, "{kind:?} on fd {fd}"),
-            Self::Timer(_) => write!(f, "Timer"),
-            Self::Join(id) => write!(f, "Join of task {id}"),
-            Self::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks"),
-            Self::Idle => write!(f, "Idle worker"),
-        }
+        let (reason, location, is_timed) = match self {
+            Self::Unknown => return f.write_str("unknown"),
+            Self::Yielded => return f.write_str("nothing, as it has yielded"),
+            Self::Known { reason, location, is_timed } => (reason, location, is_timed),
+        };
+        match reason {
+            Reason::Io(kind, fd) => write!(f, "{kind:?} on fd {fd} at {location}"),
+            Reason::Timer(_) => write!(f, "Timer at {location}"),
+            Reason::Limit(_) => write!(f, "unknown, with a time limit at {location}"),
+            Reason::Join(id) => write!(f, "Join of task {id}, spawned at {location}"),
+            Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
+            Reason::Idle => write!(f, "Idle worker at {location}"),
+        }?;
+        if *is_timed { f.write_str(", or a timer") } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a join handle leaves the waker of who awaits it; `life.rs` says whose it is.
+//! Where a join handle leaves the waker of who awaits it; `refcount.rs` says whose it is.
 //!
 //! Two words that may be read while they are written: the runner looks before it knows whether what it sees counts.
 //!
@@ -18,7 +18,7 @@ pub(super) struct Place {
     vtable: AtomicPtr<RawWakerVTable>,
 }
 
-/// What was in the place: a waker, if all was as `life.rs` says.
+/// What was in the place: a waker, if all was as `refcount.rs` says.
 #[derive(Debug)]
 pub(super) struct Seen {
     data: *const (),
@@ -55,7 +55,7 @@ impl Seen {
     ///
     /// # Safety
     ///
-    /// It was put there, `life.rs` says that it is the caller's, and nobody has taken it before.
+    /// It was put there, `refcount.rs` says that it is the caller's, and nobody has taken it before.
     #[inline]
     pub(super) unsafe fn into_waker(self) -> Waker {
         // SAFETY: the caller's promise: it is the table of the waker that `put` forgot, which is `'static`.

@@ -10,8 +10,8 @@ use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use super::state::{OnRemote, OnWake};
-use super::{Header, Queued, Task};
-use crate::context;
+use super::{Header, Queued, Task, queued};
+use crate::scheduler::context;
 
 /// The parts of a waker, for a pointer to a live task.
 pub(super) fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
@@ -80,7 +80,7 @@ impl Task {
         if self.header().is_owned_here() {
             let task = ManuallyDrop::new(self);
             let header = task.header();
-            header.local.release(&header.life); // not the last: the runtime has one
+            header.local.release(&header.refs); // not the last: the runtime has one
             return task.wake_owned();
         }
         let left = if self.header().state.is_shared() { self.wake_here() } else { Some(self) };
@@ -94,7 +94,8 @@ impl Task {
     fn wake_owned(&self) {
         let header = self.header();
         if header.state.wake() == OnWake::Enqueue {
-            header.home.push_owned(self.queued());
+            header.times.note_wake();
+            header.schedule.push_owned(self.queued());
         }
     }
 
@@ -104,8 +105,10 @@ impl Task {
     fn wake_here(self) -> Option<Self> {
         let mut left = Some(self);
         context::with_held(|held| {
-            let is_owing = |task: &mut Task| task.header().home.is_queued_by(held) && task.header().state.wake_owing();
+            let is_owing =
+                |task: &mut Task| task.header().schedule.is_queued_by(held) && task.header().state.wake_owing();
             if let Some(task) = left.take_if(is_owing) {
+                task.header().times.note_wake();
                 held.queue_woken(Queued(ManuallyDrop::new(task).0));
             }
         });
@@ -115,13 +118,18 @@ impl Task {
     fn wake_by_ref(&self) {
         let header = self.header();
         if header.state.is_shared() {
-            if header.state.wake() == OnWake::Enqueue {
-                header.home.schedule(self.queued());
+            // Woken in its own poll it asks to run once more.
+            if !header.state.is_idle() && queued::ask_here(header) {
+                return;
             }
-        } else if header.home.is_held() {
+            if header.state.wake() == OnWake::Enqueue {
+                header.times.note_wake();
+                header.schedule.schedule(self.queued());
+            }
+        } else if header.schedule.is_held() {
             self.wake_owned();
         } else if header.state.remote_wake() == OnRemote::Post {
-            header.home.post(self.clone());
+            header.schedule.post(self.clone());
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Write,
     Readable,
     Writable,
-    /// By the `poll_` methods, which leave a waker that stays.
+    /// By the `poll_` methods, which leave a waker that stays until another one comes.
     KeylessRead,
     KeylessWrite,
 }
@@ -37,6 +37,10 @@ pub(super) enum Got {
 impl Kind {
     pub(super) fn is_read(self) -> bool {
         matches!(self, Kind::Read | Kind::Readable | Kind::KeylessRead)
+    }
+
+    pub(super) fn is_keyless(self) -> bool {
+        matches!(self, Kind::KeylessRead | Kind::KeylessWrite)
     }
 }
 

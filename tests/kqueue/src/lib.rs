@@ -4,13 +4,14 @@
 //! file is a module of `mini-net`. By itself it is a crate for its own tests, which say what it promises.
 //!
 //! What is here follows the manual page of FreeBSD: `EVFILT_READ`, `EVFILT_WRITE` and `EVFILT_USER` with `EV_ADD`,
-//! `EV_DELETE`, `EV_CLEAR` and `EV_RECEIPT`; other filters and flags are refused with `EINVAL`. A queue is an epoll instance
-//! in which two more are nested, one for each direction (`queue`): so data that arrives is no event of the other filter.
-//! Closing a descriptor removes its filters, whatever duplicates it has; for that, close(2) is stood in for (`close`).
+//! `EV_DELETE`, `EV_ENABLE`, `EV_CLEAR` and `EV_RECEIPT`; other filters and flags are refused with `EINVAL`. A queue is an
+//! epoll instance in which two more are nested, one for each direction (`queue`): so data that arrives is no event of the
+//! other filter. Closing a descriptor removes its filters, whatever duplicates it has; for that, close(2) is stood in for
+//! (`close`).
 //!
 //! Where it differs from a BSD: what epoll(7) refuses (an ordinary file) is refused, with `EPERM`; the errno in `fflags` is
-//! always the same, as Linux tells it only once; `data` is 0; dup2(2) and close_range(2) remove nothing; the end of a
-//! connection may bring an event of each filter.
+//! always the same, as Linux tells it only once; `data` is 0; nothing is ever disabled, so `EV_ENABLE` tells nothing; dup2(2)
+//! and close_range(2) remove nothing; the end of a connection may bring an event of each filter.
 //!
 //! With `MINI_KQUEUE_NO_USER` in the environment there is no `EVFILT_USER`, as on older systems.
 //!
@@ -61,6 +62,8 @@ pub const EVFILT_USER: i16 = -11;
 pub const EV_ADD: u16 = 0x1;
 /// Removes the event.
 pub const EV_DELETE: u16 = 0x2;
+/// Reports the event again, if it was not to be reported; nothing else but the caller's own is changed.
+pub const EV_ENABLE: u16 = 0x4;
 /// Reports changes alone.
 pub const EV_CLEAR: u16 = 0x20;
 /// Asks for an answer to this change, with `EV_ERROR` and perhaps no error.

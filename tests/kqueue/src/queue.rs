@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 use libc::{c_int, epoll_event};
 
 use super::{
-    EV_ADD, EV_CLEAR, EV_DELETE, EV_EOF, EV_ERROR, EV_RECEIPT, EVFILT_READ, EVFILT_USER, EVFILT_WRITE, NOTE_TRIGGER,
-    close, kevent,
+    EV_ADD, EV_CLEAR, EV_DELETE, EV_ENABLE, EV_EOF, EV_ERROR, EV_RECEIPT, EVFILT_READ, EVFILT_USER, EVFILT_WRITE,
+    NOTE_TRIGGER, close, kevent,
 };
 
 /// What an error of a socket is said to be: Linux tells which one only once, and that is for its owner.
@@ -129,7 +129,7 @@ pub(super) fn forget(fd: RawFd) {
 
 impl Queues {
     fn change(&mut self, queue: RawFd, change: &kevent) -> Result<(), c_int> {
-        if change.flags & !(EV_ADD | EV_DELETE | EV_CLEAR | EV_RECEIPT) != 0 {
+        if change.flags & !(EV_ADD | EV_DELETE | EV_ENABLE | EV_CLEAR | EV_RECEIPT) != 0 {
             return Err(libc::EINVAL);
         }
         match change.filter {
@@ -170,10 +170,12 @@ impl Queues {
             queue.filters.remove(&key).ok_or(libc::ENOENT)?;
             return control(instance, libc::EPOLL_CTL_DEL, fd, 0, 0);
         }
+        if change.flags & EV_ADD == 0 {
+            return queue.filters.get_mut(&key).map(|known| known.udata = change.udata).ok_or(libc::ENOENT);
+        }
         let is_pipe = status.st_mode & libc::S_IFMT == libc::S_IFIFO;
         let (before, operation) = match queue.filters.get(&key) {
             Some(known) => (Some(known.number), libc::EPOLL_CTL_MOD),
-            None if change.flags & EV_ADD == 0 => return Err(libc::ENOENT),
             None => (None, libc::EPOLL_CTL_ADD),
         };
         if filter == EVFILT_WRITE && is_queue {

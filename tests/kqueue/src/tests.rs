@@ -234,6 +234,19 @@ fn adding_again_exchanges_the_callers_word_and_tells_anew() {
 }
 
 #[test]
+fn enabling_asks_whether_a_filter_is_there_and_tells_nothing_anew() {
+    let (queue, (a, mut b)) = (Queue::new(), pair());
+    let enable = event(a.as_raw_fd() as usize, EVFILT_READ, EV_ENABLE);
+    assert_eq!(queue.change(enable), Err(libc::ENOENT));
+    queue.add(&a, EVFILT_READ);
+    assert_eq!(queue.change(enable), Ok(()));
+    b.write_all(b"more").unwrap();
+    assert_eq!(queue.now(), [(EVFILT_READ, 0)]);
+    assert_eq!(queue.change(enable), Ok(()));
+    assert_eq!(queue.now(), [], "it still reports changes alone");
+}
+
+#[test]
 fn triggers_are_one_event_until_it_is_taken() {
     let queue = Queue::new();
     queue.change(event(7, EVFILT_USER, ADD)).unwrap();

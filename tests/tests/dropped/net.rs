@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use mini::io::Interest;
 use mini::net::{
     TcpListener, TcpSocket, TcpStream, UdpSocket, UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener,
-    UnixStream, lookup_host,
+    UnixStream, lookup_host, next_connection,
 };
 use mini_tests::net_support::{ANY_PORT, ScratchPath, connected_to, full_listener, tcp_pair, udp, udp_pair};
 
@@ -46,6 +46,7 @@ async fn connections(list: &mut List) {
 
     let listener = TcpListener::bind(ANY_PORT).await.unwrap();
     waits!(list, listener.accept());
+    waits!(list, next_connection(&listener));
     connected_to(&listener).await;
 
     let path = ScratchPath::new("dropped");

@@ -1,7 +1,7 @@
 //! Whether the rows are complete: each public future in the crates' sources must be among those that were dropped.
 //!
 //! It reads the sources as text, as they are formatted: `impl ... Future for Name`, the calls inside of shared futures (`impl ...
-//! Call for Name`), and public functions that are `async` or return one of these.
+//! Call for Name`), and public functions that are `async` or return one of these, but for those that are hidden from users.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,8 @@ fn implementor(line: &str) -> Option<(&str, bool)> {
 
 /// The public functions in `text`: their names, and what they return. That is a future for those that are `async`.
 fn functions(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let starts = text.match_indices("pub fn ").map(|(at, start)| (&text[at + start.len()..], None));
+    let is_shown = |&(at, _): &(usize, &str)| !text[..at].trim_end().ends_with("#[doc(hidden)]");
+    let starts = text.match_indices("pub fn ").filter(is_shown).map(|(at, start)| (&text[at + start.len()..], None));
     let asyncs =
         text.match_indices("pub async fn ").map(|(at, start)| (&text[at + start.len()..], Some("impl Future")));
     starts.chain(asyncs).map(|(rest, returned)| {

@@ -182,6 +182,35 @@ fn durations_too_long_to_be_represented_never_end() {
 }
 
 #[test]
+fn where_the_clock_was_moved_too_far_short_ones_say_so_and_long_ones_never_end() {
+    let (timers, _) = paused_timers();
+    let _entered = enter(&timers);
+    let probe = Probe::default();
+    let century = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    let (mut kept, mut never) = (sleep(5 * century), sleep(Duration::MAX));
+    assert_eq!((probe.poll(&mut kept), probe.poll(&mut never)), (Poll::Pending, Poll::Pending));
+    timers.clock().advance(Duration::from_nanos(u64::MAX - 1) - 2 * MS).unwrap();
+    let line = line!() + 1;
+    for mut short in [sleep(3 * MS), sleep_until(Instant::now() + 3 * MS), sleep(century - MS)] {
+        let message = panic_of(&mut short);
+        assert!(message.contains("584 years") && message.contains(&format!("{}:{line}:", file!())), "{message}");
+    }
+    for mut long in [sleep(century), sleep(Duration::MAX)] {
+        assert_eq!(probe.poll(&mut long), Poll::Pending);
+        reset(&mut long, Instant::now() + MS);
+        assert_eq!(probe.poll(&mut long), Poll::Pending);
+    }
+    let ahead = Instant::now() + 3 * MS;
+    let message = panic::catch_unwind(AssertUnwindSafe(|| reset(&mut never, ahead))).unwrap_err();
+    assert!(message.downcast::<String>().unwrap().contains("584 years"));
+    assert!(never.deadline() > ahead, "it stays as it was");
+    assert_eq!((timers.turn(), probe.poll(&mut kept)), (1, Poll::Ready(())));
+    let mut last = sleep(2 * MS);
+    assert_eq!((probe.poll(&mut last), timers.auto_advance(), timers.turn()), (Poll::Pending, true, 1));
+    assert_eq!((probe.poll(&mut last), probe.poll(&mut never)), (Poll::Ready(()), Poll::Pending));
+}
+
+#[test]
 fn without_a_runtime_the_panic_names_the_call_and_the_way_out() {
     let mut lonely = sleep(1000 * MS);
     let line = line!() - 1;

@@ -1,7 +1,7 @@
 //! Where a wheel lives: a place in memory that is never freed, lent to one `Timers` after the other.
 //!
 //! So a sleep refers to its wheel without counting, from any thread and for as long as it likes. A [`Lease`] names the
-//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so ([`Dead`]).
+//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so ([`Refusal::Dead`]).
 //! Stores that were given back are lent again, so there are never more than `Timers` were alive at one time; an empty
 //! one is less than a kilobyte.
 //!
@@ -22,9 +22,14 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::sync::{Guard, IS_MODEL, Lock};
 use crate::wheel::{Key, NEVER, Wheel};
 
-/// The timers are gone or were shut down.
+/// Why a timer cannot be set.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Dead;
+pub(crate) enum Refusal {
+    /// The timers are gone or were shut down.
+    Dead,
+    /// The deadline is near, but the clock was moved so far that timers do not count up to it.
+    OutOfReach,
+}
 
 /// What has become of a timer.
 #[derive(Debug, PartialEq, Eq)]
@@ -135,14 +140,16 @@ impl Lease {
 
     /// Adds a timer. Returns its key, and the deadline as the clock counts.
     #[inline]
-    pub(crate) fn add(self, deadline: Instant, waker: Waker) -> Result<(Key, u64), Dead> {
+    pub(crate) fn add(self, deadline: Instant, waker: Waker) -> Result<(Key, u64), Refusal> {
         let mut held = self.lock();
-        let Some(loan) = held.alive() else {
-            drop(held);
-            drop(waker); // user code: after the lock
-            return Err(Dead);
+        let (loan, deadline) = match held.reach(deadline) {
+            Ok(reached) => reached,
+            Err(refusal) => {
+                drop(held);
+                drop(waker); // user code: after the lock
+                return Err(refusal);
+            }
         };
-        let deadline = loan.clock.nanos(deadline);
         if loan.wheel.is_empty() {
             loan.wheel.catch_up(self.store.seen.load(Relaxed));
         }
@@ -172,16 +179,15 @@ impl Lease {
         state
     }
 
-    /// Moves a pending timer; `false` if it is no longer pending.
-    pub(crate) fn reset(self, key: Key, deadline: Instant) -> bool {
+    /// Moves a pending timer; says whether it is pending still.
+    pub(crate) fn reset(self, key: Key, deadline: Instant) -> Result<bool, Refusal> {
         let mut held = self.lock();
-        let Some(loan) = held.alive() else { return false };
-        let deadline = loan.clock.nanos(deadline);
+        let (loan, deadline) = held.reach(deadline)?;
         let is_pending = loan.wheel.reset(key, deadline);
         if is_pending {
             self.finish_change(held, deadline);
         }
-        is_pending
+        Ok(is_pending)
     }
 
     /// Removes a timer, pending or not.
@@ -247,6 +253,17 @@ impl Held {
     #[inline]
     fn alive(&mut self) -> Option<&mut Loan> {
         self.loan().filter(|loan| !loan.is_dead)
+    }
+
+    /// As `alive`, with `deadline` as the clock counts.
+    #[inline]
+    fn reach(&mut self, deadline: Instant) -> Result<(&mut Loan, u64), Refusal> {
+        let loan = self.alive().ok_or(Refusal::Dead)?;
+        let nanos = loan.clock.nanos(deadline);
+        if nanos == NEVER && loan.clock.is_out_of_reach(deadline) {
+            return Err(Refusal::OutOfReach);
+        }
+        Ok((loan, nanos))
     }
 
     /// The waker and the deadline of a pending timer, or what has become of the timer.

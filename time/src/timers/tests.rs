@@ -6,7 +6,7 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use super::{BATCH, Dead, Park, State, Timers};
+use super::{BATCH, Park, Refusal, State, Timers};
 use crate::Clock;
 use crate::probe::{Probe, pass, paused_timers};
 
@@ -98,7 +98,7 @@ fn wakers_are_woken_cloned_and_dropped_with_the_lock_free() {
     add(&timers, MS, nosy());
     timers.shutdown();
     let now = timers.clock().now();
-    assert_eq!(timers.0.lease.add(now + MS, nosy()), Err(Dead));
+    assert_eq!(timers.0.lease.add(now + MS, nosy()), Err(Refusal::Dead));
 }
 
 #[test]
@@ -155,9 +155,9 @@ fn the_bell_rings_once_a_park_and_only_for_an_earlier_deadline() {
     assert_eq!(bell.wakes(), 1, "it has been rung");
     let _ = timers.prepare_park();
     let moved = add(&timers, 20 * MS, waker());
-    assert!(timers.0.lease.reset(moved, timers.clock().now() + 30 * MS));
+    assert_eq!(timers.0.lease.reset(moved, timers.clock().now() + 30 * MS), Ok(true));
     assert_eq!(bell.wakes(), 1);
-    assert!(timers.0.lease.reset(moved, timers.clock().now() + MS));
+    assert_eq!(timers.0.lease.reset(moved, timers.clock().now() + MS), Ok(true));
     assert_eq!(bell.wakes(), 2, "moved before the announced time");
 }
 
@@ -210,7 +210,7 @@ fn auto_advance_goes_exactly_to_the_first_deadline() {
     let moved = add(&timers, 100_000 * MS, probe.waker());
     add(&timers, 300_000 * MS, probe.waker());
     timers.0.lease.remove(removed);
-    assert!(timers.0.lease.reset(moved, start + 200_000 * MS));
+    assert_eq!(timers.0.lease.reset(moved, start + 200_000 * MS), Ok(true));
     for second in [200, 300] {
         assert!(timers.auto_advance());
         assert_eq!(timers.clock().now() - start, second * 1000 * MS);
@@ -235,7 +235,7 @@ fn auto_advance_leaves_a_running_clock_and_a_timer_for_never_alone() {
     // One that was moved there has left a mark where it was: in the far ring, and in the overflow.
     for first in [100 * MS, 100_000 * MS] {
         let moved = add(&timers, first, Waker::noop().clone());
-        assert!(timers.0.lease.reset(moved, never));
+        assert_eq!(timers.0.lease.reset(moved, never), Ok(true));
         assert!(!timers.auto_advance());
         assert_eq!(timers.clock().now(), now);
     }
@@ -258,9 +258,9 @@ fn shutdown_wakes_all_and_refuses_the_rest() {
     timers.shutdown();
     assert_eq!((probe.wakes(), probe.wakers(), timers.len()), (2, 0, 0));
     let now = timers.clock().now();
-    assert_eq!(timers.0.lease.add(now + MS, probe.waker()), Err(Dead));
+    assert_eq!(timers.0.lease.add(now + MS, probe.waker()), Err(Refusal::Dead));
     assert_eq!(timers.0.lease.watch(key, &probe.waker()), State::Dead);
-    assert!(!timers.0.lease.reset(key, now));
+    assert_eq!(timers.0.lease.reset(key, now), Err(Refusal::Dead));
     assert_eq!((pass(&timers, MS), timers.prepare_park()), (0, Park::Forever));
 }
 

@@ -1,5 +1,5 @@
 use std::io::{ErrorKind, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::ready::Ready;
-use crate::tests::rig::{Task, is_shut_down};
+use crate::tests::rig::{Task, alone, is_shut_down};
 use crate::{Blocking, Events, Interest, UnixStream, enter};
 
 /// Runs `f` on a thread of this reactor's, which this one is for so long.
@@ -57,7 +57,7 @@ fn a_socket_stays_with_its_runtime_while_that_lives() {
 fn an_event_on_its_way_at_the_old_reactor_comes_again_at_the_new_one() {
     let [old, new] = two();
     let (a, b) = UnixStream::pair().unwrap();
-    let registration = old.register(b.as_fd(), Ready::EMPTY).unwrap();
+    let registration = old.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
     turn(&old);
     let (task, mut woken) = (Task::new(), 0);
     let waker = task.waker();
@@ -82,8 +82,8 @@ fn an_entry_that_cannot_move_goes_on_where_it_is() {
     let [old, new] = &reactors;
     let (a, b) = UnixStream::pair().unwrap();
     // The same fd under the same number, so that the new one refuses it.
-    let twin = new.register(b.as_fd(), Ready::EMPTY).unwrap();
-    let registration = old.register(b.as_fd(), Ready::EMPTY).unwrap();
+    let twin = new.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
+    let registration = old.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
     let refused = registration.move_to(new.clone(), b.as_fd()).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
     let exchanged = registration.move_to(new.clone(), a.as_fd()).unwrap_err();
@@ -139,6 +139,82 @@ fn readiness_without_an_operation_survives_the_end_of_a_runtime() {
     assert!(matches!(task.poll(readable.as_mut()), Poll::Ready(Ok(()))));
 }
 
+/// The fd of an entry is closed by the user, and the next one gets its number; with `custody`. In a process of its own, where
+/// the lowest number is the next.
+fn exchanged(reactor: &Reactor, custody: Custody) -> (Registration, Registration, [StdUnixStream; 2]) {
+    let (first, _other) = StdUnixStream::pair().unwrap();
+    let number = first.as_raw_fd();
+    let former = reactor.register(first.as_fd(), Custody::Users, Ready::EMPTY).unwrap();
+    drop(first);
+    let (a, b) = StdUnixStream::pair().unwrap();
+    assert_eq!(a.as_raw_fd(), number);
+    let next = reactor.register(a.as_fd(), custody, Ready::EMPTY).unwrap();
+    turn(reactor);
+    (former, next, [a, b])
+}
+
+/// Whether the reactor tells `registration` of data that come.
+fn is_told(reactor: &Reactor, registration: &Registration, mut peer: &StdUnixStream) -> bool {
+    let slot = registration.slot();
+    slot.clear(slot.seen(), Ready::ALL);
+    peer.write_all(b"x").unwrap();
+    turn(reactor);
+    slot.seen().ready().is_readable()
+}
+
+#[test]
+fn an_entry_that_ends_leaves_alone_who_has_its_number_by_now() {
+    let name = "reactor::registration::tests::an_entry_that_ends_leaves_alone_who_has_its_number_by_now";
+    alone(name, 256, || {
+        for custody in [Custody::Ours, Custody::Users] {
+            let reactor = Reactor::new().unwrap();
+            let (former, next, [a, b]) = exchanged(&reactor, custody);
+            drop(former);
+            assert!(is_told(&reactor, &next, &b));
+            let refused = reactor.register(a.as_fd(), Custody::Ours, Ready::EMPTY).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+            drop(next);
+            let again = reactor.register(a.as_fd(), custody, Ready::EMPTY).unwrap();
+            assert!(is_told(&reactor, &again, &b), "the one in between is gone for good");
+        }
+    });
+}
+
+#[test]
+fn an_entry_that_moves_leaves_alone_who_has_its_number_by_now() {
+    let name = "reactor::registration::tests::an_entry_that_moves_leaves_alone_who_has_its_number_by_now";
+    alone(name, 256, || {
+        for custody in [Custody::Ours, Custody::Users] {
+            let [old, new] = two();
+            let (former, next, [a, b]) = exchanged(&old, custody);
+            former.move_to(new.clone(), a.as_fd()).unwrap();
+            assert!(is_told(&old, &next, &b));
+            assert!(is_told(&new, &former, &b), "which is its own fd there");
+            drop(former);
+            assert!(is_told(&old, &next, &b));
+            let again = new.register(a.as_fd(), custody, Ready::EMPTY).unwrap();
+            assert!(is_told(&new, &again, &b), "it has left the new one");
+        }
+    });
+}
+
+#[test]
+fn who_is_refused_takes_no_number_from_its_owner() {
+    let reactor = Reactor::new().unwrap();
+    let (a, b) = StdUnixStream::pair().unwrap();
+    for custody in [Custody::Ours, Custody::Users] {
+        let owner = reactor.register(a.as_fd(), custody, Ready::EMPTY).unwrap();
+        for other in [Custody::Ours, Custody::Users] {
+            let refused = reactor.register(a.as_fd(), other, Ready::EMPTY).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::AlreadyExists);
+        }
+        assert!(is_told(&reactor, &owner, &b));
+        drop(owner);
+        assert_eq!(reactor.registrations(), 0);
+        assert!(reactor.register(a.as_fd(), custody, Ready::EMPTY).is_ok());
+    }
+}
+
 /// Moves an entry while one of the two reactors shuts down; returns whether it was moved, and is marked.
 ///
 /// The end comes `delay` turns of a loop after the move has begun, or before it has: the window that matters is short.
@@ -146,8 +222,8 @@ fn move_beside_an_end(ends: usize, is_refused: bool, delay: usize) -> (bool, boo
     let reactors = two();
     let [old, new] = &reactors;
     let (_a, b) = StdUnixStream::pair().unwrap();
-    let _twin = is_refused.then(|| new.register(b.as_fd(), Ready::EMPTY).unwrap());
-    let registration = old.register(b.as_fd(), Ready::EMPTY).unwrap();
+    let _twin = is_refused.then(|| new.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap());
+    let registration = old.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
     let here = AtomicUsize::new(0);
     let meet = || {
         here.fetch_add(1, SeqCst);

@@ -169,6 +169,8 @@ impl Receiver {
 
     /// As [`readable`](Receiver::readable), as a function to poll.
     ///
+    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is woken.
+    ///
     /// # Examples
     ///
     /// As with [`UnixStream::poll_read_ready`](crate::UnixStream::poll_read_ready).

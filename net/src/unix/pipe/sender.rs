@@ -162,6 +162,8 @@ impl Sender {
 
     /// As [`writable`](Sender::writable), as a function to poll.
     ///
+    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is woken.
+    ///
     /// # Examples
     ///
     /// As with [`UnixStream::poll_write_ready`](crate::UnixStream::poll_write_ready).

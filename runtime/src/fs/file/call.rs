@@ -16,7 +16,14 @@ use crate::fs::sys::CHUNK;
 pub struct FileOp<'a, C> {
     file: &'a mut File,
     call: C,
-    caller: &'static Location<'static>,
+    caller: Caller,
+}
+
+/// What the user has called, and where.
+#[derive(Clone, Copy)]
+pub struct Caller {
+    pub(super) call: &'static str,
+    pub(super) location: &'static Location<'static>,
 }
 
 /// Reads into one buffer.
@@ -50,12 +57,7 @@ pub struct Seek(SeekFrom);
 pub trait Call {
     type Output;
 
-    fn poll(
-        &mut self,
-        file: &mut File,
-        cx: &mut Context<'_>,
-        caller: &'static Location<'static>,
-    ) -> Poll<io::Result<Self::Output>>;
+    fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<Self::Output>>;
 }
 
 impl File {
@@ -84,14 +86,14 @@ impl File {
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime, when it needs a hop.
+    /// Outside a mini runtime.
     ///
     /// # Cancel safety
     ///
     /// Safe: a future dropped before it is ready has taken no byte.
     #[track_caller]
     pub fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> FileOp<'a, Read<'a>> {
-        FileOp::new(self, Read(buf))
+        FileOp::new(self, "mini::fs::File::read", Read(buf))
     }
 
     /// Reads until `buf` is full.
@@ -113,7 +115,7 @@ impl File {
     /// Loses how far it has come: those bytes are in `buf`, and the position is behind them.
     #[track_caller]
     pub fn read_exact<'a>(&'a mut self, buf: &'a mut [u8]) -> FileOp<'a, ReadExact<'a>> {
-        FileOp::new(self, ReadExact { buf, filled: 0 })
+        FileOp::new(self, "mini::fs::File::read_exact", ReadExact { buf, filled: 0 })
     }
 
     /// Appends to `content` what there is from the position to the end; returns how many bytes that were.
@@ -136,7 +138,7 @@ impl File {
     #[track_caller]
     pub fn read_to_end<'a>(&'a mut self, content: &'a mut Vec<u8>) -> FileOp<'a, ReadToEnd<'a>> {
         let before = content.len();
-        FileOp::new(self, ReadToEnd { content, before })
+        FileOp::new(self, "mini::fs::File::read_to_end", ReadToEnd { content, before })
     }
 
     /// Writes the front of `buf`, and moves the position behind it. Ready when the kernel has it; see [`File`].
@@ -161,7 +163,7 @@ impl File {
     /// Goes on: the bytes are in the file once, in part, or not at all. See [`File`].
     #[track_caller]
     pub fn write<'a>(&'a mut self, buf: &'a [u8]) -> FileOp<'a, Write<'a>> {
-        FileOp::new(self, Write(buf))
+        FileOp::new(self, "mini::fs::File::write", Write(buf))
     }
 
     /// Writes all of `buf`, in steps of up to 256 KiB.
@@ -192,7 +194,7 @@ impl File {
     /// Loses how much was written.
     #[track_caller]
     pub fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> FileOp<'a, WriteAll<'a>> {
-        FileOp::new(self, WriteAll(buf))
+        FileOp::new(self, "mini::fs::File::write_all", WriteAll(buf))
     }
 
     /// Waits for a write whose future was dropped. Otherwise there is nothing to wait for: nothing is buffered here.
@@ -219,7 +221,7 @@ impl File {
     /// Safe: nothing is lost.
     #[track_caller]
     pub fn flush(&mut self) -> FileOp<'_, Flush> {
-        FileOp::new(self, Flush(()))
+        FileOp::new(self, "mini::fs::File::flush", Flush(()))
     }
 
     /// Moves the position, and returns where it is then, from the beginning of the file (lseek(2)).
@@ -244,21 +246,28 @@ impl File {
     ///
     /// # Panics
     ///
-    /// Outside a mini runtime, when it needs a hop.
+    /// Outside a mini runtime.
     ///
     /// # Cancel safety
     ///
     /// Goes on: the position is moved or not.
     #[track_caller]
     pub fn seek(&mut self, to: SeekFrom) -> FileOp<'_, Seek> {
-        FileOp::new(self, Seek(to))
+        FileOp::new(self, "mini::fs::File::seek", Seek(to))
     }
 }
 
 impl<'a, C> FileOp<'a, C> {
     #[track_caller]
-    fn new(file: &'a mut File, call: C) -> FileOp<'a, C> {
-        FileOp { file, call, caller: Location::caller() }
+    fn new(file: &'a mut File, name: &'static str, call: C) -> FileOp<'a, C> {
+        FileOp { file, call, caller: Caller::here(name) }
+    }
+}
+
+impl Caller {
+    #[track_caller]
+    pub(super) fn here(call: &'static str) -> Caller {
+        Caller { call, location: Location::caller() }
     }
 }
 
@@ -267,14 +276,12 @@ impl<C: Call> Future for FileOp<'_, C> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let FileOp { file, call, caller } = self.get_mut();
-        call.poll(file, cx, caller)
+        call.poll(file, cx, *caller)
     }
 }
 
 /// Nothing in here is ever pinned: the call is used by reference only.
 impl<C> Unpin for FileOp<'_, C> {}
-
-type Caller = &'static Location<'static>;
 
 impl Call for Read<'_> {
     type Output = usize;
@@ -358,7 +365,7 @@ impl Call for Seek {
 
 impl<C> fmt::Debug for FileOp<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FileOp on {:?} at {}", self.file.open.path(), self.caller)
+        write!(f, "FileOp on {:?} at {}", self.file.open.path(), self.caller.location)
     }
 }
 

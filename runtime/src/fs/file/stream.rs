@@ -15,15 +15,15 @@
 use std::fs::File as StdFile;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileExt, FileTypeExt};
-use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use super::call::Caller;
 use super::open::{Lease, Open};
 use mini_net::failed;
 
-use crate::fs::operation::{no_answer, pool};
+use crate::fs::operation::{need_runtime, no_answer, pool};
 use crate::fs::sys::{self, CHUNK};
 use crate::task::JoinHandle;
 
@@ -63,8 +63,6 @@ struct Written {
 #[derive(Default)]
 struct Unseen(Option<io::Error>);
 
-type Caller = &'static Location<'static>;
-
 impl Stream {
     /// Whether nothing is under way, and nothing kept.
     pub(super) fn is_at_rest(&self) -> bool {
@@ -81,13 +79,14 @@ impl Stream {
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
+                    need_runtime(caller.call, caller.location);
                     ready!(mini_net::poll_budget(cx));
                     if let Some(read) = self.read_now(open, buf) {
                         return Poll::Ready(Ok(read));
                     }
                     let (lease, length) = (Lease::moving(open), buf.len().min(CHUNK));
                     let job = move || fetch(lease.open(), length);
-                    self.doing = Doing::Reading(pool("mini::fs::File::read", caller).spawn_blocking(job, caller));
+                    self.doing = Doing::Reading(hop(caller, job));
                 }
                 Doing::Reading(job) => {
                     let fetched = ready!(Pin::new(job).poll(cx));
@@ -152,6 +151,7 @@ impl Stream {
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
+                    need_runtime(caller.call, caller.location);
                     if let Some(error) = self.unseen.0.take() {
                         return Poll::Ready(Err(error));
                     }
@@ -162,7 +162,7 @@ impl Stream {
                     open.note_write();
                     let lease = Lease::moving(open);
                     let job = move || store(&lease, bytes);
-                    self.doing = Doing::Writing(pool("mini::fs::File::write", caller).spawn_blocking(job, caller));
+                    self.doing = Doing::Writing(hop(caller, job));
                 }
                 Doing::Writing(job) => {
                     let written = ready!(Pin::new(job).poll(cx));
@@ -200,6 +200,7 @@ impl Stream {
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
+                    need_runtime(caller.call, caller.location);
                     // The end may be known to a server only. Anywhere else is a matter of the kernel's memory.
                     let turn = if matches!(to, SeekFrom::End(_)) { None } else { open.try_turn() };
                     if turn.is_some() {
@@ -211,7 +212,7 @@ impl Stream {
                         let _turn = lease.open().turn();
                         lease.std().seek(to)
                     };
-                    self.doing = Doing::Seeking(to, pool("mini::fs::File::seek", caller).spawn_blocking(job, caller));
+                    self.doing = Doing::Seeking(to, hop(caller, job));
                 }
                 Doing::Seeking(same, job) if *same == to => {
                     let sought = ready!(Pin::new(job).poll(cx));
@@ -247,6 +248,11 @@ impl Stream {
         self.doing = Doing::Nothing;
         Poll::Ready(())
     }
+}
+
+/// Runs `job` in a thread that may block.
+fn hop<T: Send + 'static>(caller: Caller, job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    pool(caller.call, caller.location).spawn_blocking(job, caller.location)
 }
 
 /// Reads up to `length` bytes, in a thread that may block.

@@ -4,19 +4,20 @@
 //! [`File::seek`](super::File::seek) is one.
 
 use std::io::{self, IoSlice};
-use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::File;
+use super::call::Caller;
 
 impl AsyncRead for File {
     #[track_caller]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let File { open, stream } = self.get_mut();
-        let read = ready!(stream.poll_read(cx, open, buf.initialize_unfilled(), Location::caller()))?;
+        let read =
+            ready!(stream.poll_read(cx, open, buf.initialize_unfilled(), Caller::here("mini::fs::File::poll_read")))?;
         buf.advance(read);
         Poll::Ready(Ok(()))
     }
@@ -26,7 +27,7 @@ impl AsyncWrite for File {
     #[track_caller]
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let File { open, stream } = self.get_mut();
-        stream.poll_write(cx, open, &[IoSlice::new(buf)], Location::caller())
+        stream.poll_write(cx, open, &[IoSlice::new(buf)], Caller::here("mini::fs::File::poll_write"))
     }
 
     #[track_caller]
@@ -36,7 +37,7 @@ impl AsyncWrite for File {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let File { open, stream } = self.get_mut();
-        stream.poll_write(cx, open, bufs, Location::caller())
+        stream.poll_write(cx, open, bufs, Caller::here("mini::fs::File::poll_write_vectored"))
     }
 
     fn is_write_vectored(&self) -> bool {

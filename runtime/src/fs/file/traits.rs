@@ -1,19 +1,19 @@
 //! futures-io's `AsyncRead`, `AsyncWrite` and `AsyncSeek` for files.
 
 use std::io::{self, IoSlice, SeekFrom};
-use std::panic::Location;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
 
 use super::File;
+use super::call::Caller;
 
 impl AsyncRead for File {
     #[track_caller]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
         let File { open, stream } = self.get_mut();
-        stream.poll_read(cx, open, buf, Location::caller())
+        stream.poll_read(cx, open, buf, Caller::here("mini::fs::File::poll_read"))
     }
 }
 
@@ -21,7 +21,7 @@ impl AsyncWrite for File {
     #[track_caller]
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let File { open, stream } = self.get_mut();
-        stream.poll_write(cx, open, &[IoSlice::new(buf)], Location::caller())
+        stream.poll_write(cx, open, &[IoSlice::new(buf)], Caller::here("mini::fs::File::poll_write"))
     }
 
     #[track_caller]
@@ -31,7 +31,7 @@ impl AsyncWrite for File {
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let File { open, stream } = self.get_mut();
-        stream.poll_write(cx, open, bufs, Location::caller())
+        stream.poll_write(cx, open, bufs, Caller::here("mini::fs::File::poll_write_vectored"))
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -49,6 +49,6 @@ impl AsyncSeek for File {
     #[track_caller]
     fn poll_seek(self: Pin<&mut Self>, cx: &mut Context<'_>, to: SeekFrom) -> Poll<io::Result<u64>> {
         let File { open, stream } = self.get_mut();
-        stream.poll_seek(cx, open, to, Location::caller())
+        stream.poll_seek(cx, open, to, Caller::here("mini::fs::File::poll_seek"))
     }
 }

@@ -1,6 +1,6 @@
 //! What a child must not inherit from the thread that starts it: timers that are exact.
 
-use crate::context;
+use crate::scheduler::context;
 
 /// While it lives, this thread's timers are as inexact as is usual; holds what they were before.
 ///
@@ -12,7 +12,7 @@ impl Slack {
     pub(super) fn usual() -> Slack {
         /// Of the first process, from which all others have it.
         const NANOS: u64 = 50_000;
-        let is_exact = context::with_held(|_| ()).and_then(|()| context::with_pool(|pool| pool.config.timer_slack));
+        let is_exact = context::with_held(|_| ()).and_then(|()| context::with_shared(|pool| pool.config.timer_slack));
         Slack(is_exact.flatten().and_then(|_| mini_net::set_timer_slack(NANOS)))
     }
 }

@@ -1,10 +1,13 @@
 //! How tasks come into a set.
 
 use std::future::Future;
+use std::panic::Location;
 
 use super::JoinSet;
 use crate::runtime::Handle;
-use crate::task::life::OnJoin;
+use crate::scheduler::context::current_shared;
+use crate::task::refcount::OnJoin;
+use crate::task::spawn::{spawn_from, spawn_local_from};
 use crate::task::{AbortHandle, JoinHandle};
 
 impl<T: 'static> JoinSet<T> {
@@ -23,7 +26,7 @@ impl<T: 'static> JoinSet<T> {
         F: Future<Output = T> + Send + 'static,
         T: Send,
     {
-        self.insert(crate::spawn(future))
+        self.insert(spawn_from(future, Location::caller(), "JoinSet::spawn"))
     }
 
     /// Starts a task on the runtime of `handle`, and puts it into the set.
@@ -62,13 +65,13 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Panics
     ///
-    /// Outside of a task or `block_on`, at the caller's line.
+    /// As [`mini::spawn_local`](crate::spawn_local), at the caller's line.
     #[track_caller]
     pub fn spawn_local<F>(&mut self, future: F) -> AbortHandle
     where
         F: Future<Output = T> + 'static,
     {
-        self.insert(crate::spawn_local(future))
+        self.insert(spawn_local_from(future, Location::caller(), "JoinSet::spawn_local"))
     }
 
     /// Runs `job` on a thread where it may block, as [`mini::spawn_blocking`](crate::spawn_blocking) does, and puts its task
@@ -95,7 +98,7 @@ impl<T: 'static> JoinSet<T> {
         F: FnOnce() -> T + Send + 'static,
         T: Send,
     {
-        self.insert(crate::spawn_blocking(job))
+        self.insert(current_shared("JoinSet::spawn_blocking").spawn_blocking(job, Location::caller()))
     }
 
     /// Runs `job` on a thread of the runtime of `handle` where it may block, and puts its task into the set.
@@ -148,6 +151,7 @@ impl<F> FromIterator<F> for JoinSet<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
+    #[track_caller]
     fn from_iter<I: IntoIterator<Item = F>>(futures: I) -> Self {
         let mut set = Self::new();
         set.extend(futures);
@@ -160,6 +164,7 @@ impl<F> Extend<F> for JoinSet<F::Output>
 where
     F: Future<Output: Send + 'static> + Send + 'static,
 {
+    #[track_caller]
     fn extend<I: IntoIterator<Item = F>>(&mut self, futures: I) {
         for future in futures {
             self.spawn(future);

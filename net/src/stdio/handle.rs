@@ -1,0 +1,110 @@
+//! `Handle`: one user's hold on a stream that a thread serves, and its own place among all who wait for that thread.
+//!
+//! Called by `stdio`. The process has one slot for such a stream. A `poll_` method wakes whoever polled *its handle* last,
+//! and takes no wake from those who poll another handle: so a handle has keys for them, as a future has one.
+
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use crate::ready::Interest;
+use crate::slot::{Key, Slot};
+
+/// A stream that a thread serves.
+pub(super) trait Served: 'static {
+    fn slot(&self) -> &Slot;
+}
+
+pub(super) struct Handle<S: Served> {
+    stream: &'static S,
+    /// For the waits to read and to write; a flush is a wait to read.
+    keys: [Mutex<Key>; 2],
+}
+
+impl<S: Served> Handle<S> {
+    pub(super) fn new(stream: &'static S) -> Handle<S> {
+        Handle { stream, keys: Default::default() }
+    }
+
+    /// Polls with the key of a future, or else with the handle's own for `interest`.
+    pub(super) fn poll<R>(
+        &self,
+        interest: Interest,
+        key: Option<&mut Key>,
+        poll: impl FnOnce(&'static S, &mut Key) -> Poll<R>,
+    ) -> Poll<R> {
+        if let Some(key) = key {
+            return poll(self.stream, key);
+        }
+        let own = &self.keys[usize::from(interest.is_writable())];
+        // Not under the lock: the slot clones and drops wakers.
+        let mut key = mem::take(&mut *lock(own));
+        let polled = poll(self.stream, &mut key);
+        let mut displaced = mem::replace(&mut *lock(own), key);
+        // Empty, unless another task has polled this handle meanwhile.
+        self.stream.slot().forget(&mut displaced);
+        polled
+    }
+
+    /// Takes a waiter out that a future has left.
+    pub(super) fn forget(&self, key: &mut Key) {
+        self.stream.slot().forget(key);
+    }
+}
+
+impl<S: Served> Drop for Handle<S> {
+    fn drop(&mut self) {
+        for key in &mut self.keys {
+            self.stream.slot().forget(key.get_mut().unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+}
+
+/// Poison is ignored: no user code runs under this lock.
+fn lock(key: &Mutex<Key>) -> MutexGuard<'_, Key> {
+    key.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::{Arc, LazyLock};
+    use std::task::{Context, Waker};
+
+    use super::*;
+    use crate::ready::Ready;
+    use crate::tests::rig::Task;
+
+    struct Stream(Slot);
+
+    impl Served for Stream {
+        fn slot(&self) -> &Slot {
+            &self.0
+        }
+    }
+
+    fn poll(handle: &Handle<Stream>, task: &Arc<Task>) -> Poll<()> {
+        let (waker, interest) = (task.waker(), Interest::WRITABLE);
+        handle.poll(interest, None, |stream, key| {
+            stream.0.poll_ready(&mut Context::from_waker(&waker), interest, Some(key)).map(drop)
+        })
+    }
+
+    #[test]
+    fn a_task_loses_no_wake_to_one_that_polls_another_handle() {
+        static STREAM: LazyLock<Stream> = LazyLock::new(|| Stream(Slot::new(Ready::EMPTY)));
+        let handles = [(); 3].map(|()| Handle::new(&*STREAM));
+        let (former, tasks) = (Task::new(), [(); 3].map(|()| Task::new()));
+        for (handle, task) in handles.iter().zip(&tasks) {
+            assert!(poll(handle, &former).is_pending());
+            assert!(poll(handle, task).is_pending() && poll(handle, task).is_pending());
+        }
+        assert_eq!(STREAM.0.waiting(), 3, "each handle has one place");
+        let [gone, stays @ ..] = handles;
+        drop(gone);
+        let mut woken = Vec::new();
+        STREAM.0.set(Ready::WRITABLE, &mut woken);
+        woken.into_iter().for_each(Waker::wake);
+        assert_eq!((former.wakes(), tasks.each_ref().map(|task| task.wakes())), (0, [0, 1, 1]));
+        drop(stays);
+    }
+}

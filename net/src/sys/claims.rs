@@ -1,0 +1,229 @@
+//! `Claims`: which registration a number belongs to, of those whose fd is not this crate's to close.
+//!
+//! Called by `epoll`. The kernel removes an fd by its number, and the number is all that a registration has. An fd of the
+//! user's may be closed while it is registered (`AsyncFd::get_mut`), and its number be the next socket's: then the removal
+//! would be that socket's. So whoever registers such a fd *claims* its number, and only the claim's owner removes it.
+//!
+//! # Why a removal is never somebody else's
+//!
+//! - The kernel refuses to add a number whose open file is in already. An `add` that succeeds proves that what was registered
+//!   by this number is gone, so it ends the claim, or takes it over.
+//! - That `add` and the end of the claim are one step under the lock, as are the look for the claim and the removal. So the
+//!   removal comes before the `add`, and does no harm, or finds the claim gone.
+//! - An fd of this crate's ([`Custody::Ours`]) is closed after it has been removed. Meanwhile nobody else gets its number, and
+//!   the kernel refuses to add it again: it needs no claim.
+//!
+//! Such an fd is added without the lock where its number is not claimed. A filter says so: a bit for each class of numbers, set
+//! under the lock while there are claims in it. Relaxed, as nobody gets a number before it was closed, and so not before the
+//! claim of it was made; the kernel orders the two.
+//!
+//! Rejected: a duplicate of the fd, for the registration alone (a descriptor and two system calls for each, and the other
+//! end is not told of a close). A table of all numbers (eight bytes for each socket). To leave the runtime in `get_mut` and to
+//! come back at the next wait (two system calls for each use; and a library may close its descriptor by itself).
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::RawFd;
+use std::sync::PoisonError;
+
+use super::{Custody, Token};
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::{Mutex, MutexGuard};
+
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    filter: AtomicUsize,
+    owners: Mutex<HashMap<RawFd, Token>>,
+}
+
+impl Claims {
+    /// Registers a number by `add`, for `token`.
+    #[inline]
+    pub(super) fn add(
+        &self,
+        number: RawFd,
+        token: Token,
+        custody: Custody,
+        add: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        if custody == Custody::Ours && self.filter.load(Relaxed) & class(number) == 0 {
+            return add();
+        }
+        self.add_locked(number, token, custody, add)
+    }
+
+    #[cold]
+    fn add_locked(
+        &self,
+        number: RawFd,
+        token: Token,
+        custody: Custody,
+        add: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut owners = self.owners();
+        add()?;
+        match custody {
+            Custody::Ours => drop(owners.remove(&number)),
+            Custody::Users => drop(owners.insert(number, token)),
+        }
+        self.note(&owners, number);
+        Ok(())
+    }
+
+    /// Removes a number by `remove`, if it still belongs to `token`.
+    #[inline]
+    pub(super) fn remove(&self, number: RawFd, token: Token, custody: Custody, remove: impl FnOnce()) {
+        match custody {
+            Custody::Ours => remove(),
+            Custody::Users => self.remove_claimed(number, token, remove),
+        }
+    }
+
+    #[cold]
+    fn remove_claimed(&self, number: RawFd, token: Token, remove: impl FnOnce()) {
+        let mut owners = self.owners();
+        if owners.get(&number) == Some(&token) {
+            remove();
+            owners.remove(&number);
+            self.note(&owners, number);
+        }
+    }
+
+    /// A claim of `number` has come or gone. Bits go with the last claim of all: one too many costs a lock now and then.
+    fn note(&self, owners: &HashMap<RawFd, Token>, number: RawFd) {
+        if owners.is_empty() {
+            self.filter.store(0, Relaxed);
+        } else if owners.contains_key(&number) {
+            self.filter.fetch_or(class(number), Relaxed);
+        }
+    }
+
+    /// Poison is ignored: no user code runs under this lock.
+    fn owners(&self) -> MutexGuard<'_, HashMap<RawFd, Token>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn class(number: RawFd) -> usize {
+    1 << (number as u32 % usize::BITS)
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use loom::sync::Arc;
+    use loom::thread;
+
+    use super::*;
+
+    const NUMBER: RawFd = 7;
+
+    /// What the kernel has registered by the number.
+    #[derive(Default)]
+    struct Kernel(Mutex<Option<Token>>);
+
+    impl Kernel {
+        fn add(&self, token: Token) -> io::Result<()> {
+            *self.0.lock().unwrap() = Some(token);
+            Ok(())
+        }
+
+        fn remove(&self) {
+            self.0.lock().unwrap().take();
+        }
+    }
+
+    fn token(index: u32) -> Token {
+        Token { index, generation: 1 }
+    }
+
+    /// An fd was closed while it was registered, and its number is registered for the next one while the former registration
+    /// goes: the next one stays in, and goes when it is removed itself.
+    ///
+    /// Planted: `add` without the lock; the claim not ended by the `add` of a socket; the lock released before `remove`.
+    #[test]
+    fn a_number_stays_registered_for_whom_it_belongs_to() {
+        for custody in [Custody::Ours, Custody::Users] {
+            loom::model(move || {
+                let shared = Arc::new((Claims::default(), Kernel::default()));
+                let (former, next) = (token(0), token(1));
+                let (claims, kernel) = &*shared;
+                claims.add(NUMBER, former, Custody::Users, || kernel.add(former)).unwrap();
+                kernel.remove(); // the fd is closed
+                let other = {
+                    let shared = shared.clone();
+                    thread::spawn(move || {
+                        let (claims, kernel) = &*shared;
+                        claims.add(NUMBER, next, custody, || kernel.add(next)).unwrap();
+                    })
+                };
+                claims.remove(NUMBER, former, Custody::Users, || kernel.remove());
+                other.join().unwrap();
+                assert_eq!(*kernel.0.lock().unwrap(), Some(next));
+                claims.remove(NUMBER, next, custody, || kernel.remove());
+                assert_eq!(*kernel.0.lock().unwrap(), None);
+                assert!(claims.owners().is_empty());
+            });
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn token(index: u32) -> Token {
+        Token { index, generation: 1 }
+    }
+
+    /// Whether the removal reaches the kernel.
+    fn removes(claims: &Claims, number: RawFd, token: Token, custody: Custody) -> bool {
+        let is_removed = Cell::new(false);
+        claims.remove(number, token, custody, || is_removed.set(true));
+        is_removed.get()
+    }
+
+    #[test]
+    fn only_who_has_registered_a_number_last_removes_it() {
+        let claims = Claims::default();
+        for (custody, next) in [(Custody::Users, 2), (Custody::Ours, 4)] {
+            let (former, next) = (token(next - 1), token(next));
+            claims.add(7, former, Custody::Users, || Ok(())).unwrap();
+            claims.add(7, next, custody, || Ok(())).unwrap();
+            assert!(!removes(&claims, 7, former, Custody::Users));
+            assert!(removes(&claims, 7, next, custody));
+            assert!(!removes(&claims, 7, former, Custody::Users));
+            assert!(claims.owners().is_empty());
+        }
+    }
+
+    #[test]
+    fn who_is_refused_takes_no_claim_away() {
+        let claims = Claims::default();
+        claims.add(7, token(1), Custody::Users, || Ok(())).unwrap();
+        for custody in [Custody::Ours, Custody::Users] {
+            assert!(claims.add(7, token(2), custody, || Err(io::ErrorKind::AlreadyExists.into())).is_err());
+        }
+        assert!(!removes(&claims, 7, token(2), Custody::Users));
+        assert!(removes(&claims, 7, token(1), Custody::Users));
+    }
+
+    #[test]
+    fn a_socket_takes_the_lock_only_where_its_number_may_be_claimed() {
+        let claims = Claims::default();
+        let is_locked = |number| {
+            let mut is_locked = false;
+            let add = || {
+                is_locked = claims.owners.try_lock().is_err();
+                Ok(())
+            };
+            claims.add(number, token(1), Custody::Ours, add).unwrap();
+            is_locked
+        };
+        assert!(!is_locked(7));
+        claims.add(7, token(2), Custody::Users, || Ok(())).unwrap();
+        assert!(!is_locked(8) && is_locked(7 + usize::BITS as RawFd) && is_locked(7));
+        assert!(!is_locked(7), "the claim is over");
+    }
+}

@@ -1,0 +1,140 @@
+//! `next_connection`: an accept that outlasts a shortage of descriptors or memory.
+//!
+//! Called by servers, in the place of a listener's own `accept`. It is here and not in `net` as a pause takes a timer.
+//!
+//! The hard part is to say it once. A server that is full accepts a connection whenever another one ends, and fails at the next;
+//! and a process may have several listeners that all fail. So what counts is when any of them has failed last, and by real time.
+//!
+//! Rejected: an accept that waits for room by itself. A loop of its own would not hear of the shortage, and could not act on it.
+//! Rejected: a descriptor kept in reserve, to accept and close at once. Clients would be refused that could be served a moment later.
+
+use std::fmt;
+use std::io;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use mini_net::Socket;
+use mini_net::future::{Accept, Op};
+use mini_net::kind::{Accepted, ListenerKind};
+use mini_time::{Sleep, sleep};
+
+/// How long an accept waits after a shortage. Ten tries a second cost nothing, and a client hardly notices.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long nothing must have failed before it is said again.
+const QUIET: Duration = Duration::from_secs(10);
+
+/// When an accept of this process has failed last.
+static LAST: Mutex<Option<Instant>> = Mutex::new(None);
+
+/// Takes the next connection, and the address that it comes from. For the loop of a server, which should go on when there are too
+/// many open files.
+///
+/// It is the listener's [`accept`](crate::net::Socket::accept), but for a shortage: if the process has too many open files
+/// (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`), this says so on stderr, and tries
+/// again ten times a second. Who is connected is served meanwhile; who is not waits in the listener's queue. A
+/// shortage is said once, and again when accepting had not failed for ten seconds, whichever listener it was.
+///
+/// A server that wants to hear of it, or to close something, calls `accept` itself.
+///
+/// # Examples
+///
+/// ```no_run
+/// # mini::block_on(async {
+/// use mini::net::{TcpListener, next_connection};
+///
+/// let listener = TcpListener::bind("127.0.0.1:7000").await?;
+/// loop {
+///     let (stream, from) = next_connection(&listener).await?;
+///     mini::spawn(async move { stream.write_all(format!("hello {from}\n").as_bytes()).await });
+/// }
+/// # #[allow(unreachable_code)]
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Those of accept(2) that do not pass: that the listener is none, or that a sandbox forbids it. If it has to wait: that the runtime
+/// has shut down.
+///
+/// # Panics
+///
+/// If it has to wait outside a mini runtime, unless the listener has already joined one.
+///
+/// # Cancel safety
+///
+/// Safe: a future dropped before it is ready has accepted no connection.
+#[track_caller]
+pub fn next_connection<K: ListenerKind>(listener: &Socket<K>) -> NextConnection<'_, K> {
+    NextConnection { accept: listener.accept(), pause: None }
+}
+
+/// Takes the next connection; returned by [`next_connection`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct NextConnection<'a, K> {
+    accept: Op<'a, Accept<K>>,
+    pause: Option<Sleep>,
+}
+
+impl<K: ListenerKind> Future for NextConnection<'_, K> {
+    type Output = io::Result<Accepted<K>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let NextConnection { accept, pause } = self.get_mut();
+        loop {
+            if let Some(pause) = pause {
+                ready!(Pin::new(pause).poll(cx));
+            }
+            *pause = None;
+            match ready!(Pin::new(&mut *accept).poll(cx)) {
+                Err(error) if mini_net::is_shortage(&error) => {
+                    tell(&error);
+                    *pause = Some(sleep(PAUSE));
+                }
+                result => return Poll::Ready(result),
+            }
+        }
+    }
+}
+
+/// Says that there is no room, unless that has been said.
+#[cold]
+fn tell(error: &io::Error) {
+    let now = Instant::now();
+    let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+    if is_news(last, now) {
+        say!("{error}. Connections wait until there is room");
+    }
+}
+
+fn is_news(last: Option<Instant>, now: Instant) -> bool {
+    last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET)
+}
+
+impl<K> fmt::Debug for NextConnection<'_, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NextConnection").field("accept", &self.accept).field("pause", &self.pause).finish()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync + Unpin>() {}
+    assert::<NextConnection<'_, mini_net::kind::TcpListener>>();
+};
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_is_news_again_when_nothing_has_failed_for_a_while() {
+        let begin = Instant::now();
+        assert!(is_news(None, begin));
+        assert!(!is_news(Some(begin), begin + PAUSE));
+        assert!(!is_news(Some(begin), begin + QUIET - PAUSE));
+        assert!(is_news(Some(begin), begin + QUIET));
+        assert!(!is_news(Some(begin + PAUSE), begin), "threads may come in another order");
+    }
+}

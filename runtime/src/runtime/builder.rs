@@ -1,0 +1,354 @@
+//! How a runtime is configured: what the user sets, one method each.
+//!
+//! What is being built is a type parameter, [`Runtime`] or [`PerCore`], so that a setting which makes sense for one of them
+//! is not there for the other.
+//!
+//! Rejected: a builder of its own for [`PerCore`] (ten methods twice, with their documentation).
+
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::runtime::Runtime;
+use crate::runtime::per_core::PerCore;
+use crate::scheduler::config::{self, Config};
+use crate::scheduler::shared::Shared;
+use crate::task::JoinError;
+
+/// Configures and builds a [`Runtime`], or a [`PerCore`]. I/O and time are always on.
+///
+/// # Examples
+///
+/// ```
+/// let runtime = mini::runtime::Builder::new_multi_thread()
+///     .worker_threads(2)
+///     .thread_name("shop")
+///     .build()?;
+/// assert_eq!(runtime.block_on(async { 1 + 1 }), 2);
+/// # std::io::Result::Ok(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder<R = Runtime> {
+    config: Config,
+    workers: Option<usize>,
+    pins: bool,
+    builds: PhantomData<fn() -> R>,
+}
+
+impl Builder {
+    /// One thread, the one that calls [`Runtime::block_on`], runs everything. Tasks cost no atomic instruction to run.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().build()?;
+    /// assert_eq!(runtime.metrics().num_workers(), 1);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn new_current_thread() -> Self {
+        Self::new(false)
+    }
+
+    /// Several workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of them.
+    ///
+    /// There are as many workers as [`worker_threads`](Self::worker_threads) says; else as many as the environment variable
+    /// `MINI_WORKER_THREADS` says; else one per processor.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
+    pub fn new_multi_thread() -> Self {
+        Self::new(true)
+    }
+
+    /// One thread per processor, each with an event loop and tasks of its own, which share nothing; see [`PerCore`].
+    ///
+    /// There are as many as a multi-threaded runtime has workers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let cores = mini::runtime::Builder::new_per_core().worker_threads(2).build()?;
+    /// assert_eq!(cores.run(|index| async move { index * 10 })?, [0, 10]);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn new_per_core() -> Builder<PerCore> {
+        Builder::new(false)
+    }
+
+    /// Starts with the clock paused; see [`mini::time::pause`](crate::time::pause). For `current_thread` only.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::time::{Duration, sleep};
+    /// let runtime = mini::runtime::Builder::new_current_thread().start_paused(true).build()?;
+    /// runtime.block_on(sleep(Duration::from_secs(3600))); // at once
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn start_paused(mut self, paused: bool) -> Self {
+        self.config.start_paused = paused;
+        self
+    }
+
+    /// Builds the runtime. No thread is started yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::Builder;
+    /// let error = Builder::new_multi_thread().worker_threads(0).build().unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+    /// assert!(error.to_string().contains("worker_threads"));
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `InvalidInput` with a text that names the setting, if one makes no sense: no workers, more workers than
+    /// processors can be addressed, several workers or a paused clock where the flavour has none, no blocking threads,
+    /// a thread name with a NUL in it; or `MINI_WORKER_THREADS`, if it is what counts and no such number. Otherwise what the
+    /// system says about a new epoll or kqueue descriptor: where there are too many open files, with their limit.
+    pub fn build(self) -> io::Result<Runtime> {
+        let Self { mut config, workers, .. } = self;
+        config.workers = match config.is_multi_thread {
+            true => config::workers(workers)?,
+            false => config::workers(workers.or(Some(1)))?,
+        };
+        if config.workers > 1 && !config.is_multi_thread {
+            let text = format!("worker_threads({}): a current_thread runtime has one worker", config.workers);
+            return Err(config::invalid(text));
+        }
+        config.check()?;
+        Ok(Runtime::new_from(Shared::new(config)?))
+    }
+}
+
+impl Builder<PerCore> {
+    /// Whether each thread is bound to a processor of its own, in the order of their numbers; more threads than processors
+    /// begin again with the first. Not bound by default.
+    ///
+    /// Only processors that the process may use count (taskset(1), cpusets). Linux and Android only: elsewhere the system
+    /// places threads as it likes.
+    ///
+    /// Source: sched_setaffinity(2).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let cores = mini::runtime::Builder::new_per_core().worker_threads(1).pin_cores(true).build()?;
+    /// cores.run(|_| async { /* always on the same processor */ })?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn pin_cores(mut self, pin: bool) -> Self {
+        self.pins = pin;
+        self
+    }
+
+    /// Builds the runtimes. No thread is started yet.
+    ///
+    /// # Examples
+    ///
+    /// See [`new_per_core`](Builder::new_per_core).
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Builder::build`] for a [`Runtime`].
+    pub fn build(self) -> io::Result<PerCore> {
+        let count = config::workers(self.workers)?;
+        self.config.check()?;
+        PerCore::new_from(&self.config, count, self.pins)
+    }
+}
+
+impl<R> Builder<R> {
+    fn new(is_multi_thread: bool) -> Self {
+        Self { config: Config::new(is_multi_thread), workers: None, pins: false, builds: PhantomData }
+    }
+
+    /// How many workers a multi-threaded runtime has, the thread in `block_on` included, or how many cores a [`PerCore`] has.
+    /// Threads start when needed.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder`].
+    pub fn worker_threads(mut self, count: usize) -> Self {
+        self.workers = Some(count);
+        self
+    }
+
+    /// How many threads [`spawn_blocking`](crate::spawn_blocking) may use at once; more jobs wait. 512 by default.
+    ///
+    /// Each core of a [`PerCore`] has so many.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().max_blocking_threads(1).build()?;
+    /// let jobs = [1, 2].map(|number| runtime.spawn_blocking(move || number)); // one after the other
+    /// let [first, second] = jobs.map(|job| runtime.block_on(job).unwrap());
+    /// assert_eq!((first, second), (1, 2));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn max_blocking_threads(mut self, count: usize) -> Self {
+        self.config.max_blocking_threads = count;
+        self
+    }
+
+    /// How long a blocking thread waits for the next job before it ends. 10 s by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = mini::runtime::Builder::new_multi_thread().thread_keep_alive(Duration::from_secs(1)).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn thread_keep_alive(mut self, time: Duration) -> Self {
+        self.config.thread_keep_alive = time;
+        self
+    }
+
+    /// What thread names begin with: `mini` by default, whose workers are `mini-0` and so on, and whose blocking threads are
+    /// `mini-block-0` and so on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().thread_name("shop").build()?;
+    /// let name = || std::thread::current().name().map(str::to_owned);
+    /// assert_eq!(runtime.block_on(runtime.spawn_blocking(name))?.as_deref(), Some("shop-block-0"));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
+        self.config.thread_name = name.into();
+        self
+    }
+
+    /// The stack size of the threads that the runtime starts, in bytes. The default is that of `std::thread`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().thread_stack_size(8 << 20).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn thread_stack_size(mut self, bytes: usize) -> Self {
+        self.config.stack_size = Some(bytes);
+        self
+    }
+
+    /// How late the kernel may end a worker's wait to save energy (`PR_SET_TIMERSLACK` in prctl(2); Linux only).
+    ///
+    /// 1 ns by default, where Linux has 50 µs: timers are exact. `None` leaves the threads as they are. The thread
+    /// in `block_on` gets its own value back afterwards.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let slack = Some(Duration::from_micros(50)); // as is usual on Linux
+    /// let runtime = mini::runtime::Builder::new_multi_thread().timer_slack(slack).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn timer_slack(mut self, slack: Option<Duration>) -> Self {
+        self.config.timer_slack = slack;
+        self
+    }
+
+    /// How long dropping the runtime waits for workers in a long poll and for blocking jobs. 1 s by default.
+    ///
+    /// What has not ended by then is left behind, and blocking jobs that have not begun are cancelled. Both are named on stderr.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = mini::runtime::Builder::new_multi_thread().shutdown_grace(Duration::ZERO).build()?;
+    /// drop(runtime); // waits for nothing
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+        self.config.shutdown_grace = grace;
+        self
+    }
+
+    /// Calls `hook` on each thread that the runtime starts to run tasks or blocking jobs, before it runs any. Not on a thread
+    /// that calls `block_on`, which is not the runtime's.
+    ///
+    /// The thread is not inside of the runtime yet; its [name](Self::thread_name) tells a worker from a blocking thread, which
+    /// may be given a lower priority, for example. A panic is contained: it is said on stderr, and the thread goes on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// let (sender, receiver) = mpsc::channel();
+    /// let stop = sender.clone();
+    /// let runtime = mini::runtime::Builder::new_current_thread()
+    ///     .on_thread_start(move || sender.send("a blocking thread begins").unwrap())
+    ///     .on_thread_stop(move || stop.send("and ends").unwrap())
+    ///     .build()?;
+    /// runtime.block_on(async { mini::spawn_blocking(|| ()).await })?;
+    /// drop(runtime);
+    /// assert_eq!(receiver.iter().collect::<Vec<_>>(), ["a blocking thread begins", "and ends"]);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.config.hooks.start = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` on each of those threads when it ends, after all that it had to run. A shutdown waits for it, within its
+    /// grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
+    ///
+    /// # Examples
+    ///
+    /// See [`on_thread_start`](Self::on_thread_start).
+    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.config.hooks.stop = Some(Arc::new(hook));
+        self
+    }
+
+    /// What to do about the panic of a task whose handle was dropped. By default it is printed to stderr, with the
+    /// task's id and where it was spawned.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// let (sender, receiver) = mpsc::channel();
+    /// let runtime = mini::runtime::Builder::new_current_thread()
+    ///     .on_task_panic(move |error| sender.send(error.to_string()).unwrap())
+    ///     .build()?;
+    /// runtime.block_on(async {
+    ///     drop(mini::spawn(async { panic!("unseen") }));
+    ///     mini::task::yield_now().await;
+    /// });
+    /// assert!(receiver.recv().unwrap().ends_with("panicked: unseen"));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_task_panic(mut self, hook: impl Fn(&JoinError) + Send + Sync + 'static) -> Self {
+        self.config.on_task_panic = Some(Arc::new(hook));
+        self
+    }
+}
+
+impl<R> Clone for Builder<R> {
+    fn clone(&self) -> Self {
+        Self { config: self.config.clone(), workers: self.workers, pins: self.pins, builds: PhantomData }
+    }
+}
+
+impl<R> fmt::Debug for Builder<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("is_multi_thread", &self.config.is_multi_thread)
+            .field("worker_threads", &self.workers)
+            .field("max_blocking_threads", &self.config.max_blocking_threads)
+            .field("thread_name", &self.config.thread_name)
+            .field("start_paused", &self.config.start_paused)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! `Handle`: a runtime from elsewhere than where it is owned, and from within.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::runtime::metrics::Metrics;
+use crate::scheduler::shared::Shared;
+use crate::scheduler::{block_on, context};
+use crate::task::JoinHandle;
+
+/// Refers to a runtime: to spawn onto it, to enter it, to block on it. Cheap to clone.
+///
+/// A handle does not keep the runtime running. On one that was shut down, new tasks are cancelled at once.
+///
+/// # Examples
+///
+/// See [`Runtime::handle`](crate::runtime::Runtime::handle) and [`Handle::current`].
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) shared: Arc<Shared>,
+}
+
+impl Handle {
+    /// The runtime this thread is inside of.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let handle = mini::runtime::Handle::current();
+    ///     let thread = std::thread::spawn(move || {
+    ///         drop(handle.spawn(async { println!("in the runtime again") }));
+    ///     });
+    ///     mini::spawn_blocking(|| thread.join().unwrap()).await.unwrap();
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is none.
+    #[track_caller]
+    pub fn current() -> Self {
+        Self { shared: context::current_shared("Handle::current") }
+    }
+
+    /// The runtime this thread is inside of.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::Handle;
+    /// assert!(Handle::try_current().is_err());
+    /// mini::block_on(async { assert!(Handle::try_current().is_ok()) });
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub fn try_current() -> Result<Self, TryCurrentError> {
+        context::with_shared(|shared| Self { shared: shared.clone() }).ok_or(TryCurrentError(()))
+    }
+
+    /// Spawns a task; see [`mini::spawn`](crate::spawn).
+    ///
+    /// # Examples
+    ///
+    /// See [`Handle::current`].
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.shared.spawn(future, Location::caller())
+    }
+
+    /// Runs `job` on a thread where it may block; see [`mini::spawn_blocking`](crate::spawn_blocking).
+    ///
+    /// # Examples
+    ///
+    /// As with [`Runtime::spawn_blocking`](crate::runtime::Runtime::spawn_blocking).
+    #[track_caller]
+    pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.shared.spawn_blocking(job, Location::caller())
+    }
+
+    /// Runs `future` to its end on the calling thread; see [`Runtime::block_on`](crate::runtime::Runtime::block_on).
+    ///
+    /// # Examples
+    ///
+    /// See [`Runtime::handle`](crate::runtime::Runtime::handle).
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::block_on`](crate::runtime::Runtime::block_on).
+    #[track_caller]
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        block_on(&self.shared, future)
+    }
+
+    /// Enters the runtime; see [`Runtime::enter`](crate::runtime::Runtime::enter).
+    ///
+    /// # Examples
+    ///
+    /// As with [`Runtime::enter`](crate::runtime::Runtime::enter).
+    ///
+    /// # Panics
+    ///
+    /// As [`Runtime::enter`](crate::runtime::Runtime::enter).
+    #[track_caller]
+    pub fn enter(&self) -> EnterGuard<'_> {
+        EnterGuard { _guard: self.shared.enter(), _handle: PhantomData }
+    }
+
+    /// What the runtime does, in numbers; see [`Metrics`].
+    ///
+    /// # Examples
+    ///
+    /// As with [`Runtime::metrics`](crate::runtime::Runtime::metrics).
+    pub fn metrics(&self) -> Metrics {
+        Metrics::new(self.shared.clone())
+    }
+
+    /// Which kind of runtime it is. A core of a [`PerCore`](crate::runtime::PerCore) is a `current_thread` one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::{Handle, RuntimeFlavor};
+    /// mini::block_on(async {
+    ///     assert_eq!(Handle::current().runtime_flavor(), RuntimeFlavor::CurrentThread);
+    /// });
+    /// ```
+    pub fn runtime_flavor(&self) -> RuntimeFlavor {
+        if self.shared.is_multi_thread() { RuntimeFlavor::MultiThread } else { RuntimeFlavor::CurrentThread }
+    }
+}
+
+/// A kind of runtime; see [`Handle::runtime_flavor`].
+///
+/// # Examples
+///
+/// See [`Handle::runtime_flavor`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RuntimeFlavor {
+    /// One thread runs all tasks.
+    CurrentThread,
+    /// Several threads share the tasks.
+    MultiThread,
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flavour = if self.shared.is_multi_thread() { "multi_thread" } else { "current_thread" };
+        f.debug_struct("Handle").field("flavor", &flavour).field("workers", &self.shared.cores.len()).finish()
+    }
+}
+
+/// This thread is inside of no runtime; see [`Handle::try_current`].
+///
+/// # Examples
+///
+/// See [`Handle::try_current`].
+#[derive(Debug)]
+pub struct TryCurrentError(());
+
+impl fmt::Display for TryCurrentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this thread is not inside a mini runtime")
+    }
+}
+
+impl std::error::Error for TryCurrentError {}
+
+/// While it lives, this thread is inside a runtime; see [`Runtime::enter`](crate::runtime::Runtime::enter). Guards are dropped in reverse order.
+///
+/// # Examples
+///
+/// See [`Runtime::enter`](crate::runtime::Runtime::enter).
+#[must_use = "the runtime is left as soon as the guard is dropped"]
+pub struct EnterGuard<'a> {
+    _guard: context::Guard,
+    _handle: PhantomData<&'a Handle>,
+}
+
+impl fmt::Debug for EnterGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnterGuard").finish_non_exhaustive()
+    }
+}

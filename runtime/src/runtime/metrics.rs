@@ -1,0 +1,181 @@
+//! `Metrics`: what a runtime does, in numbers, read while it runs.
+//!
+//! Asked by the user's exporter, from any thread, at any rate: reading takes a lock for the shared tasks and one for the
+//! blocking threads, each for a few instructions; the rest are plain loads of what `counts.rs` describes.
+//!
+//! Rejected: a snapshot of all at once (an allocation per look, for numbers that differ by what happens meanwhile either way).
+//! Histograms of poll times (two clock reads per poll).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+
+/// Numbers of a runtime, as they are when they are asked for; see [`Handle::metrics`](crate::runtime::Handle::metrics).
+///
+/// Those that count what has happened never go back. Those that count what is there are as of some moment during the call.
+/// It does not keep the runtime running.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let metrics = mini::runtime::Handle::current().metrics();
+///     let task = mini::spawn(async {});
+///     assert_eq!(metrics.num_alive_tasks(), 1);
+///     task.await.unwrap();
+///     assert_eq!(metrics.num_alive_tasks(), 0);
+///     assert!(metrics.total_poll_count() >= 2);
+/// });
+/// ```
+#[derive(Clone)]
+pub struct Metrics {
+    shared: Arc<Shared>,
+}
+
+/// Per worker and for all of them: what is added up, the two names, and what it is.
+macro_rules! counted {
+    ($($worker:ident, $total:ident: $ty:ty = $value:expr, $zero:expr, $doc:literal;)*) => { $(
+        #[doc = concat!($doc, ", at the worker with this index.")]
+        ///
+        /// # Examples
+        ///
+        /// See [`Metrics`].
+        ///
+        /// # Panics
+        ///
+        /// If there is no such worker.
+        #[track_caller]
+        pub fn $worker(&self, worker: usize) -> $ty {
+            let value: fn(&Core) -> $ty = $value;
+            value(self.core(worker))
+        }
+
+        #[doc = concat!($doc, ", at all workers.")]
+        ///
+        /// # Examples
+        ///
+        /// See [`Metrics`].
+        pub fn $total(&self) -> $ty {
+            let value: fn(&Core) -> $ty = $value;
+            self.shared.cores.iter().map(value).fold($zero, |sum, next| sum + next)
+        }
+    )* };
+}
+
+impl Metrics {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    #[track_caller]
+    fn core(&self, worker: usize) -> &Core {
+        match self.shared.cores.get(worker) {
+            Some(core) => core,
+            None => panic!("there is no worker {worker}: the runtime has {}", self.shared.cores.len()),
+        }
+    }
+
+    /// How many workers the runtime has, whether or not a thread works as one just now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().worker_threads(3).build()?;
+    /// assert_eq!(runtime.metrics().num_workers(), 3);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn num_workers(&self) -> usize {
+        self.shared.cores.len()
+    }
+
+    /// Tasks that have not ended. Blocking jobs and the futures given to `block_on` do not count.
+    ///
+    /// # Examples
+    ///
+    /// See [`Metrics`].
+    pub fn num_alive_tasks(&self) -> usize {
+        self.shared.cores.iter().map(Core::alive).sum()
+    }
+
+    /// Tasks that wait for any worker: woken by threads that are none, or too many for the queue of one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// assert_eq!(runtime.metrics().global_queue_depth(), 0);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn global_queue_depth(&self) -> usize {
+        self.shared.injector.len() + self.shared.again.len()
+    }
+
+    /// Threads that are there for blocking jobs, at work or not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let metrics = mini::runtime::Handle::current().metrics();
+    ///     assert_eq!(metrics.num_blocking_threads(), 0);
+    ///     mini::spawn_blocking(|| ()).await.unwrap();
+    ///     assert_eq!(metrics.num_blocking_threads(), 1);
+    /// });
+    /// ```
+    pub fn num_blocking_threads(&self) -> usize {
+        self.shared.blocking.gauge().threads
+    }
+
+    /// Those of them that wait for a job.
+    ///
+    /// # Examples
+    ///
+    /// As with [`num_blocking_threads`](Self::num_blocking_threads).
+    pub fn num_idle_blocking_threads(&self) -> usize {
+        self.shared.blocking.gauge().idle
+    }
+
+    /// Blocking jobs that wait for a thread.
+    ///
+    /// # Examples
+    ///
+    /// As with [`num_blocking_threads`](Self::num_blocking_threads).
+    pub fn blocking_queue_depth(&self) -> usize {
+        self.shared.blocking.gauge().queued
+    }
+
+    counted! {
+        worker_poll_count, total_poll_count: u64 = |core| core.counts.runs.get(), 0,
+            "How many times tasks and `block_on` futures have been polled";
+        worker_park_count, total_park_count: u64 = |core| core.counts.parks.get(), 0,
+            "How many times there was nothing to do but to wait";
+        worker_steal_count, total_steal_count: u64 = |core| core.counts.steals.get(), 0,
+            "How many tasks were taken from other workers' queues";
+        worker_total_busy_duration, total_busy_duration: Duration = |core| core.counts.busy(), Duration::ZERO,
+            "How long a thread was at work, rather than waiting or not there; to spin for a blocking job or a wake is work";
+        worker_local_queue_depth, total_local_queue_depth: usize = Core::queue_depth, 0,
+            "How many tasks wait to be run. Those that may not leave the worker are counted at its last look at the driver, \
+             every 64 polls or sooner, unless the worker asks itself";
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics")
+            .field("workers", &self.num_workers())
+            .field("alive_tasks", &self.num_alive_tasks())
+            .field("global_queue_depth", &self.global_queue_depth())
+            .field("local_queue_depth", &self.total_local_queue_depth())
+            .field("polls", &self.total_poll_count())
+            .field("parks", &self.total_park_count())
+            .field("steals", &self.total_steal_count())
+            .field("busy", &self.total_busy_duration())
+            .field("blocking_threads", &self.num_blocking_threads())
+            .field("idle_blocking_threads", &self.num_idle_blocking_threads())
+            .field("blocking_queue_depth", &self.blocking_queue_depth())
+            .finish()
+    }
+}

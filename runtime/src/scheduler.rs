@@ -1,0 +1,32 @@
+//! The scheduler: what the workers of one runtime share, a worker's core and loop, how a worker parks and is unparked.
+//!
+//! Used by `runtime/`, which builds, enters and ends it, and by `task/`, which queues tasks through a `Schedule`.
+
+pub(crate) mod backoff;
+mod block_on;
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod core;
+pub(crate) mod core_refs;
+pub(crate) mod counts;
+mod cycles;
+pub(crate) mod driver;
+pub(crate) mod embedder;
+pub(crate) mod end;
+pub(crate) mod fifo;
+pub(crate) mod idle;
+pub(crate) mod idle_queue;
+pub(crate) mod local_queue;
+mod meter;
+pub(crate) mod monitor;
+pub(crate) mod ownership;
+pub(crate) mod poller;
+pub(crate) mod rules;
+pub(crate) mod shared;
+pub(crate) mod shutdown;
+pub(crate) mod spin;
+pub(crate) mod unparker;
+mod wake;
+pub(crate) mod worker;
+
+pub(crate) use block_on::{MainFuture, block_on, refuse_inside_worker};

@@ -1,0 +1,196 @@
+//! Driving a future to its end on the calling thread.
+//!
+//! The thread takes a core and works as its worker, so that the future pays no hop to another thread per message; a
+//! worker thread leaves its core to it. If no core can be had it is a guest (see `ownership.rs`): it polls the future itself, parks in
+//! between, and takes a core as soon as one is free.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use crate::scheduler::context;
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::scheduler::worker::{MainTask, Stop, Worker};
+use crate::sync::Deadline;
+use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::sync::thread::{self, Thread};
+use crate::task;
+
+/// How long a thread waits for the place of the first worker thread, and then for that of any.
+///
+/// One that rests leaves within microseconds. No longer than this: all of them may be in long polls.
+const PATIENCE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
+
+/// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without one.
+///
+/// All that is generic is behind it, so that a program has the rest of this module once, compiled with the runtime.
+pub(crate) type MainFuture<'a> = dyn FnMut(Option<&Waker>) -> bool + 'a;
+
+/// Runs `future` on `shared` and returns its output.
+#[track_caller]
+pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
+    let mut future = pin!(Some(future));
+    let mut output = None;
+    run(shared, &mut |waker| {
+        let Some(waker) = waker else {
+            future.set(None);
+            return true;
+        };
+        task::begin_poll();
+        let polled =
+            future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
+        match polled {
+            Poll::Ready(value) => {
+                output = Some(value);
+                true
+            }
+            Poll::Pending => false,
+        }
+    });
+    output.expect("it runs until the future is ready")
+}
+
+/// Runs the future to its end, and drops it.
+#[track_caller]
+fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
+    shared.process.check("block_on");
+    refuse_inside_worker("block_on");
+    let free = shared.cores.iter().find(|core| core.ownership.try_take());
+    let free = free.or_else(|| take_from_thread(&shared.cores[..1], PATIENCE[0]));
+    match free.or_else(|| take_from_thread(&shared.cores, PATIENCE[1])) {
+        Some(core) => work(shared, core, given),
+        None => run_external(shared, given),
+    }
+}
+
+/// Panics on a thread that runs tasks, and in the future given to a `block_on`. The task that has forked this process is none of them.
+#[track_caller]
+pub(crate) fn refuse_inside_worker(call: &str) {
+    assert!(
+        !context::is_polling(),
+        "{call} inside a task (or inside another block_on) would stop the worker that runs it; `.await` the future, \
+         or call {call} in mini::spawn_blocking"
+    );
+}
+
+/// Drops the future while the runtime is still entered.
+struct DropInside<'a, 'b>(&'a mut MainFuture<'b>);
+
+impl Drop for DropInside<'_, '_> {
+    fn drop(&mut self) {
+        (self.0)(None);
+    }
+}
+
+/// Works on `core`, whose ownership has been taken, until the future is ready.
+#[track_caller]
+fn work(shared: &Arc<Shared>, core: &Core, given: &mut MainFuture<'_>) {
+    let mut worker = match Worker::new(shared, core) {
+        Ok(worker) => worker,
+        Err(thread) => {
+            let _inside = shared.enter();
+            drop(DropInside(given));
+            panic!(
+                "this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call block_on there"
+            );
+        }
+    };
+    let main = MainTask::new(core);
+    let waker = Waker::from(main.clone());
+    worker.attach(main);
+    waker.wake_by_ref();
+    let given = DropInside(given);
+    while worker.drive(given.0, &waker) != Stop::Done {
+        worker.close(); // the runtime shuts down; the future may still come to its end
+    }
+}
+
+/// Wakes a guest.
+struct External {
+    thread: Thread,
+    woken: AtomicBool,
+}
+
+impl Wake for External {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.woken.swap(true, AcqRel) {
+            self.thread.unpark();
+        }
+    }
+}
+
+/// Polls the future beside the workers until it is ready or a core is free.
+#[track_caller]
+fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
+    let core = &shared.cores[0];
+    let thread = thread::current();
+    let guest = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
+    let waker = Waker::from(guest.clone());
+    {
+        let _inside = shared.enter();
+        let waiting = Waiting { core, thread: &thread };
+        let polled = DropInside(&mut *given);
+        let mut taken = false;
+        while !taken {
+            if guest.woken.swap(false, Acquire) {
+                core.ownership.leave(&thread); // the poll may be long: the worker thread need not wait for it
+                let polling = context::enter_guest(shared);
+                if (polled.0)(Some(&waker)) {
+                    return;
+                }
+                drop(polling);
+            }
+            taken = core.ownership.take_or_wait(&thread);
+            if !taken {
+                core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
+                if !guest.woken.load(Relaxed) {
+                    thread::park();
+                }
+            }
+        }
+        std::mem::forget((polled, waiting)); // the future goes on, on the core
+    }
+    work(shared, core, given)
+}
+
+/// Asks the worker threads of `cores` for the place of one, and gives them a moment to leave.
+fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
+    let thread = thread::current();
+    let _asking: Vec<Waiting<'_>> = cores.iter().map(|core| Waiting { core, thread: &thread }).collect();
+    let mut deadline = Deadline::after(patience);
+    loop {
+        if let Some(core) = cores.iter().find(|core| core.ownership.take_or_wait(&thread)) {
+            return Some(core);
+        }
+        if deadline.is_over() {
+            return None;
+        }
+        let mut is_any_kept = false;
+        for core in cores.iter().filter(|core| core.ownership.is_held_by_thread() && !core.is_blocked.load(Relaxed)) {
+            core.unparker.unpark();
+            is_any_kept = true;
+        }
+        if !is_any_kept {
+            return None;
+        }
+        deadline.park();
+    }
+}
+
+/// Tells the ownership that a guest does not wait any more.
+struct Waiting<'a> {
+    core: &'a Core,
+    thread: &'a Thread,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.core.ownership.leave(self.thread);
+    }
+}

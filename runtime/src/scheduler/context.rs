@@ -1,0 +1,370 @@
+//! What this thread is inside of: a runtime, a core it holds, a task it polls.
+//!
+//! Set by [`enter`], by workers and around every poll; asked by the free functions (`mini::spawn`) and by every wake,
+//! which compares the core a task belongs to with the core this thread holds. Plain cells without a destructor, so
+//! that asking is one load.
+
+#![allow(unsafe_code)]
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::ptr;
+use std::sync::Arc;
+
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::sync::{atomic::Ordering::SeqCst, thread_local};
+use crate::task::schedule;
+use crate::task::{Id, Reason, Running, Task};
+
+struct Tls {
+    shared: Cell<*const Shared>,
+    held: Cell<*const Core>,
+    task: Cell<*const Running>,
+    /// The ended task whose output this thread drops.
+    ended: Cell<*const Task>,
+    /// The runtime for which this thread runs what may block.
+    serves: Cell<*const Shared>,
+    /// The runtime whose `block_on` polls on this thread what it was given, without a core.
+    guest_of: Cell<*const Shared>,
+}
+
+thread_local! {
+    static TLS: Tls = const {
+        Tls {
+            shared: Cell::new(ptr::null()),
+            held: Cell::new(ptr::null()),
+            task: Cell::new(ptr::null()),
+            ended: Cell::new(ptr::null()),
+            serves: Cell::new(ptr::null()),
+            guest_of: Cell::new(ptr::null()),
+        }
+    };
+    /// The runtimes this thread is inside of, the innermost last. `Tls::shared` is that of the last one.
+    static ENTERED: RefCell<List> = const { RefCell::new(List(Vec::new())) };
+}
+
+struct List(Vec<Entered>);
+
+impl Drop for List {
+    /// The thread ends, and a guard was leaked: its runtime may go now.
+    fn drop(&mut self) {
+        // In a model that one may be gone already; it has no destructor elsewhere.
+        let _ = TLS.try_with(|tls| tls.shared.set(ptr::null()));
+    }
+}
+
+/// One runtime this thread is inside of.
+struct Entered {
+    number: u64,
+    shared: Arc<Shared>,
+    core: usize,
+    guards: Option<(mini_net::EnterGuard, mini_time::EnterGuard)>,
+}
+
+impl Entered {
+    /// Makes this the innermost one.
+    fn enter(&mut self) {
+        let driver = self.shared.cores[self.core].driver();
+        let net = mini_net::enter(driver.reactor(), self.shared.resolver());
+        self.guards = Some((net, mini_time::enter(driver.timers())));
+    }
+}
+
+/// While it lives, this thread is inside a runtime. Guards may be dropped in any order.
+pub(crate) struct Guard {
+    number: u64,
+    shared: Arc<Shared>,
+    core: usize,
+    stays_here: PhantomData<*const ()>,
+}
+
+/// Enters a runtime without holding a core; I/O and timers go to `core`'s driver.
+pub(crate) fn enter(shared: &Arc<Shared>, core: &Core) -> Guard {
+    core.entered.fetch_add(1, SeqCst);
+    let mut entered = Entered { number: 0, shared: shared.clone(), core: core.index(), guards: None };
+    entered.enter();
+    // On a thread that is ending there is no list any more, and nothing to come back to.
+    let number = ENTERED.try_with(|list| {
+        let list = &mut list.borrow_mut().0;
+        entered.number = list.last().map_or(0, |last| last.number + 1);
+        let number = entered.number;
+        list.push(entered);
+        number
+    });
+    TLS.with(|tls| tls.shared.set(Arc::as_ptr(shared)));
+    Guard { number: number.unwrap_or(0), shared: shared.clone(), core: core.index(), stays_here: PhantomData }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let gone = ENTERED.try_with(|list| leave(&mut list.borrow_mut().0, self.number));
+        let innermost = gone.as_ref().map_or(ptr::null(), |(_, innermost)| *innermost);
+        TLS.with(|tls| tls.shared.set(innermost));
+        drop(gone); // may be the last of its runtime: not while the list is borrowed
+        self.shared.cores[self.core].entered.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Takes one runtime out of the list, and makes the last one the innermost again.
+fn leave(list: &mut Vec<Entered>, number: u64) -> (Option<Entered>, *const Shared) {
+    let Some(at) = list.iter().position(|entered| entered.number == number) else {
+        return (None, list.last().map_or(ptr::null(), |last| Arc::as_ptr(&last.shared)));
+    };
+    let mut above = list.split_off(at + 1);
+    // The guards of `net` and `time` restore what was there before them, so they go and come in order.
+    for entered in above.iter_mut().rev() {
+        entered.guards = None;
+    }
+    let gone = list.pop().map(|mut gone| {
+        gone.guards = None;
+        gone
+    });
+    for mut entered in above {
+        entered.enter();
+        list.push(entered);
+    }
+    (gone, list.last().map_or(ptr::null(), |last| Arc::as_ptr(&last.shared)))
+}
+
+/// While it lives, this thread holds a core, and is inside its runtime.
+pub(crate) struct HeldGuard {
+    held: *const Core,
+    task: *const Running,
+    _no_output: OutputGuard,
+    inside: Guard,
+}
+
+/// Enters a runtime as the holder of `core`, which the caller has taken. Such guards are strictly nested.
+pub(crate) fn enter_held(shared: &Arc<Shared>, core: &Core) -> HeldGuard {
+    let inside = enter(shared, core);
+    schedule::hold(core);
+    TLS.with(|tls| HeldGuard {
+        held: tls.held.replace(core),
+        task: tls.task.replace(ptr::null()),
+        _no_output: leave_output(),
+        inside,
+    })
+}
+
+impl Drop for HeldGuard {
+    fn drop(&mut self) {
+        TLS.with(|tls| {
+            tls.held.set(self.held);
+            tls.task.set(self.task);
+        });
+        schedule::leave(&self.inside.shared.cores[self.inside.core]);
+    }
+}
+
+/// While it lives, this thread counts as one that holds no core, though it does.
+pub(crate) struct SetAside {
+    held: *const Core,
+    serves: *const Shared,
+}
+
+/// Sets the core aside that this thread holds, if it does, for code that may block: `block_on` is possible there.
+pub(crate) fn set_aside() -> Option<SetAside> {
+    let shared = with_held(|core| ptr::from_ref(core.shared()))?;
+    Some(TLS.with(|tls| SetAside { held: tls.held.replace(ptr::null()), serves: tls.serves.replace(shared) }))
+}
+
+impl SetAside {
+    pub(crate) fn core(&self) -> &Core {
+        // SAFETY: it was held when this was made, so the guard of `enter_held` further out on this stack keeps it alive.
+        // Test: tests/tests/block_in_place.rs `it_runs_on_the_callers_thread`.
+        unsafe { &*self.held }
+    }
+}
+
+impl Drop for SetAside {
+    fn drop(&mut self) {
+        TLS.with(|tls| {
+            tls.held.set(self.held);
+            tls.serves.set(self.serves);
+        });
+    }
+}
+
+/// While it lives, this thread polls as a guest, or does not though it did.
+pub(crate) struct GuestGuard(*const Shared);
+
+/// Marks this thread as one that polls what was given to `block_on` without a core. The caller keeps `shared` while the guard lives.
+pub(crate) fn enter_guest(shared: &Arc<Shared>) -> GuestGuard {
+    TLS.with(|tls| GuestGuard(tls.guest_of.replace(Arc::as_ptr(shared))))
+}
+
+/// Lets the guest that this thread is block: `block_on` is possible there.
+pub(crate) fn leave_guest() -> GuestGuard {
+    TLS.with(|tls| GuestGuard(tls.guest_of.replace(ptr::null())))
+}
+
+impl Drop for GuestGuard {
+    fn drop(&mut self) {
+        TLS.with(|tls| tls.guest_of.set(self.0));
+    }
+}
+
+/// Calls `f` with the runtime whose guest this thread is.
+pub(crate) fn with_host<T>(f: impl FnOnce(&Shared) -> T) -> Option<T> {
+    TLS.with(|tls| {
+        // SAFETY: null, or set by `enter_guest` from a reference that outlives the guard, which resets the cell.
+        // Test: tests/tests/block_in_place.rs `in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks`.
+        unsafe { tls.guest_of.get().as_ref() }.map(f)
+    })
+}
+
+/// Whether this thread is polling a task or what was given to `block_on`, so that it must not block. In a process that one of those has
+/// forked it is not: nobody waits for it there.
+pub(crate) fn is_polling() -> bool {
+    with_held(|core| core.shared().process.is_current()) == Some(true)
+        || with_host(|shared| shared.process.is_current()) == Some(true)
+}
+
+/// While it lives, this thread polls a task.
+pub(crate) struct TaskGuard(*const Running);
+
+/// Marks the task as the current one. The caller keeps the entry where it is while the guard lives.
+pub(crate) fn enter_task(task: &Running) -> TaskGuard {
+    TLS.with(|tls| TaskGuard(tls.task.replace(task)))
+}
+
+impl Drop for TaskGuard {
+    fn drop(&mut self) {
+        TLS.with(|tls| tls.task.set(self.0));
+    }
+}
+
+/// While it lives, this thread drops the output of a task, or does not though it did.
+pub(crate) struct OutputGuard(*const Task);
+
+/// Marks the output of `task`, which has ended, as what this thread drops. The caller keeps the reference while the guard lives.
+pub(crate) fn enter_output(task: &Task) -> OutputGuard {
+    TLS.with(|tls| OutputGuard(tls.ended.replace(task)))
+}
+
+/// For what is not part of that any more, though a destructor has called it.
+pub(crate) fn leave_output() -> OutputGuard {
+    TLS.with(|tls| OutputGuard(tls.ended.replace(ptr::null())))
+}
+
+impl Drop for OutputGuard {
+    fn drop(&mut self) {
+        TLS.with(|tls| tls.ended.set(self.0));
+    }
+}
+
+/// The task that this thread polls, or whose future or output it drops.
+pub(crate) fn current_task() -> Option<Id> {
+    with_ended(Task::id).or_else(|| with_task(Running::id))
+}
+
+/// The name of that task.
+pub(crate) fn current_name() -> Option<Arc<str>> {
+    with_ended(Task::name).unwrap_or_else(|| with_task(Running::name).flatten())
+}
+
+/// Calls `f` with the task whose output this thread drops.
+fn with_ended<T>(f: impl FnOnce(&Task) -> T) -> Option<T> {
+    TLS.with(|tls| {
+        // SAFETY: null, or set by `enter_output` from a reference that outlives the guard, which resets the cell.
+        // Test: tests/tests/tasks.rs `an_output_is_dropped_by_its_own_task`.
+        unsafe { tls.ended.get().as_ref() }.map(f)
+    })
+}
+
+/// Notes in the current task what it waits for. That of the future given to `block_on` is noted nowhere.
+pub(crate) fn note_wait(reason: Reason, location: &'static Location<'static>) {
+    with_task(|task| task.note(reason, location));
+}
+
+/// A future that may have noted that in the current task is dropped.
+pub(crate) fn forget_wait(reason: Reason) {
+    with_task(|task| task.forget(reason));
+}
+
+/// Calls `f` with the task this thread polls.
+pub(crate) fn with_task<T>(f: impl FnOnce(&Running) -> T) -> Option<T> {
+    TLS.with(|tls| {
+        // SAFETY: null, or set by `enter_task` from a reference that outlives the guard, which resets the cell.
+        // Test: tests/tests/tasks.rs `ids_are_those_of_the_running_task`.
+        unsafe { tls.task.get().as_ref() }.map(f)
+    })
+}
+
+/// Marks this blocking thread as one of the runtime's, while it runs `job`, which contains its panics.
+pub(crate) fn serve(shared: &Arc<Shared>, job: impl FnOnce()) {
+    let inside = shared.enter();
+    TLS.with(|tls| tls.serves.set(Arc::as_ptr(shared)));
+    job();
+    TLS.with(|tls| tls.serves.set(ptr::null()));
+    drop(inside);
+}
+
+/// Whether this thread holds a core of `shared`, or runs what may block for it.
+pub(crate) fn is_working_for(shared: &Shared) -> bool {
+    held_of(shared).is_some() || TLS.with(|tls| ptr::eq(tls.serves.get(), shared))
+}
+
+/// Calls `f` with the runtime this thread is inside of.
+pub(crate) fn with_shared<T>(f: impl FnOnce(&Arc<Shared>) -> T) -> Option<T> {
+    let shared = TLS.with(|tls| tls.shared.get());
+    if shared.is_null() {
+        return None;
+    }
+    // SAFETY: the pointer came from `Arc::as_ptr`, and as long as it is set, the list or a guard holds the `Arc`.
+    // The count is not touched: `ManuallyDrop` gives back what this borrows.
+    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    let shared = std::mem::ManuallyDrop::new(unsafe { Arc::from_raw(shared) });
+    Some(f(&shared))
+}
+
+/// What the workers of the runtime share that this thread is inside of.
+///
+/// # Panics
+///
+/// If there is none, at the line of the caller of `call`.
+#[track_caller]
+pub(crate) fn current_shared(call: &str) -> Arc<Shared> {
+    match with_shared(Arc::clone) {
+        Some(shared) => shared,
+        None => missing(call),
+    }
+}
+
+/// Refuses a call outside of a runtime.
+#[cold]
+#[track_caller]
+pub(crate) fn missing(call: &str) -> ! {
+    panic!(
+        "{call} needs a mini runtime, and this thread is not inside one: call it from a task, under #[mini::main], inside \
+         mini::block_on, or while the guard of Runtime::enter lives"
+    )
+}
+
+/// The core this thread holds, as an address to compare with.
+pub(crate) fn held() -> *const Core {
+    TLS.with(|tls| tls.held.get())
+}
+
+/// Calls `f` with the core this thread holds.
+pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
+    // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
+    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    unsafe { held().as_ref() }.map(f)
+}
+
+/// The core of `shared` that this thread holds.
+#[inline]
+pub(crate) fn held_of(shared: &Shared) -> Option<&Core> {
+    // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested. One that
+    // belongs to `shared` is a part of it, so it lives as long as the reference to `shared`.
+    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    unsafe { held().as_ref() }.filter(|core| core.belongs_to(shared))
+}
+
+/// Whether this thread polls a task just now.
+pub(crate) fn is_in_task() -> bool {
+    TLS.with(|tls| !tls.task.get().is_null())
+}

@@ -1,0 +1,441 @@
+//! One core of a runtime: the queues, registries and driver that one thread at a time works on.
+//!
+//! A `current_thread` runtime has one core, a `multi_thread` runtime has one per worker. The thread that holds a core
+//! (see `ownership.rs`) is its *owner*. Called by wakers and spawns, through a task's `Schedule`, and by the worker's loop.
+//!
+//! What only the owner touches sits in `Local`. Owned tasks are queued there with plain stores. Other threads
+//! post to the inbox and ring the unparker.
+//!
+//! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never contended).
+
+#![allow(unsafe_code)]
+
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use mini_net::{Events, ThreadNumber};
+use mini_time::Clock;
+
+use crate::scheduler::context;
+use crate::scheduler::core_refs::CoreRefs;
+use crate::scheduler::counts::Counts;
+use crate::scheduler::driver::{Driver, ReactorHandle};
+use crate::scheduler::embedder::Embedder;
+use crate::scheduler::fifo::Fifo;
+use crate::scheduler::idle_queue::IdleQueue;
+use crate::scheduler::local_queue::{LocalQueue, Next};
+use crate::scheduler::ownership::Ownership;
+use crate::scheduler::shared::Shared;
+use crate::scheduler::spin::Spins;
+use crate::scheduler::unparker::Unparker;
+use crate::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
+};
+use crate::sync::thread::{self, ThreadId};
+use crate::sync::{Mutex, lock};
+use crate::task::allocator::{RemoteFrees, TaskCache};
+use crate::task::owned::OwnedTasks;
+use crate::task::schedule::Schedule;
+use crate::task::{Class, Queued, Task};
+
+mod close;
+mod inbox;
+mod queues;
+
+pub(crate) struct Core {
+    shared: *const Shared,
+    index: usize,
+    core_refs: CoreRefs,
+    pub(crate) ownership: Ownership,
+    pub(crate) unparker: Arc<Unparker>,
+    driver: Driver,
+    local: UnsafeCell<Local>,
+    inbox: Fifo<Task>,
+    woken: LocalQueue,
+    next: Next,
+    again: LocalQueue,
+    remote_frees: RemoteFrees,
+    /// The owner works, or is about to.
+    pub(crate) is_up: AtomicBool,
+    /// The shared tasks that were spawned here.
+    shared_tasks: Mutex<OwnedTasks>,
+    pub(crate) counts: Counts,
+    /// Entries in the owner's queue, as of its last look at the driver.
+    queued: AtomicUsize,
+    /// Shared tasks of each class here, as of the same look, when the owner ran none.
+    noted: [AtomicUsize; 2],
+    /// The owner, as a `ThreadNumber`.
+    owner: AtomicI32,
+    /// The owner is in a run that has lasted since the monitor's last look. The monitor's.
+    pub(crate) is_stalled: AtomicBool,
+    /// The owner is in a run that is expected to last longer than the time between two looks. The owner's.
+    pub(crate) is_in_long_run: AtomicBool,
+    /// The owner is in a run that is expected to last longer than it takes to wake another worker, and has woken none in it. The owner's.
+    pub(crate) wakes_early: AtomicBool,
+    /// The time that the class *again* was owed when the last worker left, in nanoseconds.
+    pub(crate) owed: AtomicI64,
+    /// What a cycle of the processor takes, as the owner has found it last (`meter.rs`).
+    pub(crate) cycle_rate: AtomicU64,
+    /// The owner is in `block_in_place`.
+    pub(crate) is_blocked: AtomicBool,
+    /// The owner's.
+    pub(crate) spins_for_job: Spins,
+    pub(crate) spins_for_wake: Spins,
+    idle_queue: Arc<IdleQueue>,
+    closed: AtomicBool,
+    pub(crate) embedder: Embedder,
+    /// Threads inside the runtime that hold no core and use this driver.
+    pub(crate) entered: AtomicUsize,
+}
+
+// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in `core_refs`
+// (schedule.rs); `shared` is a plain address.
+// Everything else is `Sync` by itself. Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+unsafe impl Send for Core {}
+// SAFETY: as above.
+unsafe impl Sync for Core {}
+
+/// What the owner of a core has in its queue.
+pub(crate) enum Entry {
+    /// An owned task.
+    Task(Queued),
+    /// The future given to `block_on`.
+    Main,
+}
+
+/// What only the owner touches.
+struct Local {
+    woken: VecDeque<Entry>,
+    again: VecDeque<Entry>,
+    tasks: OwnedTasks,
+    blocks: TaskCache,
+    events: Events,
+    /// The thread that spawned the tasks that may not leave it, while there are any.
+    pinned_to: Option<ThreadId>,
+}
+
+impl Local {
+    /// Takes the tasks out of the queue that are not going to end here, among them all that may not leave the thread.
+    fn forget(&mut self, is_meant: fn(&Entry) -> bool) {
+        self.woken.retain(|entry| !is_meant(entry));
+        self.again.retain(|entry| !is_meant(entry));
+        self.pinned_to = None;
+    }
+}
+
+impl Core {
+    /// A core of `shared`, whose address is known before it is filled.
+    pub(crate) fn new(
+        shared: *const Shared,
+        index: usize,
+        queues: [LocalQueue; 2],
+        clock: Clock,
+        handle: ReactorHandle,
+    ) -> Self {
+        let (driver, unparker) = Driver::new(clock.clone(), handle);
+        let [woken, again] = queues;
+        let local = Local {
+            woken: VecDeque::new(),
+            again: VecDeque::new(),
+            tasks: OwnedTasks::default(),
+            blocks: TaskCache::new(),
+            events: Events::new(),
+            pinned_to: None,
+        };
+        Self {
+            shared,
+            index,
+            core_refs: CoreRefs::new(),
+            ownership: Ownership::default(),
+            unparker,
+            driver,
+            local: UnsafeCell::new(local),
+            inbox: Fifo::new(),
+            woken,
+            next: Next::new(),
+            again,
+            remote_frees: RemoteFrees::new(),
+            is_up: AtomicBool::new(false),
+            shared_tasks: Mutex::default(),
+            counts: Counts::new(clock),
+            queued: AtomicUsize::new(0),
+            noted: [(); 2].map(|()| AtomicUsize::new(0)),
+            owner: AtomicI32::new(0),
+            is_stalled: AtomicBool::new(false),
+            is_in_long_run: AtomicBool::new(false),
+            wakes_early: AtomicBool::new(false),
+            owed: AtomicI64::new(0),
+            cycle_rate: AtomicU64::new(0),
+            is_blocked: AtomicBool::new(false),
+            spins_for_job: Spins::default(),
+            spins_for_wake: Spins::default(),
+            idle_queue: Arc::default(),
+            closed: AtomicBool::new(false),
+            embedder: Embedder::new(),
+            entered: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+
+    /// Who waits for the owner to have nothing else to do.
+    pub(crate) fn idle_queue(&self) -> &Arc<IdleQueue> {
+        &self.idle_queue
+    }
+
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        ptr::eq(context::held(), self)
+    }
+
+    /// Says that the calling thread is the owner now.
+    pub(crate) fn set_owner(&self) {
+        self.owner.store(ThreadNumber::current().to_raw(), Relaxed);
+    }
+
+    /// The thread that holds this core, or did so last.
+    pub(crate) fn owner(&self) -> ThreadNumber {
+        ThreadNumber::from_raw(self.owner.load(Relaxed))
+    }
+
+    /// Whether it was closed, so that wakes must go elsewhere.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Relaxed)
+    }
+
+    /// The address of its shared, for [`Schedule`].
+    pub(crate) fn shared_address(&self) -> *const Shared {
+        self.shared
+    }
+
+    /// For [`Schedule`], which asks `is_held` first, or is told.
+    pub(crate) fn core_refs(&self) -> &CoreRefs {
+        &self.core_refs
+    }
+
+    pub(crate) fn belongs_to(&self, shared: &Shared) -> bool {
+        ptr::eq(self.shared, shared)
+    }
+
+    /// Whether a thread that holds no core may register something here. The locks of the ownership order this.
+    pub(crate) fn has_entered(&self) -> bool {
+        self.entered.load(SeqCst) > 0
+    }
+
+    /// The owner's part. `f` is short, and runs no user code, so that it cannot come back here.
+    fn local<T>(&self, f: impl FnOnce(&mut Local) -> T) -> T {
+        debug_assert!(self.is_held(), "only the thread that holds a core touches its local part");
+        // SAFETY: callers hold the core, one thread at a time does (ownership.rs), and `f` does not re-enter.
+        // Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+        f(unsafe { &mut *self.local.get() })
+    }
+
+    // Spawning.
+
+    /// A reference to this core for a new task.
+    pub(crate) fn schedule(&self) -> Schedule {
+        Schedule::new(self)
+    }
+
+    /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
+    pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
+        let entry = task.queued();
+        let refused = self.local(|local| {
+            local.tasks.insert(task, pinned)?;
+            if pinned {
+                local.pinned_to = Some(thread::current().id());
+            }
+            local.woken.push_back(Entry::Task(entry));
+            self.counts.spawned.add(1);
+            Ok(())
+        });
+        if let Err(task) = refused.map_err(Task::into_queued) {
+            task.discard();
+        }
+    }
+
+    /// Registers and queues a shared task that this thread, the owner, has spawned.
+    pub(crate) fn spawn_shared(&self, task: Task) {
+        if let Some(entry) = self.register_shared(task) {
+            self.push_shared(entry, Class::Woken);
+            self.shared().wake_early(self);
+        }
+    }
+
+    /// Registers a shared task; `None` if the core is closed and the task was cancelled.
+    pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
+        let entry = task.queued();
+        let inserted = lock(&self.shared_tasks).insert(task, false);
+        match inserted {
+            Ok(()) => Some(entry),
+            Err(task) => {
+                task.into_queued().discard();
+                None
+            }
+        }
+    }
+
+    // The owner's queues.
+
+    /// Queues an owned task that was woken.
+    pub(crate) fn push_owned(&self, task: Queued) {
+        self.push_entry(Entry::Task(task), Class::Woken);
+    }
+
+    /// Queues an entry at the back of its class.
+    pub(crate) fn push_entry(&self, entry: Entry, class: Class) {
+        self.local(|local| match class {
+            Class::Woken => local.woken.push_back(entry),
+            Class::Again => local.again.push_back(entry),
+        });
+    }
+
+    pub(crate) fn pop_entry(&self, class: Class) -> Option<Entry> {
+        self.local(|local| match class {
+            Class::Woken => local.woken.pop_front(),
+            Class::Again => local.again.pop_front(),
+        })
+    }
+
+    /// Entries of a class in the owner's queue. Owner only.
+    pub(crate) fn owned_len(&self, class: Class) -> usize {
+        self.local(|local| match class {
+            Class::Woken => local.woken.len(),
+            Class::Again => local.again.len(),
+        })
+    }
+
+    /// Whether the owner's queues hold anything. Owner only.
+    pub(crate) fn has_owned_work(&self) -> bool {
+        self.local(|local| !local.woken.is_empty() || !local.again.is_empty())
+    }
+
+    // Ends.
+
+    /// Gives back the runtime's reference of a task that completes.
+    pub(crate) fn unregister(&self, task: &Queued) -> Task {
+        if task.is_shared() {
+            return lock(&self.shared_tasks).remove(task);
+        }
+        self.local(|local| {
+            let task = local.tasks.remove(task);
+            self.counts.ended.add(1);
+            if local.tasks.pinned() == 0 {
+                local.pinned_to = None;
+            }
+            task
+        })
+    }
+
+    // What others are told.
+
+    /// Entries that wait to be run here.
+    pub(crate) fn queue_depth(&self) -> usize {
+        let owned = if self.is_held() {
+            self.local(|local| local.woken.len() + local.again.len())
+        } else {
+            self.queued.load(Relaxed)
+        };
+        owned + self.shared_len() + self.inbox.len()
+    }
+
+    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only, who runs nothing.
+    pub(crate) fn note_queue(&self) {
+        self.queued.store(self.local(|local| local.woken.len() + local.again.len()), Relaxed);
+        for class in [Class::Woken, Class::Again] {
+            self.noted[class as usize].store(self.len_of(class), Relaxed);
+        }
+    }
+
+    /// The shared tasks of a class that were here at the owner's last look.
+    pub(crate) fn noted(&self, class: Class) -> usize {
+        self.noted[class as usize].load(Relaxed)
+    }
+
+    /// Whether the owner does not come to its queues, timers and events for a while, so that others are to do so.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+    }
+
+    /// Tasks that belong here and are alive, owned or shared.
+    pub(crate) fn alive(&self) -> usize {
+        self.shared_alive() + self.owned_left()
+    }
+
+    /// Owned tasks that are alive. None on a closed core: they are dropped, or about to be.
+    pub(crate) fn owned_left(&self) -> usize {
+        self.counts.owned_alive() as usize
+    }
+
+    /// The shared tasks that belong here and are alive.
+    pub(crate) fn list_shared(&self) -> Vec<Task> {
+        lock(&self.shared_tasks).list()
+    }
+
+    /// How many these are.
+    pub(crate) fn shared_alive(&self) -> usize {
+        lock(&self.shared_tasks).len()
+    }
+
+    /// Owned tasks that are alive. Owner only.
+    pub(crate) fn owned_alive(&self) -> usize {
+        self.local(|local| local.tasks.len())
+    }
+
+    /// The thread that this core's tasks may not leave, unless it is the calling one. Owner only.
+    pub(crate) fn pinned_elsewhere(&self) -> Option<ThreadId> {
+        self.local(|local| local.pinned_to).filter(|&id| id != thread::current().id())
+    }
+
+    /// Calls `f` with the memory kept for tasks. Owner only.
+    pub(crate) fn with_blocks<T>(&self, f: impl FnOnce(&mut TaskCache, &RemoteFrees) -> T) -> T {
+        self.local(|local| f(&mut local.blocks, &self.remote_frees))
+    }
+
+    /// Whether somebody is here to reuse the memory of tasks that ended elsewhere.
+    pub(crate) fn wants_blocks(&self) -> bool {
+        self.is_up.load(Relaxed)
+    }
+
+    pub(crate) fn remote_frees(&self) -> &RemoteFrees {
+        &self.remote_frees
+    }
+
+    /// Takes in what was sent home, up to what is kept. Owner only.
+    pub(crate) fn take_remote_frees(&self) {
+        if !self.remote_frees.is_empty() {
+            self.with_blocks(|blocks, returned| returned.sort_into(blocks));
+        }
+    }
+
+    /// The buffer for [`Driver`] calls. Owner only; given back by [`put_events`](Self::put_events).
+    pub(crate) fn take_events(&self) -> Events {
+        self.local(|local| std::mem::replace(&mut local.events, Events::with_capacity(1)))
+    }
+
+    pub(crate) fn put_events(&self, events: Events) {
+        self.local(|local| local.events = events);
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        // SAFETY: a core is a part of its shared, so as long as it can be called the scheduler is alive.
+        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { &*self.shared }
+    }
+}
+
+/// An entry of a ring or slot of a core, which hold nothing else.
+fn from_raw(raw: NonNull<()>) -> Queued {
+    // SAFETY: `push_back` and `queue_woken` (core/queues.rs) put only `Queued::into_raw` there, and each entry comes out once
+    // (local_queue.rs).
+    // Test: local_queue.rs, model `no_entry_is_lost_or_doubled`.
+    unsafe { Queued::from_raw(raw) }
+}

@@ -1,0 +1,99 @@
+//! The end of a core: its tasks are cancelled and dropped here, and none runs or starts afterwards.
+//!
+//! Called by the worker that holds the core, or by who closes one that nobody holds. The hard part is that destructors go on using the
+//! core: they wake, spawn and post while it is being emptied.
+
+use super::{Core, Entry, OwnedTasks};
+use crate::sync::atomic::{Ordering::SeqCst, fence};
+use crate::sync::lock;
+use crate::sync::thread::ThreadId;
+use crate::task::Class;
+
+/// How often the destructors of dropped tasks may have spawned new ones before the last ones are leaked.
+const MAX_GENERATIONS: usize = 1000;
+
+impl Core {
+    /// Drops all owned tasks, and those their destructors spawn. Owner only.
+    pub(crate) fn drop_owned(&self) {
+        let mut rounds = 0;
+        while self.owned_alive() > 0 || self.has_mail() {
+            rounds += 1;
+            if rounds > MAX_GENERATIONS {
+                return self.give_up_owned();
+            }
+            self.read_inbox();
+            let tasks = self.local(|local| local.tasks.list());
+            for task in tasks {
+                if let Some(entry) = task.cancel_here() {
+                    entry.discard();
+                }
+            }
+            self.discard_queue();
+        }
+    }
+
+    /// Leaks owned tasks whose destructors go on spawning their like.
+    #[cold]
+    fn give_up_owned(&self) {
+        let tasks = self.local(|local| {
+            local.forget(|entry| matches!(entry, Entry::Task(_)));
+            local.tasks.take_all()
+        });
+        self.counts.ended.add(tasks.len() as u64);
+        for task in tasks {
+            say!("{} is leaked: dropping it spawns another, for ever", task.source());
+            task.abandon();
+        }
+    }
+
+    /// Drops the tasks in the owner's queue. The root stays queued: it may be what waits for them.
+    fn discard_queue(&self) {
+        let (woken, again) = self.local(|local| (std::mem::take(&mut local.woken), std::mem::take(&mut local.again)));
+        for entry in woken.into_iter().chain(again) {
+            match entry {
+                Entry::Task(task) => task.discard(),
+                Entry::Main => self.push_entry(entry, Class::Woken),
+            }
+        }
+    }
+
+    /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts here
+    /// afterwards. Owner only; `false` if that has been done before.
+    #[must_use]
+    pub(crate) fn close(&self) -> bool {
+        // From here wakes go to the injector, and posts are buried by who posts.
+        if self.closed.swap(true, SeqCst) {
+            return false;
+        }
+        let shared = lock(&self.shared_tasks).close();
+        self.local(|local| local.tasks.refuse());
+        for task in shared {
+            if let Some(entry) = task.cancel_here() {
+                entry.discard();
+            }
+        }
+        while let Some(task) = self.pop_shared() {
+            task.discard();
+        }
+        self.drop_owned();
+        fence(SeqCst); // pairs with the fence in `post`
+        self.bury_inbox();
+        true
+    }
+
+    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it is said.
+    pub(crate) fn forget_pinned(&self, thread: ThreadId) {
+        let forgotten = self.local(|local| {
+            local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::is_pinned(task)));
+            local.tasks.take_pinned()
+        });
+        self.counts.ended.add(forgotten.len() as u64);
+        for task in forgotten {
+            say!(
+                "{} is leaked: its runtime was dropped on another thread than {thread:?}, which it may not leave",
+                task.source()
+            );
+            task.abandon();
+        }
+    }
+}

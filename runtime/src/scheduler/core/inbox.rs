@@ -1,0 +1,85 @@
+//! The inbox of a core: its owned tasks that other threads have woken, and those that they have spawned for it.
+//!
+//! Any thread posts, the owner reads. Once the core is closed whoever posts empties the inbox too.
+
+use super::Core;
+use crate::sync::atomic::Ordering::SeqCst;
+use crate::sync::lock;
+use crate::task::Task;
+
+/// Tasks taken from the inbox between two runs.
+const MAIL_LIMIT: usize = 64;
+
+impl Core {
+    /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
+    pub(crate) fn spawn_posted(&self, task: Task) {
+        let registry = lock(&self.shared_tasks);
+        if registry.is_closed() {
+            drop(registry);
+            return task.into_queued().discard();
+        }
+        self.counts.posted.add(1);
+        self.inbox.push(task); // under the lock: whoever closes the registry finds it
+        drop(registry);
+        self.unparker.unpark();
+    }
+
+    /// Leaves a task for the owner, and rings.
+    pub(crate) fn post(&self, task: Task) {
+        self.inbox.push(task);
+        self.unparker.unpark(); // a SeqCst fence, which also orders the push before the look at `closed`
+        if self.closed.load(SeqCst) {
+            self.bury_inbox();
+        }
+    }
+
+    pub(crate) fn has_mail(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
+    /// Queues what other threads have posted, a bounded number at a time: they may post faster than this runs.
+    pub(crate) fn read_inbox(&self) {
+        for _ in 0..MAIL_LIMIT {
+            let Some(task) = self.inbox.pop() else { break };
+            if task.slot().is_some() {
+                self.queue_remote(&task);
+                continue; // drops the inbox's reference
+            }
+            self.admit(task);
+        }
+    }
+
+    /// Registers a task that came through the inbox for the first time (or has ended meanwhile).
+    fn admit(&self, task: Task) {
+        if task.is_finished() {
+            self.counts.ended.add(1);
+            return;
+        }
+        let inbox_ref = task.clone();
+        let inserted = self.local(|local| local.tasks.insert(task, false));
+        match inserted {
+            Ok(()) => self.queue_remote(&inbox_ref),
+            Err(task) => {
+                drop(inbox_ref);
+                self.counts.ended.add(1);
+                task.into_queued().discard();
+            }
+        }
+    }
+
+    /// Queues a task of this core that another thread has woken, unless that has been done. Owner only.
+    fn queue_remote(&self, task: &Task) {
+        if let Some(entry) = task.take_remote() {
+            self.push_owned(entry);
+        }
+    }
+
+    /// After the core was closed anybody may empty its inbox: what lies there has ended, or was never admitted.
+    pub(super) fn bury_inbox(&self) {
+        while let Some(task) = self.inbox.pop() {
+            if task.slot().is_none() && !task.is_finished() {
+                task.into_queued().discard();
+            }
+        }
+    }
+}

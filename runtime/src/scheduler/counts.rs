@@ -1,0 +1,172 @@
+//! What a worker counts while it works on a core, for [`Metrics`](crate::runtime::Metrics) and the monitor.
+//!
+//! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so that counting costs the
+//! hot path nothing that others could feel; anybody reads. `posted` alone is written by others, under the lock of the shared
+//! registry. No number ever goes back, so that whoever samples them may subtract.
+//!
+//! Busy time is one word: while the worker waits, the sum so far; while it is up, the moment at which it would have begun had it
+//! never waited. The clock is read when a wait begins and when it ends, and by who asks. Who asks while a wait begins may read
+//! the clock later than the worker did; the answer is kept, so that the next one is not less.
+//!
+//! Rejected: a sum and a moment in two words (a reader between the two stores counts a stretch twice, and the next time it has
+//! gone back). The CPU time of the worker's thread (nothing to store; but a poll that blocks would not count, and a thread in
+//! `block_on` brings what it did before).
+
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::time::Duration;
+
+use mini_time::Clock;
+
+/// A number that one thread at a time counts up.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    /// Adds, and returns the sum. Only for the one who may write.
+    #[inline]
+    pub(crate) fn add(&self, more: u64) -> u64 {
+        let sum = self.0.load(Relaxed).wrapping_add(more);
+        self.0.store(sum, Relaxed);
+        sum
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// What is counted at one core.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    /// Tasks and `block_on` futures polled.
+    pub(crate) runs: Count,
+    /// Waits for something to do.
+    pub(crate) parks: Count,
+    /// Threads that have sat down here.
+    pub(crate) sittings: Count,
+    /// Tasks taken from other workers.
+    pub(crate) steals: Count,
+    /// Owned tasks spawned by the owner.
+    pub(crate) spawned: Count,
+    /// Owned tasks spawned by other threads. Under the lock of the shared registry.
+    pub(crate) posted: Count,
+    /// Owned tasks that have ended.
+    pub(crate) ended: Count,
+    busy: Busy,
+}
+
+impl Counts {
+    /// At a core on which nobody works yet, in the time of `clock`.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self {
+            runs: Count::default(),
+            parks: Count::default(),
+            sittings: Count::default(),
+            steals: Count::default(),
+            spawned: Count::default(),
+            posted: Count::default(),
+            ended: Count::default(),
+            busy: Busy { clock, word: AtomicU64::new(RESTS), told: AtomicU64::new(0) },
+        }
+    }
+
+    /// Stands still as long as one poll lasts, and changes with all else that the owner does.
+    pub(crate) fn progress(&self) -> u64 {
+        [&self.runs, &self.parks, &self.sittings].iter().fold(0, |sum, count| sum.wrapping_add(count.get()))
+    }
+
+    /// Owned tasks that are alive, those included that wait in the inbox for the first time.
+    pub(crate) fn owned_alive(&self) -> u64 {
+        let ended = self.ended.get(); // first: what has ended was spawned before
+        (self.spawned.get() + self.posted.get()).saturating_sub(ended)
+    }
+
+    /// How long the worker has been up in all.
+    pub(crate) fn busy(&self) -> Duration {
+        let nanos = self.busy.nanos();
+        Duration::from_nanos(self.busy.told.fetch_max(nanos, Relaxed).max(nanos))
+    }
+
+    /// The worker waits from `now` on, in system nanoseconds of the clock, or leaves.
+    pub(crate) fn park(&self, now: u64) {
+        self.busy.park(now);
+    }
+
+    /// The worker is up as of `now`.
+    pub(crate) fn unpark(&self, now: u64) {
+        self.busy.unpark(now);
+    }
+}
+
+/// Set while the worker rests.
+const RESTS: u64 = 1 << 63;
+
+#[derive(Debug)]
+struct Busy {
+    clock: Clock,
+    /// With [`RESTS`]: the nanoseconds it was up. Without: when it would have begun, in nanoseconds since the base.
+    word: AtomicU64,
+    /// The most that has been told.
+    told: AtomicU64,
+}
+
+impl Busy {
+    fn park(&self, now: u64) {
+        self.word.store(RESTS | self.sum(now), Release);
+    }
+
+    fn unpark(&self, now: u64) {
+        // Not below 0: nobody is up for longer than since the clock was made.
+        self.word.store(now.saturating_sub(self.sum(now)) & !RESTS, Release);
+    }
+
+    fn nanos(&self) -> u64 {
+        // Acquire: pairs with the Release above; the clock is read after that, so it is not behind.
+        match self.word.load(Acquire) {
+            word if word & RESTS != 0 => word & !RESTS,
+            begin => self.clock.system_nanos().saturating_sub(begin),
+        }
+    }
+
+    /// How long the worker was up, as of `now`. Good for 292 years.
+    fn sum(&self, now: u64) -> u64 {
+        match self.word.load(Relaxed) {
+            word if word & RESTS != 0 => word & !RESTS,
+            begin => now.saturating_sub(begin) & !RESTS,
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_grows_while_up_and_stands_while_at_rest() {
+        let clock = Clock::real();
+        let counts = Counts::new(clock.clone());
+        assert_eq!(counts.busy(), Duration::ZERO);
+        counts.unpark(clock.system_nanos());
+        while counts.busy() < Duration::from_micros(50) {}
+        let end = clock.system_nanos();
+        counts.park(end);
+        let sum = counts.busy();
+        assert!(sum >= Duration::from_micros(50));
+        counts.unpark(end + 1_000_000);
+        counts.park(end + 1_000_007);
+        assert_eq!(counts.busy(), sum + Duration::from_nanos(7));
+    }
+
+    #[test]
+    fn progress_stands_still_only_while_nothing_happens() {
+        let counts = Counts::new(Clock::real());
+        let mut before = counts.progress();
+        for count in [&counts.runs, &counts.parks, &counts.sittings] {
+            count.add(1);
+            assert_ne!(counts.progress(), before);
+            before = counts.progress();
+        }
+        counts.steals.add(3);
+        assert_eq!((counts.progress(), counts.steals.get()), (before, 3));
+    }
+}

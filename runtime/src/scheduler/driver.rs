@@ -1,0 +1,197 @@
+//! What a worker waits on: the reactor of its runtime and the timers of its core.
+//!
+//! [`Driver::park`] is the only place of the runtime that blocks for I/O or time. The worker also [polls](Driver::poll)
+//! it at each of its looks. While all workers are stuck the monitor turns it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mini_net::{Events, Reactor};
+use mini_time::{Clock, Park, Timers};
+
+use crate::scheduler::poller::PollerRole;
+use crate::scheduler::unparker::{Unparker, Wait};
+use crate::sync::{HAS_TIME, thread};
+use crate::unwind::contain;
+
+/// The reactor of a runtime, and who waits in it.
+#[derive(Clone, Debug)]
+pub(crate) struct ReactorHandle {
+    pub(crate) reactor: Reactor,
+    poller: Arc<PollerRole>,
+}
+
+impl ReactorHandle {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self { reactor: Reactor::new()?, poller: Arc::new(PollerRole::new()) })
+    }
+}
+
+/// The reactor of a runtime and the timers of one core.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    handle: ReactorHandle,
+    timers: Timers,
+    unparker: Arc<Unparker>,
+}
+
+impl Driver {
+    /// The driver of a core of a runtime.
+    pub(crate) fn new(clock: Clock, handle: ReactorHandle) -> (Self, Arc<Unparker>) {
+        let unparker = Unparker::new(handle.reactor.clone());
+        let timers = Timers::new(clock, unparker.clone().into());
+        (Self { handle, timers, unparker: unparker.clone() }, unparker)
+    }
+
+    pub(crate) fn reactor(&self) -> &Reactor {
+        &self.handle.reactor
+    }
+
+    /// Whether an event can come.
+    pub(crate) fn has_sockets(&self) -> bool {
+        self.handle.reactor.registrations() > 0
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// Whether an event or a deadline can come from here.
+    pub(crate) fn is_used(&self) -> bool {
+        self.has_sockets() || !self.timers.is_empty()
+    }
+
+    /// Delivers what has happened, without waiting.
+    pub(crate) fn poll(&self, events: &mut Events) {
+        if self.has_sockets() {
+            self.turn(events, Some(Duration::ZERO));
+            self.pass_notify_on(events);
+        }
+        self.fire();
+    }
+
+    /// Whether there are sockets, and nobody waits for their events.
+    pub(crate) fn lacks_poller(&self) -> bool {
+        self.has_sockets() && !self.handle.poller.is_taken()
+    }
+
+    pub(crate) fn poller(&self) -> &PollerRole {
+        &self.handle.poller
+    }
+
+    /// Whoever looked in the poller's place may have heard a ring that was meant for it.
+    fn pass_notify_on(&self, events: &Events) {
+        if events.has_bell() && self.handle.poller.is_taken() {
+            self.handle.reactor.notify();
+        }
+    }
+
+    /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The wait has been
+    /// announced.
+    pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) {
+        let timeout = match self.timers.prepare_park() {
+            Park::Ready => Some(Duration::ZERO),
+            Park::Until(wait) => Some(wait),
+            // Another thread has paused it since the caller looked: no deadline comes by itself now.
+            Park::Forever if self.timers.clock().is_paused() => Some(Duration::ZERO),
+            Park::Forever => None,
+        };
+        let timeout = timeout.into_iter().chain(limit).min();
+        self.wait(events, timeout, wait);
+        self.timers.finish_park();
+        self.fire();
+    }
+
+    /// [`park`](Self::park) under a paused clock: if nothing real is waited for, time jumps to the next deadline instead.
+    pub(crate) fn park_paused(&self, events: &mut Events, wait: Wait, is_waited_for: bool) {
+        // Announced first: a timer that another thread adds from here on rings.
+        match self.timers.prepare_park() {
+            Park::Ready => {}
+            _ if !is_waited_for && self.timers.auto_advance() => {}
+            Park::Forever => self.wait(events, None, wait),
+            // Another thread has let the clock run.
+            Park::Until(limit) => self.wait(events, Some(limit), wait),
+        }
+        self.timers.finish_park();
+        self.fire();
+    }
+
+    /// [`park`](Self::park) with a limit, where the unparker is heard in the reactor; under a paused clock time jumps as in
+    /// [`park_paused`](Self::park_paused).
+    pub(crate) fn park_within(&self, events: &mut Events, limit: Duration, is_waited_for: bool) {
+        let timeout = match self.timers.prepare_park() {
+            Park::Ready => Duration::ZERO,
+            _ if !is_waited_for && self.timers.auto_advance() => Duration::ZERO,
+            Park::Until(wait) => wait.min(limit),
+            Park::Forever => limit,
+        };
+        self.turn(events, Some(timeout));
+        self.timers.finish_park();
+        self.fire();
+    }
+
+    /// The owner goes, and waits elsewhere until the first deadline: an earlier one, added by another thread from here on,
+    /// rings. Says whether a deadline is due, or would be as time jumps.
+    pub(crate) fn announce_leave(&self, is_waited_for: bool) -> bool {
+        let is_due = self.timers.prepare_park() == Park::Ready;
+        // Not that there are timers: time does not jump to those that never fire.
+        is_due || !is_waited_for && self.timers.clock().is_paused() && self.timers.next_deadline().is_some()
+    }
+
+    /// Delivers what has happened, and with a limit what happens until then, in the place of the owner.
+    pub(crate) fn serve(&self, events: &mut Events, limit: Option<Duration>) {
+        let due = self.timers.wait_limit();
+        let wait = limit.map_or(Duration::ZERO, |limit| due.map_or(limit, |due| due.min(limit)));
+        self.turn(events, Some(wait));
+        self.pass_notify_on(events);
+        self.fire();
+    }
+
+    fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: Wait) {
+        match timeout {
+            _ if wait == Wait::Reactor => self.turn(events, timeout),
+            Some(Duration::ZERO) => {}
+            _ => self.unparker.wait(timeout),
+        }
+    }
+
+    /// One turn of the reactor.
+    fn turn(&self, events: &mut Events, timeout: Option<Duration>) {
+        match contain(|| turn(&self.handle.reactor, events, timeout)) {
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
+                // Without events a worker would spin or sleep for ever, and its tasks with it.
+                say!("waiting for events failed, the runtime cannot go on: {error}");
+                std::process::abort()
+            }
+            // A turn contains the panics of wakers itself; after any other the next one comes at once.
+            None => self.handle.reactor.notify(),
+        }
+    }
+
+    /// Fires the timers that are due.
+    pub(crate) fn fire(&self) {
+        while contain(|| self.timers.turn()).is_none() {}
+    }
+
+    /// Fails what waits here, and all that comes later.
+    pub(crate) fn shutdown(&self) {
+        while contain(|| self.handle.reactor.shutdown()).is_none() {}
+        while contain(|| self.timers.shutdown()).is_none() {}
+    }
+}
+
+/// One turn of the reactor. Where nothing takes time others must come to run, and a limit is over once they have.
+fn turn(reactor: &Reactor, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+    if HAS_TIME {
+        return reactor.turn(events, timeout).map(drop);
+    }
+    while reactor.turn(events, Some(Duration::ZERO))? == 0 && !events.has_bell() && timeout.is_none() {
+        thread::yield_now();
+    }
+    if timeout.is_some_and(|timeout| !timeout.is_zero()) {
+        thread::yield_now();
+    }
+    Ok(())
+}

@@ -1,0 +1,98 @@
+//! The loop that a `current_thread` runtime is embedded in, as its core knows it.
+//!
+//! The hard part is a wake between two turns, from another thread or from the embedder. It must make the descriptor readable,
+//! and only an announced wait is rung for (`unparker.rs`). So a turn ends with the announcement that a worker's wait begins with,
+//! and it stands while the embedder is out:
+//!
+//! ```text
+//! embedder                                          other thread, or the embedder itself
+//! A1 the turn ends: announce a wait             B1 push a task, add an earlier timer
+//! A2 SeqCst fence                               B2 SeqCst fence
+//! A3 look for work; if there is some, ring      B3 if a wait is announced: take that, and ring
+//! A4 leave the core; wait in poll(2)
+//!
+//!        turn begins: take the core, retract, hear the unparker
+//!      .-------------------------------------------------.
+//!      |                                                 v
+//!    OUT, announced or rung                            IN TURN
+//!      |   ^                                             |
+//!      |   '---------------------------------------------'
+//!      |        turn ends: A1 to A4
+//!      '---> another thread in `block_on` ---> OUT, rung
+//! ```
+//!
+//! A ring is a write to the eventfd in the epoll, so it makes that readable until a turn looks. Every turn looks there, also
+//! without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's place; when it leaves, it
+//! rings, and the embedder's next turn sets all right (`Embedder`).
+//!
+//! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own beside the
+//! epoll (a write more per wake).
+
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+
+/// What a core knows about a embedder.
+#[derive(Debug)]
+pub(crate) struct Embedder {
+    /// Somebody has asked for the descriptor.
+    watched: AtomicBool,
+    /// The last turn has left work.
+    has_more: AtomicBool,
+}
+
+impl Embedder {
+    pub(crate) fn new() -> Self {
+        Self { watched: AtomicBool::new(false), has_more: AtomicBool::new(false) }
+    }
+
+    /// The descriptor is watched from now on; whether the caller must ring, so that the embedder begins with a turn.
+    #[must_use]
+    pub(crate) fn watch(&self) -> bool {
+        !self.watched.load(Relaxed) && !self.watched.swap(true, SeqCst)
+    }
+
+    /// Asked by who leaves the core, after its last look at the reactor: whether it must ring.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(SeqCst)
+    }
+
+    /// Whether the last turn has left work.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more.load(Relaxed)
+    }
+
+    pub(crate) fn note_more(&self, has_more: bool) {
+        self.has_more.store(has_more, Relaxed);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use loom::{
+        sync::{Arc, Mutex},
+        thread,
+    };
+
+    /// A embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the descriptor is readable
+    /// afterwards.
+    ///
+    /// Fails when `watch` rings before it says that it watches, or when the leaver asks before its last look.
+    #[test]
+    fn who_leaves_a_core_rings_for_the_host() {
+        loom::model(|| {
+            let shared = Arc::new((Embedder::new(), Mutex::new(false)));
+            let leaving = shared.clone();
+            let leaver = thread::spawn(move || {
+                *leaving.1.lock().unwrap() = false; // its last look
+                if leaving.0.is_watched() {
+                    *leaving.1.lock().unwrap() = true;
+                }
+            });
+            if shared.0.watch() {
+                *shared.1.lock().unwrap() = true;
+            }
+            leaver.join().unwrap();
+            assert!(*shared.1.lock().unwrap());
+        });
+    }
+}

@@ -1,0 +1,221 @@
+//! Who waits for a idle_queue: a moment in which a core's worker has nothing else to do.
+//!
+//! Filled by [`Idle`](crate::task::Idle), when the worker polls it; emptied by the worker, one at a time, when it has found
+//! no task and a poll of its driver has brought none. A worker does not park before that: since only the holder of a
+//! core lets somebody wait there, it always knows, and nobody has to ring for this.
+//!
+//! A place is a number that is never used twice, and is taken once: by the worker, which wakes who waits there, or by the
+//! future, which leaves when it is dropped or polled by another worker. Any thread may do the latter.
+//!
+//! Rejected: all at once (the second one would run while what the first one has spawned is ready). A wake by the driver's
+//! timers (costs a turn of the clock, and a deadline says nothing about other tasks). A tree by number (7 kB more in every
+//! program). A linked list of slots (its memory stays that of the largest crowd as long as one future waits).
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::sync::{Mutex, lock};
+use crate::unwind::contain;
+
+/// The futures that wait for a idle_queue of one core.
+#[derive(Debug, Default)]
+pub(crate) struct IdleQueue {
+    places: Mutex<Places>,
+    /// How many there are, for the worker.
+    waiting: AtomicUsize,
+}
+
+/// Gaps that are kept beside as many as there are futures.
+const GAPS_KEPT: usize = 32;
+
+/// In the order of their numbers. A future that has left is a gap, which goes when it comes to the front, or with the others when
+/// they are more than the futures: a removal takes constant time on average, and the memory is that of the futures that wait.
+#[derive(Debug, Default)]
+struct Places {
+    line: VecDeque<(u64, Option<Waker>)>,
+    /// The number of the next one.
+    next: u64,
+    /// Those that are no gaps.
+    taken: usize,
+}
+
+impl Places {
+    fn add(&mut self, waker: Waker) -> u64 {
+        let place = self.next;
+        self.line.push_back((place, Some(waker)));
+        self.next += 1;
+        self.taken += 1;
+        place
+    }
+
+    /// The first one, which is no gap.
+    fn first(&self) -> Option<u64> {
+        self.line.front().map(|(place, _)| *place)
+    }
+
+    fn get(&mut self, place: u64) -> Option<&mut Option<Waker>> {
+        let at = self.line.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        Some(&mut self.line[at].1)
+    }
+
+    fn take(&mut self, place: u64) -> Option<Waker> {
+        let taken = self.get(place)?.take()?;
+        self.taken -= 1;
+        while let Some((_, None)) = self.line.front() {
+            self.line.pop_front();
+        }
+        let limit = 2 * self.taken + GAPS_KEPT;
+        if self.line.len() > limit {
+            self.line.retain(|(_, waker)| waker.is_some());
+        }
+        // Half of what is there has gone since it was last enlarged or reduced.
+        if self.line.capacity() > 2 * limit {
+            self.line.shrink_to(limit);
+        }
+        Some(taken)
+    }
+}
+
+impl IdleQueue {
+    /// Whether nobody waits. Exact for the holder of the core as to those who have come, since they come on its thread.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.load(Relaxed) == 0
+    }
+
+    /// Waits at the end of the line. The holder of the core only.
+    pub(crate) fn enter(&self, waker: Waker) -> u64 {
+        let mut places = lock(&self.places);
+        let place = places.add(waker);
+        self.note(&places);
+        place
+    }
+
+    /// Goes on waiting, with another waker; gives it back if the worker has taken the place.
+    pub(crate) fn stay(&self, place: u64, waker: Waker) -> Result<(), Waker> {
+        let mut places = lock(&self.places);
+        let Some(Some(kept)) = places.get(place) else { return Err(waker) };
+        let displaced = std::mem::replace(kept, waker);
+        drop(places);
+        drop(displaced);
+        Ok(())
+    }
+
+    /// Waits no more; says whether it did.
+    pub(crate) fn leave(&self, place: u64) -> bool {
+        self.take(|_| Some(place)).is_some()
+    }
+
+    /// The owner is about to block. Who can run elsewhere is woken to take a place there; the others keep theirs.
+    pub(crate) fn disperse(&self) {
+        if self.is_empty() {
+            return;
+        }
+        let mut places = lock(&self.places);
+        let taken = places.line.iter_mut().filter_map(|(_, waker)| waker.as_mut());
+        let wakers: Vec<Waker> = taken.map(|waker| std::mem::replace(waker, Waker::noop().clone())).collect();
+        drop(places);
+        for waker in wakers {
+            contain(|| waker.wake());
+        }
+    }
+
+    /// Wakes who has waited longest.
+    pub(crate) fn release(&self) {
+        if let Some(first) = self.take(Places::first) {
+            contain(|| first.wake());
+        }
+    }
+
+    /// Takes a place, and the waker there, if somebody waits there.
+    fn take(&self, place: impl FnOnce(&Places) -> Option<u64>) -> Option<Waker> {
+        let mut places = lock(&self.places);
+        let place = place(&places)?;
+        let taken = places.take(place);
+        self.note(&places);
+        taken
+    }
+
+    fn note(&self, places: &Places) {
+        self.waiting.store(places.taken, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn they_are_released_in_order_and_once() {
+        let idle_queue = IdleQueue::default();
+        let wakers: [Arc<Count>; 3] = Default::default();
+        let places = wakers.clone().map(|waker| idle_queue.enter(waker.into()));
+        assert!(idle_queue.leave(places[1]));
+        assert!(!idle_queue.leave(places[1]));
+        idle_queue.release();
+        assert_eq!(wakers.each_ref().map(|count| count.0.load(Relaxed)), [1, 0, 0]);
+        assert!(idle_queue.stay(places[0], Waker::noop().clone()).is_err(), "released");
+        assert!(idle_queue.stay(places[2], wakers[1].clone().into()).is_ok());
+        idle_queue.release();
+        assert_eq!(wakers.each_ref().map(|count| count.0.load(Relaxed)), [1, 1, 0]);
+        assert!(idle_queue.is_empty());
+        idle_queue.release();
+    }
+
+    #[test]
+    fn those_who_leave_take_their_memory_along() {
+        let idle_queue = IdleQueue::default();
+        let front = idle_queue.enter(Waker::noop().clone());
+        // One at a time, and a crowd, whose last one leaves last or first.
+        for _ in 0..1000 {
+            let place = idle_queue.enter(Waker::noop().clone());
+            assert!(idle_queue.leave(place));
+            assert!(room(&idle_queue) <= 4 * GAPS_KEPT);
+        }
+        for is_last_first in [false, true] {
+            let mut crowd: Vec<u64> = (0..1000).map(|_| idle_queue.enter(Waker::noop().clone())).collect();
+            if is_last_first {
+                crowd.reverse();
+            }
+            let last = crowd.pop().unwrap();
+            assert!(crowd.into_iter().all(|place| idle_queue.leave(place)));
+            assert!(room(&idle_queue) <= 4 * GAPS_KEPT);
+            assert!(idle_queue.stay(last, Waker::noop().clone()).is_ok());
+            assert!(idle_queue.leave(last));
+        }
+        assert!(idle_queue.stay(front, Waker::noop().clone()).is_ok(), "the others keep their places");
+        assert!(idle_queue.leave(front));
+        assert!(idle_queue.is_empty());
+    }
+
+    fn room(idle_queue: &IdleQueue) -> usize {
+        lock(&idle_queue.places).line.capacity()
+    }
+
+    #[test]
+    fn those_who_stay_keep_their_order() {
+        let idle_queue = IdleQueue::default();
+        let wakers: Vec<Arc<Count>> = (0..300).map(|_| Arc::default()).collect();
+        let places: Vec<u64> = wakers.iter().map(|waker| idle_queue.enter(waker.clone().into())).collect();
+        for (at, place) in places.iter().enumerate() {
+            assert!(at % 7 == 0 || idle_queue.leave(*place));
+        }
+        for at in (0..300).step_by(7) {
+            idle_queue.release();
+            let wakes = wakers.iter().map(|count| count.0.load(Relaxed));
+            assert_eq!((wakes.sum::<usize>(), wakers[at].0.load(Relaxed)), (at / 7 + 1, 1));
+        }
+        assert!(idle_queue.is_empty());
+    }
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the monitor, and who is about to block, promise to the timers of others, under loom.
+
+use super::*;
+use crate::scheduler::idle::Idle;
+use crate::scheduler::poller::PollerRole;
+use crate::scheduler::unparker::{Parked, Wait};
+use loom::sync::Arc;
+
+/// A worker that blocks, with a timer, and one that goes to rest.
+struct Runtime {
+    monitor: Monitor,
+    poller: PollerRole,
+    idle: Idle,
+    parked: Parked,
+    /// Of the one that blocks.
+    is_stalled: AtomicBool,
+}
+
+impl Runtime {
+    /// The way to a wait, in the order of `Worker::park`; whether the other's timers are minded there.
+    fn park(&self) -> bool {
+        loop {
+            let is_poller = self.monitor.has_stuck() && self.poller.try_take(1);
+            self.parked.announce(if is_poller { Wait::Reactor } else { Wait::Thread });
+            self.idle.park(1);
+            if is_poller || self.poller.is_taken() || !self.monitor.has_stuck() {
+                return is_poller && self.monitor.has_stuck() && self.is_stalled.load(Relaxed);
+            }
+            self.parked.retract();
+            self.idle.unpark(1);
+        }
+    }
+
+    /// What the owner of the timer does before it blocks, in the order of `Blocked::begin` and `Shared::hand_over`; whether somebody was
+    /// unparked.
+    fn block(&self) -> bool {
+        self.is_stalled.store(true, Relaxed);
+        self.idle.park(0);
+        self.monitor.rouse();
+        self.monitor.note_stuck();
+        let mut unparked = match self.poller.holder() {
+            Some(_) => true,
+            None => {
+                fence(SeqCst); // that of `Shared::unpark_one`
+                self.idle.parked().any(|worker| worker == 1)
+            }
+        };
+        unparked &= self.parked.must_unpark().is_some();
+        unparked
+    }
+}
+
+/// A worker blocks while the other one goes to rest: that one minds the timers of both, or is rung for and looks again.
+///
+/// Planted: no fence in `Shared::unpark_one`; no `SeqCst` store in `note_stuck`.
+#[test]
+fn the_timers_of_who_blocks_are_minded() {
+    loom::model(|| {
+        let runtime = Runtime {
+            monitor: Monitor::default(),
+            poller: PollerRole::new(),
+            idle: Idle::new(2),
+            parked: Parked::new(),
+            is_stalled: AtomicBool::new(false),
+        };
+        runtime.idle.unpark(0);
+        runtime.idle.unpark(1);
+        let runtime = Arc::new(runtime);
+        let other = runtime.clone();
+        let resting = thread::spawn(move || other.park());
+        let is_rung = runtime.block();
+        assert!(resting.join().unwrap() || is_rung, "nobody minds the timers");
+    });
+}
+
+/// A worker rises while the monitor goes to sleep, with the three lines of `sleep`: it stays awake, or is woken.
+///
+/// Planted: no fence in `Monitor::rouse`.
+#[test]
+fn the_watch_does_not_sleep_while_a_worker_is_up() {
+    loom::model(|| {
+        let shared = Arc::new((Monitor::default(), Idle::new(1)));
+        let other = shared.clone();
+        let worker = thread::spawn(move || {
+            other.1.unpark(0);
+            other.0.rouse();
+        });
+        let (watch, idle) = &*shared;
+        watch.asleep.store(true, SeqCst);
+        fence(SeqCst);
+        let sleeps = idle.is_everyone_parked();
+        worker.join().unwrap();
+        assert!(!sleeps || !watch.asleep.load(SeqCst), "the monitor sleeps, and a worker is up");
+    });
+}

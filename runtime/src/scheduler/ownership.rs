@@ -1,0 +1,297 @@
+//! Who holds a core: nobody, a thread in `block_on`, or the core's worker thread, a background thread.
+//!
+//! Called when a thread enters or leaves a runtime. A core without a holder is served by nobody, so a multi-threaded
+//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` is worked for like a
+//! worker: it takes a free core, or asks the worker threads for the place of one. If it gets none it polls its future by itself
+//! (as a *guest*) until one is free.
+//!
+//! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
+//! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
+
+use std::sync::PoisonError;
+
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::sync::thread::Thread;
+use crate::sync::{Condvar, Mutex, lock};
+
+#[derive(Debug, Default)]
+pub(crate) struct Ownership {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// A guest would like to have the place of the worker thread.
+    wanted: AtomicBool,
+    /// The worker thread has been asked, and cannot leave: it has tasks that must stay on its thread.
+    declined: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: bool,
+    /// The holder is the worker thread, who gives the core up when it is asked to.
+    by_thread: bool,
+    /// The worker thread has been started.
+    has_thread: bool,
+    /// It could not be started when it was last tried.
+    lacks_thread: bool,
+    retired: bool,
+    waiting: Vec<Thread>,
+}
+
+impl State {
+    /// Takes a guest off the list.
+    fn forget(&mut self, guest: &Thread) {
+        self.waiting.retain(|other| other.id() != guest.id());
+    }
+}
+
+impl Ownership {
+    /// Takes the core if nobody holds it.
+    pub(crate) fn try_take(&self) -> bool {
+        !std::mem::replace(&mut lock(&self.state).held, true)
+    }
+
+    /// Takes the core, or registers `guest` to be unparked when it is released; says whether it was taken.
+    ///
+    /// A registered guest comes back, to take the core or to [leave](Self::leave): until then the worker thread stays away.
+    pub(crate) fn take_or_wait(&self, guest: &Thread) -> bool {
+        let mut state = lock(&self.state);
+        let taken = !std::mem::replace(&mut state.held, true);
+        state.forget(guest);
+        if !taken {
+            state.waiting.push(guest.clone());
+        }
+        self.wanted.store(!state.waiting.is_empty(), Relaxed);
+        taken
+    }
+
+    /// A guest does not need the core any more.
+    pub(crate) fn leave(&self, guest: &Thread) {
+        let mut state = lock(&self.state);
+        state.forget(guest);
+        self.wanted.store(!state.waiting.is_empty(), Relaxed);
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Whether a thread works on the core.
+    pub(crate) fn is_held(&self) -> bool {
+        lock(&self.state).held
+    }
+
+    /// Whether the worker thread works on the core, and has not said that it stays.
+    pub(crate) fn is_held_by_thread(&self) -> bool {
+        lock(&self.state).by_thread && !self.declined.load(Relaxed)
+    }
+
+    /// The worker thread cannot leave.
+    pub(crate) fn decline(&self) {
+        if self.declined.load(Relaxed) {
+            return;
+        }
+        let state = lock(&self.state);
+        self.declined.store(true, Relaxed);
+        for guest in &state.waiting {
+            guest.unpark();
+        }
+    }
+
+    /// Whether a guest waits; looked at by the worker thread between polls, who then may release the core.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(Relaxed)
+    }
+
+    /// Gives the core up and tells those who wait for it.
+    pub(crate) fn release(&self) {
+        let mut state = lock(&self.state);
+        state.held = false;
+        state.by_thread = false;
+        self.declined.store(false, Relaxed);
+        for guest in &state.waiting {
+            guest.unpark();
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Whether the core needs a worker thread to be started; if so the caller starts it.
+    pub(crate) fn wants_thread(&self) -> bool {
+        let mut state = lock(&self.state);
+        !state.held && !state.retired && !std::mem::replace(&mut state.has_thread, true)
+    }
+
+    /// The worker thread could not be started; says whether that is news.
+    pub(crate) fn thread_failed(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.has_thread = false;
+        !std::mem::replace(&mut state.lacks_thread, true)
+    }
+
+    /// Whether the worker thread could not be started, and has not been since.
+    pub(crate) fn lacks_thread(&self) -> bool {
+        lock(&self.state).lacks_thread
+    }
+
+    /// Waits until the core is free and no guest wants it, and takes it; `false` if the runtime has shut down.
+    pub(crate) fn take_as_worker_thread(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.lacks_thread = false;
+        while !state.retired && (state.held || !state.waiting.is_empty()) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.held {
+            return false;
+        }
+        state.held = true;
+        state.by_thread = true;
+        true
+    }
+
+    /// Lets the worker thread go home if it does not hold the core, and starts none any more.
+    pub(crate) fn retire(&self) {
+        lock(&self.state).retired = true;
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::scheduler::unparker::{Unparker, Wait};
+    use crate::sync::{atomic::Ordering::SeqCst, thread};
+    use std::sync::Arc;
+
+    struct Place {
+        ownership: Ownership,
+        unparker: Arc<Unparker>,
+        closing: AtomicBool,
+        holders: loom::sync::atomic::AtomicU32,
+    }
+
+    impl Place {
+        fn new() -> Arc<Self> {
+            Arc::new(Self {
+                ownership: Ownership::default(),
+                unparker: Unparker::new(mini_net::Reactor::new().unwrap()),
+                closing: AtomicBool::new(false),
+                holders: Default::default(),
+            })
+        }
+
+        /// What is done by who holds the core.
+        fn hold(&self) {
+            assert_eq!(self.holders.fetch_add(1, Relaxed), 0, "two hold the core");
+            self.holders.fetch_sub(1, Relaxed);
+        }
+
+        /// The body of a worker thread, which has nothing to do but to leave when it is asked to.
+        fn keep(&self) {
+            while self.ownership.take_as_worker_thread() {
+                self.hold();
+                loop {
+                    self.unparker.announce(Wait::Thread);
+                    let must_leave = self.ownership.is_wanted() || self.closing.load(Relaxed);
+                    if !must_leave {
+                        self.unparker.wait(None);
+                    }
+                    self.unparker.retract();
+                    if must_leave {
+                        break;
+                    }
+                }
+                self.ownership.release();
+                if self.closing.load(Relaxed) {
+                    break;
+                }
+            }
+        }
+
+        /// A thread in `block_on` that has found no place.
+        fn be_external(&self) {
+            let thread = thread::current();
+            while !self.ownership.take_or_wait(&thread) {
+                self.unparker.unpark();
+                thread::park();
+            }
+            self.hold();
+            self.ownership.release();
+        }
+
+        fn shut_down(&self) {
+            self.closing.store(true, SeqCst);
+            self.ownership.retire();
+            self.unparker.unpark();
+        }
+    }
+
+    fn model(model: impl Fn() + Send + Sync + 'static) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = Some(2);
+        builder.check(model);
+    }
+
+    /// A worker thread gives its place to a guest, takes it again, and goes when the runtime ends.
+    ///
+    /// Planted: `release` that unparks nobody.
+    #[test]
+    fn a_guest_gets_the_place_of_the_keeper() {
+        model(|| {
+            let place = Place::new();
+            assert!(place.ownership.wants_thread());
+            let kept = place.clone();
+            let worker_thread = thread::spawn(move || kept.keep());
+            place.be_external();
+            place.shut_down();
+            worker_thread.join().unwrap();
+        });
+    }
+
+    /// Two external threads ask for one place.
+    ///
+    /// Planted: `take_or_wait` that takes what is held; `release` that unparks nobody.
+    #[test]
+    fn guests_come_one_after_the_other() {
+        model(|| {
+            let place = Place::new();
+            let other = place.clone();
+            let guest = thread::spawn(move || other.be_external());
+            place.be_external();
+            guest.join().unwrap();
+        });
+    }
+
+    /// A guest asks, and goes without the place: the worker thread comes back to it.
+    ///
+    /// Planted: `leave` that notifies nobody; `release` that doesn't; `leave` that leaves `wanted` set.
+    #[test]
+    fn the_keeper_comes_back_when_a_guest_has_gone() {
+        model(|| {
+            let place = Place::new();
+            let thread = thread::current();
+            assert!(place.ownership.try_take());
+            assert!(!place.ownership.take_or_wait(&thread));
+            let kept = place.clone();
+            let worker_thread = thread::spawn(move || assert!(kept.ownership.take_as_worker_thread()));
+            let other = place.clone();
+            let releasing = thread::spawn(move || other.ownership.release());
+            place.ownership.leave(&thread);
+            releasing.join().unwrap();
+            worker_thread.join().unwrap();
+            assert!(place.ownership.is_held_by_thread() && !place.ownership.is_wanted());
+        });
+    }
+
+    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread goes home.
+    ///
+    /// Planted: `retire` that notifies nobody.
+    #[test]
+    fn a_keeper_without_a_place_goes_when_the_runtime_ends() {
+        model(|| {
+            let place = Place::new();
+            assert!(place.ownership.try_take());
+            let kept = place.clone();
+            let worker_thread = thread::spawn(move || kept.ownership.take_as_worker_thread());
+            place.shut_down();
+            assert!(!worker_thread.join().unwrap());
+        });
+    }
+}

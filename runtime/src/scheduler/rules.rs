@@ -1,0 +1,63 @@
+//! The numbers that steer the scheduler, each a time, a share or a size, with its reason.
+//!
+//! Read by the worker's loop (`worker.rs`), by the rule that wakes workers (`wake.rs`), by the monitor and the local queue. A number
+//! that decides who runs, who is woken or when a worker looks around stands here or nowhere.
+//!
+//! Rejected: counting runs instead of time (a run takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or by 3 s).
+
+use std::time::Duration;
+
+/// A worker looks at its driver and the injector after this time plus the run in progress.
+///
+/// It bounds how late an event is seen beside tasks that never wait. With looks every 100 µs the 99th percentile of an echo with 64
+/// connections doubled: a look that finds one event at a time costs a system call for each.
+pub(crate) const LOOK_TIME: u64 = nanos(Duration::from_micros(500));
+
+/// The same in runs, for runs that are short: a look costs a system call, about as much as eight short runs.
+pub(crate) const LOOK_RUNS: u32 = 64;
+
+/// A task that has run for this long since it last waited, and asks to run once more, is of the class *again*.
+///
+/// As long as two wakes of a worker: whoever runs for less is done before another worker could have helped.
+pub(crate) const AGAIN_AFTER: u32 = nanos(Duration::from_micros(100)) as u32;
+
+/// While both classes have work, woken tasks get this many times the time of those of the class *again*.
+///
+/// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for *again*.
+pub(crate) const WOKEN_SHARE: i64 = 3;
+
+/// Woken tasks may run this long before the share of *again* is looked at, so that a batch of them is not interrupted.
+pub(crate) const HEAD_START: i64 = nanos(Duration::from_millis(1)) as i64;
+
+/// What it costs to wake a parked worker: 15 µs of the waker, 23 µs until the other one runs, where a processor must come out of its
+/// sleep on a virtual machine.
+pub(crate) const WAKE_COST: u64 = nanos(Duration::from_micros(40));
+
+/// What it costs to move a task to another worker: a few cache lines. Shorter runs are not worth a worker of their own.
+pub(crate) const MOVE_COST: u64 = nanos(Duration::from_nanos(500));
+
+/// A worker reads the time after every so many runs, while these are shorter than [`SHORT_RUN`]: reading it takes as long as a short run,
+/// so this is a fifth of their time at most. More would leave more runs unmeasured when some become long.
+pub(crate) const READ_INTERVAL: u64 = 4;
+
+/// Nanoseconds of a short run: eighty times what a reading takes. It does not pay to leave out readings between longer ones.
+pub(crate) const SHORT_RUN: u64 = 1_000;
+
+/// How often the monitor looks, and how often workers compare their queues: the delay that one task may impose on others.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+
+/// How much CPU time a run may take within a tick before its worker counts as stalled.
+pub(crate) const STALL: Duration = Duration::from_micros(500);
+
+/// What a thief takes at most. It copies all of them before it knows whether it gets them, and the owner runs on meanwhile.
+pub(crate) const STEAL_BATCH: u32 = 128;
+
+/// What a local queue holds: as many tasks as one turn of the driver brings.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) const LOCAL_QUEUE: u32 = 1024;
+#[cfg(any(loom, shuttle))]
+pub(crate) const LOCAL_QUEUE: u32 = 4;
+
+const fn nanos(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
+}

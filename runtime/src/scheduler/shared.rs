@@ -1,0 +1,176 @@
+//! What the cores of one runtime share: the injector, the idle counters, the blocking threads, the worker threads, the end.
+//!
+//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core.rs`), so it lives until the last
+//! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
+
+use std::io;
+use std::sync::{Arc, Weak};
+use std::task::Wake;
+
+use mini_net::{Object, failed};
+use mini_time::Clock;
+
+use crate::blocking::Blocking;
+use crate::scheduler::config::Config;
+use crate::scheduler::context;
+use crate::scheduler::core::Core;
+use crate::scheduler::driver::ReactorHandle;
+use crate::scheduler::end::End;
+use crate::scheduler::fifo::Fifo;
+use crate::scheduler::idle::Idle;
+use crate::scheduler::local_queue::LocalQueue;
+use crate::scheduler::monitor::Monitor;
+use crate::scheduler::poller::PollerRole;
+use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start};
+use crate::unwind::contain;
+
+mod spawn;
+
+pub(crate) struct Shared {
+    pub(crate) cores: Box<[Core]>,
+    pub(crate) config: Config,
+    /// Woken tasks for any worker.
+    pub(crate) injector: Fifo<Queued>,
+    /// Tasks of the class *again* that the queue of a worker had no room for.
+    pub(crate) again: Fifo<Queued>,
+    pub(crate) idle: Idle,
+    pub(crate) monitor: Monitor,
+    pub(crate) blocking: Arc<Blocking>,
+    pub(crate) process: mini_net::Process,
+    resolver: mini_net::Blocking,
+    pub(super) end: End,
+}
+
+/// Told when a socket is registered and there was none: if all workers rest, one must wait for its events.
+struct OnUse(Weak<Shared>);
+
+impl Wake for OnUse {
+    fn wake(self: Arc<Self>) {
+        if let Some(shared) = self.0.upgrade()
+            && shared.idle.must_wake()
+        {
+            shared.wake_one();
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
+        let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
+        let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
+        Ok(Arc::new_cyclic(|weak| {
+            // In other flavours no shared task is ever queued.
+            let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
+            let new_core = |index| Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+            let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
+            let blocking = Blocking::new(&config, cores[0].unparker.clone());
+            post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
+            Self {
+                injector: Fifo::new(),
+                again: Fifo::new(),
+                idle: Idle::new(config.workers),
+                monitor: Monitor::default(),
+                resolver: resolver(&blocking),
+                blocking,
+                process: mini_net::Process::current(),
+                end: End::new(config.workers),
+                cores,
+                config,
+            }
+        }))
+    }
+
+    pub(crate) fn is_multi_thread(&self) -> bool {
+        self.config.is_multi_thread
+    }
+
+    /// Whether the runtime shuts down.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.end.is_closing()
+    }
+
+    pub(crate) fn resolver(&self) -> &mini_net::Blocking {
+        &self.resolver
+    }
+
+    /// The core for what comes from threads that hold none: the last one, since `block_on` takes the first.
+    fn external_core(&self) -> &Core {
+        &self.cores[self.cores.len() - 1]
+    }
+
+    /// Enters the runtime on this thread without holding a core. What the thread registers is served by the driver of
+    /// a core that some thread works on, now and until the guard is dropped.
+    #[track_caller]
+    pub(crate) fn enter(self: &Arc<Self>) -> context::Guard {
+        self.process.check("Runtime::enter");
+        let core = self.cores.iter().find(|core| core.ownership.is_held()).unwrap_or(self.external_core());
+        let guard = context::enter(self, core);
+        // The owner may have left meanwhile; it looks for entered after it has given up the ownership.
+        self.keep_served(core);
+        guard
+    }
+
+    // Spawning.
+
+    /// Spawns a future that may run on any thread that the flavour has.
+    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F, origin: impl Origin) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let (core, way) = self.place();
+        let (task, handle) = task::new(future, core.schedule(), way.start(), origin);
+        self.start(task, core, way);
+        handle
+    }
+
+    /// Runs `job` on a blocking thread.
+    #[track_caller]
+    pub(crate) fn spawn_blocking<F, T>(self: &Arc<Self>, job: F, origin: impl Origin) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        self.process.check("spawn_blocking");
+        let mut job = Some(job);
+        // Polled once, by a blocking thread.
+        let future = std::future::poll_fn(move |_| std::task::Poll::Ready((job.take().expect("polled once"))()));
+        let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
+        let location = task.location();
+        self.blocking.push_task(self, task.into_queued(), location);
+        handle
+    }
+
+    /// The tasks of a class for any worker.
+    pub(crate) fn injector(&self, class: Class) -> &Fifo<Queued> {
+        match class {
+            Class::Woken => &self.injector,
+            Class::Again => &self.again,
+        }
+    }
+
+    pub(crate) fn poller(&self) -> &PollerRole {
+        self.cores[0].driver().poller()
+    }
+
+    pub(super) fn is_any_task_alive(&self) -> bool {
+        self.cores.iter().any(|core| core.shared_alive() > 0)
+    }
+
+    /// A panic that no join handle will see.
+    pub(crate) fn report_panic(&self, error: &JoinError) {
+        match &self.config.on_task_panic {
+            Some(hook) => drop(contain(|| hook(error))),
+            None => say!("{error}, and nobody awaits it"),
+        }
+    }
+}
+
+/// Where `net` resolves names, and waits for room in the queue of a Unix listener.
+fn resolver(blocking: &Arc<Blocking>) -> mini_net::Blocking {
+    let blocking = blocking.clone();
+    Arc::new(move |job| blocking.push_call(job))
+}
+
+#[cfg(all(test, loom))]
+mod models;

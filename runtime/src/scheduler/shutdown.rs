@@ -1,0 +1,319 @@
+//! The end of a runtime: `Shared::shutdown`, and `ShutdownReport`, what it could not end or begin within its grace.
+//!
+//! Called when a `Runtime` is dropped or shut down; `Runtime::shutdown_timeout` returns the report.
+//!
+//! Tasks that may not leave their worker are only counted: their list is the worker's own, and it is busy. Rejected: a lock
+//! around that list (two locked instructions per task, for a worker that is stuck when its runtime ends).
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::scheduler::context;
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::scheduler::worker;
+use crate::sync::{Deadline, thread};
+use crate::task::{Id, Task};
+
+/// What a shutdown had to leave behind; see [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
+///
+/// What was left behind goes on by itself: a task ends when its poll does, a job when its function returns. Blocking jobs that had
+/// not begun are cancelled instead. Displayed, there is a line for each; cancelled jobs that were spawned at one place share a line.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// let runtime = mini::runtime::Builder::new_current_thread().build()?;
+/// let (quit, wait) = std::sync::mpsc::channel::<()>();
+/// let (begun, has_begun) = std::sync::mpsc::channel();
+/// runtime.spawn_blocking(move || {
+///     begun.send(()).unwrap();
+///     wait.recv()
+/// });
+/// has_begun.recv().unwrap();
+/// let left = runtime.shutdown_timeout(Duration::from_millis(1));
+/// assert_eq!(left.blocking_jobs().len(), 1);
+/// assert_eq!(left.blocking_jobs()[0].file(), file!());
+/// assert!(left.tasks().is_empty() && left.cancelled_jobs().is_empty());
+/// assert_eq!((left.workers(), left.threads(), left.local_tasks(), left.lookups()), (0, 0, 0, 0));
+/// drop(quit);
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ShutdownReport {
+    pub(crate) workers: usize,
+    pub(crate) threads: usize,
+    pub(crate) tasks: Vec<LeftTask>,
+    pub(crate) local_tasks: usize,
+    pub(crate) blocking: Vec<&'static Location<'static>>,
+    pub(crate) cancelled: Vec<&'static Location<'static>>,
+    pub(crate) lookups: usize,
+}
+
+/// A task that a shutdown left behind: it is in a long poll, or waits behind one.
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::Builder;
+/// let runtime = mini::runtime::Builder::new_multi_thread().worker_threads(2).build()?;
+/// let (quit, wait) = std::sync::mpsc::channel::<()>();
+/// let (begun, has_begun) = std::sync::mpsc::channel();
+/// let blocks = async move {
+///     begun.send(()).unwrap();
+///     let _ = wait.recv(); // better done with `spawn_blocking`
+/// };
+/// let task = Builder::new().name("stuck").spawn_on(blocks, runtime.handle());
+/// has_begun.recv().unwrap();
+/// let left = runtime.shutdown_timeout(std::time::Duration::from_millis(1));
+/// let stuck = &left.tasks()[0];
+/// assert_eq!((stuck.id(), stuck.name(), stuck.location().file()), (task.id(), Some("stuck"), file!()));
+/// drop(quit);
+/// # std::io::Result::Ok(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftTask {
+    id: Id,
+    name: Option<Arc<str>>,
+    location: &'static Location<'static>,
+}
+
+impl LeftTask {
+    pub(crate) fn new(task: &Task) -> Self {
+        Self { id: task.id(), name: task.name(), location: task.location() }
+    }
+
+    /// Its id, as its join handle told.
+    ///
+    /// # Examples
+    ///
+    /// See [`LeftTask`].
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Its name, if it has one.
+    ///
+    /// # Examples
+    ///
+    /// See [`LeftTask`].
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Where it was spawned.
+    ///
+    /// # Examples
+    ///
+    /// See [`LeftTask`].
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+}
+
+impl ShutdownReport {
+    /// Whether all has ended, and no job was cancelled.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// assert!(runtime.shutdown_timeout(std::time::Duration::from_secs(5)).is_empty());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        let tasks = self.tasks.len() + self.local_tasks;
+        let jobs = self.blocking.len() + self.cancelled.len();
+        self.workers + self.threads + tasks + jobs + self.lookups == 0
+    }
+
+    /// How many workers are in a long poll, threads in `block_on` included.
+    ///
+    /// # Examples
+    ///
+    /// See [`ShutdownReport`].
+    pub fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// How many threads that the runtime has started for its workers have not ended: those in a long poll, and those that
+    /// are still in [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
+    ///
+    /// # Examples
+    ///
+    /// See [`ShutdownReport`].
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The tasks of a multi-threaded runtime that are not dropped yet.
+    ///
+    /// # Examples
+    ///
+    /// See [`ShutdownReport`].
+    pub fn tasks(&self) -> &[LeftTask] {
+        &self.tasks
+    }
+
+    /// How many tasks there are beside these that may not leave a worker in a long poll: those made by
+    /// [`spawn_local`](crate::spawn_local), and all of a `current_thread` runtime.
+    ///
+    /// # Examples
+    ///
+    /// See [`ShutdownReport`].
+    pub fn local_tasks(&self) -> usize {
+        self.local_tasks
+    }
+
+    /// Where the blocking jobs were spawned that have not returned.
+    ///
+    /// # Examples
+    ///
+    /// See [`ShutdownReport`].
+    pub fn blocking_jobs(&self) -> &[&'static Location<'static>] {
+        &self.blocking
+    }
+
+    /// Where the blocking jobs were spawned that were cancelled, because no thread had begun them when the grace was over. Their
+    /// handles give a [`JoinError`](crate::task::JoinError) that says so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let runtime = mini::runtime::Builder::new_multi_thread().max_blocking_threads(1).build()?;
+    /// let (quit, wait) = std::sync::mpsc::channel::<()>();
+    /// drop(runtime.spawn_blocking(move || wait.recv())); // takes the only thread
+    /// let job = runtime.spawn_blocking(|| 7);
+    /// let left = runtime.shutdown_timeout(Duration::from_millis(1));
+    /// assert!(left.cancelled_jobs().iter().all(|location| location.file() == file!()));
+    /// assert!(mini::block_on(job).unwrap_err().is_cancelled());
+    /// drop(quit);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn cancelled_jobs(&self) -> &[&'static Location<'static>] {
+        &self.cancelled
+    }
+
+    /// How many names are still being looked up. A connection to a Unix listener whose queue is full counts too: it waits on
+    /// the same threads, for a tenth of a second at most when the runtime has shut down.
+    ///
+    /// # Examples
+    ///
+    /// See [`ShutdownReport`].
+    pub fn lookups(&self) -> usize {
+        self.lookups
+    }
+}
+
+impl fmt::Display for ShutdownReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.workers > 0 {
+            writeln!(f, "left {} worker(s) behind that are in a long poll", self.workers)?;
+        }
+        if self.threads > 0 {
+            writeln!(f, "left {} worker thread(s) behind that have not ended", self.threads)?;
+        }
+        for LeftTask { id, name, location } in &self.tasks {
+            let named = name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));
+            writeln!(f, "left task {id}{named} behind that was spawned at {location}")?;
+        }
+        if self.local_tasks > 0 {
+            writeln!(f, "left {} task(s) behind that may not leave their worker", self.local_tasks)?;
+        }
+        for location in &self.blocking {
+            writeln!(f, "left a blocking job behind that was spawned at {location}")?;
+        }
+        for (location, jobs) in by_place(&self.cancelled) {
+            writeln!(f, "cancelled {jobs} blocking job(s) before the start that were spawned at {location}")?;
+        }
+        if self.lookups > 0 {
+            writeln!(f, "left {} lookup(s) of names, or connects to Unix sockets, behind", self.lookups)?;
+        }
+        Ok(())
+    }
+}
+
+/// The places and how often each occurs, in the order of their first occurrence. A queue may hold thousands of jobs of a few places.
+fn by_place(locations: &[&'static Location<'static>]) -> Vec<(&'static Location<'static>, usize)> {
+    let mut places: Vec<(&Location<'_>, usize)> = Vec::new();
+    for location in locations {
+        match places.iter_mut().find(|(place, _)| place == location) {
+            Some((_, jobs)) => *jobs += 1,
+            None => places.push((location, 1)),
+        }
+    }
+    places
+}
+
+impl Shared {
+    /// Drops all tasks, each on its worker, and waits for that and for blocking jobs until `grace` is over. Then it discards the jobs
+    /// that have not started.
+    ///
+    /// Without a grace, or called on one of its own workers, it only starts the end, and the jobs run. In a child of fork(2) it leaks
+    /// all there is: the tasks are those of the parent, the threads that would end are not there, and what they had locked stays so.
+    pub(crate) fn shutdown(self: &Arc<Self>, grace: Option<Duration>) -> ShutdownReport {
+        if !self.process.is_current() {
+            std::mem::forget(self.clone());
+            return ShutdownReport::default();
+        }
+        let deadline = Deadline::after(grace.unwrap_or_default());
+        if !self.end.begin() {
+            return ShutdownReport::default();
+        }
+        for core in &self.cores {
+            if core.ownership.try_take() {
+                worker::close_core(self, core);
+            }
+            core.ownership.retire();
+            core.unparker.unpark();
+        }
+        self.blocking.close();
+        if context::is_working_for(self) {
+            return ShutdownReport::default(); // it would wait for itself
+        }
+        let (workers, threads) = self.end.wait(deadline);
+        self.monitor.stop();
+        self.shut_drivers();
+        let mut left = ShutdownReport { workers, threads, ..ShutdownReport::default() };
+        if grace.is_some() {
+            let rest = self.blocking.wait(deadline);
+            (left.blocking, left.cancelled, left.lookups) = (rest.running, rest.discarded, rest.calls);
+        }
+        if workers > 0 {
+            left.tasks = self.cores.iter().flat_map(Core::list_shared).map(|task| LeftTask::new(&task)).collect();
+            left.local_tasks = self.cores.iter().map(Core::owned_left).sum();
+        }
+        left
+    }
+
+    /// A core has been closed by its owner. The last one to say so empties the injector.
+    pub(crate) fn core_closed(&self) {
+        if self.end.is_last_core() {
+            // Every task is cancelled by now. What is alive is in the injector, or on its way there on a thread that
+            // woke it before it was cancelled and has yet to push it.
+            loop {
+                while let Some(task) = self.injector.pop().or_else(|| self.again.pop()) {
+                    task.discard();
+                }
+                if !self.is_any_task_alive() {
+                    break;
+                }
+                thread::yield_now();
+            }
+            self.monitor.stop();
+            self.shut_drivers();
+        }
+        self.end.core_closed();
+    }
+
+    /// Fails what waits for I/O or time. Not before the tasks are gone: they are to be cancelled, not to see this.
+    fn shut_drivers(&self) {
+        for core in &self.cores {
+            core.driver().shutdown();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The one rule by which a parked worker is woken: when work has waited, or will have to wait, for longer than a wake costs.
+//!
+//! Two workers of which one is parked are a rented and a bought pair of skis: to let a task wait costs as long as it waits, to wake the
+//! other worker costs [`WAKE_COST`] once. Who buys when the rent paid has reached the price pays twice the best at most, whatever
+//! comes (Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). Who knows how long the wait will be decides at once.
+//! So a parked worker is woken
+//!
+//! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time ([`Queueing::has_lasted`]),
+//! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it ([`Shared::wake_early`]),
+//! 3. by the monitor, for a worker in a run that nobody knew to be long (`monitor.rs`),
+//! 4. by whoever queues work for any worker while all are parked, or all that are up are in such runs ([`Shared::inject`]).
+//!
+//! Who was woken for work and has found more than it can run at once wakes the next ([`Worker`](super::worker::Worker)), so that many
+//! workers do not start one after the other. While one searches nobody is woken: that one will find the work.
+//!
+//! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that goes on: three
+//! tasks that yield after 60 ns ran half as often on two workers as on one.
+//!
+//! Rejected: an estimate of the time that all queued tasks will take, by the mean of the runs before them. A burst of short tasks is
+//! spawned in one long run, and its mean says nothing about them.
+
+use std::sync::Arc;
+
+use crate::scheduler::core::Core;
+use crate::scheduler::rules::{MOVE_COST, WAKE_COST};
+use crate::scheduler::shared::Shared;
+use crate::scheduler::worker;
+use crate::sync::HAS_TIME;
+use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::task::Queued;
+
+/// Since when tasks wait in the queue of a worker that runs others before them.
+#[derive(Debug, Default)]
+pub(super) struct Queueing {
+    /// The time and the number of the run at which that was seen first.
+    since: Option<(u64, u64)>,
+}
+
+impl Queueing {
+    /// At a moment in which `waiting` tasks are queued, one of which runs next: says whether the others have waited for long enough
+    /// to wake a worker for them. If so, they begin anew.
+    pub(super) fn has_lasted(&mut self, waiting: usize, now: u64, runs: u64) -> bool {
+        if waiting <= 1 {
+            self.since = None;
+            return false;
+        }
+        let (begin, first) = *self.since.get_or_insert((now, runs));
+        let time = now.saturating_sub(begin);
+        if time < WAKE_COST {
+            return false;
+        }
+        self.since = Some((now, runs));
+        time >= MOVE_COST.saturating_mul(runs.wrapping_sub(first))
+    }
+
+    /// The queue was empty.
+    pub(super) fn end(&mut self) {
+        self.since = None;
+    }
+}
+
+impl Shared {
+    /// Leaves woken tasks for any worker, and wakes one if none that is up will come to them soon.
+    pub(crate) fn inject(&self, tasks: impl IntoIterator<Item = Queued>) {
+        self.injector.extend(tasks);
+        if self.idle.must_wake()
+            || self.monitor.has_stuck() && self.idle.up().all(|worker| self.cores[worker].is_stuck())
+        {
+            self.wake_one();
+        }
+    }
+
+    /// Called by the owner of `core` after a task was queued there: in a run known to be long another worker is woken, once.
+    ///
+    /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two looks.
+    #[inline]
+    pub(crate) fn wake_early(&self, core: &Core) {
+        if core.wakes_early.load(Relaxed) {
+            self.wake_in_run(core);
+        }
+    }
+
+    #[cold]
+    fn wake_in_run(&self, core: &Core) {
+        let is_worth_it = core.shared_len() > 1 || core.is_in_long_run.load(Relaxed);
+        if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() {
+            core.wakes_early.store(false, Relaxed);
+        }
+    }
+
+    /// Wakes a parked worker, unless one is about to find the work by itself; says whether it did.
+    pub(crate) fn wake_for_work(&self) -> bool {
+        // Pairs with that in `Idle::park`: a worker that parks sees what has been queued, or is seen here.
+        fence(SeqCst);
+        // Where nothing takes time a wake would be one order more of many.
+        HAS_TIME && self.idle.is_someone_parked() && !self.idle.is_someone_searching() && self.wake_one()
+    }
+
+    /// Wakes one worker: one that is parked, else one whose core nobody holds. Says whether there was one.
+    pub(crate) fn wake_one(&self) -> bool {
+        if self.unpark_one() {
+            return true;
+        }
+        // The core of a current_thread runtime is for who calls `block_on` or `turn`.
+        if self.is_closing() || !self.is_multi_thread() {
+            return false;
+        }
+        // The last core first: `block_on` takes the first.
+        let Some(core) = self.cores.iter().rev().find(|core| core.ownership.wants_thread()) else { return false };
+        worker::start_thread(&core.schedule().arc(), core.index());
+        true
+    }
+
+    /// Unparks one worker, the poller last; says whether there was one.
+    pub(crate) fn unpark_one(&self) -> bool {
+        // Pairs with that in `Idle::park`: a worker that parks sees what the caller has put in place, or is seen here.
+        fence(SeqCst);
+        let poller = self.poller().holder();
+        let mut others = self.idle.parked().filter(|&worker| Some(worker) != poller);
+        others.any(|worker| self.cores[worker].unparker.unpark())
+            || poller.is_some_and(|worker| self.cores[worker].unparker.unpark())
+    }
+
+    /// Call after releasing a core or failing to acquire one. Unparks one worker if there are sockets and nobody polls the reactor. An
+    /// only core has nobody else; its embedder would be called each time it leaves.
+    pub(crate) fn keep_poller(&self) {
+        if self.is_multi_thread() && self.cores[0].driver().lacks_poller() && self.idle.must_wake() {
+            self.unpark_one();
+        }
+    }
+
+    /// The owner of `core` is going to be in a run until `until`, or for a time unknown: sees to it that a parked worker polls the reactor,
+    /// and minds the timers of that core if one ends before.
+    pub(crate) fn hand_over(&self, core: &Core, until: u64) {
+        self.monitor.note_stuck();
+        let driver = core.driver();
+        let has_timer = driver.timers().may_be_due(until);
+        match self.poller().holder() {
+            Some(poller) if has_timer => drop(self.cores[poller].unparker.unpark()),
+            Some(_) => {}
+            None if has_timer || driver.has_sockets() => drop(self.unpark_one()),
+            None => {}
+        }
+    }
+
+    /// Starts a worker thread for a core that nobody works on, if something can happen there that must be seen.
+    pub(crate) fn keep_served(self: &Arc<Self>, core: &Core) {
+        let is_needed = || core.has_entered() || core.driver().is_used() || self.is_any_task_alive();
+        if self.is_multi_thread() && !self.is_closing() && is_needed() && core.ownership.wants_thread() {
+            worker::start_thread(self, core.index());
+        }
+    }
+
+    /// Tries again to start the worker threads that could not be started, where they are still needed.
+    pub(crate) fn start_missing_threads(self: &Arc<Self>) {
+        self.cores.iter().filter(|core| core.ownership.lacks_thread()).for_each(|core| self.keep_served(core));
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// At which of the moments a worker is woken, if so many tasks wait, a moment is `step` nanoseconds and `runs` runs after the last.
+    fn wakes(waiting: &[usize], step: u64, runs: u64) -> Vec<usize> {
+        let mut queueing = Queueing::default();
+        let moments = waiting.iter().enumerate();
+        moments
+            .filter(|&(nth, &waiting)| queueing.has_lasted(waiting, nth as u64 * step, nth as u64 * runs))
+            .map(|(nth, _)| nth)
+            .collect()
+    }
+
+    #[test]
+    fn what_waits_for_as_long_as_a_wake_is_worth_one() {
+        assert_eq!(wakes(&[2; 7], WAKE_COST, 1), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(wakes(&[2; 7], WAKE_COST / 2, 1), [2, 4, 6]);
+        assert_eq!(wakes(&[2, 3, 1, 2, 2, 0, 2, 2], WAKE_COST / 2, 1), [0; 0]);
+    }
+
+    #[test]
+    fn the_task_that_runs_next_is_not() {
+        assert_eq!(wakes(&[1; 9], WAKE_COST, 1), [0; 0]);
+    }
+
+    #[test]
+    fn short_runs_are_not_worth_a_move() {
+        let runs = WAKE_COST / MOVE_COST;
+        assert_eq!(wakes(&[9; 4], WAKE_COST, runs), [1, 2, 3]);
+        assert_eq!(wakes(&[9; 4], WAKE_COST, runs + 1), [0; 0]);
+    }
+}

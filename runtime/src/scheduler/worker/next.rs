@@ -1,0 +1,267 @@
+//! What a worker runs next: [`Worker::next`] is the one function that chooses.
+//!
+//! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in, first out. While
+//! woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some from the injector, and one
+//! that has nothing at all from other workers.
+//!
+//! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its streams,
+//! with a write for each: six times as many, and 0.64 of the requests per second).
+
+use super::Worker;
+use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::rules::{HEAD_START, LOCAL_QUEUE, LOOK_RUNS, STEAL_BATCH, WOKEN_SHARE};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::task::{Class, Queued};
+
+/// Why the entry that runs has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turn {
+    Woken,
+    /// It is of the class *again*, and no woken task waits.
+    Spare,
+    /// It is of the class *again*, whose share it is.
+    Share,
+}
+
+/// What is owed at most, in nanoseconds: after one long woken run others that were woken do not wait for a third of it.
+const MOST_OWED: i64 = 4 * HEAD_START;
+
+/// By how much the class may be ahead of its share: a run that the system has stopped for a while is no reason to stop the class.
+const MOST_AHEAD: i64 = 1_000 * HEAD_START;
+
+/// The part of the runs that are taken from an injector, in 64ths; they are spread evenly.
+#[derive(Debug, Default)]
+pub(super) struct Quota {
+    part: u32,
+    sum: u32,
+}
+
+impl Quota {
+    /// As `there` is of all that wait, but a sixteenth at least, so that the last ones do not wait for ever longer, and three quarters at
+    /// most: what waits here goes on, however much comes.
+    fn set(&mut self, there: usize, here: usize) {
+        let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
+        self.part = if there == 0 { 0 } else { (part as u32).clamp(LOOK_RUNS / 16, LOOK_RUNS / 4 * 3) };
+    }
+
+    /// Whether the next one is taken there.
+    #[inline]
+    fn is_due(&mut self) -> bool {
+        if self.part == 0 {
+            return false;
+        }
+        self.sum += self.part;
+        let is_due = self.sum >= LOOK_RUNS;
+        if is_due {
+            self.sum -= LOOK_RUNS;
+        }
+        is_due
+    }
+}
+
+/// The time that is owed to the class *again*: what woken tasks have run, and by how much that exceeds their share.
+#[derive(Debug, Default)]
+pub(super) struct Debt(i64);
+
+impl Debt {
+    /// Whether it is the turn of the class *again*.
+    #[inline]
+    fn is_due(&self) -> bool {
+        self.0 >= HEAD_START
+    }
+
+    /// None of that class waits, so nothing is owed.
+    fn forgive(&mut self) {
+        self.0 = 0;
+    }
+
+    /// As it was when the last worker left the core.
+    pub(super) fn resume(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    pub(super) fn nanos(&self) -> i64 {
+        self.0
+    }
+
+    /// A run has taken so many nanoseconds. However long one was, it is made up for within bounds.
+    #[inline]
+    pub(super) fn note(&mut self, turn: Turn, took: u64) {
+        let took = i64::try_from(took).unwrap_or(i64::MAX);
+        let paid = || took.saturating_mul(WOKEN_SHARE);
+        self.0 = match turn {
+            Turn::Woken => self.0.saturating_add(took).min(MOST_OWED),
+            // Time that nobody else wanted pays what is owed, and is not paid for.
+            Turn::Spare => self.0.min(self.0.saturating_sub(paid()).max(0)),
+            Turn::Share => self.0.saturating_sub(paid()).max(-MOST_AHEAD),
+        };
+    }
+}
+
+impl Worker<'_> {
+    /// Chooses what runs next.
+    pub(super) fn next(&mut self) -> Option<Entry> {
+        if let Some(main) = &self.main {
+            main.take_wake();
+        }
+        if self.core.has_mail() {
+            self.core.read_inbox();
+        }
+        if self.debt.is_due() {
+            self.turn = Turn::Share;
+            if let Some(entry) = self.pop(Class::Again) {
+                return Some(entry);
+            }
+            self.debt.forgive();
+        }
+        self.turn = Turn::Woken;
+        if let Some(entry) = self.pop(Class::Woken) {
+            return Some(entry);
+        }
+        // On a closed core no shared task must come to lie in the queues.
+        let is_shared = self.shared.is_multi_thread() && !self.is_closed;
+        if is_shared && let Some(task) = self.take_injected(Class::Woken) {
+            return Some(Entry::Task(task));
+        }
+        self.turn = Turn::Spare;
+        if let Some(entry) = self.pop(Class::Again) {
+            return Some(entry);
+        }
+        self.queueing.end();
+        self.turn = Turn::Woken;
+        if is_shared { self.find_work().map(Entry::Task) } else { None }
+    }
+
+    /// Takes an entry of a class, owned and shared ones in turn.
+    #[inline]
+    fn pop(&mut self, class: Class) -> Option<Entry> {
+        let core = self.core;
+        if !self.shared.is_multi_thread() || self.is_closed {
+            return core.pop_entry(class);
+        }
+        if self.quotas[class as usize].is_due()
+            && let Some(task) = self.shared.injector(class).pop()
+        {
+            return Some(Entry::Task(task));
+        }
+        let shared = || core.pop_shared_of(class).map(Entry::Task);
+        let owned_first = &mut self.owned_first[class as usize];
+        *owned_first = !*owned_first;
+        match *owned_first {
+            true => core.pop_entry(class).or_else(shared),
+            false => shared().or_else(|| core.pop_entry(class)),
+        }
+    }
+
+    /// Sets which part of the runs of each class is taken from its injector until the next look: the same that the tasks there are of all
+    /// that wait, here and there.
+    pub(super) fn set_quotas(&mut self) {
+        for class in [Class::Woken, Class::Again] {
+            let here = self.core.owned_len(class) + self.core.len_of(class);
+            self.quotas[class as usize].set(self.shared.injector(class).len(), here);
+        }
+    }
+
+    /// Takes one task from the injector of a class, and a share of the others into the queue, which is empty.
+    fn take_injected(&self, class: Class) -> Option<Queued> {
+        let (shared, core) = (self.shared, self.core);
+        let keep = |task| core.push_shared(task, class);
+        shared.injector(class).take_share(shared.cores.len(), STEAL_BATCH.min(LOCAL_QUEUE) as usize, keep)
+    }
+
+    /// This worker has nothing: takes half of what another one has.
+    fn find_work(&mut self) -> Option<Queued> {
+        let (shared, core) = (self.shared, self.core);
+        let mut task = self.take_injected(Class::Again);
+        if task.is_some() {
+            self.turn = Turn::Spare;
+        } else if self.others().any(Core::is_worth_stealing) && shared.idle.start_search() {
+            self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
+            shared.idle.finish_search();
+            task = core.pop_shared_of(Class::Woken).or_else(|| {
+                self.turn = Turn::Spare;
+                core.pop_shared_of(Class::Again)
+            });
+        }
+        if task.is_some() && std::mem::take(&mut self.was_woken) && core.shared_len() > 0 {
+            shared.wake_for_work();
+        }
+        task
+    }
+
+    /// The other workers that are up, or in `block_in_place`, where they count as parked.
+    pub(super) fn others(&self) -> impl Iterator<Item = &'_ Core> {
+        let (shared, own) = (self.shared, self.core.index());
+        let blocked = shared.monitor.has_stuck().then(|| shared.idle.parked()).into_iter().flatten();
+        let blocked = blocked.filter(|&other| shared.cores[other].is_blocked.load(Relaxed));
+        shared.idle.up().chain(blocked).filter(move |&other| other != own).map(|other| &shared.cores[other])
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn again_has_its_share_when_woken_tasks_never_end() {
+        let (mut debt, mut again, mut woken) = (Debt::default(), 0, 0);
+        for _ in 0..10_000 {
+            let (turn, took, sum) =
+                if debt.is_due() { (Turn::Share, 70_000, &mut again) } else { (Turn::Woken, 10_000, &mut woken) };
+            *sum += took;
+            debt.note(turn, took);
+        }
+        let share = again as f64 / (again + woken) as f64;
+        assert!((0.24..0.26).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_batch_of_woken_tasks_is_not_interrupted() {
+        let mut debt = Debt::default();
+        for _ in 0..100 {
+            debt.note(Turn::Woken, MS / 2);
+            assert!(!debt.is_due());
+            debt.note(Turn::Spare, 5 * MS);
+        }
+    }
+
+    #[test]
+    fn one_long_run_of_woken_tasks_is_not_made_up_for_as_a_whole() {
+        let mut debt = Debt::default();
+        debt.note(Turn::Woken, 60_000 * MS);
+        debt.note(Turn::Share, MS);
+        assert!(debt.is_due());
+        debt.note(Turn::Share, MS);
+        assert!(!debt.is_due());
+    }
+
+    #[test]
+    fn what_waits_here_has_a_quarter_of_the_runs_however_much_comes() {
+        let due = |there, here| {
+            let mut quota = Quota::default();
+            quota.set(there, here);
+            (0..64).filter(|_| quota.is_due()).count()
+        };
+        assert_eq!(due(1_000_000, 1), 48);
+        assert_eq!(due(300, 100), 48);
+        assert_eq!(due(100, 300), 16);
+        assert_eq!(due(1, 1_000), 4);
+        assert_eq!(due(0, 7), 0);
+    }
+
+    #[test]
+    fn spare_time_pays_and_is_not_paid_for() {
+        let mut debt = Debt::default();
+        debt.note(Turn::Spare, 100 * MS);
+        debt.note(Turn::Woken, MS);
+        assert!(debt.is_due());
+        debt.note(Turn::Share, 50 * MS);
+        debt.note(Turn::Spare, 50 * MS);
+        debt.note(Turn::Woken, 149 * MS);
+        assert!(!debt.is_due(), "one long turn is followed by three times as long for others");
+        debt.note(Turn::Woken, 2 * MS);
+        assert!(debt.is_due());
+    }
+}

@@ -1,0 +1,199 @@
+//! The wait of a worker that has nothing to do; `unparker.rs`, `idle.rs` and `poller.rs` have the protocols.
+
+use super::{Core, Worker};
+use crate::scheduler::backoff::Backoff;
+use crate::scheduler::driver::Driver;
+use crate::scheduler::rules::WAKE_COST;
+use crate::scheduler::spin;
+use crate::scheduler::unparker::Wait;
+use crate::sync::HAS_TIME;
+use crate::sync::atomic::Ordering::Relaxed;
+
+/// What a worker did between its last waits.
+#[derive(Debug, Default)]
+pub(super) struct ParkStats {
+    /// The time, and how much it had run, when the last wait ended.
+    since: u64,
+    runs: u64,
+    /// When a spin made it look at the driver.
+    looked: u64,
+    /// Looks at the driver right before a wait as a thread. In vain they are cheap, compared with a wait.
+    looks: Backoff<8, 7>,
+}
+
+impl Worker<'_> {
+    /// Waits until there is something to do.
+    pub(super) fn park(&mut self) {
+        self.check_process();
+        if !self.finds_event() && !self.spins() {
+            self.rest();
+        }
+    }
+
+    /// Looks at the driver before a wait as a thread, if that has paid lately; says whether there is something to do. The poller
+    /// hears of what the last tasks have brought about when it has got its CPU, which may take longer than to do it.
+    fn finds_event(&mut self) -> bool {
+        let core = self.core;
+        if self.is_alone()
+            || !core.driver().has_sockets()
+            || !self.is_poller_asleep()
+            || !self.park_stats.looks.are_due()
+        {
+            return false;
+        }
+        self.look();
+        let has_paid = core.has_owned_work() || core.shared_len() > 0 || !core.idle_queue().is_empty();
+        self.park_stats.looks.note(has_paid);
+        has_paid
+    }
+
+    /// Whether another worker waits for events and has not been rung for: the ring of one that has been would be heard here, and
+    /// again here when it is passed on, for as long as this worker comes back faster than that one gets its CPU.
+    fn is_poller_asleep(&self) -> bool {
+        let poller = self.core.driver().poller().holder();
+        poller.is_some_and(|index| self.shared.cores[index].unparker.is_parked())
+    }
+
+    /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any other thread, if
+    /// that has paid lately and runs are short; says whether there is something to do. (Beside one that is up it would take to others
+    /// what that one is about to run.)
+    fn spins(&mut self) -> bool {
+        let core = self.core;
+        let (spins, limit) = match self.shared.blocking.in_flight() {
+            0 if core.driver().has_sockets() || !self.shared.idle.are_others_parked(core.index()) => return false,
+            0 => (&core.spins_for_wake, spin::FOR_WAKE),
+            _ => (&core.spins_for_job, spin::FOR_JOB),
+        };
+        if self.are_runs_long() || !spins.are_due() {
+            return false;
+        }
+        let has_paid = spin::until(limit, || self.sees_work());
+        spins.note(has_paid);
+        self.meter.expect_long();
+        self.meter.lap(); // the spin is no part of the next run
+        if has_paid {
+            self.note_wait();
+            // A wait would have shown what the driver has.
+            let now = self.meter.now();
+            if !HAS_TIME || now.saturating_sub(self.park_stats.looked) >= spin::FOR_JOB.as_nanos() as u64 {
+                self.look();
+                self.park_stats.looked = now;
+            }
+        }
+        has_paid
+    }
+
+    /// Whether a run since the last wait took longer than a wake, in the mean.
+    fn are_runs_long(&self) -> bool {
+        let time = self.meter.now().saturating_sub(self.park_stats.since);
+        let runs = self.core.counts.runs.get().wrapping_sub(self.park_stats.runs);
+        HAS_TIME && time > WAKE_COST.saturating_mul(runs.max(1))
+    }
+
+    /// A wait is over, or was saved.
+    fn note_wait(&mut self) {
+        (self.park_stats.since, self.park_stats.runs) = (self.meter.now(), self.core.counts.runs.get());
+    }
+
+    /// Waits as `unparker.rs` and `idle.rs` say, and sees to what the wait has brought.
+    fn rest(&mut self) {
+        let (shared, core) = (self.shared, self.core);
+        core.is_up.store(false, Relaxed);
+        core.counts.parks.add(1);
+        core.note_queue();
+        core.take_remote_frees();
+        core.counts.park(self.meter.system_now());
+        let (wait, is_poller) = self.choose_wait();
+        core.unparker.announce(wait);
+        shared.idle.park(core.index());
+        if !self.is_unheard(wait) && !self.sees_work() {
+            if core.driver().timers().clock().is_paused() {
+                self.park_paused(wait);
+            } else if is_poller && shared.monitor.has_stuck() {
+                self.park_for_others(wait);
+            } else {
+                core.driver().park(&mut self.events, wait, None);
+            }
+        }
+        self.put_off_look();
+        core.counts.unpark(self.meter.system_now());
+        if is_poller {
+            core.driver().poller().leave();
+        }
+        self.was_woken = core.unparker.retract();
+        core.is_up.store(true, Relaxed);
+        shared.idle.unpark(core.index());
+        self.note_wait();
+        if !self.is_alone() {
+            shared.monitor.rouse();
+        }
+    }
+
+    /// How to wait, and whether as the poller: among several workers that one alone waits in the reactor, whether it is wanted
+    /// for sockets or for others' timers. An only worker always may; it says so where the monitor may be looking there for it.
+    fn choose_wait(&self) -> (Wait, bool) {
+        let is_shared = !self.is_alone() || self.shared.monitor.is_started();
+        match self.wants_poller() {
+            true if !is_shared => (Wait::Reactor, false),
+            true if self.core.driver().poller().try_take(self.core.index()) => (Wait::Reactor, true),
+            _ => (Wait::Thread, false),
+        }
+    }
+
+    /// Whether somebody must wait in the reactor. Where an embedder watches, rings meant for it are heard too, and the descriptor
+    /// does not stay readable.
+    fn wants_poller(&self) -> bool {
+        self.core.driver().has_sockets() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
+    }
+
+    /// Whether something may happen that nobody would hear of if this worker waited as it has announced.
+    fn is_unheard(&self, wait: Wait) -> bool {
+        wait == Wait::Thread && !self.core.driver().poller().is_taken() && self.wants_poller()
+    }
+
+    pub(super) fn is_alone(&self) -> bool {
+        self.shared.cores.len() == 1
+    }
+
+    /// Waits as the poller while other workers are stuck: for their timers too.
+    fn park_for_others(&mut self, wait: Wait) {
+        let stuck = || self.others().filter(|other| other.is_stuck()).map(Core::driver);
+        let limit = stuck().filter_map(|driver| driver.timers().wait_limit()).min();
+        self.core.driver().park(&mut self.events, wait, limit);
+        self.others().filter(|other| other.is_stuck()).map(Core::driver).for_each(Driver::fire);
+    }
+
+    /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
+    fn park_paused(&mut self, wait: Wait) {
+        let (core, driver) = (self.core, self.core.driver());
+        driver.poll(&mut self.events);
+        // In this order: a job wakes whom it has to wake before it counts as done.
+        let is_waited_for = self.shared.blocking.in_flight() > 0;
+        if core.has_owned_work() || !core.unparker.is_parked() {
+            return; // the poll has woken a task, or heard the unparker, whose flag is taken by who rings
+        }
+        driver.park_paused(&mut self.events, wait, is_waited_for);
+    }
+
+    /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody who saw
+    /// this worker up.
+    fn misses_call(&self) -> bool {
+        let shared = self.shared;
+        shared.monitor.has_stuck() && !self.is_closed && self.others().any(Core::is_worth_stealing)
+    }
+
+    /// Whether tasks wait for any worker.
+    fn has_injected(&self) -> bool {
+        let is_empty = self.shared.injector.is_empty() && self.shared.again.is_empty();
+        !is_empty && !self.is_closed
+    }
+
+    /// The last look before the wait; see `unparker.rs` and `idle.rs`.
+    pub(super) fn sees_work(&self) -> bool {
+        self.core.has_mail()
+            || self.main.as_ref().is_some_and(|main| main.woken.load(Relaxed))
+            || self.has_injected()
+            || self.misses_call()
+            || self.stop().is_some()
+    }
+}

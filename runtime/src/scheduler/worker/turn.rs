@@ -1,0 +1,96 @@
+//! One turn of a worker in an embedder's loop; `embed.rs` has the protocol.
+
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use super::{Core, Shared, Worker};
+use crate::scheduler::unparker::Wait;
+use crate::sync::{atomic::Ordering::Relaxed, thread::ThreadId};
+
+impl<'a> Worker<'a> {
+    /// Sits down for one turn. The thread's timer slack is left to the embedder.
+    ///
+    /// # Errors
+    ///
+    /// As [`Worker::new`].
+    pub(crate) fn for_embedder(shared: &'a Arc<Shared>, core: &'a Core) -> Result<Self, ThreadId> {
+        let mut worker = Self::sit_down(shared, core, None)?;
+        worker.is_for_embedder = true;
+        core.unparker.retract(); // what the last turn has announced
+        Ok(worker)
+    }
+
+    /// Delivers and runs what is ready, after a wait of at most `limit` if nothing is. Returns how many tasks it has polled, and whether
+    /// there is more to do.
+    pub(crate) fn turn(&mut self, limit: Duration) -> (usize, bool) {
+        let driver = self.core.driver();
+        driver.serve(&mut self.events, None);
+        let mut polls = self.run_ready();
+        self.check_process();
+        if polls == 0 && !self.core.idle_queue().is_empty() {
+            self.release_idle();
+            polls = self.run_ready();
+        }
+        if polls == 0 && (!limit.is_zero() || driver.timers().clock().is_paused()) {
+            self.wait(limit);
+            polls = self.run_ready();
+        }
+        (polls, self.look_back())
+    }
+
+    /// Runs what is ready, for the time between two looks and the run in progress.
+    fn run_ready(&mut self) -> usize {
+        let mut polls = 0;
+        self.put_off_look();
+        while self.meter.now() < self.look_at
+            && (self.runs_left > 0 || !self.meter.counts_steps())
+            && let Some(entry) = self.next()
+        {
+            // A main task is that of a `block_on` that is over.
+            self.run(entry, &mut |_| false, Waker::noop());
+            polls += 1;
+        }
+        polls
+    }
+
+    /// Waits as in [`park`](Worker::park), but with a limit, and always where the unparker's descriptor is heard.
+    fn wait(&mut self, limit: Duration) {
+        let (shared, core) = (self.shared, self.core);
+        core.is_up.store(false, Relaxed);
+        core.counts.parks.add(1);
+        core.take_remote_frees();
+        core.unparker.announce(Wait::Reactor);
+        shared.idle.park(core.index());
+        // In this order: a job wakes whom it has to wake before it counts as done.
+        let is_waited_for = shared.blocking.in_flight() > 0;
+        if !self.sees_work() {
+            core.counts.park(self.meter.system_now());
+            core.driver().park_within(&mut self.events, limit, is_waited_for);
+            self.meter.set();
+            core.counts.unpark(self.meter.system_now());
+        }
+        core.unparker.retract();
+        core.is_up.store(true, Relaxed);
+        shared.idle.unpark(core.index());
+    }
+
+    /// A1 to A3 of `embed.rs`; says whether there is more to do.
+    fn look_back(&mut self) -> bool {
+        let (core, driver) = (self.core, self.core.driver());
+        let is_watched = core.embedder.is_watched();
+        if is_watched {
+            core.unparker.announce(Wait::Reactor);
+        }
+        let is_waited_for = self.shared.blocking.in_flight() > 0;
+        let has_more = driver.announce_leave(is_waited_for)
+            || core.has_owned_work()
+            || !core.idle_queue().is_empty()
+            || self.sees_work();
+        core.embedder.note_more(has_more);
+        if is_watched && has_more {
+            core.unparker.unpark();
+        }
+        has_more
+    }
+}

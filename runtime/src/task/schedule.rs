@@ -1,0 +1,136 @@
+//! A task's reference to the core it belongs to.
+//!
+//! Every task has one; wakers ask it whether this thread holds the core, and queue the task through it. It points to a core
+//! and keeps the scheduler that contains it alive: all references to a core together have one count of the shared, see
+//! `core_refs.rs`.
+//!
+//! Rejected: an `Arc<Core>` per task beside an `Arc<Shared>` in the core (a cycle, or a second count per spawn).
+
+#![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use crate::scheduler::context;
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::task::{JoinError, Queued};
+
+/// A task's reference to its core: keeps the shared, and so the core, alive.
+pub(crate) struct Schedule(NonNull<Core>);
+
+// SAFETY: it is a share of an `Arc<Shared>` that points inside, and `Core` and `Shared` are `Send + Sync`.
+unsafe impl Send for Schedule {}
+// SAFETY: as above.
+unsafe impl Sync for Schedule {}
+
+impl Schedule {
+    #[inline]
+    pub(crate) fn new(core: &Core) -> Self {
+        if core.is_held() {
+            core.core_refs().add_here();
+        } else if core.core_refs().add() {
+            count_shared(core);
+        }
+        Self(NonNull::from(core))
+    }
+
+    /// As dropping it, at less cost.
+    ///
+    /// # Safety
+    ///
+    /// The calling thread holds the core.
+    #[inline]
+    pub(crate) unsafe fn drop_here(self) {
+        debug_assert!(self.is_held());
+        ManuallyDrop::new(self).core_refs().remove_here();
+    }
+
+    /// Queues a shared task: with the worker that calls, if it is one of this runtime's, else for anybody.
+    pub(crate) fn schedule(&self, task: Queued) {
+        let mut task = Some(task);
+        context::with_held(|held| {
+            if self.is_queued_by(held) {
+                held.queue_woken(task.take().expect("called once"));
+            }
+        });
+        if let Some(task) = task {
+            self.shared().inject([task]);
+        }
+    }
+
+    /// Whether the holder of `held` queues shared tasks of this core's runtime itself.
+    #[inline]
+    pub(crate) fn is_queued_by(&self, held: &Core) -> bool {
+        held.belongs_to(self.shared()) && !held.is_closed()
+    }
+
+    /// The `Shared` itself.
+    pub(crate) fn arc(&self) -> Arc<Shared> {
+        count_shared(self);
+        // SAFETY: takes over the count that has just been added; the address came from `Arc::new_cyclic`.
+        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { Arc::from_raw(self.shared_address()) }
+    }
+
+    /// Reports a panic that no join handle will see.
+    pub(crate) fn report_panic(&self, error: &JoinError) {
+        self.shared().report_panic(error);
+    }
+}
+
+impl Deref for Schedule {
+    type Target = Core;
+
+    #[inline]
+    fn deref(&self) -> &Core {
+        // SAFETY: the core_refs, of whom this is one, keep the scheduler and the core in it alive.
+        // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Schedule {
+    #[inline]
+    fn drop(&mut self) {
+        if self.is_held() {
+            self.core_refs().remove_here();
+        } else if self.core_refs().remove() {
+            discount_shared(self.0.as_ptr());
+        }
+    }
+}
+
+/// The calling thread, which keeps the scheduler alive, holds the core from here until [`leave`]: it counts what it makes and
+/// frees in plain memory.
+pub(crate) fn hold(core: &Core) {
+    if core.core_refs().hold() {
+        count_shared(core);
+    }
+}
+
+/// The calling thread, which keeps the scheduler alive, holds the core no more. `core.is_held()` says so already.
+pub(crate) fn leave(core: &Core) {
+    if core.core_refs().leave() {
+        discount_shared(core);
+    }
+}
+
+/// Takes the core_refs' count of the shared.
+fn count_shared(core: &Core) {
+    // SAFETY: the address came from `Arc::new_cyclic`, and `core` is a part of that shared, so it is alive.
+    // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+    unsafe { Arc::increment_strong_count(core.shared_address()) };
+}
+
+/// Gives the core_refs' count of the scheduler back; `core` may be gone afterwards.
+fn discount_shared(core: *const Core) {
+    // SAFETY: the count keeps the core alive until it is given back here.
+    // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
+    let shared = unsafe { (*core).shared_address() };
+    // SAFETY: that count was taken by `count_shared`; the core_refs say when it is due, once (model in core_refs.rs).
+    // Test: as above.
+    unsafe { Arc::decrement_strong_count(shared) };
+}

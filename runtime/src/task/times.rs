@@ -1,0 +1,70 @@
+//! How long a task runs: what it has run since it last waited, and how long its last run was.
+//!
+//! Written by whoever has the right to its stage, read by the worker that runs it next. The first says of which class the task is when it
+//! asks to run once more (`scheduler/rules.rs`), the second what a worker may expect of a run before it begins.
+
+use crate::scheduler::rules::AGAIN_AFTER;
+use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// In nanoseconds; what is longer than 4 s counts as 4 s.
+#[derive(Debug)]
+pub(super) struct Times {
+    since_wait: AtomicU32,
+    last: AtomicU32,
+}
+
+impl Times {
+    /// A task that has not run.
+    pub(super) fn new() -> Self {
+        Self { since_wait: AtomicU32::new(0), last: AtomicU32::new(0) }
+    }
+
+    /// A run is over.
+    #[inline]
+    pub(super) fn note(&self, took: u64) {
+        let took = u32::try_from(took).unwrap_or(u32::MAX);
+        self.last.store(took, Relaxed);
+        self.since_wait.store(self.since_wait.load(Relaxed).saturating_add(took), Relaxed);
+    }
+
+    /// It was woken after a wait, and is about to be queued.
+    #[inline]
+    pub(super) fn note_wake(&self) {
+        self.since_wait.store(0, Relaxed);
+    }
+
+    /// Whether it has run for long since it last waited.
+    #[inline]
+    pub(super) fn has_run_long(&self) -> bool {
+        self.since_wait.load(Relaxed) >= AGAIN_AFTER
+    }
+
+    /// How long its last run was.
+    #[inline]
+    pub(super) fn last(&self) -> u64 {
+        self.last.load(Relaxed).into()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_add_up_until_the_task_has_waited() {
+        let times = Times::new();
+        for _ in 0..3 {
+            times.note(u64::from(AGAIN_AFTER) / 3);
+        }
+        assert!(!times.has_run_long());
+        times.note(3);
+        assert!(times.has_run_long());
+        assert_eq!(times.last(), 3);
+        times.note_wake();
+        assert!(!times.has_run_long());
+        times.note(u64::MAX);
+        times.note(u64::MAX);
+        assert!(times.has_run_long());
+        assert_eq!(times.last(), u64::from(u32::MAX));
+    }
+}

@@ -1,0 +1,411 @@
+//! fork(2): what a child can do with the runtime of its parent, which is nothing, and that the parent does not notice.
+//!
+//! Each test is a process of its own, so that no other test's thread has a lock when it forks.
+
+#![allow(unsafe_code)]
+
+use std::future::{pending, poll_fn};
+use std::io::{Read, Write};
+use std::net::TcpStream as StdStream;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+use std::task::Poll;
+use std::thread;
+
+use mini::net::{TcpListener, TcpStream, UnixStream};
+use mini::process::Command;
+use mini::runtime::{Builder, Runtime};
+use mini::task::yield_now;
+use mini::time::{Duration, sleep};
+use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, poll_with};
+use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn alarm(seconds: u32) -> u32;
+    fn _exit(code: i32) -> !;
+}
+
+const REFUSAL: &str = "this mini runtime was built before fork(2) and serves the parent process alone";
+
+/// A process that has been forked. In the child it is `None`.
+struct Forked(Option<Pid>);
+
+impl Forked {
+    /// Forks. A child that hangs is killed by a signal before the limit of its test is over.
+    fn now() -> Forked {
+        // SAFETY: the child does more than POSIX promises to the child of a process with threads, but this one's other threads
+        // rest. All systems that mini runs on have allocators and standard libraries that can be used there.
+        let pid = unsafe { fork() };
+        assert!(pid >= 0, "fork");
+        if pid == 0 {
+            // SAFETY: takes a number.
+            unsafe { alarm(LIMIT.as_secs() as u32 / 2) };
+        }
+        Forked(Pid::from_raw(pid))
+    }
+
+    fn is_child(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// How the child has ended.
+    fn wait(self) -> WaitStatus {
+        waitpid(self.0, WaitOptions::empty()).unwrap().unwrap().1
+    }
+}
+
+/// Ends the child: well, if `body` does.
+fn end_after(body: impl FnOnce()) -> ! {
+    let ended = catch_unwind(AssertUnwindSafe(body));
+    // SAFETY: takes a number; what is left undone is the parent's to do.
+    unsafe { _exit(i32::from(ended.is_err())) }
+}
+
+/// Runs `body` in a forked process, which ends well if that does.
+fn in_forked(body: impl FnOnce()) {
+    let forked = Forked::now();
+    if forked.is_child() {
+        end_after(body);
+    }
+    assert_eq!(forked.wait().exit_status(), Some(0));
+}
+
+/// A little of all that a runtime does.
+fn use_all() {
+    for builder in [Builder::new_current_thread(), multi_thread(2)] {
+        let runtime = builder.build().unwrap();
+        runtime.block_on(async {
+            let (here, there) = UnixStream::pair().unwrap();
+            let task = mini::spawn(async move {
+                sleep(Duration::from_millis(1)).await;
+                there.write_all(&[mini::spawn_blocking(|| 7).await.unwrap()]).await.unwrap();
+            });
+            let mut byte = [0];
+            here.read_exact(&mut byte).await.unwrap();
+            assert_eq!(byte, [7]);
+            task.await.unwrap();
+        });
+    }
+}
+
+/// How somebody serves a runtime, if nobody does.
+type Serve = fn(&Runtime);
+
+/// Runtimes that serve sockets: by workers, by a thread in `block_on`, and by nobody just now.
+fn serving() -> [(Runtime, StdUnixStream, Serve); 3] {
+    let echo = |runtime: &Runtime| {
+        let (here, there) = StdUnixStream::pair().unwrap();
+        there.set_nonblocking(true).unwrap();
+        let there = UnixStream::from_std(there).unwrap();
+        drop(runtime.spawn(async move {
+            let mut byte = [0];
+            while let Ok(1..) = there.read(&mut byte).await {
+                there.write_all(&byte).await.unwrap();
+            }
+        }));
+        here
+    };
+    let by_workers = multi_thread(2).build().unwrap();
+    let first = echo(&by_workers);
+
+    let by_thread = Builder::new_current_thread().build().unwrap();
+    let second = echo(&by_thread);
+    let handle = by_thread.handle().clone();
+    drop(thread::spawn(move || handle.block_on(pending::<()>())));
+
+    let by_nobody = Builder::new_current_thread().build().unwrap();
+    let third = echo(&by_nobody);
+    by_nobody.block_on(async {
+        for _ in 0..10 {
+            yield_now().await; // the task registers its socket
+        }
+    });
+    [
+        (by_workers, first, |_| ()),
+        (by_thread, second, |_| ()),
+        (by_nobody, third, |runtime| assert_eq!(runtime.turn(LIMIT).polls(), 1)),
+    ]
+}
+
+/// The runtime of the parent still has its events.
+fn is_served(runtime: &Runtime, stream: &mut StdUnixStream, serve: Serve) {
+    stream.write_all(b"x").unwrap();
+    serve(runtime);
+    stream.read_exact(&mut [0]).unwrap();
+}
+
+#[test]
+fn a_new_runtime_works_in_a_child() {
+    let _ = in_child("a_new_runtime_works_in_a_child", || {
+        in_forked(use_all);
+        for (runtime, mut stream, serve) in serving() {
+            in_forked(use_all);
+            in_forked(|| in_forked(use_all)); // and in a child of that
+            is_served(&runtime, &mut stream, serve);
+            std::mem::forget(runtime);
+        }
+    });
+}
+
+#[test]
+fn the_parents_runtime_refuses_to_serve_in_a_child() {
+    let _ = in_child("the_parents_runtime_refuses_to_serve_in_a_child", || {
+        for (runtime, mut stream, serve) in serving() {
+            let is_multi_thread = format!("{runtime:?}").contains("multi_thread");
+            let (handle, inside) = (runtime.handle().clone(), runtime.enter());
+            in_forked(|| {
+                let refused = |call: &dyn Fn()| {
+                    let text = caught(call).message;
+                    assert!(text.contains(REFUSAL), "{text}");
+                };
+                refused(&|| runtime.block_on(async {}));
+                refused(&|| handle.block_on(async {}));
+                refused(&|| mini::block_on(async {}));
+                refused(&|| drop(runtime.enter()));
+                refused(&|| drop(handle.spawn(async {})));
+                refused(&|| drop(mini::spawn(async {})));
+                refused(&|| drop(handle.spawn_blocking(|| ())));
+                refused(&|| drop(mini::spawn_blocking(|| ())));
+                let (here, _there) = UnixStream::pair().unwrap();
+                refused(&|| assert!(poll_with(&mut here.read(&mut [0]), &Counts::new()).is_pending()));
+                if !is_multi_thread {
+                    refused(&|| assert_eq!(runtime.turn(Duration::ZERO).polls(), 0));
+                    refused(&|| assert_eq!(runtime.next_deadline(), None));
+                }
+                use_all(); // inside of it
+            });
+            drop(inside);
+            is_served(&runtime, &mut stream, serve);
+            std::mem::forget(runtime);
+        }
+    });
+}
+
+#[test]
+fn dropping_the_parents_runtime_in_a_child_changes_nothing() {
+    let Some(stderr) = in_child("dropping_the_parents_runtime_in_a_child_changes_nothing", || {
+        for (runtime, mut stream, serve) in serving() {
+            let mut runtime = Some(runtime);
+            in_forked(|| {
+                let handle = runtime.as_ref().unwrap().handle().clone();
+                drop(runtime.take());
+                assert!(caught(|| handle.spawn(async {})).message.contains(REFUSAL));
+                drop(handle);
+                use_all();
+            });
+            let runtime = runtime.unwrap();
+            is_served(&runtime, &mut stream, serve);
+            std::mem::forget(runtime);
+        }
+    }) else {
+        return;
+    };
+    assert!(!stderr.contains("shutdown left"), "{stderr}");
+}
+
+#[test]
+fn dropping_a_socket_in_a_child_leaves_it_to_the_parent() {
+    let _ = in_child("dropping_a_socket_in_a_child_leaves_it_to_the_parent", || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let (here, there) = runtime.block_on(async { UnixStream::pair().unwrap() });
+        let mut byte = [0];
+        let mut read = Box::pin(there.read(&mut byte));
+        runtime.block_on(async { assert!(poll_with(&mut read, &Counts::new()).is_pending()) });
+        drop(read);
+        let mut there = Some(there);
+        in_forked(|| drop(there.take()));
+        let there = there.unwrap();
+        runtime.block_on(async {
+            let writer = mini::spawn(async move { here.write_all(b"x").await.unwrap() });
+            there.read_exact(&mut byte).await.unwrap();
+            writer.await.unwrap();
+        });
+    });
+}
+
+#[test]
+fn sockets_of_the_parent_serve_in_the_childs_runtime() {
+    let _ = in_child("sockets_of_the_parent_serve_in_the_childs_runtime", || {
+        let runtime = multi_thread(2).build().unwrap();
+        let listener = runtime.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            assert!(poll_with(&mut listener.accept(), &Counts::new()).is_pending(), "it is registered");
+            listener
+        });
+        let addr = listener.local_addr().unwrap();
+        let serve = |runtime: &Runtime| {
+            runtime.block_on(async {
+                let server = async {
+                    let (stream, _) = listener.accept().await.unwrap();
+                    stream.write_all(b"x").await.unwrap();
+                };
+                let client = mini::spawn(async move {
+                    let stream = TcpStream::connect(addr).await.unwrap();
+                    stream.read_exact(&mut [0]).await.unwrap();
+                });
+                server.await;
+                client.await.unwrap();
+            });
+        };
+        in_forked(|| {
+            for builder in [Builder::new_current_thread(), multi_thread(2)] {
+                serve(&builder.build().unwrap());
+            }
+            // Two wait for it at the same time.
+            let runtime = multi_thread(2).build().unwrap();
+            let waiting = [(); 2].map(|()| listener.accept());
+            let clients = thread::spawn(move || [(); 2].map(|()| StdStream::connect(addr).unwrap()));
+            runtime.block_on(async {
+                for accept in waiting {
+                    accept.await.unwrap();
+                }
+            });
+            clients.join().unwrap();
+        });
+        in_forked(|| {
+            // Outside of a runtime that could take it over.
+            let error = mini_tests::block_on_elsewhere(listener.accept()).unwrap_err();
+            assert!(error.to_string().contains("built before fork(2)"), "{error}");
+        });
+        serve(&runtime);
+    });
+}
+
+#[test]
+fn a_child_forked_by_a_future_may_have_a_runtime_but_not_return() {
+    let _ = in_child("a_child_forked_by_a_future_may_have_a_runtime_but_not_return", || {
+        for builder in [Builder::new_current_thread(), multi_thread(2)] {
+            let runtime = builder.build().unwrap();
+            let (mut here, there) = StdUnixStream::pair().unwrap();
+            there.set_nonblocking(true).unwrap();
+            let there = UnixStream::from_std(there).unwrap();
+            let mut forked = None;
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                runtime.block_on(async {
+                    let mut byte = [0];
+                    assert!(poll_with(&mut there.read(&mut byte), &Counts::new()).is_pending());
+                    let process = Forked::now();
+                    let is_child = process.is_child();
+                    forked = Some(process);
+                    if is_child {
+                        use_all();
+                        poll_fn(|_| Poll::<()>::Pending).await;
+                    }
+                    here.write_all(b"x").unwrap();
+                    there.read_exact(&mut byte).await.unwrap();
+                })
+            }));
+            let forked = forked.unwrap();
+            if forked.is_child() {
+                end_after(|| {
+                    let text = mini_tests::text_of(&*ended.unwrap_err()).to_owned();
+                    assert!(text.contains(REFUSAL), "{text}");
+                    drop(runtime);
+                });
+            }
+            assert_eq!(forked.wait().exit_status(), Some(0));
+            assert!(ended.is_ok());
+        }
+    });
+}
+
+#[test]
+fn a_child_that_returns_to_a_thread_of_the_runtime_is_ended() {
+    let Some(stderr) = in_child("a_child_that_returns_to_a_thread_of_the_runtime_is_ended", || {
+        let runtime = multi_thread(2).build().unwrap();
+        let (send, forked) = mpsc::channel();
+        let report = move || {
+            let process = Forked::now();
+            if !process.is_child() {
+                send.send(process).unwrap();
+            }
+        };
+        let report_too = report.clone();
+        drop(runtime.spawn(async move { report() }));
+        let task = forked.recv().unwrap();
+        drop(runtime.spawn_blocking(report_too));
+        let job = forked.recv().unwrap();
+        for forked in [task, job] {
+            let status = forked.wait();
+            assert_eq!(status.terminating_signal(), Some(6), "SIGABRT: {status:?}");
+        }
+        runtime.block_on(yield_now());
+    }) else {
+        return;
+    };
+    assert_eq!(stderr.matches(REFUSAL).count(), 2, "{stderr}");
+}
+
+/// Standard streams that threads of the parent read and write when it forks.
+#[cfg(target_os = "linux")]
+#[test]
+fn standard_streams_are_served_by_threads_of_the_child() {
+    use mini::io::{stdin, stdout};
+    use rustix::event::{EventfdFlags, eventfd};
+
+    let _ = in_child("standard_streams_are_served_by_threads_of_the_child", || {
+        // What is no pipe, terminal or socket is for a thread. This kind is read as zero and written as full for as long as it takes.
+        let counter = |bytes: Option<u64>| {
+            let fd = std::fs::File::from(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+            bytes.inspect(|count| (&fd).write_all(&count.to_ne_bytes()).unwrap());
+            fd
+        };
+        let (empty, full) = (counter(None), counter(Some(u64::MAX - 1)));
+        let own = rustix::io::dup(rustix::stdio::stdout()).unwrap();
+        rustix::stdio::dup2_stdin(&empty).unwrap();
+        rustix::stdio::dup2_stdout(&full).unwrap();
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let mut bytes = [0; 8];
+        runtime.block_on(async {
+            assert!(poll_with(&mut stdin().read(&mut bytes), &Counts::new()).is_pending());
+            stdout().write_all(&1_u64.to_ne_bytes()).await.unwrap();
+            assert!(poll_with(&mut stdout().flush(), &Counts::new()).is_pending());
+        });
+        in_forked(|| {
+            let (input, output) = (counter(Some(7)), counter(None));
+            rustix::stdio::dup2_stdin(&input).unwrap();
+            rustix::stdio::dup2_stdout(&output).unwrap();
+            Builder::new_current_thread().build().unwrap().block_on(async {
+                let mut bytes = [0; 8];
+                assert_eq!(stdin().read(&mut bytes).await.unwrap(), 8);
+                assert_eq!(bytes, 7_u64.to_ne_bytes());
+                stdout().flush().await.unwrap(); // what waits is the parent's to write
+                stdout().write_all(&5_u64.to_ne_bytes()).await.unwrap();
+                stdout().flush().await.unwrap();
+                (&output).read_exact(&mut bytes).unwrap();
+                assert_eq!(bytes, 5_u64.to_ne_bytes(), "and nothing of the parent's");
+            });
+        });
+        (&empty).write_all(&3_u64.to_ne_bytes()).unwrap();
+        (&full).read_exact(&mut [0; 8]).unwrap();
+        runtime.block_on(async {
+            assert_eq!(stdin().read(&mut bytes).await.unwrap(), 8);
+            stdout().flush().await.unwrap();
+        });
+        assert_eq!(bytes, 3_u64.to_ne_bytes());
+        (&full).read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, 1_u64.to_ne_bytes());
+        rustix::stdio::dup2_stdout(&own).unwrap();
+    });
+}
+
+/// The standard library forks where it has to do something in the child, and not where it need not.
+#[test]
+fn starting_a_program_changes_nothing() {
+    let _ = in_child("starting_a_program_changes_nothing", || {
+        let runtime = multi_thread(2).build().unwrap();
+        runtime.block_on(async {
+            for is_forked in [false, true] {
+                let mut command = Command::new("true");
+                if is_forked {
+                    command.uid(rustix::process::getuid().as_raw());
+                }
+                assert!(command.status().await.unwrap().success());
+                mini::spawn(sleep(Duration::from_millis(1))).await.unwrap();
+            }
+        });
+        assert_eq!(mini_tests::block_on_elsewhere(runtime.spawn_blocking(|| 7)).unwrap(), 7);
+    });
+}
