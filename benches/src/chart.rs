@@ -18,7 +18,7 @@ const RIGHT: f64 = 860.0;
 const TOP: f64 = 64.0;
 
 const TEXT: &str = "#7a828c";
-const GRID: &str = "#8b949e";
+pub(crate) const GRID: &str = "#8b949e";
 
 /// The chart of all lines in which mini and another runtime took part.
 pub(crate) fn svg(measured: &[Measured]) -> String {
@@ -108,12 +108,16 @@ impl Scale {
     }
 }
 
+/// The beginning of a picture.
+pub(crate) fn begin(width: f64, height: f64) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n"
+    )
+}
+
 fn head(height: f64) -> String {
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="Helvetica, Arial, sans-serif" font-size="12">"#
-    );
+    let mut text = begin(WIDTH, height);
     let _ =
         writeln!(text, "{}", label(8.0, 16.0, "start", true, "What mini needs, by what the best of the others needs"));
     let note = "Left of 1 mini is ahead. Figures of which more is better are inverted. Grey: a tie.";
@@ -135,7 +139,8 @@ fn grid(text: &mut String, scale: &Scale, bottom: f64) {
     }
 }
 
-fn label(x: f64, y: f64, anchor: &str, bold: bool, words: &str) -> String {
+/// A line of text whose middle is at `y`.
+pub(crate) fn label(x: f64, y: f64, anchor: &str, bold: bool, words: &str) -> String {
     let weight = if bold { r#" font-weight="bold""# } else { "" };
     let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let y = y + 4.0;

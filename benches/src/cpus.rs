@@ -52,6 +52,11 @@ pub(crate) fn bind_to_other() {
     bind(&[cpu]).expect("a CPU that this program may use");
 }
 
+/// Whether there is such a CPU that is not the runtime's own.
+pub(crate) fn has_other() -> bool {
+    OTHER.get().is_some_and(|other| !allowed().contains(other))
+}
+
 /// The CPU of the threads that sit apart from a runtime. [`pin`] settles it, the last time that all CPUs are known.
 static OTHER: OnceLock<usize> = OnceLock::new();
 

@@ -1,7 +1,7 @@
 //! Measures mini beside tokio, smol and monoio: same workloads, same compiler settings, same run.
 //!
 //! One command measures everything, pins what it measures, prints the tables and writes `benches/RESULTS.md` with its
-//! chart (a quarter of an hour on two CPUs; leave the machine alone meanwhile):
+//! chart (less than half an hour on two CPUs; leave the machine alone meanwhile):
 //!
 //! ```console
 //! $ cargo bench -p mini-benches -- --save
@@ -17,6 +17,9 @@
 //! - `--only <peer>`: one runtime alone, its workloads in this very process, for a profiler or `strace -f -c`; then
 //!   also prints how many operations ran, to divide by.
 //! - `--criterion <substring>`: the matching rows under criterion instead, for work on one row.
+//! - `lottery`: workloads that are drawn at random instead; see `lottery.rs`.
+//! - `downloads`: the example `http` and nginx, small files beside large ones; see `downloads.rs`.
+//! - `scale`: instructions per operation with up to 64 workers; see `scale.rs`.
 //!
 //! Trust ratios of one run only; absolute times belong to the machine, and to its load at that minute. Linux only.
 //!
@@ -34,11 +37,13 @@ mod chart;
 mod clock;
 mod cpus;
 mod developer;
+mod downloads;
 mod format;
 mod gauge;
 mod harness;
 mod lane;
 mod load;
+mod lottery;
 mod machine;
 mod measured;
 mod options;
@@ -46,6 +51,7 @@ mod peer;
 mod process;
 mod report;
 mod rt;
+mod scale;
 mod stats;
 mod table;
 mod workload;
@@ -67,10 +73,15 @@ use peer::Peer;
 ///
 /// If the system refuses a thread or a socket, or a workload comes to a wrong result.
 pub fn run(mut args: impl Iterator<Item = String>) -> ExitCode {
-    let first = args.next();
+    let first = args.find(|arg| arg != "--bench"); // cargo adds it
     match first.as_deref() {
         Some("--child") => return process::child(args),
         Some(lane::ARGUMENT) => return lane::serve(args),
+        Some(lottery::CHILD) => return lottery::child(args),
+        Some(lottery::COMMAND) => return lottery::run(args),
+        Some(downloads::COMMAND) => return downloads::run(args),
+        Some(scale::CHILD) => return scale::child(args),
+        Some(scale::COMMAND) => return scale::run(args),
         _ => {}
     }
     match Options::parse(first.into_iter().chain(args)).and_then(|options| run_rows(&options)) {

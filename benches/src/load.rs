@@ -30,6 +30,11 @@ impl Load {
         Self { quick, steps: (20e-6 / best.as_secs_f64() * STEPS as f64) as u64 }
     }
 
+    /// A full load that does not depend on the machine: so many steps are 20 µs.
+    pub(crate) fn with_steps(steps: u64) -> Self {
+        Self { quick: false, steps }
+    }
+
     /// `full`, or `quick` in a smoke run.
     pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
@@ -48,6 +53,12 @@ impl Load {
     /// Computes for 50 ms.
     pub(crate) fn compute_50ms(self) -> u64 {
         compute(self.steps * 2500)
+    }
+
+    /// Computes for `time`, 20 ns at least.
+    pub(crate) fn compute_for(self, time: Duration) -> u64 {
+        let steps = u128::from(self.steps) * time.as_nanos() / 20_000;
+        compute(u64::try_from(steps).expect("a workload takes no years").max(self.steps / 1000))
     }
 
     /// As one argument of a command line; [`FromStr`] reads it.

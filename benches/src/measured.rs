@@ -19,6 +19,8 @@ pub(crate) enum Unit {
     PerCpuSecond,
     /// How often: a speed-up, or system calls per message.
     Times,
+    /// A part of the whole.
+    Percent,
 }
 
 impl Unit {
@@ -32,6 +34,7 @@ impl Unit {
             Self::PerSecond => "per s",
             Self::PerCpuSecond => "per CPU s",
             Self::Times => "x",
+            Self::Percent => "%",
         }
     }
 }
@@ -50,6 +53,7 @@ pub(crate) enum Group {
     Timers,
     Wakes,
     Stalls,
+    Fairness,
     Sockets,
     Files,
     Memory,
@@ -58,8 +62,17 @@ pub(crate) enum Group {
 
 impl Group {
     /// In the order of the report.
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Tasks, Self::Timers, Self::Wakes, Self::Stalls, Self::Sockets, Self::Files, Self::Memory, Self::Build];
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Tasks,
+        Self::Timers,
+        Self::Wakes,
+        Self::Stalls,
+        Self::Fairness,
+        Self::Sockets,
+        Self::Files,
+        Self::Memory,
+        Self::Build,
+    ];
 
     pub(crate) fn title(self) -> &'static str {
         match self {
@@ -67,6 +80,7 @@ impl Group {
             Self::Timers => "Timers",
             Self::Wakes => "Wakes",
             Self::Stalls => "Stalls",
+            Self::Fairness => "Fairness",
             Self::Sockets => "Sockets",
             Self::Files => "Files",
             Self::Memory => "Memory",

@@ -3,7 +3,7 @@
 //! Called by [`run`](crate::run): [`rows`] for the parent's side, [`child()`] where the program started itself again.
 //! A sample starts a child (`child.rs`), which is a server of a peer (`server.rs`) or measures itself (`memory.rs`,
 //! `quic.rs`); warms it up with the load client (`load.rs`); measures; and kills it. The rows are in `echo.rs`,
-//! `accept.rs`, `proxy.rs`, `http.rs`, `quic.rs`, `memory.rs`, `syscalls.rs` and `build.rs`.
+//! `accept.rs`, `proxy.rs`, `stall.rs`, `http.rs`, `quic.rs`, `memory.rs`, `syscalls.rs` and `build.rs`.
 //!
 //! A server with one worker has CPU 0, its client CPU 1; a server with two workers shares CPUs 0 and 1 with the client.
 //!
@@ -29,6 +29,7 @@ mod memory;
 mod proxy;
 mod quic;
 mod server;
+mod stall;
 mod syscalls;
 
 use child::Child;
@@ -57,6 +58,7 @@ pub(crate) fn rows(options: &Options) -> Vec<ProcessRow> {
     let mut rows = echo::rows(options);
     rows.extend(accept::rows());
     rows.extend(proxy::rows());
+    rows.extend(stall::rows());
     rows.extend(http::rows());
     rows.extend(quic::rows());
     rows.extend(memory::rows());

@@ -1,4 +1,6 @@
 //! The saved results: `benches/RESULTS.md` with the chart beside it. [`markdown`] is pure; [`save`] writes both files.
+//!
+//! [`save_page`] writes what commands beside the ordinary run have found out (`downloads.rs`, `scale.rs`).
 
 use std::fmt::Write;
 use std::io;
@@ -19,6 +21,17 @@ pub(crate) fn save(directory: &Path, results: &Results, machine: &Machine, optio
     std::fs::write(directory.join("RESULTS.md"), markdown(results, machine, options))
 }
 
+/// Writes one table that a command of its own has made, as a page in `benches/`.
+pub(crate) fn save_page(file: &str, title: &str, lead: &str, command: &str, table: &str) -> io::Result<()> {
+    let mut text = format!("# {title}\n\n{lead}, written by this command:\n\n");
+    let _ = writeln!(text, "```console\n$ cargo bench -p mini-benches -- {command}\n```\n");
+    for (name, value) in Machine::examine().facts() {
+        let _ = writeln!(text, "- {name}: {value}");
+    }
+    let _ = write!(text, "\n{table}");
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), text)
+}
+
 fn markdown(results: &Results, machine: &Machine, options: &Options) -> String {
     let mut text = "# Results\n\n".to_owned();
     text.push_str("mini beside its peers, all measured in one interleaved run, written by this command:\n\n");
@@ -29,6 +42,8 @@ fn markdown(results: &Results, machine: &Machine, options: &Options) -> String {
     for (name, value) in machine.facts() {
         let _ = writeln!(text, "- {name}: {value}");
     }
+    text.push_str("\nWorkloads that are drawn at random: [LOTTERY.md](LOTTERY.md). Instructions with many workers: [SCALE.md](SCALE.md).\n");
+    text.push_str("Small files beside downloads, with nginx: [DOWNLOADS.md](DOWNLOADS.md).\n");
     let _ = writeln!(text, "\n![mini by the best of the others, row by row]({CHART})\n");
     let _ = writeln!(text, "{}\n{}", table::LEGEND, table::count(&results.measured));
     for table in table::tables(&results.measured) {

@@ -9,7 +9,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net;
+use std::net::{self, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub(crate) enum Flavour {
     CurrentThread,
     /// That many workers.
     MultiThread(usize),
+    /// One event loop per core, with one core. A runtime that has no such flavour runs its single-threaded one.
+    PerCore,
 }
 
 impl Flavour {
@@ -34,6 +36,8 @@ impl Flavour {
 /// A runtime. The functions without `self` are called inside of it.
 pub(crate) trait Rt: Sized + 'static {
     type Stream: Stream;
+    type Listener: Listener<Stream = Self::Stream>;
+    type Udp: Udp;
 
     /// An error means that the system does not let this runtime run.
     fn start(flavour: Flavour) -> io::Result<Self>;
@@ -74,9 +78,30 @@ pub(crate) trait Stream: Sized + Send + 'static {
     /// Takes over a socket that is in non-blocking mode.
     fn from_std(stream: net::TcpStream) -> io::Result<Self>;
 
+    fn connect(addr: SocketAddr) -> impl Future<Output = io::Result<Self>> + Send;
+
     /// Reads into the front of `buf`. How much of it, says the result and not the length.
     fn read(&mut self, buf: Vec<u8>) -> impl Future<Output = (io::Result<usize>, Vec<u8>)> + Send;
 
     /// Writes the first `length` bytes of `buf`.
     fn write_all(&mut self, buf: Vec<u8>, length: usize) -> impl Future<Output = (io::Result<()>, Vec<u8>)> + Send;
+}
+
+/// A listening TCP socket of a runtime.
+pub(crate) trait Listener: Sized + Send + 'static {
+    type Stream: Stream;
+
+    /// Takes over a socket that is in non-blocking mode.
+    fn from_std(listener: net::TcpListener) -> io::Result<Self>;
+
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+/// A UDP socket of a runtime.
+pub(crate) trait Udp: Sized + Send + 'static {
+    /// Takes over a socket that is in non-blocking mode.
+    fn from_std(socket: net::UdpSocket) -> io::Result<Self>;
+
+    /// Sends all of `buf` as one datagram.
+    fn send_to(&mut self, buf: Vec<u8>, addr: SocketAddr) -> impl Future<Output = (io::Result<usize>, Vec<u8>)> + Send;
 }

@@ -18,6 +18,7 @@ other's, as measured, taken round by round: their median (min..max). `tie`: the 
 `best` is the runtime, other than mini, with the best median; `limit` is a bare epoll loop,
 or, for the lateness of a sleep, a thread that sleeps.
 `ct`: current_thread, one CPU. `mt`: multi_thread with 2 workers on 2 CPUs. monoio has one thread per runtime: no `mt`.
+`mt 1`: multi_thread with one worker on one CPU. `per core`: mini's `PerCore` with one core, the others as for `ct`.
 ";
 
 /// The rows of one group.

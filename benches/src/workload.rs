@@ -21,11 +21,12 @@ use crate::rt::tokio::Tokio;
 use crate::rt::{Flavour, Rt};
 
 mod balance;
-mod bell;
+pub(crate) mod bell;
+mod beside;
 mod files;
 mod stalls;
 mod tasks;
-mod tcp;
+pub(crate) mod tcp;
 mod timed;
 mod timers;
 mod wakes;
@@ -85,7 +86,9 @@ impl Row {
     fn new<S: Subject>(flavour: Flavour) -> Self {
         let (label, pin) = match flavour {
             Flavour::CurrentThread => ("ct", Pin::One),
+            Flavour::MultiThread(1) => ("mt 1", Pin::Two),
             Flavour::MultiThread(_) => ("mt", Pin::Two),
+            Flavour::PerCore => ("per core", Pin::One),
         };
         let name = format!("{}, {label}", S::name());
         let (group, figures) = (S::group(), S::figures());
@@ -95,6 +98,11 @@ impl Row {
     /// Seven rounds at most: a sample takes long enough.
     fn in_few_rounds(self) -> Self {
         Self { rounds: 7, ..self }
+    }
+
+    /// Five rounds at most: a sample takes half a second, and has hundreds of values in it.
+    fn in_five_rounds(self) -> Self {
+        Self { rounds: 5, ..self }
     }
 
     /// Puts the runtime on one CPU, whatever its flavour.
@@ -133,7 +141,7 @@ impl Row {
 
     /// Who can take part. monoio has one thread per runtime.
     pub(crate) fn peers(&self) -> Vec<Peer> {
-        let has_monoio = self.monoio && self.flavour == Flavour::CurrentThread;
+        let has_monoio = self.monoio && !matches!(self.flavour, Flavour::MultiThread(_));
         let can = |peer: &Peer| match peer {
             Peer::Monoio | Peer::MonoioUring => has_monoio,
             Peer::Limit => self.limit,
@@ -171,6 +179,7 @@ pub(crate) fn rows() -> Vec<Row> {
     rows.push(Row::new::<stalls::Sleeps>(Flavour::TWO).in_few_rounds());
     rows.push(Row::new::<stalls::Sockets>(Flavour::TWO).in_few_rounds());
     rows.push(Row::new::<stalls::Queued>(Flavour::TWO).in_few_rounds());
+    rows.extend(beside::rows());
     rows.extend(both::<Timed<tcp::Echo<1>>>());
     rows.extend(both::<Timed<tcp::Echo<64>>>());
     rows.extend(both::<Timed<files::ReadFile>>().map(Row::without_monoio));
@@ -185,12 +194,14 @@ fn start<S: Subject>(peer: Peer, flavour: Flavour, load: Load) -> io::Result<Sta
     match (peer, flavour) {
         (Peer::Mini, _) => S::start::<Mini>(flavour, load),
         (Peer::Tokio, _) => S::start::<Tokio>(flavour, load),
-        (Peer::Smol, Flavour::CurrentThread) => S::start::<SmolLocal>(flavour, load),
         (Peer::Smol, Flavour::MultiThread(_)) => S::start::<SmolShared>(flavour, load),
-        (Peer::Monoio, Flavour::CurrentThread) => S::start::<Monoio<LegacyDriver>>(flavour, load),
-        (Peer::MonoioUring, Flavour::CurrentThread) => S::start::<Monoio<IoUringDriver>>(flavour, load),
+        (Peer::Smol, _) => S::start::<SmolLocal>(flavour, load),
         (Peer::Limit, _) => S::limit(load),
-        _ => Err(io::Error::new(io::ErrorKind::Unsupported, format!("{} has no such flavour", peer.name()))),
+        (_, Flavour::MultiThread(_)) => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, format!("{} has no such flavour", peer.name())))
+        }
+        (Peer::Monoio, _) => S::start::<Monoio<LegacyDriver>>(flavour, load),
+        (Peer::MonoioUring, _) => S::start::<Monoio<IoUringDriver>>(flavour, load),
     }
 }
 
@@ -221,7 +232,12 @@ mod tests {
     #[test]
     fn the_label_in_a_name_tells_the_flavour() {
         for row in rows() {
-            let label = if row.flavour == Flavour::CurrentThread { ", ct" } else { ", mt" };
+            let label = match row.flavour {
+                Flavour::CurrentThread => ", ct",
+                Flavour::MultiThread(1) => ", mt 1",
+                Flavour::MultiThread(_) => ", mt",
+                Flavour::PerCore => ", per core",
+            };
             assert!(row.name().ends_with(label), "{}", row.name());
         }
     }

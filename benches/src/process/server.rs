@@ -15,6 +15,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
@@ -88,10 +89,37 @@ pub(crate) enum Kind {
     Axum,
     /// Copies between it and the next connection, both ways.
     Proxy,
+    /// Sends back one byte, after it has blocked its thread if the byte is [`BLOCK`].
+    Stall,
+    /// The same, under the attribute for a program's `main` where the runtime's own differs from `block_on`.
+    StallInMain,
+}
+
+/// What a client sends to have its handler block its thread.
+pub(crate) const BLOCK: u8 = b'b';
+
+/// For how long.
+pub(crate) const BLOCKED: Duration = Duration::from_millis(300);
+
+/// What a handler of [`Kind::Stall`] does with what it was sent.
+fn obey_byte(byte: u8) {
+    if byte == BLOCK {
+        thread::sleep(BLOCKED);
+    }
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [Self::Echo, Self::Idle, Self::Close, Self::Http, Self::Http2, Self::Axum, Self::Proxy];
+    const ALL: [Self; 9] = [
+        Self::Echo,
+        Self::Idle,
+        Self::Close,
+        Self::Http,
+        Self::Http2,
+        Self::Axum,
+        Self::Proxy,
+        Self::Stall,
+        Self::StallInMain,
+    ];
 
     /// Bytes that a read of an echo server offers.
     pub(crate) fn buffer(self) -> usize {
@@ -185,7 +213,6 @@ fn unknown(plan: Plan) -> io::Error {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
-    use std::time::Duration;
 
     use super::*;
     use crate::process::load::{Load, Run, Shape};

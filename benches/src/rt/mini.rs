@@ -2,26 +2,34 @@
 
 use std::future::Future;
 use std::io;
-use std::net;
+use std::net::{self, SocketAddr};
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use mini::net::TcpStream;
+use mini::net::{TcpListener, TcpStream, UdpSocket};
 use mini::runtime::{Builder, Runtime};
 
-use super::{Flavour, Rt, Stream};
+use super::{Flavour, Listener, Rt, Stream, Udp};
 
-pub(crate) struct Mini(Runtime);
+pub(crate) enum Mini {
+    Runtime(Runtime),
+    /// A `PerCore` is built for each `block_on`: it runs once.
+    PerCore,
+}
 
 impl Rt for Mini {
     type Stream = TcpStream;
+    type Listener = TcpListener;
+    type Udp = UdpSocket;
 
     fn start(flavour: Flavour) -> io::Result<Self> {
         let builder = match flavour {
             Flavour::CurrentThread => Builder::new_current_thread(),
             Flavour::MultiThread(workers) => Builder::new_multi_thread().worker_threads(workers),
+            Flavour::PerCore => return Ok(Self::PerCore),
         };
-        builder.build().map(Self)
+        builder.build().map(Self::Runtime)
     }
 
     fn block_on<F>(&self, future: F) -> F::Output
@@ -29,7 +37,10 @@ impl Rt for Mini {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.0.block_on(future)
+        match self {
+            Self::Runtime(runtime) => runtime.block_on(future),
+            Self::PerCore => run_on_one_core(future),
+        }
     }
 
     fn spawn<F>(future: F) -> impl Future<Output = F::Output> + Send + 'static
@@ -66,9 +77,24 @@ impl Rt for Mini {
     }
 }
 
+fn run_on_one_core<F>(future: F) -> F::Output
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let cores = Builder::new_per_core().worker_threads(1).build().expect("the system lets it run");
+    let future = Mutex::new(Some(future));
+    let take = |_| future.lock().expect("nobody panics").take().expect("there is one core");
+    cores.run(take).expect("its thread starts").remove(0)
+}
+
 impl Stream for TcpStream {
     fn from_std(stream: net::TcpStream) -> io::Result<Self> {
         TcpStream::from_std(stream)
+    }
+
+    async fn connect(addr: SocketAddr) -> io::Result<Self> {
+        TcpStream::connect(addr).await
     }
 
     async fn read(&mut self, mut buf: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
@@ -77,5 +103,27 @@ impl Stream for TcpStream {
 
     async fn write_all(&mut self, buf: Vec<u8>, length: usize) -> (io::Result<()>, Vec<u8>) {
         (TcpStream::write_all(self, &buf[..length]).await, buf)
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    fn from_std(listener: net::TcpListener) -> io::Result<Self> {
+        TcpListener::from_std(listener)
+    }
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        Ok(TcpListener::accept(self).await?.0)
+    }
+}
+
+impl Udp for UdpSocket {
+    fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
+        UdpSocket::from_std(socket)
+    }
+
+    async fn send_to(&mut self, buf: Vec<u8>, addr: SocketAddr) -> (io::Result<usize>, Vec<u8>) {
+        (UdpSocket::send_to(self, &buf, addr).await, buf)
     }
 }

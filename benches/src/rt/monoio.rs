@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::io;
 use std::marker::PhantomData;
-use std::net;
+use std::net::{self, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -20,11 +20,12 @@ use std::time::Duration;
 use monoio::blocking::DefaultThreadPool;
 use monoio::buf::IoBuf;
 use monoio::io::{AsyncReadRent, AsyncWriteRentExt};
-use monoio::net::TcpStream;
+use monoio::net::udp::UdpSocket;
+use monoio::net::{TcpListener, TcpStream};
 use monoio::time::TimeDriver;
 use monoio::{Buildable, IoUringDriver, LegacyDriver, Runtime, RuntimeBuilder};
 
-use super::{Flavour, Rt, Stream};
+use super::{Flavour, Listener, Rt, Stream, Udp};
 
 /// Something of monoio that claims to be `Send`.
 struct OneThread<T>(T);
@@ -79,9 +80,11 @@ pub(crate) struct Monoio<D: 'static>(RefCell<Runtime<TimeDriver<D>>>);
 
 impl<D: Driver> Rt for Monoio<D> {
     type Stream = MonoioStream<D>;
+    type Listener = MonoioListener<D>;
+    type Udp = MonoioUdp<D>;
 
     fn start(flavour: Flavour) -> io::Result<Self> {
-        assert_eq!(flavour, Flavour::CurrentThread);
+        assert!(matches!(flavour, Flavour::CurrentThread | Flavour::PerCore));
         Ok(Self(RefCell::new(D::runtime()?)))
     }
 
@@ -133,6 +136,13 @@ impl<D: Driver> Stream for MonoioStream<D> {
         Ok(Self { stream: OneThread(TcpStream::from_std(stream)?), driver: PhantomData })
     }
 
+    fn connect(addr: SocketAddr) -> impl Future<Output = io::Result<Self>> + Send {
+        OneThread(async move {
+            let stream = TcpStream::connect_addr(addr).await?;
+            Ok(Self { stream: OneThread(stream), driver: PhantomData })
+        })
+    }
+
     fn read(&mut self, buf: Vec<u8>) -> impl Future<Output = (io::Result<usize>, Vec<u8>)> + Send {
         OneThread(self.stream.0.read(buf))
     }
@@ -143,5 +153,43 @@ impl<D: Driver> Stream for MonoioStream<D> {
             let (result, slice) = stream.write_all(buf.slice(..length)).await;
             (result.map(drop), slice.into_inner())
         })
+    }
+}
+
+pub(crate) struct MonoioListener<D> {
+    listener: OneThread<TcpListener>,
+    driver: PhantomData<fn() -> D>,
+}
+
+impl<D: Driver> Listener for MonoioListener<D> {
+    type Stream = MonoioStream<D>;
+
+    fn from_std(listener: net::TcpListener) -> io::Result<Self> {
+        listener.set_nonblocking(!D::BLOCKING_SOCKETS)?;
+        Ok(Self { listener: OneThread(TcpListener::from_std(listener)?), driver: PhantomData })
+    }
+
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send {
+        let listener = &self.listener.0;
+        OneThread(async move {
+            let (stream, _) = listener.accept().await?;
+            Ok(MonoioStream { stream: OneThread(stream), driver: PhantomData })
+        })
+    }
+}
+
+pub(crate) struct MonoioUdp<D> {
+    socket: OneThread<UdpSocket>,
+    driver: PhantomData<fn() -> D>,
+}
+
+impl<D: Driver> Udp for MonoioUdp<D> {
+    fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(!D::BLOCKING_SOCKETS)?;
+        Ok(Self { socket: OneThread(UdpSocket::from_std(socket)?), driver: PhantomData })
+    }
+
+    fn send_to(&mut self, buf: Vec<u8>, addr: SocketAddr) -> impl Future<Output = (io::Result<usize>, Vec<u8>)> + Send {
+        OneThread(self.socket.0.send_to(buf, addr))
     }
 }

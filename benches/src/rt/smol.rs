@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::io;
-use std::net;
+use std::net::{self, SocketAddr};
 use std::path::Path;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use async_channel::{Receiver, Sender};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::{Async, Executor, LocalExecutor, Timer, future};
 
-use super::{Flavour, Rt, Stream};
+use super::{Flavour, Listener, Rt, Stream, Udp};
 
 thread_local! {
     // Leaked: `spawn` and `run` want it for longer than a `with`.
@@ -27,9 +27,11 @@ pub(crate) struct SmolLocal;
 
 impl Rt for SmolLocal {
     type Stream = Async<net::TcpStream>;
+    type Listener = Async<net::TcpListener>;
+    type Udp = Async<net::UdpSocket>;
 
     fn start(flavour: Flavour) -> io::Result<Self> {
-        assert_eq!(flavour, Flavour::CurrentThread);
+        assert!(matches!(flavour, Flavour::CurrentThread | Flavour::PerCore));
         Ok(Self)
     }
 
@@ -83,6 +85,8 @@ pub(crate) struct SmolShared {
 
 impl Rt for SmolShared {
     type Stream = Async<net::TcpStream>;
+    type Listener = Async<net::TcpListener>;
+    type Udp = Async<net::UdpSocket>;
 
     fn start(flavour: Flavour) -> io::Result<Self> {
         let Flavour::MultiThread(workers) = flavour else { panic!("the shared executor has workers") };
@@ -169,11 +173,37 @@ impl Stream for Async<net::TcpStream> {
         Async::try_from(stream)
     }
 
+    async fn connect(addr: SocketAddr) -> io::Result<Self> {
+        Async::<net::TcpStream>::connect(addr).await
+    }
+
     async fn read(&mut self, mut buf: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
         (AsyncReadExt::read(self, &mut buf).await, buf)
     }
 
     async fn write_all(&mut self, buf: Vec<u8>, length: usize) -> (io::Result<()>, Vec<u8>) {
         (AsyncWriteExt::write_all(self, &buf[..length]).await, buf)
+    }
+}
+
+impl Listener for Async<net::TcpListener> {
+    type Stream = Async<net::TcpStream>;
+
+    fn from_std(listener: net::TcpListener) -> io::Result<Self> {
+        Async::try_from(listener)
+    }
+
+    async fn accept(&self) -> io::Result<Self::Stream> {
+        Ok(Async::<net::TcpListener>::accept(self).await?.0)
+    }
+}
+
+impl Udp for Async<net::UdpSocket> {
+    fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
+        Async::try_from(socket)
+    }
+
+    async fn send_to(&mut self, buf: Vec<u8>, addr: SocketAddr) -> (io::Result<usize>, Vec<u8>) {
+        (Async::<net::UdpSocket>::send_to(self, &buf, addr).await, buf)
     }
 }

@@ -2,24 +2,26 @@
 
 use std::future::Future;
 use std::io;
-use std::net;
+use std::net::{self, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Flavour, Rt, Stream};
+use super::{Flavour, Listener, Rt, Stream, Udp};
 
 pub(crate) struct Tokio(Runtime);
 
 impl Rt for Tokio {
     type Stream = TcpStream;
+    type Listener = TcpListener;
+    type Udp = UdpSocket;
 
     fn start(flavour: Flavour) -> io::Result<Self> {
         let mut builder = match flavour {
-            Flavour::CurrentThread => Builder::new_current_thread(),
+            Flavour::CurrentThread | Flavour::PerCore => Builder::new_current_thread(),
             Flavour::MultiThread(_) => Builder::new_multi_thread(),
         };
         if let Flavour::MultiThread(workers) = flavour {
@@ -75,11 +77,37 @@ impl Stream for TcpStream {
         TcpStream::from_std(stream)
     }
 
+    async fn connect(addr: SocketAddr) -> io::Result<Self> {
+        TcpStream::connect(addr).await
+    }
+
     async fn read(&mut self, mut buf: Vec<u8>) -> (io::Result<usize>, Vec<u8>) {
         (AsyncReadExt::read(self, &mut buf).await, buf)
     }
 
     async fn write_all(&mut self, buf: Vec<u8>, length: usize) -> (io::Result<()>, Vec<u8>) {
         (AsyncWriteExt::write_all(self, &buf[..length]).await, buf)
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    fn from_std(listener: net::TcpListener) -> io::Result<Self> {
+        TcpListener::from_std(listener)
+    }
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        Ok(TcpListener::accept(self).await?.0)
+    }
+}
+
+impl Udp for UdpSocket {
+    fn from_std(socket: net::UdpSocket) -> io::Result<Self> {
+        UdpSocket::from_std(socket)
+    }
+
+    async fn send_to(&mut self, buf: Vec<u8>, addr: SocketAddr) -> (io::Result<usize>, Vec<u8>) {
+        (UdpSocket::send_to(self, &buf, addr).await, buf)
     }
 }

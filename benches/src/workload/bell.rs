@@ -9,21 +9,21 @@ use std::task::Poll;
 use atomic_waker::AtomicWaker;
 
 #[derive(Default)]
-pub(super) struct Bell {
+pub(crate) struct Bell {
     number: AtomicU64,
     waiter: AtomicWaker,
 }
 
 impl Bell {
     /// Raises the number to `number` and wakes who waits.
-    pub(super) fn ring(&self, number: u64) {
+    pub(crate) fn ring(&self, number: u64) {
         // Release: pairs with the Acquire in `reached`, so that the waiter sees what happened before the ring.
         self.number.store(number, Ordering::Release);
         self.waiter.wake();
     }
 
     /// Waits until the number is `number` or more. One task at a time may wait.
-    pub(super) async fn wait(&self, number: u64) {
+    pub(crate) async fn wait(&self, number: u64) {
         poll_fn(|cx| {
             if self.reached(number) {
                 return Poll::Ready(());
@@ -36,7 +36,7 @@ impl Bell {
     }
 
     /// Whether the number is `number` or more.
-    pub(super) fn reached(&self, number: u64) -> bool {
+    pub(crate) fn reached(&self, number: u64) -> bool {
         self.number.load(Ordering::Acquire) >= number
     }
 }

@@ -39,10 +39,10 @@ impl Workload for ReadFile {
 }
 
 /// A file that goes away with this.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new() -> io::Result<Self> {
+    pub(super) fn new() -> io::Result<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("mini-bench-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);

@@ -77,7 +77,7 @@ async fn sleeps<R: Rt>(load: Load) -> Vec<f64> {
     latencies
 }
 
-async fn sleeper<R: Rt>(span: Duration) -> Vec<f64> {
+pub(super) async fn sleeper<R: Rt>(span: Duration) -> Vec<f64> {
     let start = Instant::now();
     let mut latencies = Vec::new();
     while start.elapsed() < span {
@@ -128,7 +128,7 @@ fn sockets<R: Rt>(rt: &R, load: Load) -> Vec<f64> {
 }
 
 /// The client's thread: one message at a time, with a pause, so that it leaves the CPUs to the runtime.
-fn ask_in_turn(mut clients: Vec<TcpStream>, span: Duration) -> io::Result<Vec<f64>> {
+pub(super) fn ask_in_turn(mut clients: Vec<TcpStream>, span: Duration) -> io::Result<Vec<f64>> {
     for client in &clients {
         client.set_nonblocking(false)?;
         client.set_read_timeout(Some(Duration::from_secs(10)))?;

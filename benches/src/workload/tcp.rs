@@ -13,7 +13,7 @@ use crate::measured::Group;
 use crate::rt::{Rt, Stream};
 
 /// Bytes of a message.
-pub(super) const MESSAGE: usize = 64;
+pub(crate) const MESSAGE: usize = 64;
 
 /// Bytes that a read offers. More than a message, as in most programs: a read that does not fill its buffer tells a
 /// runtime that the socket is empty, one that fills it does not.
@@ -58,7 +58,7 @@ impl<const CONNECTIONS: usize> Workload for Echo<CONNECTIONS> {
 }
 
 /// Two connected sockets in non-blocking mode, without Nagle's delay.
-pub(super) fn connect() -> io::Result<(net::TcpStream, net::TcpStream)> {
+pub(crate) fn connect() -> io::Result<(net::TcpStream, net::TcpStream)> {
     let listener = net::TcpListener::bind("127.0.0.1:0")?;
     let client = net::TcpStream::connect(listener.local_addr()?)?;
     let (server, _) = listener.accept()?;

@@ -31,7 +31,7 @@ pub(super) fn serve(plan: Plan, listener: TcpListener) -> io::Result<()> {
         _ if plan.layout == Layout::Shared => Err(unknown(plan)),
         Kind::Echo | Kind::Idle | Kind::Close => Server::<Echo>::new(plan.kind, listener)?.run(),
         Kind::Http | Kind::Axum => Server::<http::Http>::new(plan.kind, listener)?.run(),
-        Kind::Http2 | Kind::Proxy => Err(unknown(plan)),
+        Kind::Http2 | Kind::Proxy | Kind::Stall | Kind::StallInMain => Err(unknown(plan)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net;
+use std::sync::Mutex;
 
 use axum::Router;
 use hyper::server::conn::{http1, http2};
@@ -11,12 +12,26 @@ use mini::hyper::{Executor, Timer};
 use mini::net::{TcpListener, TcpStream};
 use mini::runtime::{Builder, Runtime};
 
-use super::{Kind, Layout, Plan};
+use super::{Kind, Layout, Plan, obey_byte};
 use crate::process::child::noted;
 use crate::process::http::{app, hello};
 
 pub(super) fn serve(plan: Plan, listener: net::TcpListener) -> io::Result<()> {
+    if plan.kind == Kind::StallInMain {
+        *LISTENER.lock().expect("nobody panics") = Some(listener);
+        return main();
+    }
     runtime(plan.layout)?.block_on(accept(plan.kind, listener))
+}
+
+/// The listener of [`main`], which takes no arguments.
+static LISTENER: Mutex<Option<net::TcpListener>> = Mutex::new(None);
+
+/// A program's `main`, as users write it.
+#[mini::main(worker_threads = 2)]
+async fn main() -> io::Result<()> {
+    let listener = LISTENER.lock().expect("nobody panics").take();
+    accept(Kind::Stall, listener.expect("it was put there")).await
 }
 
 fn runtime(layout: Layout) -> io::Result<Runtime> {
@@ -40,6 +55,7 @@ async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
             Kind::Http2 => drop(mini::spawn(http2(stream))),
             Kind::Axum => drop(mini::spawn(axum(stream, app.clone()))),
             Kind::Proxy => drop(mini::spawn(proxy(stream, listener.accept().await?.0))),
+            Kind::Stall | Kind::StallInMain => drop(mini::spawn(stall(stream))),
             _ => drop(mini::spawn(noted(echo(stream, kind.buffer())))),
         }
     }
@@ -53,6 +69,15 @@ async fn echo(stream: TcpStream, size: usize) -> io::Result<()> {
             length => stream.write_all(&buf[..length]).await?,
         }
     }
+}
+
+async fn stall(stream: TcpStream) -> io::Result<()> {
+    let mut byte = [0];
+    while stream.read(&mut byte).await? > 0 {
+        obey_byte(byte[0]);
+        stream.write_all(&byte).await?;
+    }
+    Ok(())
 }
 
 async fn http(stream: TcpStream) -> hyper::Result<()> {

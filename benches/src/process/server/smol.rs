@@ -7,7 +7,7 @@ use std::thread;
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::{Async, Executor, LocalExecutor, future};
 
-use super::{Kind, Layout, Plan, unknown};
+use super::{Kind, Layout, Plan, obey_byte, unknown};
 use crate::process::child::noted;
 
 static SHARED: Executor<'static> = Executor::new();
@@ -30,7 +30,10 @@ pub(super) fn serve(plan: Plan, listener: net::TcpListener) -> io::Result<()> {
             for _ in 0..2 {
                 thread::spawn(|| smol::block_on(SHARED.run(future::pending::<()>())));
             }
-            let spawn = |stream| SHARED.spawn(noted(echo(stream, plan.kind.buffer()))).detach();
+            let spawn = |stream| match plan.kind {
+                Kind::Stall | Kind::StallInMain => SHARED.spawn(stall(stream)).detach(),
+                kind => SHARED.spawn(noted(echo(stream, kind.buffer()))).detach(),
+            };
             smol::block_on(accept(plan.kind, listener, spawn))
         }
     }
@@ -77,4 +80,13 @@ async fn echo(mut stream: Async<net::TcpStream>, size: usize) -> io::Result<()> 
             length => stream.write_all(&buf[..length]).await?,
         }
     }
+}
+
+async fn stall(mut stream: Async<net::TcpStream>) -> io::Result<()> {
+    let mut byte = [0];
+    while stream.read(&mut byte).await? > 0 {
+        obey_byte(byte[0]);
+        stream.write_all(&byte).await?;
+    }
+    Ok(())
 }

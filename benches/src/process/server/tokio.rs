@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 
-use super::{Kind, Layout, Plan};
+use super::{Kind, Layout, Plan, obey_byte};
 use crate::process::child::noted;
 use crate::process::http::{app, hello};
 
@@ -41,6 +41,7 @@ async fn accept(kind: Kind, listener: net::TcpListener) -> io::Result<()> {
             Kind::Http2 => drop(tokio::spawn(http2(stream))),
             Kind::Axum => drop(tokio::spawn(axum(stream, app.clone()))),
             Kind::Proxy => drop(tokio::spawn(proxy(stream, listener.accept().await?.0))),
+            Kind::Stall | Kind::StallInMain => drop(tokio::spawn(stall(stream))),
             _ => drop(tokio::spawn(noted(echo(stream, kind.buffer())))),
         }
     }
@@ -54,6 +55,15 @@ async fn echo(mut stream: TcpStream, size: usize) -> io::Result<()> {
             length => stream.write_all(&buf[..length]).await?,
         }
     }
+}
+
+async fn stall(mut stream: TcpStream) -> io::Result<()> {
+    let mut byte = [0];
+    while stream.read(&mut byte).await? > 0 {
+        obey_byte(byte[0]);
+        stream.write_all(&byte).await?;
+    }
+    Ok(())
 }
 
 async fn http(stream: TcpStream) -> hyper::Result<()> {

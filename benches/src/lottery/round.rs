@@ -1,0 +1,173 @@
+//! A seed on all runtimes, one after the other, each in a process of its own; mini twice.
+//!
+//! [`Round::play`] is the parent's side, [`child`] what the process does: it draws the same workload again, runs it and prints a
+//! line.
+//!
+//! Rejected: processes that live through all seeds. A backlog, a heap or an opinion about the load would go from one seed to the
+//! next.
+
+use std::process::{self, Command};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::CHILD;
+use super::draw::Draw;
+use super::outcome::{FIGURES, Outcome};
+use super::outside::Outside;
+use super::stage::Stage;
+use super::tasks::perform;
+use crate::cpus::{self, Pin};
+use crate::load::Load;
+use crate::measured::Better;
+use crate::peer::Peer;
+use crate::rt::mini::Mini;
+use crate::rt::smol::{SmolLocal, SmolShared};
+use crate::rt::tokio::Tokio;
+use crate::rt::{Flavour, Rt};
+
+/// Who runs, in the order of the columns. mini is there again, to be compared with itself.
+pub(super) const RUNNERS: [Peer; 4] = [Peer::Mini, Peer::Mini, Peer::Tokio, Peer::Smol];
+
+/// The order in which they run: what a minute does to one run of mini, it does to the runtimes around it.
+const ORDER: [usize; RUNNERS.len()] = [0, 2, 1, 3];
+
+/// The flavours, with the CPUs that each has.
+pub(super) const FLAVOURS: [(Flavour, &str, usize); 2] = [(Flavour::CurrentThread, "ct", 1), (Flavour::TWO, "mt", 2)];
+
+/// Time for a runtime to start its tasks before the first event.
+const LEAD: Duration = Duration::from_millis(30);
+
+/// How long a process may need beyond its span. After that it hangs.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A seed on one flavour of all runtimes.
+pub(super) struct Round {
+    pub(super) seed: u64,
+    pub(super) load: f64,
+    /// As in [`FLAVOURS`].
+    pub(super) flavour: &'static str,
+    /// As in [`RUNNERS`].
+    pub(super) outcomes: [Outcome; RUNNERS.len()],
+}
+
+impl Round {
+    /// Runs them, each round beginning with another runtime.
+    pub(super) fn play(seed: u64, flavour: usize, span: Duration, load: Load) -> Result<Self, String> {
+        let (_, name, cpus) = FLAVOURS[flavour];
+        let mut outcomes = [const { None }; RUNNERS.len()];
+        for turn in 0..RUNNERS.len() {
+            let runner = ORDER[(turn + seed as usize) % RUNNERS.len()];
+            let args = [RUNNERS[runner].name(), name, &seed.to_string(), &span.as_nanos().to_string(), &load.to_arg()]
+                .map(str::to_owned);
+            outcomes[runner] = Some(run_child(&args).map_err(|error| format!("{}: {error}", args.join(" ")))?);
+        }
+        let outcomes = outcomes.map(|outcome| outcome.expect("all have run"));
+        Ok(Self { seed, load: Draw::new(seed, cpus, span).load, flavour: name, outcomes })
+    }
+
+    /// mini's figure by that of the best of the others; `None` if the draw does not have it.
+    pub(super) fn ratio(&self, figure: usize) -> Option<f64> {
+        let [mini, _, others @ ..] = self.outcomes.each_ref().map(|outcome| outcome.figures[figure]);
+        let best = others.into_iter().reduce(match FIGURES[figure].better {
+            Better::Lower => f64::min,
+            Better::Higher => f64::max,
+        });
+        Some(mini / best?).filter(|ratio| !ratio.is_nan())
+    }
+
+    /// mini's figure by its own in the other run.
+    pub(super) fn noise(&self, figure: usize) -> Option<f64> {
+        let [mini, again, ..] = self.outcomes.each_ref().map(|outcome| outcome.figures[figure]);
+        Some(mini / again).filter(|ratio| !ratio.is_nan())
+    }
+}
+
+fn run_child(args: &[String]) -> Result<Outcome, String> {
+    let exe = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(exe).arg(CHILD).args(args).output().map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Outcome::parse(&text).ok_or_else(|| format!("{text}{}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Runs a seed as `args` say and returns the line to print.
+pub(super) fn child(args: &[String]) -> Result<String, String> {
+    let [peer, flavour, seed, span, load] = args else { return Err(format!("`{CHILD}` wants five arguments")) };
+    let found = FLAVOURS.into_iter().find(|(_, name, _)| name == flavour);
+    let (flavour, _, cpus) = found.ok_or_else(|| format!("no flavour is called `{flavour}`"))?;
+    let number = |text: &String| text.parse().map_err(|_| format!("`{text}` is not a number"));
+    let (seed, span, load) = (number(seed)?, Duration::from_nanos(number(span)?), load.parse()?);
+    let pin = if cpus == 1 { Pin::One } else { Pin::Two };
+    cpus::pin(pin, &cpus::allowed()).map_err(|error| format!("cannot be pinned: {error}"))?;
+    end_at(Instant::now() + span + PATIENCE);
+    let draw = Draw::new(seed, cpus, span);
+    let outcome = match (Peer::parse(peer)?, cpus) {
+        (Peer::Mini, _) => play::<Mini>(draw, flavour, span, load),
+        (Peer::Tokio, _) => play::<Tokio>(draw, flavour, span, load),
+        (Peer::Smol, 1) => play::<SmolLocal>(draw, flavour, span, load),
+        (Peer::Smol, _) => play::<SmolShared>(draw, flavour, span, load),
+        (other, _) => return Err(format!("{} takes no part", other.name())),
+    };
+    Ok(outcome.to_line())
+}
+
+/// Ends a process that hangs.
+fn end_at(deadline: Instant) {
+    thread::spawn(move || {
+        thread::sleep(deadline.saturating_duration_since(Instant::now()));
+        eprintln!("it has not ended in time");
+        process::exit(1);
+    });
+}
+
+fn play<R: Rt>(draw: Draw, flavour: Flavour, span: Duration, load: Load) -> Outcome {
+    let rt = R::start(flavour).expect("the system lets it run");
+    let outside = Outside::new(flavour == Flavour::CurrentThread && cpus::has_other());
+    let stage = Arc::new(Stage::new(Instant::now() + LEAD, span, load));
+    let (records, cpu) = rt.block_on({
+        let draw = draw.clone();
+        async move { R::spawn(perform::<R>(draw, stage, outside)).await }
+    });
+    Outcome::new(&draw, &records, cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn every_runtime_plays_every_kind() {
+        let load = Load::calibrate(true);
+        for seed in 0..12 {
+            for (flavour, _, cpus) in FLAVOURS {
+                let draw = Draw::new(seed, cpus, SPAN);
+                let outcomes = [
+                    play::<Mini>(draw.clone(), flavour, SPAN, load),
+                    play::<Tokio>(draw.clone(), flavour, SPAN, load),
+                    match cpus {
+                        1 => play::<SmolLocal>(draw, flavour, SPAN, load),
+                        _ => play::<SmolShared>(draw, flavour, SPAN, load),
+                    },
+                ];
+                for outcome in outcomes {
+                    assert!(outcome.figures[0] > 0.0 && outcome.figures[0] <= outcome.figures[1], "{outcome:?}");
+                    assert!((0.0..=100.1).contains(&outcome.figures[3]), "{outcome:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ratios_are_to_the_best_and_to_itself() {
+        let outcome = |latency: f64, work: f64| Outcome {
+            figures: [latency, latency, f64::NAN, work, f64::NAN, 1.0],
+            kinds: [[0.0; 3]; 8],
+        };
+        let outcomes = [outcome(2.0, 50.0), outcome(4.0, 50.0), outcome(1.0, 20.0), outcome(8.0, 100.0)];
+        let round = Round { seed: 0, load: 0.5, flavour: "ct", outcomes };
+        assert_eq!((round.ratio(0), round.ratio(2), round.ratio(3)), (Some(2.0), None, Some(0.5)));
+        assert_eq!((round.noise(0), round.noise(3)), (Some(0.5), Some(1.0)));
+    }
+}
