@@ -8,19 +8,24 @@
 //! each look, and learns from two such moments how many nanoseconds a cycle takes. Until then, and where there is no steady counter,
 //! the clock is read each time.
 //!
-//! A reading takes 8 to 12 ns, as long as a short run. So while runs are short only every fourth lap reads the time, and those between
-//! count as the mean of the four before. A run that is known to be long is always measured. What may go unnoticed are three runs
-//! that nobody could know to be long, once: the next lap reads the time, and all others until four in a row are short again.
+//! A reading takes 8 to 12 ns, as long as a short run. So after eight short laps in a row readings are left out, as many as it takes
+//! to spend a twentieth of the time on them. The time between two readings is charged to the lap that ends with the second, which on
+//! average is right, as with the samples by which kernels account for CPU time. A run that is known to be long is always measured.
+//! What may go unnoticed are seven runs that nobody could know to be long, once: the next lap reads the time, and all others until
+//! eight in a row are short again.
 //!
+//! Rejected: charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged to another lap
+//! all the same).
 //! Rejected: the rate from the processor's description (CPUID leaf 0x15, which most virtual machines leave empty). One rate for the
 //! whole process (a cell that all workers share, for a division every 10 ms).
 
+use std::mem;
 use std::sync::LazyLock;
 
 use mini_time::Clock;
 
 use crate::scheduler::cycles;
-use crate::scheduler::rules::{READ_INTERVAL, SHORT_RUN};
+use crate::scheduler::rules::{READ_COST, READ_INTERVAL};
 use crate::sync::HAS_TIME;
 
 /// The cycle counter can be used.
@@ -57,11 +62,10 @@ pub(crate) struct Meter {
     rate: u64,
     /// Each lap is a step of one nanosecond.
     counts_steps: bool,
-    /// How many laps more do not read the time, what each counts as, and what those since the last reading have counted in all.
+    /// How many laps more do not read the time, and how many have not since the last reading.
     unread: u32,
-    mean: u64,
-    guessed: u64,
-    /// How many readings in a row have found short laps.
+    skipped: u32,
+    /// How many laps in a row were short.
     short_laps: u32,
 }
 
@@ -78,8 +82,7 @@ impl Meter {
             rate,
             counts_steps,
             unread: 0,
-            mean: 1,
-            guessed: 0,
+            skipped: 0,
             short_laps: 0,
         }
     }
@@ -95,35 +98,34 @@ impl Meter {
         self.now
     }
 
-    /// A run is over: returns how many nanoseconds it took. The time is read, unless the runs before were short.
+    /// A run is over: returns the nanoseconds since the last reading, or `None` if the time was not read, as the runs before were short.
     #[inline]
-    pub(crate) fn lap(&mut self) -> u64 {
-        if self.counts_steps {
-            self.now += 1;
-            return 1;
-        }
+    pub(crate) fn lap(&mut self) -> Option<u64> {
         if self.unread > 0 {
             self.unread -= 1;
-            self.guessed += self.mean;
-            return self.mean;
+            self.skipped += 1;
+            return None;
         }
-        self.measure()
+        Some(self.measure())
     }
 
     /// Whether the last lap has read the time.
     #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
-        self.guessed == 0
+        self.skipped == 0
     }
 
-    /// The next run is known to be long, or what comes is no run: the next lap reads the time.
-    #[inline]
-    pub(crate) fn expect_long(&mut self) {
+    /// What went on since the last lap is no part of the next one, which reads the time.
+    pub(crate) fn leave_out(&mut self) {
+        self.measure();
         self.unread = 0;
     }
 
-    /// Reads the time. What the unread runs were guessed to take is left out of what is returned.
     fn measure(&mut self) -> u64 {
+        if self.counts_steps {
+            self.now += 1;
+            return 1;
+        }
         let mut took = self.read().saturating_sub(self.now);
         if took >= DOUBTFUL {
             // The counter may have gone on while the system slept, or differ from processor to processor.
@@ -131,13 +133,14 @@ impl Meter {
             self.rebase(self.now.saturating_add(took));
         }
         self.now += took;
-        let laps = if self.guessed > 0 { READ_INTERVAL } else { 1 };
-        let own = took.saturating_sub(std::mem::take(&mut self.guessed));
-        self.short_laps = if took < SHORT_RUN * laps { self.short_laps.saturating_add(1) } else { 0 };
-        // At least one, so that an unread lap can be told from a fresh one.
-        self.mean = (took / laps).max(1);
-        self.unread = if u64::from(self.short_laps) >= READ_INTERVAL { READ_INTERVAL as u32 - 1 } else { 0 };
-        own
+        let laps = mem::take(&mut self.skipped) + 1;
+        let mean = u32::try_from(took).unwrap_or(u32::MAX) / laps;
+        let interval = (20 * READ_COST).checked_div(mean).unwrap_or(READ_INTERVAL).min(READ_INTERVAL);
+        self.short_laps = if interval > 1 { self.short_laps.saturating_add(laps) } else { 0 };
+        if self.short_laps >= READ_INTERVAL {
+            self.unread = interval - 1;
+        }
+        took
     }
 
     /// The time by the clock, whatever the laps count.
@@ -166,7 +169,7 @@ impl Meter {
     /// Sets it by the clock.
     pub(crate) fn set(&mut self) {
         self.counts_steps = !HAS_TIME || !self.clock.is_system();
-        (self.unread, self.guessed) = (0, 0);
+        (self.unread, self.skipped) = (0, 0);
         if self.counts_steps {
             return;
         }
@@ -202,9 +205,7 @@ mod tests {
         let mut laps = 0;
         while meter.now() < 2 * CALIBRATION {
             let before = clock.system_nanos();
-            let took = meter.lap();
-            laps += took;
-            meter.expect_long();
+            laps += meter.lap().unwrap_or(0);
             let after = clock.system_nanos();
             // A thousandth of what the rate was taken from, and what the two readings lie apart.
             assert!(meter.now() + CALIBRATION / 100 >= before, "{} is behind {before}", meter.now());
@@ -221,15 +222,23 @@ mod tests {
         let mut meter = Meter::new(Clock::real(), 0);
         let (begin, mut sum, mut unread) = (meter.now(), 0, 0);
         for _ in 0..100_000 {
-            sum += meter.lap();
-            unread += u32::from(!meter.is_fresh());
+            match meter.lap() {
+                Some(took) => sum += took,
+                None => unread += 1,
+            }
         }
-        meter.expect_long();
-        sum += meter.lap();
-        let time = meter.now() - begin;
-        // Where the thread was preempted in a guessed lap, or the guesses were too high, the sum is a little more.
-        assert!(sum >= time && sum <= time + time / 2, "{sum} of {time}");
-        assert!(unread > 50_000, "{unread}");
+        assert_eq!(sum, meter.now() - begin);
+        assert!(unread > 25_000, "{unread}");
+    }
+
+    #[test]
+    fn a_long_run_among_short_ones_is_followed_by_readings() {
+        let mut meter = Meter::new(Clock::real(), 0);
+        while meter.lap().is_some() {}
+        let clock = Clock::real();
+        while clock.system_nanos() < 100_000 {}
+        while meter.lap().is_none() {}
+        assert!((1..READ_INTERVAL).all(|_| meter.lap().is_some()));
     }
 
     #[test]

@@ -36,12 +36,13 @@ pub(crate) const WAKE_COST: u64 = nanos(Duration::from_micros(40));
 /// What it costs to move a task to another worker: a few cache lines. Shorter runs are not worth a worker of their own.
 pub(crate) const MOVE_COST: u64 = nanos(Duration::from_nanos(500));
 
-/// A worker reads the time after every so many runs, while these are shorter than [`SHORT_RUN`]: reading it takes as long as a short run,
-/// so this is a fifth of their time at most. More would leave more runs unmeasured when some become long.
-pub(crate) const READ_INTERVAL: u64 = 4;
+/// Nanoseconds that a reading of the time takes. While runs are so short that readings would take more than a twentieth of their time, some of
+/// them are left out.
+pub(crate) const READ_COST: u32 = 12;
 
-/// Nanoseconds of a short run: eighty times what a reading takes. It does not pay to leave out readings between longer ones.
-pub(crate) const SHORT_RUN: u64 = 1_000;
+/// How many runs one reading serves at most. More would save less than a nanosecond a run, and leave more runs unmeasured when some
+/// become long.
+pub(crate) const READ_INTERVAL: u32 = 8;
 
 /// How often the monitor looks, and how often workers compare their queues: the delay that one task may impose on others.
 pub(crate) const TICK: Duration = Duration::from_millis(1);

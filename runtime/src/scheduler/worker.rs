@@ -24,7 +24,7 @@ use crate::scheduler::MainFuture;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry};
 use crate::scheduler::meter::Meter;
-use crate::scheduler::rules::{AGAIN_AFTER, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
+use crate::scheduler::rules::{AGAIN_AFTER, LOOK_RUNS, LOOK_TIME, READ_INTERVAL, TICK, WAKE_COST};
 use crate::scheduler::shared::Shared;
 use crate::scheduler::wake::Queueing;
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -113,9 +113,9 @@ pub(crate) struct Worker<'a> {
     main_ran: u64,
     events: Events,
     meter: Meter,
-    /// When to look around, and after how many runs more at the latest.
+    /// When to look around, and with which run at the latest.
     look_at: u64,
-    runs_left: u32,
+    look_at_run: u64,
     /// When to ask again whether the tasks that wait are worth another worker.
     ask_at: u64,
     /// When to compare the queue with that of another worker, and with the how many-th.
@@ -133,6 +133,8 @@ pub(crate) struct Worker<'a> {
     was_woken: bool,
     slack: Option<u64>,
     is_closed: bool,
+    /// It runs tasks that other workers may run too.
+    has_shared: bool,
     park_stats: ParkStats,
     /// For one turn of an embedder's loop (`turn.rs`).
     is_for_embedder: bool,
@@ -176,7 +178,7 @@ impl<'a> Worker<'a> {
             events: core.take_events(),
             meter: Meter::new(core.driver().timers().clock().clone(), core.cycle_rate.load(Relaxed)),
             look_at: 0,
-            runs_left: 0,
+            look_at_run: 0,
             ask_at: 0,
             compare_at: 0,
             compared: core.index(),
@@ -188,6 +190,7 @@ impl<'a> Worker<'a> {
             was_woken: true,
             slack,
             is_closed: core.is_closed(),
+            has_shared: shared.is_multi_thread() && !core.is_closed(),
             park_stats: ParkStats::default(),
             is_for_embedder: false,
             context: Some(context),
@@ -205,19 +208,15 @@ impl<'a> Worker<'a> {
     /// Works until the main task, polled with `waker`, is ready, or the core must be left.
     pub(crate) fn drive(&mut self, main: &mut MainFuture<'_>, waker: &Waker) -> Stop {
         loop {
-            if self.runs_left == 0 || self.meter.now() >= self.look_at {
-                if let Some(stop) = self.stop() {
-                    return stop;
-                }
-                self.look();
-            }
             match self.next() {
                 Some(entry) => {
                     if self.run(entry, main, waker) {
                         return Stop::Done;
                     }
-                    if self.meter.is_fresh() {
-                        self.glance();
+                    if self.meter.is_fresh()
+                        && let Some(stop) = self.glance()
+                    {
+                        return stop;
                     }
                 }
                 None => {
@@ -262,7 +261,6 @@ impl<'a> Worker<'a> {
             Entry::Main => self.run_main(main, waker),
         };
         self.core.counts.runs.add(1);
-        self.runs_left = self.runs_left.saturating_sub(1);
         is_ready
     }
 
@@ -272,9 +270,9 @@ impl<'a> Worker<'a> {
         let is_long = expected >= WAKE_COST;
         if is_long {
             self.begin_long_run(expected);
-            self.leave_out();
+            self.meter.leave_out();
         }
-        let (meter, mut took) = (&mut self.meter, 0);
+        let (meter, mut took) = (&mut self.meter, None);
         let ran = task.run(|| {
             took = meter.lap();
             took
@@ -282,7 +280,9 @@ impl<'a> Worker<'a> {
         if is_long {
             self.end_long_run();
         }
-        self.debt.note(self.turn, took);
+        if let Some(took) = took {
+            self.debt.note(self.turn, took);
+        }
         match ran {
             Ran::Through => {}
             Ran::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
@@ -296,7 +296,7 @@ impl<'a> Worker<'a> {
         main.running.store(true, Relaxed);
         let is_ready = future(Some(waker));
         main.running.store(false, Relaxed);
-        let took = self.meter.lap();
+        let took = self.meter.lap().unwrap_or(0);
         self.debt.note(self.turn, took);
         self.main_ran = if main.queued.load(Relaxed) { self.main_ran.saturating_add(took) } else { 0 };
         if !is_ready && main.queued.load(Relaxed) {
@@ -309,7 +309,7 @@ impl<'a> Worker<'a> {
     /// A run begins that is going to take longer than a wake, by what it took the last time: others are told.
     fn begin_long_run(&self, expected: u64) {
         let (shared, core) = (self.shared, self.core);
-        if self.is_closed || !shared.is_multi_thread() {
+        if !self.has_shared {
             return;
         }
         let is_stuck = expected >= LOOK_TIME;
@@ -330,36 +330,37 @@ impl<'a> Worker<'a> {
         self.core.is_in_long_run.store(false, Relaxed);
     }
 
-    /// What is done after each run, which is nothing but two comparisons as a rule.
+    /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the core must be left.
     #[inline]
-    fn glance(&mut self) {
+    fn glance(&mut self) -> Option<Stop> {
         let now = self.meter.now();
         if self.core.driver().timers().may_be_due(now) {
             self.core.driver().fire();
-            self.leave_out();
+            self.meter.leave_out();
         }
         if now >= self.ask_at {
             self.ask(now);
         }
-    }
-
-    /// What the worker has done itself since the last run, or will have done before the next, is no part of that one.
-    fn leave_out(&mut self) {
-        self.meter.expect_long();
-        self.meter.lap();
-        self.meter.expect_long();
+        if now < self.look_at && self.core.counts.runs.get() < self.look_at_run {
+            return None;
+        }
+        let stop = self.stop();
+        if stop.is_none() {
+            self.look();
+        }
+        stop
     }
 
     /// Asks whether the tasks that wait are worth another worker.
     fn ask(&mut self, now: u64) {
         self.ask_at = now.saturating_add(WAKE_COST);
         let (shared, core) = (self.shared, self.core);
-        if self.is_closed || !shared.is_multi_thread() || !shared.idle.is_someone_parked() {
+        if !self.has_shared || !shared.idle.is_someone_parked() {
             return self.queueing.end();
         }
         if self.queueing.has_lasted(core.shared_len() + shared.injector.len(), now, core.counts.runs.get()) {
             shared.wake_for_work();
-            self.leave_out();
+            self.meter.leave_out();
         }
     }
 
@@ -370,7 +371,7 @@ impl<'a> Worker<'a> {
         core.note_queue();
         core.driver().poll(&mut self.events);
         core.take_remote_frees();
-        if self.shared.is_multi_thread() && !self.is_closed {
+        if self.has_shared {
             self.look_at_others();
         }
         self.put_off_look(); // at the end: a look is no part of the next run
@@ -400,7 +401,8 @@ impl<'a> Worker<'a> {
         self.core.cycle_rate.store(self.meter.rate(), Relaxed);
         let now = self.meter.now();
         self.look_at = now.saturating_add(LOOK_TIME);
-        self.runs_left = LOOK_RUNS;
+        // Seen in a run that was measured, which the last one of these may not be.
+        self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS - READ_INTERVAL + 1);
         // The meter may have been ahead of the clock.
         self.ask_at = self.ask_at.min(now.saturating_add(WAKE_COST));
         self.compare_at = self.compare_at.min(now.saturating_add(TICK.as_nanos() as u64));
@@ -456,6 +458,7 @@ impl<'a> Worker<'a> {
     /// Closes the core; see [`Core::close`].
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
+        self.has_shared = false; // on a closed core no shared task must come to lie in the queues
         if self.core.close() {
             self.shared.core_closed();
         } else {

@@ -78,12 +78,12 @@ impl Queued {
         unsafe { self.0.as_ref() }
     }
 
-    /// Polls the task once, or drops its future if it was cancelled. `lap` is called when that is done, and says how many nanoseconds it
-    /// took.
+    /// Polls the task once, or drops its future if it was cancelled. `lap` is called when that is done, and says how many nanoseconds are
+    /// charged to it, if that is known.
     ///
     /// For an owned task the caller holds its home core.
-    #[inline]
-    pub(crate) fn run(self, lap: impl FnOnce() -> u64) -> Ran {
+    #[inline(always)]
+    pub(crate) fn run(self, lap: impl FnOnce() -> Option<u64>) -> Ran {
         match self.start() {
             OnStart::Poll => self.poll(lap),
             OnStart::Drop => {
@@ -96,7 +96,7 @@ impl Queued {
 
     /// Polls the task once, on a thread that is no worker: a blocking job, which is through then.
     pub(crate) fn run_here(self) {
-        let ran = self.run(|| 0);
+        let ran = self.run(|| None);
         debug_assert!(matches!(ran, Ran::Through), "a job does not wait");
     }
 
@@ -118,7 +118,8 @@ impl Queued {
         then
     }
 
-    fn poll(self, lap: impl FnOnce() -> u64) -> Ran {
+    #[inline(always)]
+    fn poll(self, lap: impl FnOnce() -> Option<u64>) -> Ran {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
@@ -138,7 +139,9 @@ impl Queued {
             lap();
             return Ran::Through;
         }
-        header.times.note(lap());
+        if let Some(took) = lap() {
+            header.times.note(took);
+        }
         let has_asked = running.has_asked.get();
         note_wait(&header.wait, running.has_noted.get(), has_asked);
         let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
@@ -157,6 +160,7 @@ impl Queued {
         }
     }
 
+    #[cold]
     fn drop_future(self) {
         let running = Running::new(self);
         // A task that its runtime refuses may be spawned by the destructor of another's output.
@@ -170,6 +174,7 @@ impl Queued {
     }
 
     /// The future is gone and the output in place: hand it over, and give up the runtime's reference.
+    #[inline(never)]
     fn complete(self) {
         let header = self.header();
         let runtimes = match header.slot.get() {

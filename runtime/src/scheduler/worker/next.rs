@@ -87,13 +87,13 @@ impl Debt {
     /// A run has taken so many nanoseconds. However long one was, it is made up for within bounds.
     #[inline]
     pub(super) fn note(&mut self, turn: Turn, took: u64) {
-        let took = i64::try_from(took).unwrap_or(i64::MAX);
-        let paid = || took.saturating_mul(WOKEN_SHARE);
+        // What is longer than 4 s counts as 4 s, far beyond all bounds here; so the sums stay small too.
+        let took = i64::from(u32::try_from(took).unwrap_or(u32::MAX));
         self.0 = match turn {
-            Turn::Woken => self.0.saturating_add(took).min(MOST_OWED),
+            Turn::Woken => (self.0 + took).min(MOST_OWED),
             // Time that nobody else wanted pays what is owed, and is not paid for.
-            Turn::Spare => self.0.min(self.0.saturating_sub(paid()).max(0)),
-            Turn::Share => self.0.saturating_sub(paid()).max(-MOST_AHEAD),
+            Turn::Spare => self.0.min((self.0 - WOKEN_SHARE * took).max(0)),
+            Turn::Share => (self.0 - WOKEN_SHARE * took).max(-MOST_AHEAD),
         };
     }
 }
@@ -118,9 +118,8 @@ impl Worker<'_> {
         if let Some(entry) = self.pop(Class::Woken) {
             return Some(entry);
         }
-        // On a closed core no shared task must come to lie in the queues.
-        let is_shared = self.shared.is_multi_thread() && !self.is_closed;
-        if is_shared && let Some(task) = self.take_injected(Class::Woken) {
+        if self.has_shared
+            && let Some(task) = self.take_injected(Class::Woken) {
             return Some(Entry::Task(task));
         }
         self.turn = Turn::Spare;
@@ -129,16 +128,17 @@ impl Worker<'_> {
         }
         self.queueing.end();
         self.turn = Turn::Woken;
-        if is_shared { self.find_work().map(Entry::Task) } else { None }
+        if self.has_shared { self.find_work().map(Entry::Task) } else { None }
     }
 
     /// Takes an entry of a class, owned and shared ones in turn.
-    #[inline]
+    #[inline(always)]
     fn pop(&mut self, class: Class) -> Option<Entry> {
+        if self.has_shared { self.pop_any(class) } else { self.core.pop_entry(class) }
+    }
+
+    fn pop_any(&mut self, class: Class) -> Option<Entry> {
         let core = self.core;
-        if !self.shared.is_multi_thread() || self.is_closed {
-            return core.pop_entry(class);
-        }
         if self.quotas[class as usize].is_due()
             && let Some(task) = self.shared.injector(class).pop()
         {

@@ -44,7 +44,7 @@ impl<'a> Worker<'a> {
         let mut polls = 0;
         self.put_off_look();
         while self.meter.now() < self.look_at
-            && (self.runs_left > 0 || !self.meter.counts_steps())
+            && (self.core.counts.runs.get() < self.look_at_run || !self.meter.counts_steps())
             && let Some(entry) = self.next()
         {
             // A main task is that of a `block_on` that is over.
