@@ -54,8 +54,8 @@ pub mod future {
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
 pub use context::{
-    BUDGET, Blocking, EnterGuard, Kind, Note, begin_poll, enter, has_note, note, poll_budget, swap_budget, swap_note,
-    take_note,
+    BUDGET, Blocking, EnterGuard, Kind, Note, begin_poll, enter, has_note, note, poll_budget, poll_call, swap_budget,
+    swap_note, take_note,
 };
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};

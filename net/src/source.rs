@@ -168,7 +168,7 @@ impl<T: AsFd> Source<T> {
 
     /// Runs `op` until it says something other than `WouldBlock`, waiting for `interest` in between.
     ///
-    /// The closure may be run any number of times. Completing spends one unit of the task's budget.
+    /// The closure may be run any number of times. Completing spends what a call costs of the task's budget.
     pub(crate) fn poll_io<R>(
         &self,
         cx: &mut Context<'_>,
@@ -197,7 +197,7 @@ impl<T: AsFd> Source<T> {
                 result => break self.conclude(seen, interest, result),
             }
         };
-        context::spend_budget();
+        context::spend_call();
         Poll::Ready(result)
     }
 
@@ -223,7 +223,7 @@ impl<T: AsFd> Source<T> {
                 break Err(e);
             }
         };
-        context::spend_budget();
+        context::spend_call();
         Poll::Ready(result)
     }
 

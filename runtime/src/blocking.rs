@@ -1,6 +1,6 @@
 //! The threads that run what blocks: `spawn_blocking` jobs, name resolution.
 //!
-//! Called by [`Shared::spawn_blocking`](crate::scheduler::shared::Shared::spawn_blocking) and, through a closure, by `net`. Threads start on
+//! Called by `Shared::spawn_blocking` and, through a closure, by `net`. Threads start on
 //! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push calls one thread that waits, and none if as
 //! many as there are jobs have been called already: the one that spins first of all (`spin.rs`), which costs no system call, and
 //! else the one that has waited for the shortest time, whose stack is still in the cache. So those that are too many come to their
@@ -20,18 +20,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::scheduler::config::Config;
-use crate::scheduler::context;
-use crate::scheduler::shared::Shared;
 use crate::scheduler::spin::{self, Spins};
 use crate::scheduler::unparker::Unparker;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::{Condvar, Deadline, Mutex, MutexGuard, lock};
-use crate::task::{self, Queued};
+use crate::task::error;
 use crate::threads::{self, Hooks};
 use crate::unwind::contain;
 
-pub(crate) struct Blocking {
-    state: Mutex<State>,
+/// What the threads do: a task that is polled once.
+pub(crate) trait Job: Send + 'static {
+    /// Runs it; contains its panics.
+    fn run(self);
+
+    /// Ends it as cancelled.
+    fn discard(self);
+
+    /// Where it was spawned.
+    fn location(&self) -> &'static Location<'static>;
+}
+
+pub(crate) struct Blocking<J> {
+    state: Mutex<State<J>>,
     /// A thread has ended.
     ended: Condvar,
     /// Jobs queued or running.
@@ -50,9 +60,8 @@ struct Limits {
     hooks: Hooks,
 }
 
-#[derive(Default)]
-struct State {
-    queue: VecDeque<Job>,
+struct State<J> {
+    queue: VecDeque<Work<J>>,
     /// Threads that wait and are not called, the one that has waited for the shortest time last.
     waiting: Vec<Arc<Place>>,
     /// The one that spins and is not called.
@@ -90,8 +99,9 @@ pub(crate) struct Gauge {
     pub(crate) queued: usize,
 }
 
-enum Job {
-    Task(Arc<Shared>, Queued, &'static Location<'static>),
+enum Work<J> {
+    Job(J),
+    /// A closure of mini's own.
     Call(Box<dyn FnOnce() + Send>),
 }
 
@@ -113,10 +123,10 @@ enum Hire {
     Start(usize),
 }
 
-impl Blocking {
+impl<J: Job> Blocking<J> {
     pub(crate) fn new(config: &Config, unparker: Arc<Unparker>) -> Arc<Self> {
         Arc::new(Self {
-            state: Mutex::default(),
+            state: Mutex::new(State::new()),
             ended: Condvar::new(),
             in_flight: AtomicUsize::new(0),
             limits: Limits {
@@ -142,22 +152,17 @@ impl Blocking {
         self.in_flight.load(SeqCst)
     }
 
-    /// Queues the job of a task.
-    pub(crate) fn push_task(
-        self: &Arc<Self>,
-        shared: &Arc<Shared>,
-        task: Queued,
-        location: &'static Location<'static>,
-    ) {
-        self.push(Job::Task(shared.clone(), task, location));
+    /// Queues a job.
+    pub(crate) fn push_job(self: &Arc<Self>, job: J) {
+        self.push(Work::Job(job));
     }
 
     /// Queues a closure of mini's own; it is dropped without a call if the scheduler is closed.
     pub(crate) fn push_call(self: &Arc<Self>, call: Box<dyn FnOnce() + Send>) {
-        self.push(Job::Call(call));
+        self.push(Work::Call(call));
     }
 
-    fn push(self: &Arc<Self>, job: Job) {
+    fn push(self: &Arc<Self>, job: Work<J>) {
         self.process.check("a blocking job");
         self.in_flight.fetch_add(1, SeqCst);
         let mut state = lock(&self.state);
@@ -194,7 +199,7 @@ impl Blocking {
         self.ended.notify_all(); // a shutdown has counted it
         say!("could not start a blocking thread: {error}");
         for job in stranded {
-            task::because(&error, || self.discard(job));
+            error::because(&error, || self.discard(job));
         }
     }
 
@@ -203,11 +208,12 @@ impl Blocking {
         let place = Arc::default();
         while let Some(job) = self.next_job(&place) {
             match job {
-                Job::Task(shared, task, location) => {
-                    context::serve(&shared, || task.run_here());
+                Work::Job(job) => {
+                    let location = job.location();
+                    job.run();
                     lock(&self.state).stopped_running(location);
                 }
-                Job::Call(call) => {
+                Work::Call(call) => {
                     // The caller sees its own panic as a closure that was dropped; the message has been printed.
                     contain(call);
                     lock(&self.state).calls -= 1;
@@ -218,7 +224,7 @@ impl Blocking {
     }
 
     /// Waits for a job; `None` tells the thread to end, and it is counted as leaving.
-    fn next_job(&self, place: &Arc<Place>) -> Option<Job> {
+    fn next_job(&self, place: &Arc<Place>) -> Option<Work<J>> {
         if !self.process.is_current() {
             threads::end_child();
         }
@@ -229,8 +235,8 @@ impl Blocking {
             place.is_called.store(false, Relaxed);
             if let Some(job) = state.queue.pop_front() {
                 match &job {
-                    Job::Task(_, _, location) => state.running.push(location),
-                    Job::Call(_) => state.calls += 1,
+                    Work::Job(job) => state.running.push(job.location()),
+                    Work::Call(_) => state.calls += 1,
                 }
                 return Some(job);
             }
@@ -244,7 +250,7 @@ impl Blocking {
     }
 
     /// Spins for a call, if nobody else does and that has paid lately.
-    fn spin<'a>(&'a self, mut state: MutexGuard<'a, State>, place: &Arc<Place>) -> MutexGuard<'a, State> {
+    fn spin<'a>(&'a self, mut state: MutexGuard<'a, State<J>>, place: &Arc<Place>) -> MutexGuard<'a, State<J>> {
         if state.spinning.is_some() || !state.spins.are_due() {
             return state;
         }
@@ -260,9 +266,9 @@ impl Blocking {
     /// Waits for a call, if there has been none; says whether that has taken too long.
     fn wait_for_call<'a>(
         &'a self,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, State<J>>,
         place: &Arc<Place>,
-    ) -> (MutexGuard<'a, State>, bool) {
+    ) -> (MutexGuard<'a, State<J>>, bool) {
         if place.is_called.load(Relaxed) {
             return (state, false);
         }
@@ -285,10 +291,10 @@ impl Blocking {
         }
     }
 
-    fn discard(&self, job: Job) {
+    fn discard(&self, job: Work<J>) {
         match job {
-            Job::Task(_pool, task, _) => task.discard(),
-            Job::Call(call) => drop(contain(|| drop(call))),
+            Work::Job(job) => job.discard(),
+            Work::Call(call) => drop(contain(|| drop(call))),
         }
         self.job_ended();
     }
@@ -298,7 +304,7 @@ impl Blocking {
         let mut state = lock(&self.state);
         state.closed = true;
         let queue = std::mem::take(&mut state.queue);
-        let (jobs, calls): (VecDeque<_>, VecDeque<_>) = queue.into_iter().partition(|job| matches!(job, Job::Task(..)));
+        let (jobs, calls): (VecDeque<_>, VecDeque<_>) = queue.into_iter().partition(|job| matches!(job, Work::Job(_)));
         state.queue = jobs;
         state.waiting.iter().for_each(|place| place.changed.notify_one());
         drop(state);
@@ -317,8 +323,8 @@ impl Blocking {
         let mut rest = Rest { running: state.running.clone(), calls: state.calls, ..Rest::default() };
         drop(state);
         for job in queue {
-            if let Job::Task(_, _, location) = &job {
-                rest.discarded.push(location);
+            if let Work::Job(job) = &job {
+                rest.discarded.push(job.location());
             }
             self.discard(job);
         }
@@ -326,7 +332,24 @@ impl Blocking {
     }
 }
 
-impl State {
+impl<J> State<J> {
+    fn new() -> Self {
+        Self {
+            queue: VecDeque::new(),
+            waiting: Vec::new(),
+            spinning: None,
+            called: 0,
+            starting: 0,
+            spins: Spins::default(),
+            threads: 0,
+            leaving: 0,
+            started: 0,
+            closed: false,
+            running: Vec::new(),
+            calls: 0,
+        }
+    }
+
     /// Who does the job that has just been queued.
     fn hire(&mut self, limit: usize) -> Hire {
         // A job that one was called or started for may have been taken by another thread.
@@ -372,7 +395,7 @@ impl State {
     }
 }
 
-impl fmt::Debug for Blocking {
+impl<J> fmt::Debug for Blocking<J> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Blocking")
             .field("in_flight", &self.in_flight.load(Relaxed))
@@ -390,11 +413,12 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::task::Queued;
 
     #[test]
     fn a_call_that_does_not_return_is_counted_as_left() {
         let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
-        let blocking = Blocking::new(&Config::new(false), unparker);
+        let blocking = Blocking::<Queued>::new(&Config::new(false), unparker);
         let (begun, has_begun) = mpsc::channel();
         let (go, may_go) = mpsc::channel::<()>();
         blocking.push_call(Box::new(move || {

@@ -3,6 +3,8 @@
 mod builder;
 mod embed;
 mod handle;
+#[doc(hidden)]
+pub mod main;
 mod metrics;
 #[cfg(all(test, shuttle))]
 mod models;
@@ -102,6 +104,10 @@ impl Runtime {
     /// The thread works as one of the runtime's workers until then. Several threads may call this at once. Tasks go on
     /// when it returns if the runtime is multi-threaded, and stand still until the next call if it is not. Tasks made by
     /// [`spawn_local`](crate::spawn_local) on a thread in `block_on` of a multi-threaded runtime end with the call.
+    ///
+    /// `future` stays on this thread, which runs tasks too: while one of them blocks or computes, `future` waits for it, however many
+    /// workers there are. What must not wait, such as a loop that accepts connections, belongs into a task; [`#[mini::main]`](crate::main)
+    /// makes one of its body.
     ///
     /// # Examples
     ///

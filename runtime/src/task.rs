@@ -23,11 +23,12 @@
 
 #![allow(unsafe_code)]
 
-pub(crate) mod allocator;
+mod allocator;
 mod budget;
 mod builder;
+pub(crate) mod cache;
 mod cell;
-mod error;
+pub(crate) mod error;
 mod id;
 mod idle;
 mod in_place;
@@ -62,7 +63,7 @@ pub(crate) use budget::begin_poll;
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
 pub use error::JoinError;
-pub(crate) use error::{Source, because};
+pub(crate) use error::Source;
 pub use id::Id;
 pub use idle::{Idle, idle};
 pub use in_place::block_in_place;
@@ -78,6 +79,7 @@ use crate::task::schedule::Schedule;
 use crate::unwind::contain;
 use cell::Vtable;
 pub(crate) use origin::Origin;
+use owned::Slotted;
 use refcount::{Local, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
@@ -169,6 +171,18 @@ where
     (Task(ptr), JoinHandle::new(Task(ptr)))
 }
 
+impl Slotted for Task {
+    #[inline]
+    fn set_slot(&self, slot: u32) {
+        self.header().slot.set(slot);
+    }
+
+    #[inline]
+    fn slot(&self) -> Option<u32> {
+        Some(self.header().slot.get()).filter(|&slot| slot != UNREGISTERED)
+    }
+}
+
 impl Task {
     fn header(&self) -> &Header {
         // SAFETY: a `Task` holds a reference count, so the header is alive.
@@ -189,18 +203,9 @@ impl Task {
         Queued(self.0)
     }
 
-    /// Where the registry keeps this task, if it does.
-    pub(crate) fn slot(&self) -> Option<u32> {
-        Some(self.header().slot.get()).filter(|&slot| slot != UNREGISTERED)
-    }
-
     /// Whether the output has been handed over.
     pub(crate) fn is_finished(&self) -> bool {
         self.header().refs.is_done()
-    }
-
-    pub(crate) fn set_slot(&self, slot: u32) {
-        self.header().slot.set(slot);
     }
 
     pub(crate) fn id(&self) -> Id {

@@ -8,7 +8,7 @@ use std::future::{pending, poll_fn};
 use std::io::{Read, Write};
 use std::net::TcpStream as StdStream;
 use std::os::unix::net::UnixStream as StdUnixStream;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread;
@@ -42,6 +42,8 @@ impl Forked {
         if pid == 0 {
             // SAFETY: takes a number.
             unsafe { alarm(LIMIT.as_secs() as u32 / 2) };
+            // Without a backtrace: to find the names in it takes seconds of a debug build's time, for each panic that a test expects.
+            panic::set_hook(Box::new(|panic| eprintln!("in the child: {panic}")));
         }
         Forked(Pid::from_raw(pid))
     }

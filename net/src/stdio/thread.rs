@@ -327,7 +327,7 @@ fn poll<R>(
             result => break result,
         }
     };
-    context::spend_budget();
+    context::spend_call();
     Poll::Ready(result)
 }
 

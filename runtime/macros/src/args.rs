@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::literal::{is_integer, is_zero, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused` and `crate`";
+const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
 /// Which of the two attributes is at work; displayed as the user writes it.
@@ -39,6 +39,8 @@ pub(crate) struct Args {
     pub(crate) worker_threads: Option<Vec<TokenTree>>,
     /// `true` or `false`, as written.
     pub(crate) start_paused: Option<Vec<TokenTree>>,
+    /// The body stays on the thread that calls.
+    pub(crate) main_thread: bool,
     /// Path of the `mini` crate; `None` means `::mini`.
     pub(crate) path: Option<Vec<TokenTree>>,
 }
@@ -57,10 +59,16 @@ impl Args {
                 Err(error) => errors.push(error),
             }
         }
-        let mut args = Args { flavor: entry.default_flavor(), worker_threads: None, start_paused: None, path: None };
+        let mut args = Args {
+            flavor: entry.default_flavor(),
+            worker_threads: None,
+            start_paused: None,
+            main_thread: entry == Entry::Test,
+            path: None,
+        };
         errors.extend(arguments.iter().filter_map(|argument| args.set(argument).err()));
         if errors.is_empty() {
-            errors.extend(arguments.iter().filter_map(|argument| argument.misfit(args.flavor)));
+            errors.extend(arguments.iter().filter_map(|argument| argument.misfit(entry, args.flavor)));
         }
         if errors.is_empty() { Ok(args) } else { Err(errors) }
     }
@@ -69,7 +77,8 @@ impl Args {
         match argument.key {
             Key::Flavor => self.flavor = argument.flavor()?,
             Key::WorkerThreads => self.worker_threads = Some(argument.worker_threads()?),
-            Key::StartPaused => self.start_paused = Some(argument.start_paused()?),
+            Key::StartPaused => self.start_paused = Some(vec![argument.bool()?]),
+            Key::MainThread => self.main_thread = is_ident(&argument.bool()?, "true"),
             Key::Crate => self.path = Some(argument.path()?),
         }
         Ok(())
@@ -91,6 +100,7 @@ enum Key {
     Flavor,
     WorkerThreads,
     StartPaused,
+    MainThread,
     Crate,
 }
 
@@ -111,6 +121,7 @@ impl Argument {
             "flavor" => Key::Flavor,
             "worker_threads" => Key::WorkerThreads,
             "start_paused" => Key::StartPaused,
+            "main_thread" => Key::MainThread,
             "crate" => Key::Crate,
             other => {
                 return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {KNOWN}")));
@@ -155,10 +166,10 @@ impl Argument {
         }
     }
 
-    fn start_paused(&self) -> Result<Vec<TokenTree>, Error> {
+    fn bool(&self) -> Result<TokenTree, Error> {
         match self.single() {
-            Some(token) if is_bool(&token) => Ok(vec![token]),
-            _ => Err(self.wrong("`start_paused` takes `true` or `false`".to_owned())),
+            Some(token) if is_bool(&token) => Ok(token),
+            _ => Err(self.wrong(format!("`{}` takes `true` or `false`", self.name))),
         }
     }
 
@@ -180,14 +191,17 @@ impl Argument {
         }
     }
 
-    /// The error of an argument that the other flavor alone knows.
-    fn misfit(&self, flavor: Flavor) -> Option<Error> {
-        let wanted = match (self.key, flavor) {
-            (Key::WorkerThreads, Flavor::CurrentThread) => "multi_thread",
-            (Key::StartPaused, Flavor::MultiThread) => "current_thread",
+    /// The error of an argument that the other attribute or flavor alone knows.
+    fn misfit(&self, entry: Entry, flavor: Flavor) -> Option<Error> {
+        let wanted = match (self.key, entry, flavor) {
+            (Key::MainThread, Entry::Test, _) => Entry::Main.to_string(),
+            (Key::WorkerThreads | Key::MainThread, _, Flavor::CurrentThread) => {
+                "`flavor = \"multi_thread\"`".to_owned()
+            }
+            (Key::StartPaused, _, Flavor::MultiThread) => "`flavor = \"current_thread\"`".to_owned(),
             _ => return None,
         };
-        Some(Error::at(self.name.span(), format!("`{}` goes with `flavor = \"{wanted}\"` only", self.name)))
+        Some(Error::at(self.name.span(), format!("`{}` goes with {wanted} only", self.name)))
     }
 
     /// The value if it is one token.

@@ -11,6 +11,16 @@
 //! }
 //! ```
 //!
+//! The body of `#[mini::main]` becomes a task where its type allows that (`runtime/src/runtime/main.rs`), and a `main` that returns
+//! something an exit code:
+//!
+//! ```text
+//! fn main() -> ExitCode {
+//!     async fn main() -> R { body }
+//!     { use ::mini::runtime::main::Output as _; (&::mini::runtime::main::of_main(main())).output(&runtime) }
+//! }
+//! ```
+//!
 //! Both have one name, so that nothing the body can name is hidden by a name it did not choose.
 //!
 //! Rejected:
@@ -40,8 +50,9 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
     errors.extend(function.faults(entry));
     match args {
         Some(args) if errors.is_empty() => {
-            let call = block_on(entry, args, &function.name);
-            wrap(entry, function, call)
+            let ending = Ending::of(&args, &function);
+            let call = run(entry, args, ending, &function.name);
+            wrap(entry, function, ending, call)
         }
         _ => {
             let rest = recover(entry, function, item);
@@ -50,16 +61,41 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
     }
 }
 
+/// What runs the body, and what becomes of its output.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// The calling thread runs it and returns the output.
+    BlockOn,
+    /// A task if it may be one; the caller gets the output.
+    Output,
+    /// As before, but a program's `main` returns the exit code.
+    ExitCode,
+}
+
+impl Ending {
+    fn of(args: &Args, function: &Function) -> Self {
+        match args.flavor {
+            Flavor::MultiThread if !args.main_thread => {
+                // Without a return type it is `()`, which goes anywhere.
+                let has_output = !function.output.is_empty();
+                if has_output && function.name.to_string() == "main" { Self::ExitCode } else { Self::Output }
+            }
+            _ => Self::BlockOn,
+        }
+    }
+}
+
 /// `function` as a sync function that ends with `call`.
-fn wrap(entry: Entry, function: Function, call: TokenStream) -> TokenStream {
+fn wrap(entry: Entry, function: Function, ending: Ending, call: TokenStream) -> TokenStream {
     let Function { attributes, visibility, asyncness, fn_token, name, params, output, body, .. } = function;
     let mut asyncness = asyncness.unwrap_or_else(|| Ident::new("async", fn_token.span()));
     // Where the user wrote it, but the macro's own: lints that ask what a function is async for leave it alone.
     asyncness.set_span(asyncness.span().resolved_at(Span::call_site()));
-    let signature: Vec<TokenTree> = [fn_token.into(), name.into(), params.into()].into_iter().chain(output).collect();
+    let signature: [TokenTree; 3] = [fn_token.into(), name.into(), params.into()];
 
     let mut inner = TokenStream::from(TokenTree::from(asyncness));
     inner.extend(signature.clone());
+    inner.extend(output.iter().cloned());
     let span = body.span();
     inner.extend([TokenTree::from(body)]);
     inner.extend(call);
@@ -74,26 +110,49 @@ fn wrap(entry: Entry, function: Function, call: TokenStream) -> TokenStream {
     outer.extend(attributes);
     outer.extend(visibility);
     outer.extend(signature);
+    match ending {
+        Ending::ExitCode => outer.extend(source("-> ::std::process::ExitCode")),
+        Ending::Output | Ending::BlockOn => outer.extend(output),
+    }
     outer.extend([TokenTree::from(block)]);
     outer
 }
 
-/// Builds the runtime and blocks on `name()`.
-fn block_on(entry: Entry, args: Args, name: &Ident) -> TokenStream {
-    let mut call = args.path.map_or_else(|| source("::mini"), TokenStream::from_iter);
-    call.extend(source(match args.flavor {
+/// Builds the runtime and runs `name()`.
+fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
+    let path = args.path.map_or_else(|| source("::mini"), TokenStream::from_iter);
+    let in_main = |rest: &str| path.clone().into_iter().chain(source(&format!("::runtime::main::{rest}")));
+    let mut runtime = path.clone();
+    runtime.extend(source(match args.flavor {
         Flavor::CurrentThread => "::runtime::Builder::new_current_thread()",
         Flavor::MultiThread => "::runtime::Builder::new_multi_thread()",
     }));
     for (method, value) in [(".worker_threads", args.worker_threads), (".start_paused", args.start_paused)] {
         if let Some(value) = value {
-            call.extend(source(method));
-            call.extend(parenthesized(value.into_iter().collect()));
+            runtime.extend(source(method));
+            runtime.extend(parenthesized(value.into_iter().collect()));
         }
     }
-    call.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\").block_on")));
-    call.extend(parenthesized(future_of(name)));
-    call
+    runtime.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\")")));
+    let body = match ending {
+        Ending::BlockOn => {
+            runtime.extend(source(".block_on"));
+            runtime.extend(parenthesized(future_of(name)));
+            return runtime;
+        }
+        Ending::Output => "Body::new",
+        Ending::ExitCode => "of_main",
+    };
+    let mut call = source("use");
+    call.extend(in_main("Output as _;"));
+    let mut made = source("&");
+    made.extend(in_main(body));
+    made.extend(parenthesized(future_of(name)));
+    call.extend(parenthesized(made));
+    call.extend(source(".output"));
+    call.extend(parenthesized(source("&").into_iter().chain(runtime).collect()));
+    // In a block of its own, where the body does not see the import.
+    TokenTree::from(Group::new(Delimiter::Brace, call)).into()
 }
 
 /// What stands for the call after a mistake: it has the right type, even where that is an `impl Trait`, and refers to
@@ -124,7 +183,7 @@ fn recover(entry: Entry, mut function: Function, item: TokenStream) -> TokenStre
             function.attributes.drain(at);
         }
         let call = placeholder(&function.name);
-        return wrap(entry, function, call);
+        return wrap(entry, function, Ending::BlockOn, call);
     }
     if function.name.to_string() != "main" || function.is_method() {
         return item;

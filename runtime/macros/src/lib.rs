@@ -23,14 +23,33 @@ use crate::args::Entry;
 /// Runs an `async fn` on a runtime of its own.
 ///
 /// The function becomes an ordinary one with the same name, visibility, attributes and return type: it builds a
-/// runtime, blocks on the body, and drops the runtime when the body has ended. Tasks that still run are then dropped.
+/// runtime, runs the body, and drops the runtime when the body has ended. Tasks that still run are then dropped.
 /// The function need not be called `main`, but it must be a free `async fn` without arguments or generic parameters.
+///
+/// # Where the body runs
+///
+/// On a `multi_thread` runtime the body is a task called `main`, if its future is `Send`. The calling thread works as one of the
+/// runtime's workers meanwhile. So a loop in the body that accepts connections goes on while a handler blocks its worker, also if
+/// that is the main thread. In a body that is a task:
+///
+/// - What runs after an `.await` may run on another thread, which has another id, name and thread-local values, and less stack (2 MiB
+///   unless `RUST_MIN_STACK` says otherwise; a main thread has 8 MiB on Linux).
+/// - `spawn_local` leaves a task on whichever worker calls it, and the body may go on elsewhere.
+/// - A `main` that returns something becomes a function that returns [`ExitCode`](std::process::ExitCode): an error need not be `Send`
+///   then, and is printed where the body ends, before the runtime is dropped.
+///
+/// With `main_thread = true` the body stays on the calling thread, as the future of a `block_on`; so does a body that is not `Send`,
+/// and that of a function with another name whose output is not. There, tasks that block the thread delay the body.
+/// The same goes for a `current_thread` runtime.
+///
+/// # Arguments
 ///
 /// | argument | values | default |
 /// |---|---|---|
 /// | `flavor` | `"multi_thread"`, `"current_thread"` | `"multi_thread"` |
 /// | `worker_threads` | an expression of type `usize`, at least 1; with `"multi_thread"` only | the runtime's own |
 /// | `start_paused` | `true`, `false`: whether the clock starts paused; with `"current_thread"` only | `false` |
+/// | `main_thread` | `true`, `false`: whether the body stays on the thread that calls; with `"multi_thread"` only | `false` |
 /// | `crate` | path of the `mini` crate, as a path or a string, where it has another name | `::mini` |
 ///
 /// # Examples
@@ -77,7 +96,7 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
-/// Takes the arguments of [`main`](macro@main); here `flavor` is `"current_thread"` by default, so that a test starts
+/// Takes the arguments of [`main`](macro@main) but `main_thread`, as the body stays on the test's thread; here `flavor` is `"current_thread"` by default, so that a test starts
 /// no threads and two runs of it differ less. `#[should_panic]`, `#[ignore]` and other attributes work as on any test,
 /// and a test may return what [`Termination`](std::process::Termination) takes, such as a `Result`.
 ///

@@ -43,6 +43,38 @@ mod recorder {
             }
         }
 
+        /// Who runs the body, and what of its output is asked for.
+        pub(crate) mod main {
+            use std::cell::Cell;
+            use std::future::Future;
+            use std::process::{ExitCode, Termination};
+
+            use super::Runtime;
+
+            pub(crate) struct Body<F>(Cell<Option<F>>);
+
+            impl<F: Future> Body<F> {
+                pub(crate) fn new(future: F) -> Self {
+                    Self(Cell::new(Some(future)))
+                }
+            }
+
+            pub(crate) fn of_main<F: Future<Output: Termination>>(future: F) -> Body<impl Future<Output = ExitCode>> {
+                crate::record("main");
+                Body::new(async move { future.await.report() })
+            }
+
+            pub(crate) trait Output<T> {
+                fn output(&self, runtime: &Runtime) -> T;
+            }
+
+            impl<F: Future> Output<F::Output> for Body<F> {
+                fn output(&self, runtime: &Runtime) -> F::Output {
+                    runtime.block_on(self.0.take().expect("run once"))
+                }
+            }
+        }
+
         impl Runtime {
             pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
                 match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -69,6 +101,36 @@ fn calls() -> Vec<String> {
 }
 
 const COUNT: usize = 3;
+
+#[test]
+fn a_main_that_returns_something_gives_its_exit_code() {
+    mod program {
+        use crate::recorder;
+
+        #[mini_macros::main(crate = recorder)]
+        pub(super) async fn main() -> Result<(), Box<dyn std::error::Error>> {
+            Ok(())
+        }
+    }
+    let code: ExitCode = program::main();
+    assert_eq!(
+        (format!("{code:?}"), calls()),
+        (format!("{:?}", ExitCode::SUCCESS), vec!["main".to_owned(), "multi_thread".to_owned()])
+    );
+}
+
+#[test]
+fn a_main_on_its_own_thread_is_left_alone() {
+    mod program {
+        use crate::recorder;
+
+        #[mini_macros::main(crate = recorder, main_thread = true)]
+        pub(super) async fn main() -> u32 {
+            7
+        }
+    }
+    assert_eq!((program::main(), calls()), (7, vec!["multi_thread".to_owned()]));
+}
 
 #[test]
 fn main_is_multi_threaded_by_default() {

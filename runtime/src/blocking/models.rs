@@ -2,6 +2,9 @@
 
 use super::*;
 use crate::sync::thread;
+use crate::task::Queued;
+
+type Blocking = super::Blocking<Queued>;
 
 /// Jobs that have ended, one way or the other.
 #[derive(Default)]

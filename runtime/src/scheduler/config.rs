@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::task::JoinError;
+use crate::task::error::JoinError;
 use crate::threads::Hooks;
 
 /// Called with a panic that no join handle will see.

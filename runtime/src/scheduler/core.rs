@@ -35,7 +35,7 @@ use crate::sync::atomic::{
 };
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Mutex, lock};
-use crate::task::allocator::{RemoteFrees, TaskCache};
+use crate::task::cache::{RemoteFrees, TaskCache};
 use crate::task::owned::OwnedTasks;
 use crate::task::schedule::Schedule;
 use crate::task::{Class, Queued, Task};
@@ -60,7 +60,7 @@ pub(crate) struct Core {
     /// The owner works, or is about to.
     pub(crate) is_up: AtomicBool,
     /// The shared tasks that were spawned here.
-    shared_tasks: Mutex<OwnedTasks>,
+    shared_tasks: Mutex<OwnedTasks<Task>>,
     pub(crate) counts: Counts,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
@@ -72,7 +72,7 @@ pub(crate) struct Core {
     pub(crate) is_stalled: AtomicBool,
     /// The owner is in a run that is expected to last longer than the time between two looks. The owner's.
     pub(crate) is_in_long_run: AtomicBool,
-    /// The owner is in a run that is expected to last longer than it takes to wake another worker, and has woken none in it. The owner's.
+    /// The owner is in a stall, or in a run that is expected to last longer than it takes to wake another worker, and has woken none in it.
     pub(crate) wakes_early: AtomicBool,
     /// The time that the class *again* was owed when the last worker left, in nanoseconds.
     pub(crate) owed: AtomicI64,
@@ -109,7 +109,7 @@ pub(crate) enum Entry {
 struct Local {
     woken: VecDeque<Entry>,
     again: VecDeque<Entry>,
-    tasks: OwnedTasks,
+    tasks: OwnedTasks<Task>,
     blocks: TaskCache,
     events: Events,
     /// The thread that spawned the tasks that may not leave it, while there are any.
@@ -258,7 +258,7 @@ impl Core {
             Ok(())
         });
         if let Err(task) = refused.map_err(Task::into_queued) {
-            task.discard();
+            task.cancel();
         }
     }
 
@@ -277,7 +277,7 @@ impl Core {
         match inserted {
             Ok(()) => Some(entry),
             Err(task) => {
-                task.into_queued().discard();
+                task.into_queued().cancel();
                 None
             }
         }
@@ -323,10 +323,10 @@ impl Core {
     /// Gives back the runtime's reference of a task that completes.
     pub(crate) fn unregister(&self, task: &Queued) -> Task {
         if task.is_shared() {
-            return lock(&self.shared_tasks).remove(task);
+            return lock(&self.shared_tasks).remove(task.slot());
         }
         self.local(|local| {
-            let task = local.tasks.remove(task);
+            let task = local.tasks.remove(task.slot());
             self.counts.ended.add(1);
             if local.tasks.pinned() == 0 {
                 local.pinned_to = None;

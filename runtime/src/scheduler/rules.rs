@@ -13,12 +13,16 @@ use std::time::Duration;
 /// connections doubled: a look that finds one event at a time costs a system call for each.
 pub(crate) const LOOK_TIME: u64 = nanos(Duration::from_micros(500));
 
+/// Where no woken task waits it looks after [`WAKE_COST`]: what comes then waits for tasks of the class *again* alone.
+///
 /// The same in runs, for runs that are short: a look costs a system call, about as much as eight short runs.
 pub(crate) const LOOK_RUNS: u32 = 64;
 
 /// A task that has run for this long since it last waited, and asks to run once more, is of the class *again*.
 ///
-/// As long as two wakes of a worker: whoever runs for less is done before another worker could have helped.
+/// As long as two wakes of a worker: whoever runs for less is done before another worker could have helped. If many woken tasks wait it
+/// is [`LOOK_TIME`] divided by their number: a thousand tasks that compute would delay others by a tenth of a second before they were
+/// of that class.
 pub(crate) const AGAIN_AFTER: u32 = nanos(Duration::from_micros(100)) as u32;
 
 /// While both classes have work, woken tasks get this many times the time of those of the class *again*.

@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     pub(crate) again: Fifo<Queued>,
     pub(crate) idle: Idle,
     pub(crate) monitor: Monitor,
-    pub(crate) blocking: Arc<Blocking>,
+    pub(crate) blocking: Arc<Blocking<Queued>>,
     pub(crate) process: mini_net::Process,
     resolver: mini_net::Blocking,
     pub(super) end: End,
@@ -136,8 +136,7 @@ impl Shared {
         // Polled once, by a blocking thread.
         let future = std::future::poll_fn(move |_| std::task::Poll::Ready((job.take().expect("polled once"))()));
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
-        let location = task.location();
-        self.blocking.push_task(self, task.into_queued(), location);
+        self.blocking.push_job(task.into_queued());
         handle
     }
 
@@ -167,7 +166,7 @@ impl Shared {
 }
 
 /// Where `net` resolves names, and waits for room in the queue of a Unix listener.
-fn resolver(blocking: &Arc<Blocking>) -> mini_net::Blocking {
+fn resolver(blocking: &Arc<Blocking<Queued>>) -> mini_net::Blocking {
     let blocking = blocking.clone();
     Arc::new(move |job| blocking.push_call(job))
 }

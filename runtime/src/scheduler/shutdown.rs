@@ -297,7 +297,7 @@ impl Shared {
             // woke it before it was cancelled and has yet to push it.
             loop {
                 while let Some(task) = self.injector.pop().or_else(|| self.again.pop()) {
-                    task.discard();
+                    task.cancel();
                 }
                 if !self.is_any_task_alive() {
                     break;

@@ -6,7 +6,8 @@
 //! So a parked worker is woken
 //!
 //! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time ([`Queueing::has_lasted`]),
-//! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it ([`Shared::wake_early`]),
+//! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it or in a stall
+//!    ([`Shared::wake_early`]),
 //! 3. by the monitor, for a worker in a run that nobody knew to be long (`monitor.rs`),
 //! 4. by whoever queues work for any worker while all are parked, or all that are up are in such runs ([`Shared::inject`]).
 //!
@@ -72,7 +73,8 @@ impl Shared {
 
     /// Called by the owner of `core` after a task was queued there: in a run known to be long another worker is woken, once.
     ///
-    /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two looks.
+    /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two looks. In a run that the
+    /// monitor has seen to be a stall, which may go on for any time, one is woken each time.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
         if core.wakes_early.load(Relaxed) {
@@ -82,8 +84,8 @@ impl Shared {
 
     #[cold]
     fn wake_in_run(&self, core: &Core) {
-        let is_worth_it = core.shared_len() > 1 || core.is_in_long_run.load(Relaxed);
-        if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() {
+        let is_worth_it = core.shared_len() > 1 || core.is_stuck();
+        if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() && !core.is_stalled.load(Relaxed) {
             core.wakes_early.store(false, Relaxed);
         }
     }

@@ -24,7 +24,8 @@ use crate::scheduler::MainFuture;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry};
 use crate::scheduler::meter::Meter;
-use crate::scheduler::rules::{AGAIN_AFTER, LOOK_RUNS, LOOK_TIME, READ_INTERVAL, TICK, WAKE_COST};
+use crate::scheduler::monitor;
+use crate::scheduler::rules::{AGAIN_AFTER, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
 use crate::scheduler::shared::Shared;
 use crate::scheduler::wake::Queueing;
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -113,9 +114,11 @@ pub(crate) struct Worker<'a> {
     main_ran: u64,
     events: Events,
     meter: Meter,
-    /// When to look around, and with which run at the latest.
-    look_at: u64,
+    /// When it looked around, and with which run it does so again at the latest.
+    looked: u64,
     look_at_run: u64,
+    /// After which time without a wait a task that asks to run once more is of the class *again*.
+    again_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
     ask_at: u64,
     /// When to compare the queue with that of another worker, and with the how many-th.
@@ -166,7 +169,7 @@ impl<'a> Worker<'a> {
         shared.idle.unpark(core.index());
         if shared.cores.len() > 1 {
             core.set_owner();
-            shared.monitor.start(shared);
+            monitor::thread::start(shared);
             shared.monitor.rouse();
         }
         let slack = slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
@@ -177,8 +180,9 @@ impl<'a> Worker<'a> {
             main_ran: 0,
             events: core.take_events(),
             meter: Meter::new(core.driver().timers().clock().clone(), core.cycle_rate.load(Relaxed)),
-            look_at: 0,
+            looked: 0,
             look_at_run: 0,
+            again_after: AGAIN_AFTER,
             ask_at: 0,
             compare_at: 0,
             compared: core.index(),
@@ -273,7 +277,7 @@ impl<'a> Worker<'a> {
             self.meter.leave_out();
         }
         let (meter, mut took) = (&mut self.meter, None);
-        let ran = task.run(|| {
+        let ran = task.run(self.again_after, || {
             took = meter.lap();
             took
         });
@@ -300,7 +304,7 @@ impl<'a> Worker<'a> {
         self.debt.note(self.turn, took);
         self.main_ran = if main.queued.load(Relaxed) { self.main_ran.saturating_add(took) } else { 0 };
         if !is_ready && main.queued.load(Relaxed) {
-            let class = if self.main_ran >= AGAIN_AFTER.into() { Class::Again } else { Class::Woken };
+            let class = if self.main_ran >= self.again_after.into() { Class::Again } else { Class::Woken };
             self.core.push_entry(Entry::Main, class);
         }
         is_ready
@@ -341,7 +345,8 @@ impl<'a> Worker<'a> {
         if now >= self.ask_at {
             self.ask(now);
         }
-        if now < self.look_at && self.core.counts.runs.get() < self.look_at_run {
+        let runs = self.core.counts.runs.get() + u64::from(self.meter.unread());
+        if now < self.look_at() && runs < self.look_at_run {
             return None;
         }
         let stop = self.stop();
@@ -400,9 +405,11 @@ impl<'a> Worker<'a> {
         self.meter.set();
         self.core.cycle_rate.store(self.meter.rate(), Relaxed);
         let now = self.meter.now();
-        self.look_at = now.saturating_add(LOOK_TIME);
-        // Seen in a run that was measured, which the last one of these may not be.
-        self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS - READ_INTERVAL + 1);
+        self.looked = now;
+        self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
+        // Together those that wait delay others by the time between two looks, each by its part of that.
+        let part = LOOK_TIME / (self.woken_len() as u64 + 1);
+        self.again_after = AGAIN_AFTER.min(part as u32);
         // The meter may have been ahead of the clock.
         self.ask_at = self.ask_at.min(now.saturating_add(WAKE_COST));
         self.compare_at = self.compare_at.min(now.saturating_add(TICK.as_nanos() as u64));
@@ -429,6 +436,17 @@ impl<'a> Worker<'a> {
                 other.steal_half(core, class, more.div_ceil(2) as u32);
             }
         }
+    }
+
+    /// When to look around: the sooner if what runs otherwise is of the class *again*.
+    fn look_at(&self) -> u64 {
+        let time = if self.woken_len() > 0 { LOOK_TIME } else { WAKE_COST };
+        self.looked.saturating_add(time)
+    }
+
+    /// Woken tasks that wait for this worker.
+    fn woken_len(&self) -> usize {
+        self.core.owned_len(Class::Woken) + self.core.woken_len()
     }
 
     /// Whether the core must be left, or closed.

@@ -7,7 +7,7 @@ use std::io;
 use std::panic::Location;
 use std::sync::Arc;
 
-use super::Id;
+use super::id::Id;
 use crate::sync::{Mutex, lock};
 
 /// Why a task ended without an output: it was cancelled, or it panicked.

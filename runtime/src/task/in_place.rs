@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use crate::scheduler::context::{self, SetAside};
 use crate::scheduler::core::Core;
+use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::budget::Budgets;
@@ -95,7 +96,7 @@ impl Blocked {
         if core.shared_len() > 0 || !(shared.injector.is_empty() && shared.again.is_empty()) {
             shared.wake_one();
         }
-        shared.monitor.start(shared);
+        monitor::thread::start(shared);
         shared.monitor.rouse();
         shared.hand_over(core, u64::MAX - 1);
         Some(blocked)

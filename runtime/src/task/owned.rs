@@ -5,28 +5,40 @@
 
 use std::mem;
 
-use crate::task::{Queued, Task};
+/// What keeps the number of its slot.
+pub(crate) trait Slotted: Clone {
+    fn set_slot(&self, slot: u32);
+
+    /// `None` before it has one.
+    fn slot(&self) -> Option<u32>;
+}
 
 /// Set in a slot number: the task's future is not `Send` and must end on the thread that spawned it.
 const PINNED: u32 = 1 << 31;
 
 /// A slab of tasks: inserting and removing are a few plain stores.
-#[derive(Debug, Default)]
-pub(crate) struct OwnedTasks {
-    slots: Vec<Option<Task>>,
+#[derive(Debug)]
+pub(crate) struct OwnedTasks<T> {
+    slots: Vec<Option<T>>,
     free: Vec<u32>,
     pinned: usize,
     closed: bool,
 }
 
-impl OwnedTasks {
+impl<T> Default for OwnedTasks<T> {
+    fn default() -> Self {
+        Self { slots: Vec::new(), free: Vec::new(), pinned: 0, closed: false }
+    }
+}
+
+impl<T: Slotted> OwnedTasks<T> {
     /// Takes the runtime's reference.
     ///
     /// # Errors
     ///
     /// Gives it back if the registry was closed.
     #[inline]
-    pub(crate) fn insert(&mut self, task: Task, pinned: bool) -> Result<(), Task> {
+    pub(crate) fn insert(&mut self, task: T, pinned: bool) -> Result<(), T> {
         if self.closed {
             return Err(task);
         }
@@ -48,9 +60,8 @@ impl OwnedTasks {
         slot
     }
 
-    /// Gives the runtime's reference back when the task completes.
-    pub(crate) fn remove(&mut self, task: &Queued) -> Task {
-        let slot = task.slot();
+    /// Gives the runtime's reference back when the task of that slot number completes.
+    pub(crate) fn remove(&mut self, slot: u32) -> T {
         self.pinned -= usize::from(slot & PINNED != 0);
         let slot = slot & !PINNED;
         self.free.push(slot);
@@ -63,7 +74,7 @@ impl OwnedTasks {
     }
 
     /// Refuses new tasks from now on, and lists those that are alive.
-    pub(crate) fn close(&mut self) -> Vec<Task> {
+    pub(crate) fn close(&mut self) -> Vec<T> {
         self.refuse();
         self.list()
     }
@@ -72,7 +83,7 @@ impl OwnedTasks {
         self.closed
     }
 
-    pub(crate) fn list(&self) -> Vec<Task> {
+    pub(crate) fn list(&self) -> Vec<T> {
         let mut list = Vec::with_capacity(self.len());
         for task in self.slots.iter().flatten() {
             list.push(task.clone());
@@ -85,23 +96,23 @@ impl OwnedTasks {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether a task must end on the thread that spawned it.
-    pub(crate) fn is_pinned(task: &Queued) -> bool {
-        task.slot() & PINNED != 0
+    /// Whether the task of that slot number must end on the thread that spawned it.
+    pub(crate) fn is_pinned(slot: u32) -> bool {
+        slot & PINNED != 0
     }
 
     /// Removes the tasks that must end on the thread that spawned them.
-    pub(crate) fn take_pinned(&mut self) -> Vec<Task> {
+    pub(crate) fn take_pinned(&mut self) -> Vec<T> {
         self.take_marked(PINNED)
     }
 
     /// Removes all tasks.
-    pub(crate) fn take_all(&mut self) -> Vec<Task> {
+    pub(crate) fn take_all(&mut self) -> Vec<T> {
         self.take_marked(0)
     }
 
     /// Removes the tasks in whose slot number the bits of `mark` are set.
-    fn take_marked(&mut self, mark: u32) -> Vec<Task> {
+    fn take_marked(&mut self, mark: u32) -> Vec<T> {
         let mut taken = Vec::new();
         for (index, slot) in (0..).zip(&mut self.slots) {
             if let Some(task) = slot.take_if(|task| task.slot().is_some_and(|number| number & mark == mark)) {

@@ -20,6 +20,7 @@ use super::state::{OnPending, OnStart};
 use super::wait::{Reason, WaitSlot};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
+use crate::blocking::Job;
 use crate::scheduler::context;
 
 /// A task's place in a queue. Must be run, or put into another queue.
@@ -79,13 +80,14 @@ impl Queued {
     }
 
     /// Polls the task once, or drops its future if it was cancelled. `lap` is called when that is done, and says how many nanoseconds are
-    /// charged to it, if that is known.
+    /// charged to it, if that is known. If it asks to run once more it is of the class *again* if it has run for `again_after` since it
+    /// last waited.
     ///
     /// For an owned task the caller holds its home core.
     #[inline(always)]
-    pub(crate) fn run(self, lap: impl FnOnce() -> Option<u64>) -> Ran {
+    pub(crate) fn run(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> Ran {
         match self.start() {
-            OnStart::Poll => self.poll(lap),
+            OnStart::Poll => self.poll(again_after, lap),
             OnStart::Drop => {
                 self.drop_future();
                 lap();
@@ -94,14 +96,8 @@ impl Queued {
         }
     }
 
-    /// Polls the task once, on a thread that is no worker: a blocking job, which is through then.
-    pub(crate) fn run_here(self) {
-        let ran = self.run(|| None);
-        debug_assert!(matches!(ran, Ran::Through), "a job does not wait");
-    }
-
     /// Drops the future without polling it, and completes the task as cancelled.
-    pub(crate) fn discard(self) {
+    pub(crate) fn cancel(self) {
         let _ = self.header().state.cancel();
         let start = self.start();
         debug_assert_eq!(start, OnStart::Drop, "it has just been cancelled");
@@ -119,7 +115,7 @@ impl Queued {
     }
 
     #[inline(always)]
-    fn poll(self, lap: impl FnOnce() -> Option<u64>) -> Ran {
+    fn poll(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> Ran {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
@@ -150,7 +146,7 @@ impl Queued {
             OnPending::Idle => Ran::Through,
             OnPending::Requeue => {
                 // An owned task that was woken in its poll has done so itself: other threads leave it in the inbox.
-                let is_again = (has_asked || !header.state.is_shared()) && header.times.has_run_long();
+                let is_again = (has_asked || !header.state.is_shared()) && header.times.since_wait() >= again_after;
                 Ran::Asks(running.task, if is_again { Class::Again } else { Class::Woken })
             }
             OnPending::Drop => {
@@ -196,6 +192,25 @@ impl Queued {
     #[inline]
     pub(crate) fn last_run(&self) -> u64 {
         self.header().times.last()
+    }
+}
+
+/// A task of `spawn_blocking`, whose one poll runs a function.
+impl Job for Queued {
+    fn run(self) {
+        let shared = self.header().schedule.arc();
+        context::serve(&shared, || {
+            let ran = Queued::run(self, u32::MAX, || None);
+            debug_assert!(matches!(ran, Ran::Through), "a job does not wait");
+        });
+    }
+
+    fn discard(self) {
+        self.cancel();
+    }
+
+    fn location(&self) -> &'static Location<'static> {
+        self.header().location
     }
 }
 

@@ -1,9 +1,9 @@
 //! How long a task runs: what it has run since it last waited, and how long its last run was.
 //!
 //! Written by whoever has the right to its stage, read by the worker that runs it next. The first says of which class the task is when it
-//! asks to run once more (`scheduler/rules.rs`), the second what a worker may expect of a run before it begins.
+//! asks to run once more (`scheduler/rules.rs`), the second what a worker may expect of a run before it begins. Runs that were not
+//! measured are charged to others (`scheduler/meter.rs`).
 
-use crate::scheduler::rules::AGAIN_AFTER;
 use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// In nanoseconds; what is longer than 4 s counts as 4 s.
@@ -33,13 +33,13 @@ impl Times {
         self.since_wait.store(0, Relaxed);
     }
 
-    /// Whether it has run for long since it last waited.
+    /// How long it has run since it last waited.
     #[inline]
-    pub(super) fn has_run_long(&self) -> bool {
-        self.since_wait.load(Relaxed) >= AGAIN_AFTER
+    pub(super) fn since_wait(&self) -> u32 {
+        self.since_wait.load(Relaxed)
     }
 
-    /// How long its last run was.
+    /// How long its last run was that was measured; zero if none was.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last.load(Relaxed).into()
@@ -54,17 +54,15 @@ mod tests {
     fn runs_add_up_until_the_task_has_waited() {
         let times = Times::new();
         for _ in 0..3 {
-            times.note(u64::from(AGAIN_AFTER) / 3);
+            times.note(30);
         }
-        assert!(!times.has_run_long());
+        assert_eq!(times.since_wait(), 90);
         times.note(3);
-        assert!(times.has_run_long());
-        assert_eq!(times.last(), 3);
+        assert_eq!((times.since_wait(), times.last()), (93, 3));
         times.note_wake();
-        assert!(!times.has_run_long());
+        assert_eq!((times.since_wait(), times.last()), (0, 3));
         times.note(u64::MAX);
         times.note(u64::MAX);
-        assert!(times.has_run_long());
-        assert_eq!(times.last(), u64::from(u32::MAX));
+        assert_eq!((times.since_wait(), times.last()), (u32::MAX, u64::from(u32::MAX)));
     }
 }

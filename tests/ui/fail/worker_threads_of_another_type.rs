@@ -15,7 +15,22 @@ mod rt {
                 Ok(self)
             }
 
-            pub fn block_on<F>(self, _: F) {}
+        }
+
+        pub mod main {
+            pub struct Body;
+
+            impl Body {
+                pub fn new<F>(_: F) -> Self {
+                    Body
+                }
+            }
+
+            pub trait Output {
+                fn output(&self, _: &super::Builder) {}
+            }
+
+            impl Output for Body {}
         }
     }
 }

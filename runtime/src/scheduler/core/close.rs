@@ -7,7 +7,7 @@ use super::{Core, Entry, OwnedTasks};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
 use crate::sync::lock;
 use crate::sync::thread::ThreadId;
-use crate::task::Class;
+use crate::task::{Class, Task};
 
 /// How often the destructors of dropped tasks may have spawned new ones before the last ones are leaked.
 const MAX_GENERATIONS: usize = 1000;
@@ -25,7 +25,7 @@ impl Core {
             let tasks = self.local(|local| local.tasks.list());
             for task in tasks {
                 if let Some(entry) = task.cancel_here() {
-                    entry.discard();
+                    entry.cancel();
                 }
             }
             self.discard_queue();
@@ -51,7 +51,7 @@ impl Core {
         let (woken, again) = self.local(|local| (std::mem::take(&mut local.woken), std::mem::take(&mut local.again)));
         for entry in woken.into_iter().chain(again) {
             match entry {
-                Entry::Task(task) => task.discard(),
+                Entry::Task(task) => task.cancel(),
                 Entry::Main => self.push_entry(entry, Class::Woken),
             }
         }
@@ -69,11 +69,11 @@ impl Core {
         self.local(|local| local.tasks.refuse());
         for task in shared {
             if let Some(entry) = task.cancel_here() {
-                entry.discard();
+                entry.cancel();
             }
         }
         while let Some(task) = self.pop_shared() {
-            task.discard();
+            task.cancel();
         }
         self.drop_owned();
         fence(SeqCst); // pairs with the fence in `post`
@@ -84,7 +84,7 @@ impl Core {
     /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it is said.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         let forgotten = self.local(|local| {
-            local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::is_pinned(task)));
+            local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.slot())));
             local.tasks.take_pinned()
         });
         self.counts.ended.add(forgotten.len() as u64);

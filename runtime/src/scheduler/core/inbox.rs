@@ -6,6 +6,7 @@ use super::Core;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::lock;
 use crate::task::Task;
+use crate::task::owned::Slotted;
 
 /// Tasks taken from the inbox between two runs.
 const MAIL_LIMIT: usize = 64;
@@ -16,7 +17,7 @@ impl Core {
         let registry = lock(&self.shared_tasks);
         if registry.is_closed() {
             drop(registry);
-            return task.into_queued().discard();
+            return task.into_queued().cancel();
         }
         self.counts.posted.add(1);
         self.inbox.push(task); // under the lock: whoever closes the registry finds it
@@ -62,7 +63,7 @@ impl Core {
             Err(task) => {
                 drop(inbox_ref);
                 self.counts.ended.add(1);
-                task.into_queued().discard();
+                task.into_queued().cancel();
             }
         }
     }
@@ -78,7 +79,7 @@ impl Core {
     pub(super) fn bury_inbox(&self) {
         while let Some(task) = self.inbox.pop() {
             if task.slot().is_none() && !task.is_finished() {
-                task.into_queued().discard();
+                task.into_queued().cancel();
             }
         }
     }

@@ -119,7 +119,8 @@ impl Worker<'_> {
             return Some(entry);
         }
         if self.has_shared
-            && let Some(task) = self.take_injected(Class::Woken) {
+            && let Some(task) = self.take_injected(Class::Woken)
+        {
             return Some(Entry::Task(task));
         }
         self.turn = Turn::Spare;

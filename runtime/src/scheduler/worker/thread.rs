@@ -8,6 +8,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::{Shared, Stop, Worker};
+use crate::scheduler::monitor;
 use crate::threads;
 
 /// Milliseconds between two tries to start a thread without which nothing would go on. 0.2 s in all.
@@ -24,7 +25,7 @@ pub(crate) fn start_thread(shared: &Arc<Shared>, index: usize) {
         return;
     }
     let Err(lack) = try_start_thread(shared, index) else { return };
-    if shared.monitor.start_threads_later(shared) || !lack.is_news {
+    if monitor::thread::start_threads_later(shared) || !lack.is_news {
         return;
     }
     for pause in PAUSES {

@@ -5,6 +5,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use super::{Core, Shared, Worker};
+use crate::scheduler::rules::LOOK_TIME;
 use crate::scheduler::unparker::Wait;
 use crate::sync::{atomic::Ordering::Relaxed, thread::ThreadId};
 
@@ -43,7 +44,7 @@ impl<'a> Worker<'a> {
     fn run_ready(&mut self) -> usize {
         let mut polls = 0;
         self.put_off_look();
-        while self.meter.now() < self.look_at
+        while self.meter.now() < self.looked.saturating_add(LOOK_TIME)
             && (self.core.counts.runs.get() < self.look_at_run || !self.meter.counts_steps())
             && let Some(entry) = self.next()
         {

@@ -1,0 +1,120 @@
+//! Where the body of `#[mini::main]` runs, and what becomes of its output.
+
+use std::error::Error;
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::rc::Rc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::{self, ThreadId};
+
+use mini::task::{try_id, try_name, yield_now};
+use mini_tests::{LIMIT, spin_until, within};
+
+fn here() -> ThreadId {
+    thread::current().id()
+}
+
+#[test]
+fn the_body_goes_on_while_a_task_blocks_the_thread_that_called() {
+    static CALLER: Mutex<Option<ThreadId>> = Mutex::new(None);
+    static IS_BLOCKED: AtomicBool = AtomicBool::new(false);
+    static MAY_GO: AtomicBool = AtomicBool::new(false);
+
+    #[mini::main(worker_threads = 2)]
+    async fn serve() {
+        while !IS_BLOCKED.load(SeqCst) {
+            for _ in 0..10 {
+                drop(mini::spawn(async {
+                    if Some(here()) == *CALLER.lock().unwrap() && !IS_BLOCKED.swap(true, SeqCst) {
+                        spin_until(|| MAY_GO.load(SeqCst));
+                    }
+                }));
+            }
+            yield_now().await;
+        }
+        yield_now().await;
+        MAY_GO.store(true, SeqCst);
+    }
+    within(LIMIT, || {
+        *CALLER.lock().unwrap() = Some(here());
+        serve();
+    });
+}
+
+#[test]
+fn a_body_that_is_send_is_a_task_and_gives_back_its_output() {
+    #[mini::main(worker_threads = 2)]
+    async fn name() -> Option<String> {
+        yield_now().await;
+        try_name().map(|name| name.to_string())
+    }
+    within(LIMIT, || assert_eq!(name().as_deref(), Some("main")));
+}
+
+#[test]
+fn a_body_or_an_output_that_is_not_send_stays_on_the_thread() {
+    #[mini::main]
+    async fn body() -> ThreadId {
+        let not_send = Rc::new(7);
+        yield_now().await;
+        assert_eq!((*not_send, try_id()), (7, None));
+        here()
+    }
+    #[mini::main]
+    async fn output() -> Rc<ThreadId> {
+        yield_now().await;
+        Rc::new(here())
+    }
+    within(LIMIT, || assert_eq!((body(), *output()), (here(), here())));
+}
+
+#[test]
+fn a_body_stays_on_the_thread_if_told_to() {
+    #[mini::main(main_thread = true)]
+    async fn id() -> ThreadId {
+        yield_now().await;
+        assert_eq!(try_id(), None);
+        here()
+    }
+    within(LIMIT, || assert_eq!(id(), here()));
+}
+
+#[test]
+fn a_main_ends_with_the_exit_code_of_its_output() {
+    mod failing {
+        /// Its error is not `Send`.
+        #[mini::main]
+        pub(super) async fn main() -> Result<(), Box<dyn super::Error>> {
+            assert!(super::try_id().is_some());
+            Err("this is printed".into())
+        }
+    }
+    mod fine {
+        #[mini::main]
+        pub(super) async fn main() -> Result<impl std::process::Termination, std::rc::Rc<str>> {
+            let not_send = std::rc::Rc::new(());
+            super::yield_now().await;
+            drop(not_send);
+            Ok(std::process::ExitCode::from(7))
+        }
+    }
+    within(LIMIT, || {
+        let is = |code: ExitCode, other: ExitCode| assert_eq!(format!("{code:?}"), format!("{other:?}"));
+        is(failing::main(), ExitCode::FAILURE);
+        is(fine::main(), ExitCode::from(7));
+    });
+}
+
+#[test]
+fn a_panic_of_the_body_passes_through() {
+    #[mini::main(worker_threads = 2)]
+    async fn fails() {
+        yield_now().await;
+        panic!("as wanted");
+    }
+    within(LIMIT, || {
+        let payload = catch_unwind(fails).unwrap_err();
+        assert_eq!(payload.downcast_ref(), Some(&"as wanted"));
+    });
+}

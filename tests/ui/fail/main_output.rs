@@ -1,0 +1,6 @@
+struct Answer;
+
+#[mini::main]
+async fn main() -> Answer {
+    Answer
+}
