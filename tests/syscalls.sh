@@ -29,7 +29,7 @@ load() {
   sleep 0.5
 }
 
-# at_full_speed: all calls but those that belong to a message, during two seconds, and but those of the watch, which reads
+# at_full_speed: all calls but those that belong to a message, during two seconds, and but those of the monitor, which reads
 # CPU times and waits (futex).
 at_full_speed() {
   serve "fast$workers" "$workers" strace -f --seccomp-bpf -ttt -o "$out/rare" \
@@ -45,7 +45,7 @@ at_full_speed() {
     END {
       for (name in calls) list = list " " name "=" calls[name]
       printf "%d worker(s), beside %d messages: %d other system calls%s\n", workers, messages, all, list
-      # Nothing is registered anew. The watch looks now and then whether a worker waits for a CPU, and rings.
+      # Nothing is registered anew. The monitor looks now and then whether a worker waits for a CPU.
       exit messages < 1000 || calls["epoll_ctl"] > 0 || all > (workers > 1 ? messages / 250 : 0)
     }' "$out/rare"
 }
@@ -75,7 +75,7 @@ for workers in 1 2; do
       printf "%d worker(s), per message: recvfrom %.3f  epoll_wait %.3f  others %.4f%s\n", workers, recv / send, wait / send, others / send, rest
       if (send < 200 || recv / send > 1.02 || wait / send > 1.02) exit 1
       if (workers == 1 && others / send > 0.01) exit 1
-      # The watch reads (openat, read) what a thread that stands still is waiting for.
+      # The monitor reads (openat, read) what a thread that stands still is waiting for.
       if (calls["timerfd_settime"] > 0 || calls["read"] > calls["openat"]) exit 1
     }' "$out/busy" || { echo "more system calls than promised:"; cat "$out/busy"; exit 1; }
 

@@ -174,7 +174,7 @@ fn a_future_that_is_refused_is_dropped_inside_the_runtime() {
     });
 }
 
-/// A thread in `block_on` asks the keepers for a place, and is a worker then.
+/// A thread in `block_on` asks the worker threads for a place, and is a worker then.
 #[test]
 fn block_on_takes_the_place_of_a_parked_keeper() {
     within(LIMIT, || {
@@ -191,7 +191,7 @@ fn block_on_takes_the_place_of_a_parked_keeper() {
     });
 }
 
-/// A keeper with local tasks cannot leave, and says so: the thread in `block_on` does not wait for it.
+/// A worker thread with local tasks cannot leave, and says so: the thread in `block_on` does not wait for it.
 #[test]
 fn block_on_goes_on_beside_a_keeper_that_cannot_leave() {
     within(LIMIT, || {

@@ -238,7 +238,7 @@ fn the_end_meets_spawns_and_block_on() {
 ///
 /// Planted: `Ownership::take_or_wait` that takes what is held.
 #[test]
-fn guests_and_keepers_share_the_cores() {
+fn external_and_worker_threads_share_the_cores() {
     explore(|| {
         let runtime = runtime(2);
         let flag = Arc::new(Flag::default());
@@ -300,7 +300,7 @@ fn blocking_jobs_are_done_or_cancelled() {
 ///
 /// Planted: a poller that keeps its place (`PollerRole::leave`).
 #[test]
-fn events_of_sockets_are_seen_by_the_lookout() {
+fn events_of_sockets_are_seen_by_the_poller() {
     explore(|| {
         let runtime = runtime(2);
         let (one, other) = UnixStream::pair().unwrap();

@@ -185,7 +185,7 @@ mod models {
     ///
     /// Fails when `leave` looks at the word and then stores, or forgets `here`.
     #[test]
-    fn the_pool_is_counted_while_anybody_refers_to_it_and_not_longer() {
+    fn the_scheduler_is_counted_while_anybody_refers_to_it_and_not_longer() {
         loom::model(|| {
             let shared = Arc::new(Shared { core_refs: CoreRefs::new(), count: AtomicU32::new(1) }); // 1: the handle's own
             shared.take(shared.core_refs.hold());

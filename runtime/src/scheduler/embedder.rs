@@ -78,7 +78,7 @@ mod models {
     ///
     /// Fails when `watch` rings before it says that it watches, or when the leaver asks before its last look.
     #[test]
-    fn who_leaves_a_core_rings_for_the_host() {
+    fn who_leaves_a_core_unparks_for_the_embedder() {
         loom::model(|| {
             let shared = Arc::new((Embedder::new(), Mutex::new(false)));
             let leaving = shared.clone();

@@ -233,7 +233,7 @@ mod models {
     ///
     /// Planted: `release` that unparks nobody.
     #[test]
-    fn a_guest_gets_the_place_of_the_keeper() {
+    fn an_external_thread_gets_the_place_of_the_worker_thread() {
         model(|| {
             let place = Place::new();
             assert!(place.ownership.wants_thread());
@@ -263,7 +263,7 @@ mod models {
     ///
     /// Planted: `leave` that notifies nobody; `release` that doesn't; `leave` that leaves `wanted` set.
     #[test]
-    fn the_keeper_comes_back_when_a_guest_has_gone() {
+    fn the_worker_thread_comes_back_when_an_external_one_has_gone() {
         model(|| {
             let place = Place::new();
             let thread = thread::current();
@@ -284,7 +284,7 @@ mod models {
     ///
     /// Planted: `retire` that notifies nobody.
     #[test]
-    fn a_keeper_without_a_place_goes_when_the_runtime_ends() {
+    fn a_worker_thread_without_a_place_goes_when_the_runtime_ends() {
         model(|| {
             let place = Place::new();
             assert!(place.ownership.try_take());

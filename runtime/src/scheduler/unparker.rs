@@ -186,7 +186,7 @@ mod models {
     ///
     /// Planted: no `rung = true` in `end_wait`; no fence in `must_unpark`.
     #[test]
-    fn who_waits_as_a_thread_hears_the_bell() {
+    fn who_waits_as_a_thread_hears_the_unparker() {
         loom::model(|| {
             let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
             let work = Arc::new(AtomicU32::new(0));

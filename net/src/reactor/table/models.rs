@@ -21,7 +21,7 @@ fn deliver(table: &RwLock<Table>, token: Token, ready: Ready) -> bool {
 ///
 /// Planted: the generation not compared in `Chunk::has`; no `reset` of the slot in `Chunk::take`.
 #[test]
-fn events_reach_their_own_tenant_alone() {
+fn events_reach_their_own_socket_alone() {
     loom::model(|| {
         let table = Arc::new(RwLock::new(Table::default()));
         let old = lock(&table).insert(Ready::WRITABLE).unwrap().0;

@@ -1,5 +1,5 @@
 //! Who looks for events in the place of another: busy workers, and those about to rest, in that of the one who waits for them,
-//! the watch in that of owners who are stuck in long polls.
+//! the monitor in that of owners who are stuck in long polls.
 //!
 //! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So this
 //! is for the epoll backend alone.
@@ -170,7 +170,7 @@ fn the_watch_takes_no_bell_away_from_an_only_worker() {
 }
 
 /// Calls `body` with the waker of a `block_on` future whose worker waits for events, and does not get to run until the end.
-fn beside_a_lookout<T>(script: &'static Script, runtime: &Runtime, body: impl FnOnce(&Waker) -> T) -> T {
+fn beside_a_poller<T>(script: &'static Script, runtime: &Runtime, body: impl FnOnce(&Waker) -> T) -> T {
     let place = Mutex::new(None::<Waker>);
     thread::scope(|scope| {
         let owner = thread::Builder::new().name(script.owner.to_owned());
@@ -218,7 +218,7 @@ async fn receive_own(socket: &UdpSocket, sender: &std::net::UdpSocket) {
 fn who_goes_to_rest_looks_for_events_first() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
-        beside_a_lookout(&SLOW, &runtime, |_| {
+        beside_a_poller(&SLOW, &runtime, |_| {
             runtime.block_on(async {
                 let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
                 receive_own(&socket, &sender).await;
@@ -232,8 +232,8 @@ fn who_goes_to_rest_looks_for_events_first() {
 fn who_goes_to_rest_leaves_the_ring_of_another_alone() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
-        beside_a_lookout(&CALLED, &runtime, |lookout| {
-            lookout.wake_by_ref();
+        beside_a_poller(&CALLED, &runtime, |poller| {
+            poller.wake_by_ref();
             let parks = runtime.metrics().total_park_count();
             let (end, is_over) = oneshot();
             thread::scope(|scope| {
@@ -270,7 +270,7 @@ impl Wake for Calm {
 fn who_waits_for_a_lull_since_the_last_look_is_released() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
-        beside_a_lookout(&CALM, &runtime, |_| {
+        beside_a_poller(&CALM, &runtime, |_| {
             runtime.block_on(async {
                 let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
                 let (mut buf, mut calm) = ([0; 8], None::<Arc<Calm>>);
