@@ -4,6 +4,7 @@ use super::*;
 use crate::scheduler::idle::Idle;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Parked, Wait};
+use crate::sync::thread;
 use loom::sync::Arc;
 
 /// A worker that blocks, with a timer, and one that goes to rest.
