@@ -22,7 +22,7 @@ use crate::args::Entry;
 
 /// Runs an `async fn` on a runtime of its own.
 ///
-/// The function becomes an ordinary one with the same name, visibility, attributes and return type: it builds a
+/// The function becomes an ordinary one with the same name, visibility, attributes and return type (but see below): it builds a
 /// runtime, runs the body, and drops the runtime when the body has ended. Tasks that still run are then dropped.
 /// The function need not be called `main`, but it must be a free `async fn` without arguments or generic parameters.
 ///
@@ -38,9 +38,15 @@ use crate::args::Entry;
 /// - A `main` that returns something becomes a function that returns [`ExitCode`](std::process::ExitCode): an error need not be `Send`
 ///   then, and is printed where the body ends, before the runtime is dropped.
 ///
+/// - The function returns when the calling thread is free: a task that blocks it when the body ends comes to its end first.
+///
 /// With `main_thread = true` the body stays on the calling thread, as the future of a `block_on`; so does a body that is not `Send`,
 /// and that of a function with another name whose output is not. There, tasks that block the thread delay the body.
 /// The same goes for a `current_thread` runtime.
+///
+/// Some bodies are `Send` for all that the compiler can say until it looks at lifetimes, and are refused then, with "implementation of
+/// `Send` is not general enough" ([rust-lang/rust#102211](https://github.com/rust-lang/rust/issues/102211)): `main_thread = true`
+/// helps there too.
 ///
 /// # Arguments
 ///

@@ -13,10 +13,10 @@
 
 use std::cell::Cell;
 use std::fmt;
+use std::panic::Location;
 use std::process::{ExitCode, Termination};
 
 use crate::runtime::Runtime;
-use crate::task;
 
 /// The future of a body, which is taken out once.
 pub struct Body<F>(Cell<Option<F>>);
@@ -79,11 +79,10 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let task = {
-        let _inside = runtime.enter();
-        task::Builder::new().name("main").spawn(future)
-    };
-    match runtime.block_on(task) {
+    let shared = runtime.shared();
+    let origin = (Location::caller(), Some("main".into()));
+    // Spawned in there, it begins on this thread, and no worker thread is started for it.
+    match runtime.block_on(async { shared.spawn(future, origin).await }) {
         Ok(output) => output,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(error) => panic!("the body of the function: {error}"),

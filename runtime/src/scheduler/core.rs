@@ -72,7 +72,7 @@ pub(crate) struct Core {
     pub(crate) is_stalled: AtomicBool,
     /// The owner is in a run that is expected to last longer than the time between two looks. The owner's.
     pub(crate) is_in_long_run: AtomicBool,
-    /// The owner is in a stall, or in a run that is expected to last longer than it takes to wake another worker, and has woken none in it.
+    /// The owner is in a run that is expected to last longer than it takes to wake another worker, and has woken none in it. The owner's.
     pub(crate) wakes_early: AtomicBool,
     /// The time that the class *again* was owed when the last worker left, in nanoseconds.
     pub(crate) owed: AtomicI64,

@@ -12,7 +12,7 @@
 //! to spend a twentieth of the time on them. The time between two readings is charged to the lap that ends with the second, which on
 //! average is right, as with the samples by which kernels account for CPU time. A run that is known to be long is always measured.
 //! What may go unnoticed are seven runs that nobody could know to be long, once: the next lap reads the time, and all others until
-//! eight in a row are short again.
+//! eight in a row are short again, and sixty-four more.
 //!
 //! Rejected: charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged to another lap
 //! all the same).
@@ -25,7 +25,7 @@ use std::sync::LazyLock;
 use mini_time::Clock;
 
 use crate::scheduler::cycles;
-use crate::scheduler::rules::{READ_COST, READ_INTERVAL};
+use crate::scheduler::rules::{READ_COST, READ_INTERVAL, WAKE_COST};
 use crate::sync::HAS_TIME;
 
 /// The cycle counter can be used.
@@ -42,6 +42,9 @@ const PREEMPTED: u64 = 20_000;
 
 /// Nanoseconds of a lap that the clock is asked about, which costs nothing beside it.
 const DOUBTFUL: u64 = 1_000_000;
+
+/// After a long lap that was not measured, all are measured until so many more were short.
+const SURPRISE: i32 = 8 * READ_INTERVAL as i32;
 
 /// One moment by both clocks.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +68,8 @@ pub(crate) struct Meter {
     /// How many laps more do not read the time, and how many have not since the last reading.
     unread: u32,
     skipped: u32,
-    /// How many laps in a row were short.
-    short_laps: u32,
+    /// How many laps in a row were short; negative as long as they make up for a long one that was not measured.
+    short_laps: i32,
 }
 
 impl Meter {
@@ -121,10 +124,12 @@ impl Meter {
         self.skipped == 0
     }
 
-    /// What went on since the last lap is no part of the next one, which reads the time.
-    pub(crate) fn leave_out(&mut self) {
-        self.measure();
+    /// What went on since the last lap is no part of the next one, which reads the time. Returns how long that was, with the laps before
+    /// that have not read it.
+    pub(crate) fn leave_out(&mut self) -> u64 {
+        let took = self.measure();
         self.unread = 0;
+        took
     }
 
     fn measure(&mut self) -> u64 {
@@ -141,9 +146,13 @@ impl Meter {
         self.now += took;
         let laps = mem::take(&mut self.skipped) + 1;
         let mean = u32::try_from(took).unwrap_or(u32::MAX) / laps;
-        let interval = (20 * READ_COST).checked_div(mean).unwrap_or(READ_INTERVAL).min(READ_INTERVAL);
-        self.short_laps = if interval > 1 { self.short_laps.saturating_add(laps) } else { 0 };
-        if self.short_laps >= READ_INTERVAL {
+        let interval = (20 * READ_COST).checked_div(mean).unwrap_or(READ_INTERVAL).clamp(1, READ_INTERVAL);
+        self.short_laps = match interval {
+            1 if laps > 1 && took >= WAKE_COST => -SURPRISE,
+            1 => self.short_laps.min(0),
+            _ => self.short_laps.saturating_add(laps as i32),
+        };
+        if self.short_laps >= READ_INTERVAL as i32 {
             self.unread = interval - 1;
         }
         took

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// connections doubled: a look that finds one event at a time costs a system call for each.
 pub(crate) const LOOK_TIME: u64 = nanos(Duration::from_micros(500));
 
-/// Where no woken task waits it looks after [`WAKE_COST`]: what comes then waits for tasks of the class *again* alone.
+/// Where tasks of the class *again* wait, and no woken one, it looks after [`WAKE_COST`]: what comes then waits for them alone.
 ///
 /// The same in runs, for runs that are short: a look costs a system call, about as much as eight short runs.
 pub(crate) const LOOK_RUNS: u32 = 64;

@@ -77,7 +77,7 @@ impl Shared {
     /// monitor has seen to be a stall, which may go on for any time, one is woken each time.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
-        if core.wakes_early.load(Relaxed) {
+        if core.wakes_early.load(Relaxed) || core.is_stalled.load(Relaxed) {
             self.wake_in_run(core);
         }
     }
@@ -85,7 +85,7 @@ impl Shared {
     #[cold]
     fn wake_in_run(&self, core: &Core) {
         let is_worth_it = core.shared_len() > 1 || core.is_stuck();
-        if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() && !core.is_stalled.load(Relaxed) {
+        if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() {
             core.wakes_early.store(false, Relaxed);
         }
     }

@@ -273,6 +273,9 @@ impl<'a> Worker<'a> {
         let expected = task.last_run();
         let is_long = expected >= WAKE_COST;
         if is_long {
+            // What was not measured before is none of its time.
+            let before = self.meter.leave_out();
+            self.debt.note(Turn::Woken, before);
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
@@ -438,9 +441,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// When to look around: the sooner if what runs otherwise is of the class *again*.
+    /// When to look around: the sooner if what waits here is of the class *again*.
     fn look_at(&self) -> u64 {
-        let time = if self.woken_len() > 0 { LOOK_TIME } else { WAKE_COST };
+        let core = self.core;
+        let has_again = || core.owned_len(Class::Again) + core.again_len() > 0;
+        let time = if self.woken_len() == 0 && has_again() { WAKE_COST } else { LOOK_TIME };
         self.looked.saturating_add(time)
     }
 
@@ -515,6 +520,7 @@ impl Drop for Worker<'_> {
         self.leave();
         core.owed.store(self.debt.nanos(), Relaxed);
         core.is_up.store(false, Relaxed);
+        self.meter.leave_out();
         core.counts.park(self.meter.system_now());
         core.note_queue();
         core.take_remote_frees();

@@ -71,6 +71,9 @@ fn run(shared: &Arc<Shared>) {
         }
         if is_quiet(shared) {
             quiet += 1;
+            if quiet == 1 {
+                look(shared, &mut seen); // a stall may have ended in a park
+            }
             if quiet >= QUIET_TICKS {
                 sleep(shared);
                 quiet = 0;
@@ -165,7 +168,6 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<Seen>]) -> Option<&'a Core> {
         *seen = is_up.then(|| before.unwrap_or_else(|| Seen::of(core)));
         if is_stalled != core.is_stalled.load(Relaxed) {
             core.is_stalled.store(is_stalled, Relaxed);
-            core.wakes_early.store(is_stalled, Relaxed); // what is queued in the rest of the run waits for no look
         }
         if core.is_stuck() {
             stuck = Some(core);

@@ -25,6 +25,7 @@ impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
         self.check_process();
+        self.meter.leave_out(); // the last runs may not have been measured
         if !self.finds_event() && !self.spins() {
             self.rest();
         }

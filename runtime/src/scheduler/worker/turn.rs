@@ -59,6 +59,7 @@ impl<'a> Worker<'a> {
     fn wait(&mut self, limit: Duration) {
         let (shared, core) = (self.shared, self.core);
         core.is_up.store(false, Relaxed);
+        self.meter.leave_out(); // the last runs may not have been measured
         core.counts.parks.add(1);
         core.take_remote_frees();
         core.unparker.announce(Wait::Reactor);
