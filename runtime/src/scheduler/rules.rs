@@ -25,6 +25,10 @@ pub(crate) const LOOK_RUNS: u32 = 64;
 /// of that class.
 pub(crate) const AGAIN_AFTER: u32 = nanos(Duration::from_micros(100)) as u32;
 
+/// The least that this comes to. One in eight short runs is measured, and charged with 2 µs at most: after a few such samples, and not
+/// after one, tasks that do the same are of the same class.
+pub(crate) const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
+
 /// While both classes have work, woken tasks get this many times the time of those of the class *again*.
 ///
 /// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for *again*.

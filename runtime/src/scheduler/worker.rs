@@ -25,7 +25,7 @@ use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry};
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
-use crate::scheduler::rules::{AGAIN_AFTER, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
+use crate::scheduler::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
 use crate::scheduler::shared::Shared;
 use crate::scheduler::wake::Queueing;
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
@@ -412,7 +412,7 @@ impl<'a> Worker<'a> {
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
         // Together those that wait delay others by the time between two looks, each by its part of that.
         let part = LOOK_TIME / (self.woken_len() as u64 + 1);
-        self.again_after = AGAIN_AFTER.min(part as u32);
+        self.again_after = (part as u32).clamp(AGAIN_AT_LEAST, AGAIN_AFTER);
         // The meter may have been ahead of the clock.
         self.ask_at = self.ask_at.min(now.saturating_add(WAKE_COST));
         self.compare_at = self.compare_at.min(now.saturating_add(TICK.as_nanos() as u64));
