@@ -138,7 +138,8 @@ fn many_tasks_from_another_thread_are_not_left_behind_by_a_crowd() {
             for task in crowd {
                 task.await.unwrap();
             }
-            assert!(waited < 6 * 900, "{waited}");
+            // A worker that the system stops owes the class *again* a millisecond at once.
+            assert!(waited < 12 * 900, "{waited}");
         });
     });
 }

@@ -288,7 +288,7 @@ impl<'a> Worker<'a> {
             self.end_long_run();
         }
         if let Some(took) = took {
-            self.debt.note(self.turn, took);
+            self.debt.note(self.turn_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
         }
         match ran {
             Ran::Through => {}
@@ -304,13 +304,20 @@ impl<'a> Worker<'a> {
         let is_ready = future(Some(waker));
         main.running.store(false, Relaxed);
         let took = self.meter.lap().unwrap_or(0);
-        self.debt.note(self.turn, took);
         self.main_ran = if main.queued.load(Relaxed) { self.main_ran.saturating_add(took) } else { 0 };
+        let class = if self.main_ran >= self.again_after.into() { Class::Again } else { Class::Woken };
         if !is_ready && main.queued.load(Relaxed) {
-            let class = if self.main_ran >= self.again_after.into() { Class::Again } else { Class::Woken };
             self.core.push_entry(Entry::Main, class);
         }
+        self.debt.note(self.turn_of(class == Class::Again), took);
         is_ready
+    }
+
+    /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is owed for it. The
+    /// system may have stopped it, and the task, alone in its class, would be paid for that.
+    #[inline]
+    fn turn_of(&self, is_again: bool) -> Turn {
+        if is_again && self.turn == Turn::Woken { Turn::Spare } else { self.turn }
     }
 
     /// A run begins that is going to take longer than a wake, by what it took the last time: others are told.
