@@ -279,8 +279,9 @@ impl<'a> Worker<'a> {
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
+        let again_after = self.again_after();
         let (meter, mut took) = (&mut self.meter, None);
-        let ran = task.run(self.again_after, || {
+        let ran = task.run(again_after, || {
             took = meter.lap();
             took
         });
@@ -305,12 +306,18 @@ impl<'a> Worker<'a> {
         main.running.store(false, Relaxed);
         let took = self.meter.lap().unwrap_or(0);
         self.main_ran = if main.queued.load(Relaxed) { self.main_ran.saturating_add(took) } else { 0 };
-        let class = if self.main_ran >= self.again_after.into() { Class::Again } else { Class::Woken };
+        let class = if self.main_ran >= self.again_after().into() { Class::Again } else { Class::Woken };
         if !is_ready && main.queued.load(Relaxed) {
             self.core.push_entry(Entry::Main, class);
         }
         self.debt.note(self.turn_of(class == Class::Again), took);
         is_ready
+    }
+
+    /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few wait now.
+    #[inline]
+    fn again_after(&self) -> u32 {
+        if self.turn == Turn::Woken { self.again_after } else { 0 }
     }
 
     /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is owed for it. The
