@@ -1,4 +1,4 @@
-//! `Slot`: the readiness of one fd and everybody who waits for it. No edge is lost, nobody is forgotten.
+//! `Slot`: the readiness of one fd, and its waiters. No edge is lost, nobody is forgotten.
 //!
 //! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, by its table) and by `source` (the rest, from tasks).
 //!
@@ -67,7 +67,7 @@ impl Slot {
         self.word.reset(ready);
     }
 
-    /// The fd is gone. Returns who waits still, for the caller to drop without a lock.
+    /// The fd is gone. Returns the remaining waiters, for the caller to drop without a lock.
     pub(crate) fn clear_out(&self) -> Waiters {
         mem::take(&mut *self.lock())
     }
@@ -76,10 +76,10 @@ impl Slot {
         self.word.seen()
     }
 
-    /// Takes note of what the kernel said, and moves out the wakers of those who waited for it.
+    /// Takes note of what the kernel said, and moves out the wakers of the waiters for it.
     pub(crate) fn set(&self, ready: Ready, woken: &mut Vec<Waker>) {
         self.word.set(ready);
-        // Only the new flags count: an old one has woken its waiters, and who came later saw it.
+        // Only the new flags count: an old one has woken its waiters, and a later waiter saw it.
         self.lock().take(Word::new(ready).seen(), woken);
     }
 
@@ -88,7 +88,7 @@ impl Slot {
         self.word.clear(seen, ready);
     }
 
-    /// Marks the slot as that of a reactor that has shut down, and wakes nobody. Returns who waits.
+    /// Marks the slot as that of a reactor that has shut down, and wakes nobody. Returns its waiters.
     pub(crate) fn abandon(&self) -> Waiters {
         self.word.set(Ready::SHUTDOWN);
         self.clear_out()

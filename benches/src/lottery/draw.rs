@@ -9,7 +9,7 @@
 //! would be a hundred times what was drawn.
 //!
 //! Rejected:
-//! - Rates that follow the runtime (closed loop). Who is slow would be asked less, and nobody would see it.
+//! - Rates that follow the runtime (closed loop). A slow runtime would be asked less, and no figure would show it.
 //! - Costs measured on the spot. The drawn program would depend on the machine's mood.
 
 use std::fmt;
@@ -34,7 +34,7 @@ const MOST_EVENTS: f64 = 60_000.0;
 /// Events that are nearer to each other come together.
 const NEAREST: f64 = 200e3;
 
-/// What a task does, and who wakes it.
+/// What a task does, and what wakes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Comes with a job of several runs, and yields after each.

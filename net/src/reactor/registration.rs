@@ -105,7 +105,7 @@ impl Registration {
     }
 
     /// Ends the waits here if the reactor is that of a process that this one was forked from. They go on elsewhere, as after a
-    /// shutdown: who waits in this process polls the slot afterwards. Tasks of the parent are left alone.
+    /// shutdown: the waiters of this process poll the slot afterwards. Tasks of the parent are left alone.
     #[cold]
     pub(crate) fn leave_parent(&self) {
         let home = self.home.lock().unwrap_or_else(PoisonError::into_inner);

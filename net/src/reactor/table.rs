@@ -55,7 +55,7 @@ impl Table {
         Ok(self.guests.insert(lease))
     }
 
-    /// The socket goes. Returns who waits for it still (`poll_` methods, and futures that were forgotten), to be dropped once
+    /// The socket goes. Returns its last waiters (`poll_` methods, and futures that were forgotten), to be dropped once
     /// the lock is gone.
     pub(super) fn remove(&mut self, token: Token) -> Option<Waiters> {
         let left = self.slot(token)?.clear_out();

@@ -35,9 +35,9 @@ pub(super) struct Crowd {
     len: u32,
     /// A bit for each queue that is not empty.
     busy: u16,
-    /// Of each queue that is not empty, who has waited longest.
+    /// The first place of each queue that is not empty: that of the oldest waiter.
     queues: [u32; QUEUES],
-    /// Who waits by a `poll_` method, to read and to write.
+    /// The places of the polled waiters, to read and to write.
     polled: [u32; 2],
 }
 

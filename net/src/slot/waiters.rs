@@ -1,4 +1,4 @@
-//! `Waiters`: who waits for one fd, in the order of arrival among those with the same interest.
+//! `Waiters`: the waiters of one fd, in the order of arrival among those with the same interest.
 //!
 //! Called by `slot`, under its lock; therefore nothing here wakes, clones or drops a waker: they are moved in and out.
 //! A waiter is either *keyed* (a leaf future, which can take itself out again) or *polled* (by a `poll_` method, whose caller
@@ -37,13 +37,13 @@ pub(super) struct Ticket(NonZeroU64);
 /// In a ticket: the waiter is in the crowd.
 const IN_CROWD: NonZeroU64 = NonZeroU64::new((GENERATIONS as u64) << 32).expect("one bit is set");
 
-/// Who waits for one fd. Dropping it may run user code: the wakers' destructors.
+/// The waiters of one fd. Dropping it may run user code: the wakers' destructors.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     last_number: u64,
-    /// Who came before all others that wait for the same.
+    /// The waiter that came before all others with the same interest.
     first: Option<First>,
-    /// Kept when it becomes empty: who has had two waiters will have two again.
+    /// Kept when it becomes empty: a slot that has had two waiters will have two again.
     crowd: Option<Box<Crowd>>,
 }
 

@@ -1,0 +1,71 @@
+//! A core that no thread holds: what a thread that has entered the runtime may do there for a moment, and its end.
+//!
+//! Rejected: making a `Worker` for that (it would count as one that has come and gone, and close what it leaves).
+
+use std::sync::Arc;
+
+use crate::scheduler::context;
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::sync::thread::ThreadId;
+
+/// Why a thread that has entered a runtime may not touch what only the holder of its core touches.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The runtime has threads of its own for its tasks.
+    Shared,
+    /// This thread runs what may block: it never drives the runtime.
+    Blocking,
+    /// Another thread works on the core.
+    Taken,
+    /// The core has tasks that may not leave this other thread.
+    Pinned(ThreadId),
+}
+
+/// Holds the core of a `current_thread` runtime while `f` runs, on a thread that has entered it, if nobody works there. What `f`
+/// leaves to do is done when somebody comes.
+pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T) -> Result<T, Refusal> {
+    if shared.is_multi_thread() {
+        return Err(Refusal::Shared);
+    }
+    if context::is_working_for(shared) {
+        return Err(Refusal::Blocking);
+    }
+    let core = &shared.cores[0];
+    // A guest has found another thread there, who may have left since: that is chance.
+    if context::with_host(|_| ()).is_some() || !core.ownership.try_take() {
+        return Err(Refusal::Taken);
+    }
+    let context = context::enter_held(shared, core);
+    let done = match core.pinned_elsewhere() {
+        Some(thread) => Err(Refusal::Pinned(thread)),
+        None => Ok(f(core)),
+    };
+    core.note_queue();
+    core.embedder.note_more(core.has_owned_work());
+    drop(context);
+    core.ownership.release();
+    core.unparker.unpark(); // a embedder that waits between two turns
+    close_if_closing(shared, core);
+    done
+}
+
+/// Called after the ownership was released: an end that began meanwhile found it taken, and left the core to this thread.
+pub(super) fn close_if_closing(shared: &Arc<Shared>, core: &Core) {
+    if shared.is_closing() && core.ownership.try_take() {
+        close_core(shared, core);
+    }
+}
+
+/// Closes a core that nobody held, whose ownership the caller has taken, and gives the ownership back.
+pub(crate) fn close_core(shared: &Arc<Shared>, core: &Core) {
+    let context = context::enter_held(shared, core);
+    if let Some(thread) = core.pinned_elsewhere() {
+        core.forget_pinned(thread);
+    }
+    if core.close() {
+        shared.core_closed();
+    }
+    drop(context);
+    core.ownership.release();
+}

@@ -1,0 +1,159 @@
+//! What a worker does between two runs: the glance, which is a few comparisons, and the look at all that has come from elsewhere.
+//!
+//! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
+
+use super::{Stop, Worker};
+use crate::scheduler::core::Core;
+use crate::scheduler::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::task::Class;
+
+impl Worker<'_> {
+    /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the core must be left.
+    #[inline]
+    pub(super) fn glance(&mut self) -> Option<Stop> {
+        let now = self.meter.now();
+        if self.core.driver().timers().may_be_due(now) {
+            self.core.driver().fire();
+            self.meter.leave_out();
+        }
+        if now >= self.ask_at {
+            self.ask(now);
+        }
+        let runs = self.core.counts.runs.get() + u64::from(self.meter.unread());
+        if now < self.look_at() && runs < self.look_at_run {
+            return None;
+        }
+        let stop = self.stop();
+        if stop.is_none() {
+            self.look();
+        }
+        stop
+    }
+
+    /// Asks whether the tasks that wait are worth another worker.
+    fn ask(&mut self, now: u64) {
+        self.ask_at = now.saturating_add(WAKE_COST);
+        let (shared, core) = (self.shared, self.core);
+        if !self.has_shared || !shared.idle.is_someone_parked() {
+            return self.queueing.end();
+        }
+        if self.queueing.has_lasted(core.shared_len() + shared.injector.len(), now, core.counts.runs.get()) {
+            shared.wake_for_work();
+            self.meter.leave_out();
+        }
+    }
+
+    /// Looks at all that has come from elsewhere since the last look.
+    pub(super) fn look(&mut self) {
+        self.check_process();
+        let core = self.core;
+        core.note_queue();
+        core.driver().poll(&mut self.events);
+        core.take_remote_frees();
+        if self.has_shared {
+            self.look_at_others();
+        }
+        self.put_off_look(); // at the end: a look is no part of the next run
+    }
+
+    /// Looks at what waits for any worker, at those that are stuck, and at times at another one's queue.
+    fn look_at_others(&mut self) {
+        let core = self.core;
+        if self.shared.monitor.has_stuck() {
+            for other in self.others().filter(|other| other.is_stuck()) {
+                other.driver().fire();
+                if core.woken_len() == 0 {
+                    other.steal_for(core);
+                }
+            }
+        }
+        self.set_quotas();
+        if self.meter.now() >= self.compare_at {
+            self.compare_at = self.meter.now() + TICK.as_nanos() as u64;
+            self.compare();
+        }
+    }
+
+    /// The driver is looked at now, or waited for.
+    pub(super) fn put_off_look(&mut self) {
+        self.meter.set();
+        self.core.cycle_rate.store(self.meter.rate(), Relaxed);
+        let now = self.meter.now();
+        self.looked = now;
+        self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
+        // Together those that wait delay others by the time between two looks, each by its part of that.
+        let part = LOOK_TIME / (self.woken_len() as u64 + 1);
+        self.again_after = (part as u32).clamp(AGAIN_AT_LEAST, AGAIN_AFTER);
+        // The meter may have been ahead of the clock.
+        self.ask_at = self.ask_at.min(now.saturating_add(WAKE_COST));
+        self.compare_at = self.compare_at.min(now.saturating_add(TICK.as_nanos() as u64));
+    }
+
+    /// Takes from another worker half of what that one has more. Tasks that ask to run again and again would stay where they are, and run
+    /// the less often the more they are there. Of an odd number the odd one changes sides each time, and has its turn on both.
+    fn compare(&mut self) {
+        let core = self.core;
+        let last = self.compared;
+        let Some(other) = self
+            .others()
+            .map(Core::index)
+            .find(|&other| other > last)
+            .or_else(|| self.others().map(Core::index).next())
+        else {
+            return;
+        };
+        self.compared = other;
+        let other = &self.shared.cores[other];
+        for class in [Class::Woken, Class::Again] {
+            let more = how_many_more(other.len_of(class), other.noted(class), core.len_of(class));
+            if more > 0 {
+                other.steal_half(core, class, more.div_ceil(2) as u32);
+            }
+        }
+    }
+
+    /// When to look around: the sooner if what waits here is of the class *again*.
+    fn look_at(&self) -> u64 {
+        let core = self.core;
+        let has_again = || core.owned_len(Class::Again) + core.again_len() > 0;
+        let time = if self.woken_len() == 0 && has_again() { WAKE_COST } else { LOOK_TIME };
+        self.looked.saturating_add(time)
+    }
+
+    /// Woken tasks that wait for this worker.
+    fn woken_len(&self) -> usize {
+        self.core.owned_len(Class::Woken) + self.core.woken_len()
+    }
+}
+
+/// How many tasks more another worker has than this one, which runs none just now and has `own`.
+///
+/// The other runs one beside those that `wait`, or has put that back just now: so it has no more than it has `noted` lately. Its only
+/// one is left to it.
+fn how_many_more(wait: usize, noted: usize, own: usize) -> usize {
+    let theirs = (wait + 1).min(noted);
+    if theirs > 1 { theirs.saturating_sub(own) } else { 0 }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::how_many_more;
+
+    #[test]
+    fn nobody_is_robbed_of_the_only_task() {
+        for own in 0..3 {
+            assert_eq!(how_many_more(0, 1, own), 0, "it runs");
+            assert_eq!(how_many_more(1, 1, own), 0, "it waits for the next run");
+            assert_eq!(how_many_more(1, 0, own), 0, "its worker was parked at its last look");
+        }
+    }
+
+    #[test]
+    fn an_odd_one_changes_sides() {
+        assert_eq!(how_many_more(1, 2, 1), 1);
+        assert_eq!(how_many_more(1, 2, 0), 2);
+        assert_eq!(how_many_more(9, 10, 10), 0);
+        assert_eq!(how_many_more(899, 900, 1), 899);
+    }
+}

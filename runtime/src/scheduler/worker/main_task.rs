@@ -1,0 +1,88 @@
+//! The main task: the future given to `block_on`, as the worker that polls it and its wakers see it.
+//!
+//! It has one entry in the owner's queues at most, as any task. Wakes on the owner's thread queue it; those of other threads leave a mark,
+//! which the owner takes over before it chooses what runs next.
+//!
+//! Rejected: an owned task (its future is borrowed, and need not be `'static`).
+
+use std::sync::Arc;
+use std::task::Wake;
+
+use crate::scheduler::core::{Core, Entry};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::task::Class;
+use crate::task::schedule::Schedule;
+
+/// Wakes the future given to `block_on`, the main task of a worker.
+pub(crate) struct MainTask {
+    schedule: Schedule,
+    /// Its entry is in one of the owner's queues.
+    queued: AtomicBool,
+    /// The owner polls it.
+    running: AtomicBool,
+    /// Another thread woke it.
+    woken: AtomicBool,
+    /// Nanoseconds that it has run since it last waited. The owner's.
+    since_wait: AtomicU64,
+}
+
+impl MainTask {
+    pub(crate) fn new(core: &Core) -> Arc<Self> {
+        let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
+        Arc::new(Self { schedule: core.schedule(), queued, running, woken, since_wait: AtomicU64::new(0) })
+    }
+
+    /// Owner only: it is polled from here on.
+    pub(super) fn begin_run(&self) {
+        self.queued.store(false, Relaxed);
+        self.running.store(true, Relaxed);
+    }
+
+    /// Owner only: the poll is over, and took `took` nanoseconds. Returns how long the main task has run since it last waited, if it asks
+    /// to run once more.
+    pub(super) fn end_run(&self, took: u64) -> Option<u64> {
+        self.running.store(false, Relaxed);
+        let asks = self.queued.load(Relaxed);
+        let since_wait = if asks { self.since_wait.load(Relaxed).saturating_add(took) } else { 0 };
+        self.since_wait.store(since_wait, Relaxed);
+        asks.then_some(since_wait)
+    }
+
+    /// Whether another thread has woken it.
+    pub(super) fn is_woken(&self) -> bool {
+        self.woken.load(Relaxed)
+    }
+
+    /// Owner only.
+    fn enqueue(&self) {
+        if !self.queued.load(Relaxed) {
+            self.queued.store(true, Relaxed);
+            // While it is polled it asks to run once more: the worker queues it after the poll.
+            if !self.running.load(Relaxed) {
+                self.schedule.push_entry(Entry::Main, Class::Woken);
+            }
+        }
+    }
+
+    /// Owner only: takes over a wake from another thread.
+    pub(super) fn take_wake(&self) {
+        // Acquire: pairs with the Release in `wake_by_ref`.
+        if self.woken.load(Relaxed) && self.woken.swap(false, Acquire) {
+            self.enqueue();
+        }
+    }
+}
+
+impl Wake for MainTask {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.schedule.is_held() {
+            self.enqueue();
+        } else if !self.woken.swap(true, AcqRel) {
+            self.schedule.unparker.unpark();
+        }
+    }
+}
