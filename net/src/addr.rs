@@ -9,9 +9,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::vec;
 
-use crate::context::Kind;
 use crate::error::{Object, failed};
 use crate::source::Site;
+use mini_context::IoKind;
 
 mod resolve;
 
@@ -74,7 +74,7 @@ pub(crate) enum Found {
 /// Goes on: a lookup that was begun ends on the blocking pool, and its result is dropped.
 #[track_caller]
 pub fn lookup_host(host: impl ToSocketAddrs) -> LookupHost {
-    const SITE: &Site = &Site { owner: "mini::net", method: "lookup_host", kind: Kind::Resolve };
+    const SITE: &Site = &Site { owner: "mini::net", method: "lookup_host", kind: IoKind::Resolve };
     LookupHost::new(Resolve::new(&host, SITE))
 }
 

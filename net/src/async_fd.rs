@@ -9,10 +9,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::task::{Context, Poll, ready};
 
 use crate::call::CustomOn;
-use crate::context::Kind;
 use crate::leaf::Op;
 use crate::ready::Interest;
 use crate::source::{Left, Rule, Site, Source, Wait};
+use mini_context::IoKind;
 
 mod guard;
 
@@ -48,7 +48,7 @@ pub struct AsyncFd<T: AsFd> {
 /// The `Site` of a method: `site!(readable)` is `AsyncFd::readable`.
 macro_rules! site {
     ($method:ident) => {
-        const { &Site { owner: "AsyncFd", method: stringify!($method), kind: Kind::Ready } }
+        const { &Site { owner: "AsyncFd", method: stringify!($method), kind: IoKind::Ready } }
     };
 }
 

@@ -17,7 +17,8 @@ use std::task::{Context, Poll, ready};
 
 use futures_io::{AsyncRead, AsyncWrite};
 
-use crate::context::{self, Kind, Note};
+use mini_context::{IoKind, Note, Notes, notes, swap_notes, take_notes};
+
 use crate::source::{Site, Wait};
 
 mod buffer;
@@ -181,7 +182,7 @@ where
 }
 
 const fn sites(method: &'static str) -> [Site; 2] {
-    [Site { owner: "io", method, kind: Kind::Read }, Site { owner: "io", method, kind: Kind::Write }]
+    [Site { owner: "io", method, kind: IoKind::Read }, Site { owner: "io", method, kind: IoKind::Write }]
 }
 
 #[track_caller]
@@ -191,12 +192,11 @@ fn waits([reading, writing]: &'static [Site; 2]) -> [Wait; 2] {
 
 /// Polls, and lets the note that says where the task waits name the line of the copy, whichever end has left it.
 fn noted<T>(wait: Wait, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
-    let before = context::take_note();
+    let before = take_notes();
     let polled = poll();
-    let note = context::take_note().map(|note| Note { location: wait.location, ..note });
-    if let Some(note) = note.or(before) {
-        context::leave_note(note);
-    }
+    let notes = notes();
+    let waits = notes.wait.map(|note| Note { location: wait.location, ..note });
+    swap_notes(Notes { wait: waits.or(before.wait), timer: notes.timer.or(before.timer) });
     polled
 }
 

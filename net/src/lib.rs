@@ -53,13 +53,11 @@ pub mod future {
 
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};
-pub use context::{
-    BUDGET, Blocking, EnterGuard, Kind, Note, begin_poll, enter, has_note, note, poll_budget, poll_call, swap_budget,
-    swap_note, take_note,
-};
+pub use context::{Blocking, EnterGuard, enter};
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
 pub use error::{IntoObject, Object, OperationError, failed, is_shortage, no_thread, raw_os_error};
+pub use mini_context::IoKind;
 pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 pub use socket::Socket;

@@ -56,7 +56,7 @@ macro_rules! site {
             &crate::source::Site {
                 owner: <$owner>::NAME,
                 method: stringify!($method),
-                kind: crate::context::Kind::$kind,
+                kind: mini_context::IoKind::$kind,
             }
         }
     };

@@ -24,10 +24,13 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::panic::Location;
+use std::ptr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use crate::context::{self, Kind, Note};
+use mini_context::{IoKind, Note, Reason, forget_wait, leave_note};
+
+use crate::context;
 use crate::reactor::{Registration, left_in_parent_error, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
@@ -89,7 +92,7 @@ pub struct Site {
     /// Its method.
     pub method: &'static str,
     /// What that waits for.
-    pub kind: Kind,
+    pub kind: IoKind,
 }
 
 impl Wait {
@@ -116,12 +119,12 @@ impl Wait {
     }
 
     pub(crate) fn leave_note(&self, fd: RawFd) {
-        context::leave_note(Note { kind: self.site.kind, fd, location: self.location });
+        leave_note(Note { reason: Reason::Io(self.site.kind, fd), location: self.location });
     }
 
     /// The future that waits is dropped.
     pub(crate) fn forget_note(&self) {
-        context::forget_note(self.location);
+        forget_wait(|note| ptr::eq(note.location, self.location));
     }
 
     #[cold]
@@ -177,7 +180,7 @@ impl<T: AsFd> Source<T> {
         mut key: Option<&mut Key>,
         mut op: impl FnMut(&Source<T>) -> io::Result<(R, Left)>,
     ) -> Poll<io::Result<R>> {
-        ready!(context::check_budget(cx));
+        ready!(mini_context::check_budget(cx));
         let result = loop {
             let seen = match self.registration.get() {
                 None => match self.first_look(wait, interest) {
@@ -197,7 +200,7 @@ impl<T: AsFd> Source<T> {
                 result => break self.conclude(seen, interest, result),
             }
         };
-        context::spend_call();
+        mini_context::spend_call();
         Poll::Ready(result)
     }
 
@@ -209,7 +212,7 @@ impl<T: AsFd> Source<T> {
         interest: Interest,
         mut key: Option<&mut Key>,
     ) -> Poll<io::Result<Seen>> {
-        ready!(context::check_budget(cx));
+        ready!(mini_context::check_budget(cx));
         let known = match self.register(wait, Ready::EMPTY) {
             Ok(known) => known,
             Err(e) => return Poll::Ready(Err(e)),
@@ -223,7 +226,7 @@ impl<T: AsFd> Source<T> {
                 break Err(e);
             }
         };
-        context::spend_call();
+        mini_context::spend_call();
         Poll::Ready(result)
     }
 

@@ -157,7 +157,7 @@ pub fn stderr() -> Stderr {
 /// The `Site` of a method: `site!(Stdin, read, Read)` is `Stdin::read`, which waits to read.
 macro_rules! site {
     ($owner:expr, $method:ident, $kind:ident) => {
-        const { &crate::source::Site { owner: $owner, method: stringify!($method), kind: crate::context::Kind::$kind } }
+        const { &crate::source::Site { owner: $owner, method: stringify!($method), kind: mini_context::IoKind::$kind } }
     };
 }
 

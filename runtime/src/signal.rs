@@ -23,7 +23,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use mini_net::{Kind, Object, Site, Wait, failed};
+use mini_net::{IoKind, Object, Site, Wait, failed};
 
 mod mailbox;
 pub mod unix;
@@ -69,7 +69,7 @@ pub struct CtrlC {
 /// Safe, but a Ctrl-C that has come since the call goes with the future.
 #[track_caller]
 pub fn ctrl_c() -> CtrlC {
-    const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: Kind::Ready };
+    const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: IoKind::Ready };
     CtrlC { signal: unix::signal(SignalKind::interrupt()).map_err(Some), wait: Wait::here(SITE) }
 }
 

@@ -59,7 +59,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
 
-pub(crate) use budget::begin_poll;
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
 pub use error::JoinError;
@@ -72,7 +71,6 @@ pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
-pub(crate) use wait::Reason;
 
 use crate::scheduler::context;
 use crate::task::schedule::Schedule;

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mini_net::{AsyncFd, Blocking, Events, Interest, Reactor, UnixStream, enter, pipe, swap_budget};
+use mini_net::{AsyncFd, Blocking, Events, Interest, Reactor, UnixStream, enter, pipe};
 
 mod end;
 
@@ -80,7 +80,7 @@ struct Model {
 ///
 /// If the sockets do something else.
 pub fn run(choices: &mut Choices<'_>) {
-    swap_budget(u8::MAX);
+    mini_context::swap_budget(u8::MAX);
     let mut model = Model {
         reactors: [(); 2].map(|()| Reactor::new().expect("a reactor")),
         blocking: Arc::new(|_| unreachable!("nothing here blocks")),

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mini_time::{Clock, Park, Sleep, Timers, enter, sleep, sleep_until, swap_budget};
+use mini_time::{Clock, Park, Sleep, Timers, enter, sleep, sleep_until};
 
 use crate::Choices;
 
@@ -71,7 +71,7 @@ struct Model {
 ///
 /// If the timers do something else.
 pub fn run(choices: &mut Choices<'_>) {
-    swap_budget(u8::MAX);
+    mini_context::swap_budget(u8::MAX);
     let clock = Clock::pausable(true);
     let drivers = [(); 2].map(|()| Timers::new(clock.clone(), Waker::noop().clone()));
     let mut model = Model { clock, drivers, sleeps: Vec::new(), now: 0, wakers: 0, log: Log::default() };

@@ -1,61 +1,23 @@
-//! What a thread knows about time while it runs a future: which timers to use, where the future waits, and how long
-//! it has gone without a break.
-//!
-//! The runtime enters its [`Timers`] around its loop ([`enter`]) and takes the [`Note`] after each poll
-//! ([`take_note`]); the futures of this crate do the rest.
+//! The timers that a thread uses while it runs futures: those of the runtime that has entered them ([`enter`]).
 //!
 //! Rejected:
 //! - Passing the timers in the waker: works with one executor's wakers alone, and no combinator keeps it.
 //! - A reference-counted cell with a destructor: the compiler asks at each use whether it has run, and the cell whether it
 //!   is borrowed; 3 ns of each read of the clock.
-//! - A budget that the runtime refills: a future polled by a foreign executor would starve once it is spent, so it
-//!   refills itself when it has made the future yield.
 
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::Context;
 
 use crate::clock;
 use crate::instant::Instant;
 use crate::sync::thread_local;
 use crate::timers::{Lease, Shared, Timers};
-
-/// How often futures may complete without a break.
-const BUDGET: u8 = 128;
-
-/// Where and until when a future waits for the time.
-///
-/// # Examples
-///
-/// ```
-/// use std::{future::Future, pin::pin, task::{Context, Waker}, time::Duration};
-/// use mini_time::{Clock, Timers, enter, sleep, take_note};
-///
-/// let timers = Timers::new(Clock::pausable(true), Waker::noop().clone());
-/// let _entered = enter(&timers);
-/// let mut sleep = pin!(sleep(Duration::from_micros(3)));
-/// assert!(sleep.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-/// let note = take_note().unwrap();
-/// assert_eq!(note.deadline_ns, 3000);
-/// assert_eq!(note.location.file(), file!());
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Note {
-    /// Nanoseconds since the base of the clock the future waits on, see [`Clock::instant`](crate::Clock::instant);
-    /// `u64::MAX` for never.
-    pub deadline_ns: u64,
-    /// Who called the function that made the future.
-    pub location: &'static Location<'static>,
-    /// Whether it is the limit of another future, of which it says nothing: of [`timeout`](crate::timeout()).
-    pub is_limit: bool,
-}
 
 /// Leaves the context it was given for, see [`enter`].
 ///
@@ -77,8 +39,6 @@ pub struct EnterGuard {
 struct Local {
     /// The timers of the context, or null. The count that this stands for belongs to the cell.
     current: Cell<*const Shared>,
-    note: Cell<Option<Note>>,
-    budget: Cell<u8>,
     /// Zero until it is asked for.
     thread_number: Cell<u64>,
 }
@@ -89,12 +49,7 @@ struct Leave;
 thread_local! {
     // Nothing in it has to be dropped: the compiler makes this a plain address.
     static LOCAL: Local = const {
-        Local {
-            current: Cell::new(ptr::null()),
-            note: Cell::new(None),
-            budget: Cell::new(BUDGET),
-            thread_number: Cell::new(0),
-        }
+        Local { current: Cell::new(ptr::null()), thread_number: Cell::new(0) }
     };
     static LEAVE: Leave = const { Leave };
 }
@@ -134,79 +89,6 @@ fn replace(timers: Option<Timers>) -> Option<Timers> {
     // SAFETY: all that is not null in the cell comes from `into_raw` above, and it has just been taken out, so its
     // count is claimed here and nowhere else. Test: `contexts_nest_and_each_guard_brings_back_the_one_before`.
     Some(Timers(unsafe { Arc::from_raw(old) }))
-}
-
-/// Takes the note that the last future to return `Pending` on this thread has left.
-///
-/// That of a time limit gives way to all others, and an outer limit's to an inner one's. A runtime calls this after a poll
-/// that returned `Pending`, and [`begin_poll`] before each: what is left over is not the next task's.
-///
-/// # Examples
-///
-/// ```
-/// assert!(mini_time::take_note().is_none());
-/// ```
-#[inline]
-pub fn take_note() -> Option<Note> {
-    swap_note(None)
-}
-
-/// Whether there is a note. Mostly there is none, and to know that takes less time than to look at it.
-///
-/// # Examples
-///
-/// ```
-/// assert!(!mini_time::has_note());
-/// ```
-#[inline]
-pub fn has_note() -> bool {
-    LOCAL.with(|local| local.note.get().is_some())
-}
-
-/// The note, which stays. Where [`begin_poll`] throws away what is left over, this takes less time than to take it.
-///
-/// # Examples
-///
-/// ```
-/// assert!(mini_time::note().is_none());
-/// ```
-#[inline]
-pub fn note() -> Option<Note> {
-    LOCAL.with(|local| local.note.get())
-}
-
-/// Sets the note, and returns the one before. For polls within a poll: they are not to touch the note of the outer one.
-///
-/// # Examples
-///
-/// ```
-/// let outer = mini_time::swap_note(None);
-/// // What is polled here leaves its own.
-/// mini_time::swap_note(outer);
-/// ```
-#[inline]
-pub fn swap_note(note: Option<Note>) -> Option<Note> {
-    LOCAL.with(|local| local.note.replace(note))
-}
-
-/// Leaves a note.
-#[inline]
-pub(crate) fn put_note(note: Note) {
-    LOCAL.with(|local| {
-        if !note.is_limit || local.note.get().is_none() {
-            local.note.set(Some(note));
-        }
-    });
-}
-
-/// Takes back the note of a future that waits no more, if it is the last one. Another's is lost with it: then nothing is known.
-#[inline]
-pub(crate) fn forget_note(location: &'static Location<'static>) {
-    LOCAL.with(|local| {
-        if local.note.get().is_some_and(|note| ptr::eq(note.location, location)) {
-            local.note.set(None);
-        }
-    });
 }
 
 /// A number that no other thread has had. Cheaper than `ThreadId`, which the standard library gives out with a count.
@@ -255,60 +137,6 @@ fn with_current<T>(look: impl FnOnce(Option<&Shared>) -> T) -> T {
         // thread takes it out, and the three callers above do not call that while they look.
         look(unsafe { local.current.get().as_ref() })
     })
-}
-
-/// Spends one completion. If that was the last, the task is woken and must return `Pending` once.
-#[inline]
-#[must_use = "when it returns false, return Pending"]
-pub(crate) fn spend(cx: &mut Context<'_>) -> bool {
-    let is_left = LOCAL.with(|local| {
-        let before = local.budget.get();
-        if before == u8::MAX {
-            return true;
-        }
-        local.budget.set(if before == 1 { BUDGET } else { before - 1 });
-        before > 1
-    });
-    if !is_left {
-        cx.waker().wake_by_ref();
-    }
-    is_left
-}
-
-/// Makes the budget of completions full, whatever was left, and throws away a note that was left. A runtime calls this before
-/// it polls a task.
-///
-/// # Examples
-///
-/// ```
-/// mini_time::swap_budget(1);
-/// mini_time::begin_poll();
-/// assert_eq!(mini_time::swap_budget(128), 128);
-/// ```
-#[inline]
-pub fn begin_poll() {
-    LOCAL.with(|local| {
-        local.budget.set(BUDGET);
-        local.note.set(None);
-    });
-}
-
-/// Sets how many completions are left before a future has to yield, and returns how many were. `u8::MAX` never ends.
-///
-/// # Examples
-///
-/// ```
-/// let left = mini_time::swap_budget(u8::MAX);
-/// // Nothing polled here is made to yield.
-/// mini_time::swap_budget(left);
-/// ```
-///
-/// # Panics
-///
-/// If `left` is zero: the budget is full again as soon as it is spent.
-pub fn swap_budget(left: u8) -> u8 {
-    assert!(left > 0, "a budget begins at one");
-    LOCAL.with(|local| local.budget.replace(left))
 }
 
 impl Drop for EnterGuard {

@@ -36,7 +36,7 @@ mod timers;
 mod wheel;
 
 pub use clock::{Clock, ClockError};
-pub use context::{EnterGuard, Note, begin_poll, enter, has_note, note, swap_budget, swap_note, take_note};
+pub use context::{EnterGuard, enter};
 pub use instant::Instant;
 pub use interval::{Interval, MissedTickBehavior, Tick, interval, interval_at};
 pub use pause::{Advance, advance, pause, resume};

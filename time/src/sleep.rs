@@ -22,10 +22,13 @@
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
+use std::ptr;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use crate::context::{self, Note};
+use mini_context::{Note, Reason, forget_timer, leave_note};
+
+use crate::context;
 use crate::instant::Instant;
 use crate::timers::{Lease, Refusal, State, Store};
 use crate::wheel::Key;
@@ -316,7 +319,8 @@ impl Sleep {
     /// Leaves a note of the wait.
     #[inline]
     fn pend(&self, deadline_ns: u64) -> Poll<()> {
-        context::put_note(Note { deadline_ns, location: self.location, is_limit: self.origin.is_limit() });
+        let reason = if self.origin.is_limit() { Reason::Limit(deadline_ns) } else { Reason::Timer(deadline_ns) };
+        leave_note(Note { reason, location: self.location });
         Poll::Pending
     }
 
@@ -391,7 +395,7 @@ impl Future for Sleep {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         ready!(self.get_mut().poll_elapsed(cx));
-        if context::spend(cx) { Poll::Ready(()) } else { Poll::Pending }
+        mini_context::poll_budget(cx)
     }
 }
 
@@ -399,7 +403,7 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         if self.store.is_some() {
             self.disarm();
-            context::forget_note(self.location);
+            forget_timer(|note| ptr::eq(note.location, self.location));
         }
     }
 }

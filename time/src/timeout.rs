@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
-use crate::context;
 use crate::error::Elapsed;
 use crate::instant::Instant;
 use crate::sleep::{Origin, Sleep};
@@ -169,8 +168,8 @@ impl<F: Future> Future for Timeout<F> {
         // Outside the budget: the future may have spent it, now and at every poll to come.
         ready!(this.limit.poll_elapsed(cx));
         // But a limit that is over before anybody has waited would keep others away, in a loop. It yields once at most.
-        if is_first && !context::spend(cx) {
-            return Poll::Pending;
+        if is_first {
+            ready!(mini_context::poll_budget(cx));
         }
         Poll::Ready(Err(Elapsed::new()))
     }
@@ -180,9 +179,11 @@ impl<F: Future> Future for Timeout<F> {
 mod tests {
     use std::future;
 
+    use mini_context::{Reason, take_notes};
+
     use super::*;
     use crate::probe::{Probe, pass, paused_timers};
-    use crate::{enter, sleep, take_note};
+    use crate::{enter, sleep};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -285,8 +286,8 @@ mod tests {
         let mut limited = timeout_at(Instant::now() + MS, future::pending::<()>());
         let line = line!() - 1;
         assert_eq!(Probe::default().poll(&mut limited), Poll::Pending);
-        let note = take_note().unwrap();
-        assert_eq!((note.deadline_ns, note.location.line(), note.is_limit), (1_000_000, line, true));
+        let note = take_notes().timer.unwrap();
+        assert_eq!((note.reason, note.location.line()), (Reason::Limit(1_000_000), line));
     }
 
     #[test]
@@ -296,10 +297,10 @@ mod tests {
         let (mut limited, mut twice) =
             (timeout(MS, sleep(MS * 2)), timeout(MS, timeout(MS * 3, future::pending::<()>())));
         assert!(Probe::default().poll(&mut limited).is_pending());
-        let note = take_note().unwrap();
-        assert_eq!((note.deadline_ns, note.is_limit), (2_000_000, false));
+        let note = take_notes().timer.unwrap();
+        assert_eq!(note.reason, Reason::Timer(2_000_000));
         assert!(Probe::default().poll(&mut twice).is_pending());
-        let note = take_note().unwrap();
-        assert_eq!((note.deadline_ns, note.is_limit), (3_000_000, true));
+        let note = take_notes().timer.unwrap();
+        assert_eq!(note.reason, Reason::Limit(3_000_000));
     }
 }

@@ -11,7 +11,6 @@ use std::task::{Context, Poll, ready};
 
 use super::sealed::{Target, ToTarget};
 use super::{Addrs, Found, invalid};
-use crate::context;
 use crate::error::{Object, failed};
 use crate::hop::{self, Hop};
 use crate::source::{Site, Wait};
@@ -106,7 +105,7 @@ impl Future for LookupHost {
     type Output = io::Result<Addrs>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
-        ready!(context::poll_budget(cx));
+        ready!(mini_context::poll_budget(cx));
         self.get_mut().0.poll(cx)
     }
 }
@@ -115,7 +114,7 @@ impl<S, R> Future for TryEach<'_, S, R> {
     type Output = io::Result<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
-        ready!(context::poll_budget(cx));
+        ready!(mini_context::poll_budget(cx));
         let this = self.get_mut();
         let addrs = ready!(this.resolve.poll(cx))?;
         let mut last_error = no_address();

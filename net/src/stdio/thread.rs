@@ -24,7 +24,6 @@ use std::task::{Context, Poll, ready};
 use std::thread;
 
 use super::handle::Served;
-use crate::context;
 use crate::error::no_thread;
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Slot};
@@ -316,7 +315,7 @@ fn poll<R>(
     key: &mut Key,
     mut op: impl FnMut() -> io::Result<R>,
 ) -> Poll<io::Result<R>> {
-    ready!(context::check_budget(cx));
+    ready!(mini_context::check_budget(cx));
     let result = loop {
         let Poll::Ready(seen) = slot.poll_ready(cx, interest, Some(&mut *key)) else {
             wait.leave_note(-1);
@@ -327,7 +326,7 @@ fn poll<R>(
             result => break result,
         }
     };
-    context::spend_call();
+    mini_context::spend_call();
     Poll::Ready(result)
 }
 

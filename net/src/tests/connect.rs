@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::pin::pin;
 use std::task::Poll;
 
+use mini_context::{IoKind, Reason, take_notes};
+
 use super::rig::{Rig, Task, TempPath, is_shut_down};
-use crate::{Kind, TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream, take_note};
+use crate::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
 /// An address that nobody listens on.
 async fn closed() -> SocketAddr {
@@ -53,8 +55,9 @@ fn a_connection_that_takes_its_time_is_waited_for() {
         }
         assert!(queued.len() < 64, "the queue is never full");
     };
-    let note = take_note().unwrap();
-    assert_eq!((note.kind, note.location.file()), (Kind::Connect, file!()));
+    let note = take_notes().wait.unwrap();
+    assert!(matches!(note.reason, Reason::Io(IoKind::Connect, _)));
+    assert_eq!(note.location.file(), file!());
     assert_eq!(rig.reactor.registrations(), 1);
     rig.reactor.shutdown();
     assert_eq!(task.wakes(), 1);
@@ -105,7 +108,7 @@ fn connecting_to_a_full_unix_queue_waits_for_room() {
         }
         assert!(queued.len() < 64, "the queue is never full");
     };
-    assert_eq!(take_note().unwrap().kind, Kind::Connect);
+    assert!(matches!(take_notes().wait.unwrap().reason, Reason::Io(IoKind::Connect, _)));
     rig.block_on(async {
         for _ in &queued {
             listener.accept().await.unwrap();

@@ -5,8 +5,10 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::task::Poll;
 
+use mini_context::{IoKind, Reason, take_notes};
+
 use super::rig::{Rig, Task};
-use crate::{Kind, TcpStream, lookup_host, take_note};
+use crate::{TcpStream, lookup_host};
 
 fn no_pool() -> Rig {
     Rig::with_pool(|_| panic!("a literal address needs no pool"))
@@ -64,8 +66,8 @@ fn a_lookup_that_waits_leaves_a_note() {
     let task = Task::new();
     let mut lookup = pin!(lookup_host("localhost:80"));
     assert!(task.poll(lookup.as_mut()).is_pending());
-    let note = take_note().unwrap();
-    assert_eq!((note.kind, note.fd, note.location.file()), (Kind::Resolve, -1, file!()));
+    let note = take_notes().wait.unwrap();
+    assert_eq!((note.reason, note.location.file()), (Reason::Io(IoKind::Resolve, -1), file!()));
     let job: Box<dyn FnOnce() + Send> = take.recv().unwrap();
     job();
     assert_eq!(task.wakes(), 1);

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use mini_context::{BUDGET, IoKind, Reason, take_notes};
+
 use super::rig::{Rig, Task, both, is_shut_down};
 use crate::sys::SHORT_READS_TELL;
-use crate::{BUDGET, Events, Interest, Kind, Ready, TcpListener, TcpStream, UnixStream, take_note};
+use crate::{Events, Interest, Ready, TcpListener, TcpStream, UnixStream};
 
 /// A connection over TCP, and a Unix one: the rules have to hold for both.
 pub(super) async fn tcp_pair() -> (TcpStream, TcpStream) {
@@ -250,14 +252,14 @@ fn a_pending_leaf_says_where_it_waits() {
     let (_a, b) = UnixStream::pair().unwrap();
     let mut buf = [0; 8];
     let (line, mut read) = (line!(), Box::pin(b.read(&mut buf)));
-    assert_eq!(take_note(), None, "only waiting leaves a note");
+    assert!(take_notes().is_empty(), "only waiting leaves a note");
     assert!(Task::new().poll(read.as_mut()).is_pending());
-    let note = take_note().unwrap();
-    assert_eq!((note.kind, note.fd), (Kind::Read, b.as_raw_fd()));
+    let note = take_notes().wait.unwrap();
+    assert_eq!(note.reason, Reason::Io(IoKind::Read, b.as_raw_fd()));
     assert_eq!((note.location.file(), note.location.line()), (file!(), line));
     assert!(Task::new().poll(read.as_mut()).is_pending());
     drop(read);
-    assert_eq!(take_note(), None, "it waits no more");
+    assert!(take_notes().is_empty(), "it waits no more");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use crate::{Blocking, EnterGuard, Events, Reactor, enter, swap_budget};
+use crate::{Blocking, EnterGuard, Events, Reactor, enter};
 
 /// Longer than anything here takes: only a hang gets there.
 const HANG: Duration = Duration::from_secs(20);
@@ -32,7 +32,7 @@ impl Rig {
         let reactor = Reactor::new().unwrap();
         let pool: Blocking = Arc::new(pool);
         let _entered = enter(&reactor, &pool);
-        swap_budget(crate::BUDGET);
+        mini_context::swap_budget(mini_context::BUDGET);
         Rig { reactor, events: Events::new(), _entered }
     }
 

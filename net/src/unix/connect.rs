@@ -76,7 +76,7 @@ impl<K: SocketKind> Attempt<K> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Socket<K>>> {
-        ready!(context::poll_call(cx));
+        ready!(mini_context::poll_call(cx));
         if let State::Start(_) = self.state {
             self.wait.need_runtime(); // whether or not the queue is full
             let State::Start(addr) = std::mem::replace(&mut self.state, State::Done) else {

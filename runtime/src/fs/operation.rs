@@ -137,7 +137,7 @@ impl<T: Send + 'static> Run<T> {
     fn poll_raw(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if let State::New(_) = self.state {
             // A hop lets others run anyway.
-            ready!(mini_net::poll_call(cx));
+            ready!(mini_context::poll_call(cx));
         }
         if let State::New(_) | State::NewJob(_) = self.state {
             let pool = pool(self.about.call, self.about.location);

@@ -180,7 +180,7 @@ impl ReadDir {
         }
         loop {
             if !self.ready.is_empty() {
-                ready!(mini_net::poll_budget(cx));
+                ready!(mini_context::poll_budget(cx));
             }
             if let Some(entry) = self.ready.pop_front() {
                 return Poll::Ready(entry.map(Some).map_err(failed(VERB, &*self.path)));

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::process::{self, ExitStatus};
 use std::task::{Context, Poll, ready};
 
-use mini_net::{Kind, Object, Site, failed};
+use mini_net::{IoKind, Object, Site, failed};
 
 use super::orphans;
 use super::output::{self, ChildStderr, ChildStdout};
@@ -68,7 +68,7 @@ pub struct Wait<'a> {
 
 /// A call that waits for a child.
 pub(super) const fn site(owner: &'static str, method: &'static str) -> Site {
-    Site { owner, method, kind: Kind::Ready }
+    Site { owner, method, kind: IoKind::Ready }
 }
 
 /// The wait of [`Child::wait`], called at `location`.

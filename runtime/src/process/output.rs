@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::process::{self, Stdio};
 use std::task::{Context, Poll, ready};
 
-use mini_net::{Interest, Kind, Site};
+use mini_net::{Interest, IoKind, Site};
 
 use super::child::Wait;
 use super::pipe::{Pipe, Read, ReadExact};
@@ -216,7 +216,7 @@ impl<K: OutputKind> TryFrom<ChildOutput<K>> for Stdio {
 
 /// A method that reads an output.
 const fn reads<K: OutputKind>(method: &'static str) -> Site {
-    Site { owner: K::NAME, method, kind: Kind::Read }
+    Site { owner: K::NAME, method, kind: IoKind::Read }
 }
 
 /// Waits for a child, and reads both outputs to the end.

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, ready};
 use mini_net::future::FdReady;
 use mini_net::{self as net, AsyncFd, AsyncFdReadyGuard, Interest};
 #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
-use mini_net::{Kind, Site};
+use mini_net::{IoKind, Site};
 
 use super::sys::set_nonblocking;
 
@@ -86,7 +86,7 @@ impl Pipe {
     #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
     pub(super) fn poll_read(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        const SITE: &Site = &Site { owner: "ChildOutput", method: "poll_read", kind: Kind::Read };
+        const SITE: &Site = &Site { owner: "ChildOutput", method: "poll_read", kind: IoKind::Read };
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
@@ -101,7 +101,7 @@ impl Pipe {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
-        const SITE: &Site = &Site { owner: "ChildStdin", method: "poll_write", kind: Kind::Write };
+        const SITE: &Site = &Site { owner: "ChildStdin", method: "poll_write", kind: IoKind::Write };
         let call = net::Wait::here(SITE);
         loop {
             let mut guard = ready!(this.0.poll_ready_for(cx, &call, Interest::WRITABLE))?;

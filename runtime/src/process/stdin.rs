@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::process::{self, Stdio};
 
-use mini_net::{Interest, Kind, Site, Wait};
+use mini_net::{Interest, IoKind, Site, Wait};
 
 use super::pipe::{Pipe, Write, WriteAll};
 
@@ -35,7 +35,7 @@ pub struct ChildStdin(Option<Pipe>);
 
 /// A method that writes the input.
 const fn writes(method: &'static str) -> Site {
-    Site { owner: "ChildStdin", method, kind: Kind::Write }
+    Site { owner: "ChildStdin", method, kind: IoKind::Write }
 }
 
 impl ChildStdin {

@@ -16,7 +16,6 @@ use crate::scheduler::worker::{MainTask, Stop, Worker};
 use crate::sync::Deadline;
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::thread::{self, Thread};
-use crate::task;
 
 /// How long a thread waits for the place of the first worker thread, and then for that of any.
 ///
@@ -38,7 +37,7 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
             future.set(None);
             return true;
         };
-        task::begin_poll();
+        mini_context::begin_poll();
         let polled =
             future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
         match polled {

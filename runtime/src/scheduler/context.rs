@@ -8,7 +8,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::ptr;
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::sync::{atomic::Ordering::SeqCst, thread_local};
 use crate::task::schedule;
-use crate::task::{Id, Reason, Running, Task};
+use crate::task::{Id, Running, Task};
 
 struct Tls {
     shared: Cell<*const Shared>,
@@ -272,16 +271,6 @@ fn with_ended<T>(f: impl FnOnce(&Task) -> T) -> Option<T> {
         // Test: tests/tests/tasks.rs `an_output_is_dropped_by_its_own_task`.
         unsafe { tls.ended.get().as_ref() }.map(f)
     })
-}
-
-/// Notes in the current task what it waits for. That of the future given to `block_on` is noted nowhere.
-pub(crate) fn note_wait(reason: Reason, location: &'static Location<'static>) {
-    with_task(|task| task.note(reason, location));
-}
-
-/// A future that may have noted that in the current task is dropped.
-pub(crate) fn forget_wait(reason: Reason) {
-    with_task(|task| task.forget(reason));
 }
 
 /// Calls `f` with the task this thread polls.

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 
 use libc::c_int;
 use mini_net::future::{CustomOn, Op};
-use mini_net::{AsyncFd, Interest, Kind, Object, Site, Wait, failed};
+use mini_net::{AsyncFd, Interest, IoKind, Object, Site, Wait, failed};
 use signal_hook_registry::FORBIDDEN;
 
 use super::mailbox::Mailbox;
@@ -147,7 +147,7 @@ pub struct Recv<'a>(Op<'a, CustomOn<Take>, Mailbox>);
 
 type Take = fn(&Mailbox) -> io::Result<()>;
 
-const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: Kind::Ready };
+const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Ready };
 
 /// Starts to listen to a signal.
 ///
@@ -220,7 +220,7 @@ impl Signal {
     /// As [`recv`](Signal::recv).
     #[track_caller]
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<()>> {
-        const SITE: &Site = &Site { owner: "Signal", method: "poll_recv", kind: Kind::Ready };
+        const SITE: &Site = &Site { owner: "Signal", method: "poll_recv", kind: IoKind::Ready };
         self.poll_recv_for(cx, &Wait::here(SITE))
     }
 

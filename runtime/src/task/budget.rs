@@ -1,7 +1,6 @@
 //! The budget of a task, for those who compute between two waits, and for those who must not be made to yield.
 //!
-//! The budget itself is in `net` and `time`: their futures spend it, and make the task yield once it is spent. They count apart
-//! (see ARCHITECTURE.md), so an endless one must be set in both.
+//! The budget itself is in `mini-context`: all leaf futures spend it, and make the task yield once it is spent.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -43,7 +42,7 @@ impl Future for ConsumeBudget {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        mini_net::poll_budget(cx)
+        mini_context::poll_budget(cx)
     }
 }
 
@@ -85,40 +84,30 @@ impl<F: Future> Future for Unconstrained<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _endless = Budgets::endless();
+        let _endless = OtherBudget::endless();
         self.project().future.poll(cx)
     }
 }
 
-/// A poll of a task, or of what was given to `block_on`, begins: it owes nothing for those before it, and waits where none of
-/// them does.
-#[inline]
-pub(crate) fn begin_poll() {
-    mini_net::begin_poll();
-    mini_time::begin_poll();
+/// While it lives, the budget of this thread is another one. Dropping it brings back what was left.
+pub(super) struct OtherBudget {
+    left: u8,
 }
 
-/// While it lives, the budgets of this thread are others. Dropping it brings back what was left of them.
-pub(super) struct Budgets {
-    net: u8,
-    time: u8,
-}
-
-impl Budgets {
-    /// They do not end.
+impl OtherBudget {
+    /// One that does not end.
     fn endless() -> Self {
-        Self { net: mini_net::swap_budget(u8::MAX), time: mini_time::swap_budget(u8::MAX) }
+        Self { left: mini_context::swap_budget(u8::MAX) }
     }
 
-    /// Those of a poll that has just begun.
+    /// That of a poll that has just begun.
     pub(super) fn fresh() -> Self {
-        Self { net: mini_net::swap_budget(mini_net::BUDGET), time: mini_time::swap_budget(mini_net::BUDGET) }
+        Self { left: mini_context::swap_budget(mini_context::BUDGET) }
     }
 }
 
-impl Drop for Budgets {
+impl Drop for OtherBudget {
     fn drop(&mut self) {
-        mini_net::swap_budget(self.net);
-        mini_time::swap_budget(self.time);
+        mini_context::swap_budget(self.left);
     }
 }

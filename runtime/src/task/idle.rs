@@ -10,7 +10,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::Reason;
+use mini_context::{Note, Reason, forget_wait, leave_note};
+
 use crate::scheduler::context;
 use crate::scheduler::idle_queue::IdleQueue;
 
@@ -96,7 +97,7 @@ impl Future for Idle {
                 Wait::Yielded
             }
         };
-        context::note_wait(Reason::Idle, self.location);
+        leave_note(Note { reason: Reason::Idle, location: self.location });
         Poll::Pending
     }
 }
@@ -105,7 +106,7 @@ impl Drop for Idle {
     fn drop(&mut self) {
         if let Wait::At(idle_queue, place) = &self.wait {
             idle_queue.leave(*place);
-            context::forget_wait(Reason::Idle);
+            forget_wait(|note| note.reason == Reason::Idle);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::task::budget::Budgets;
+use crate::task::budget::OtherBudget;
 use crate::task::wait::NoteAside;
 
 /// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
@@ -66,7 +66,7 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
         Some(Some(shared)) => {
             let _blocked = Blocked::begin(&shared);
             // What runs in there is no part of this poll, which may have been given an endless one.
-            let (_budgets, _note) = (Budgets::fresh(), NoteAside::set());
+            let (_budget, _notes) = (OtherBudget::fresh(), NoteAside::set());
             f()
         }
     }

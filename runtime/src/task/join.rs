@@ -11,8 +11,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use mini_context::{Note, Reason, forget_wait, leave_note};
+
 use super::refcount::{OnJoin, OnWithdraw};
-use super::{Id, JoinError, Reason, Task};
+use super::{Id, JoinError, Task};
 use crate::scheduler::context;
 
 /// Awaits the output of a task. Dropping it detaches the task, which goes on running.
@@ -223,7 +225,7 @@ impl<T> Future for JoinHandle<T> {
         if found == OnJoin::Pending {
             let inside = context::current_task();
             assert!(inside != Some(task.id()), "{} waits for itself: it would never end", task.source());
-            context::note_wait(Reason::Join(task.id().get()), task.location());
+            leave_note(Note { reason: Reason::Join(task.id().get()), location: task.location() });
             return Poll::Pending;
         }
         assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
@@ -242,7 +244,8 @@ impl<T> Drop for JoinHandle<T> {
         if !self.is_spent {
             waiter = self.take_waiter().ok().flatten(); // user code: dropped when all is done
             if waiter.is_some() {
-                context::forget_wait(Reason::Join(self.task.id().get()));
+                let mine = Reason::Join(self.task.id().get());
+                forget_wait(|note| note.reason == mine);
             }
             if self.task.header().refs.leave() == OnJoin::Pending {
                 return; // with its reference

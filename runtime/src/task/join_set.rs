@@ -18,8 +18,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use super::{Id, JoinError, JoinHandle, Reason};
-use crate::scheduler::context;
+use mini_context::{Note, Reason, leave_note};
+
+use super::{Id, JoinError, JoinHandle};
 use ended::Ended;
 use next::without_id;
 pub use next::{JoinNext, JoinNextWithId};
@@ -166,10 +167,10 @@ impl<T> JoinSet<T> {
             return Poll::Ready(None);
         }
         if !self.is_any_ready(None) && !self.is_any_ready(Some(cx.waker())) {
-            context::note_wait(Reason::JoinSet(self.len() as u64), location);
+            leave_note(Note { reason: Reason::JoinSet(self.len() as u64), location });
             return Poll::Pending;
         }
-        ready!(mini_net::poll_budget(cx));
+        ready!(mini_context::poll_budget(cx));
         let number = self.ready.pop_front().expect("there was one");
         Poll::Ready(Some(self.take(number)))
     }

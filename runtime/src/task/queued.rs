@@ -15,9 +15,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use super::budget;
 use super::state::{OnPending, OnStart};
-use super::wait::{Reason, WaitSlot};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
 use crate::blocking::Job;
@@ -50,8 +48,6 @@ pub(crate) struct Running {
     task: Queued,
     /// It asks to run once more.
     has_asked: Cell<bool>,
-    /// A leaf of this crate that waits has filled the wait slot.
-    has_noted: Cell<bool>,
 }
 
 // SAFETY: a queue entry of a shared task may be run by any thread, since its future is `Send`. An entry of an owned
@@ -125,7 +121,7 @@ impl Queued {
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);
         let inside = context::enter_task(&running);
-        budget::begin_poll();
+        mini_context::begin_poll();
         // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
@@ -139,7 +135,7 @@ impl Queued {
             header.times.note(took);
         }
         let has_asked = running.has_asked.get();
-        note_wait(&header.wait, running.has_noted.get(), has_asked);
+        header.wait.fill(mini_context::notes(), has_asked);
         let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
         match next {
             // The task may run elsewhere, and be freed, from here on.
@@ -216,7 +212,7 @@ impl Job for Queued {
 
 impl Running {
     fn new(task: Queued) -> Self {
-        Self { task, has_asked: Cell::new(false), has_noted: Cell::new(false) }
+        Self { task, has_asked: Cell::new(false) }
     }
 
     pub(crate) fn id(&self) -> Id {
@@ -232,23 +228,6 @@ impl Running {
     /// Whether it is this one.
     pub(super) fn is(&self, header: &Header) -> bool {
         std::ptr::eq(self.task.0.as_ptr(), header)
-    }
-
-    fn wait_slot(&self) -> &WaitSlot {
-        &self.task.header().wait
-    }
-
-    /// A leaf future of this crate waits.
-    pub(crate) fn note(&self, reason: Reason, location: &'static Location<'static>) {
-        self.wait_slot().set(reason, location);
-        self.has_noted.set(true);
-    }
-
-    /// A leaf future of this crate is dropped that may have waited. If another has noted the same, nothing is known of that.
-    pub(crate) fn forget(&self, reason: Reason) {
-        if self.has_noted.get() && self.wait_slot().is(reason) {
-            self.has_noted.set(false);
-        }
     }
 
     /// Has the task run once more after this poll.
@@ -283,33 +262,4 @@ fn ask_if(is_meant: impl FnOnce(&Running) -> bool) -> bool {
         is_meant
     });
     asked == Some(true)
-}
-
-/// Fills the wait slot after a poll that was pending: by what the leaf futures of the other crates have noted, else by those of
-/// this one, who `have_noted` it there themselves.
-#[inline]
-fn note_wait(slot: &WaitSlot, have_noted: bool, has_yielded: bool) {
-    if mini_net::has_note() || mini_time::has_note() {
-        return take_notes(slot, have_noted);
-    }
-    match (have_noted, has_yielded) {
-        (true, _) => {}
-        (false, true) => slot.set_yielded(),
-        (false, false) => slot.set_unknown(),
-    }
-}
-
-#[inline]
-fn take_notes(slot: &WaitSlot, have_noted: bool) {
-    match (mini_net::note(), mini_time::note()) {
-        (Some(io), None) => slot.set(Reason::Io(io.kind, io.fd), io.location),
-        (Some(io), Some(_)) => {
-            slot.set(Reason::Io(io.kind, io.fd), io.location);
-            slot.add_timer();
-        }
-        (None, Some(_)) if have_noted => slot.add_timer(),
-        (None, Some(limit)) if limit.is_limit => slot.set(Reason::Limit(limit.deadline_ns), limit.location),
-        (None, Some(timer)) => slot.set(Reason::Timer(timer.deadline_ns), timer.location),
-        (None, None) => {}
-    }
 }

@@ -17,7 +17,7 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
-use mini_net::Kind;
+use mini_context::{IoKind, Notes, Reason};
 
 /// The wait slot of a task: what its last poll was pending for.
 #[derive(Debug)]
@@ -25,23 +25,6 @@ pub(crate) struct WaitSlot {
     location: AtomicPtr<Location<'static>>,
     /// The kind in the top four bits; below it whether there is a timer too; then fd, task id, number or nanoseconds.
     reason: AtomicU64,
-}
-
-/// Why a task is not running, with the fd, task or time it waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    /// For a socket or another file descriptor.
-    Io(Kind, i32),
-    /// For a timer; nanoseconds since the clock's base.
-    Timer(u64),
-    /// For something unknown, with a time limit; nanoseconds since the clock's base.
-    Limit(u64),
-    /// For another task; the line is that which spawned it.
-    Join(u64),
-    /// For one of the tasks of a set, which has that many.
-    JoinSet(u64),
-    /// For its worker to have nothing else to do.
-    Idle,
 }
 
 /// What the last poll of a task was pending for.
@@ -76,32 +59,19 @@ impl WaitSlot {
         Self { location: AtomicPtr::new(ptr::null_mut()), reason: AtomicU64::new(0) }
     }
 
+    /// After a poll that was pending: what its leaves have noted. The runner only.
     #[inline]
-    pub(crate) fn set(&self, reason: Reason, location: &'static Location<'static>) {
-        self.reason.store(reason.pack(), Relaxed);
-        self.location.store(ptr::from_ref(location).cast_mut(), Relaxed);
-    }
-
-    /// A timer ends the wait too. The runner only.
-    pub(super) fn add_timer(&self) {
-        self.reason.store(self.reason.load(Relaxed) | TIMED, Relaxed);
-    }
-
-    /// Nothing of mini's is left waiting.
-    #[inline]
-    pub(super) fn set_unknown(&self) {
-        self.reason.store(UNKNOWN << KIND_SHIFT, Relaxed);
-    }
-
-    /// Nor anything else.
-    #[inline]
-    pub(super) fn set_yielded(&self) {
-        self.reason.store(YIELDED << KIND_SHIFT, Relaxed);
-    }
-
-    /// Whether it says that. The runner only.
-    pub(super) fn is(&self, reason: Reason) -> bool {
-        self.reason.load(Relaxed) == reason.pack()
+    pub(super) fn fill(&self, notes: Notes, has_yielded: bool) {
+        let (note, timed) = match (notes.wait, notes.timer) {
+            (Some(wait), None) => (wait, 0),
+            (Some(wait), Some(_)) => (wait, TIMED),
+            (None, Some(timer)) => (timer, 0),
+            (None, None) => {
+                return self.reason.store(if has_yielded { YIELDED } else { UNKNOWN } << KIND_SHIFT, Relaxed);
+            }
+        };
+        self.reason.store(pack(note.reason) | timed, Relaxed);
+        self.location.store(ptr::from_ref(note.location).cast_mut(), Relaxed);
     }
 
     /// The last wait, if a poll was pending.
@@ -119,49 +89,46 @@ impl WaitSlot {
             YIELDED => return Some(LastWait::Yielded),
             _ => return None,
         };
-        // SAFETY: the pointer is null or came from a `&'static Location` in `set`.
+        // SAFETY: the pointer is null or came from a `&'static Location` in `fill`.
         // Test: tests/tests/tasks.rs `debug_shows_where_a_task_waits`.
         let location = unsafe { self.location.load(Relaxed).as_ref() }?;
         Some(LastWait::Known { reason, location, is_timed: word & TIMED != 0 })
     }
 }
 
-impl Reason {
-    #[inline]
-    fn pack(self) -> u64 {
-        let (kind, value) = match self {
-            Self::Timer(ns) => (TIMER, ns),
-            Self::Limit(ns) => (LIMIT, ns),
-            Self::Join(id) => (JOIN, id),
-            Self::JoinSet(tasks) => (JOIN_SET, tasks),
-            Self::Idle => (IDLE, 0),
-            Self::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
-        };
-        kind << KIND_SHIFT | value & VALUE
-    }
+#[inline]
+fn pack(reason: Reason) -> u64 {
+    let (kind, value) = match reason {
+        Reason::Timer(ns) => (TIMER, ns),
+        Reason::Limit(ns) => (LIMIT, ns),
+        Reason::Join(id) => (JOIN, id),
+        Reason::JoinSet(tasks) => (JOIN_SET, tasks),
+        Reason::Idle => (IDLE, 0),
+        Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
+    };
+    kind << KIND_SHIFT | value & VALUE
 }
 
 /// While it lives, nothing that is polled on this thread is part of the poll that goes on. Dropping it brings back where that
 /// waits.
-pub(super) struct NoteAside(Option<mini_net::Note>, Option<mini_time::Note>);
+pub(super) struct NoteAside(Notes);
 
 impl NoteAside {
     pub(super) fn set() -> Self {
-        Self(mini_net::swap_note(None), mini_time::swap_note(None))
+        Self(mini_context::take_notes())
     }
 }
 
 impl Drop for NoteAside {
     fn drop(&mut self) {
-        mini_net::swap_note(self.0.take());
-        mini_time::swap_note(self.1.take());
+        mini_context::swap_notes(self.0);
     }
 }
 
 /// The kind that was stored as `kind as u8`.
-fn kind_from(number: u64) -> Kind {
-    const KINDS: [Kind; 5] = [Kind::Read, Kind::Write, Kind::Accept, Kind::Connect, Kind::Resolve];
-    KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(Kind::Ready)
+fn kind_from(number: u64) -> IoKind {
+    const KINDS: [IoKind; 5] = [IoKind::Read, IoKind::Write, IoKind::Accept, IoKind::Connect, IoKind::Resolve];
+    KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(IoKind::Ready)
 }
 
 impl fmt::Display for LastWait {

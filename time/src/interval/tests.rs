@@ -3,9 +3,11 @@
 use std::task::Poll;
 use std::time::Duration;
 
+use mini_context::{Reason, take_notes};
+
 use super::MissedTickBehavior::{self, Burst, Delay, Skip};
 use crate::probe::{Probe, pass, paused_timers};
-use crate::{Instant, Timers, enter, interval, interval_at, take_note};
+use crate::{Instant, Timers, enter, interval, interval_at};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -132,6 +134,6 @@ fn the_note_names_the_call_of_tick() {
     let mut beat = interval_at(Instant::now() + MS, MS);
     let tick_line = line!() + 1;
     assert_eq!(Probe::default().poll(&mut beat.tick()), Poll::Pending);
-    let note = take_note().unwrap();
-    assert_eq!((note.deadline_ns, note.location.line()), (1_000_000, tick_line));
+    let note = take_notes().timer.unwrap();
+    assert_eq!((note.reason, note.location.line()), (Reason::Timer(1_000_000), tick_line));
 }

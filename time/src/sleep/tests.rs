@@ -7,9 +7,11 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
+use mini_context::{Reason, take_notes};
+
 use super::Sleep;
 use crate::probe::{Probe, pass, paused_timers};
-use crate::{Clock, Instant, Timers, enter, sleep, sleep_until, take_note};
+use crate::{Clock, Instant, Timers, enter, sleep, sleep_until};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -295,13 +297,13 @@ fn each_pending_poll_leaves_a_note_and_a_ready_one_does_not() {
     let line = line!() - 1;
     for _ in 0..2 {
         assert_eq!(probe.poll(&mut sleep), Poll::Pending);
-        let note = take_note().unwrap();
-        assert_eq!((note.deadline_ns, note.location.line()), (7_000_000, line));
-        assert!(take_note().is_none());
+        let note = take_notes().timer.unwrap();
+        assert_eq!((note.reason, note.location.line()), (Reason::Timer(7_000_000), line));
+        assert!(take_notes().is_empty());
     }
     pass(&timers, 7 * MS);
     assert_eq!(probe.poll(&mut sleep), Poll::Ready(()));
-    assert!(take_note().is_none());
+    assert!(take_notes().is_empty());
 }
 
 #[test]

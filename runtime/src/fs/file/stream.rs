@@ -80,7 +80,7 @@ impl Stream {
             match &mut self.doing {
                 Doing::Nothing => {
                     need_runtime(caller.call, caller.location);
-                    ready!(mini_net::poll_call(cx));
+                    ready!(mini_context::poll_call(cx));
                     if let Some(read) = self.read_now(open, buf) {
                         return Poll::Ready(Ok(read));
                     }
@@ -204,7 +204,7 @@ impl Stream {
                     // The end may be known to a server only. Anywhere else is a matter of the kernel's memory.
                     let turn = if matches!(to, SeekFrom::End(_)) { None } else { open.try_turn() };
                     if turn.is_some() {
-                        ready!(mini_net::poll_call(cx));
+                        ready!(mini_context::poll_call(cx));
                         return Poll::Ready(open.std().seek(to).map_err(failed("seek in", &**open)));
                     }
                     let lease = Lease::moving(open);

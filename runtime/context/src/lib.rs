@@ -1,0 +1,71 @@
+//! What a thread knows of the poll in progress: how much of its budget is left, and what it waits for.
+//!
+//! A runtime calls [`begin_poll`] before it polls a task, and reads the [`notes`] after a poll that returned `Pending`. Leaf
+//! futures spend the budget and leave the notes, whichever crate they are of, and whether a runtime is there or not: so all
+//! leaves of a task share one budget, and each new crate of leaves needs no place of its own here. What a crate's futures
+//! work with (a reactor, timers) is that crate's.
+//!
+//! Everything is of one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
+//!
+//! # Examples
+//!
+//! A runtime, for one poll:
+//!
+//! ```
+//! use std::panic::Location;
+//! use std::task::{Context, Poll, Waker};
+//! use mini_context::{IoKind, Note, Reason, begin_poll, leave_note, notes};
+//!
+//! let mut leaf = std::future::poll_fn(|_| {
+//!     leave_note(Note { reason: Reason::Io(IoKind::Read, 5), location: Location::caller() });
+//!     Poll::<()>::Pending
+//! });
+//!
+//! begin_poll();
+//! let mut cx = Context::from_waker(Waker::noop());
+//! assert!(Future::poll(std::pin::Pin::new(&mut leaf), &mut cx).is_pending());
+//! assert_eq!(notes().wait.unwrap().reason, Reason::Io(IoKind::Read, 5));
+//! ```
+
+mod budget;
+mod notes;
+
+pub use budget::{BUDGET, check_budget, poll_budget, poll_call, spend_call, swap_budget};
+pub use notes::{IoKind, Note, Notes, Reason, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes};
+
+use std::cell::Cell;
+
+#[cfg(shuttle)]
+use shuttle::thread_local;
+#[cfg(not(shuttle))]
+use std::thread_local;
+
+/// The poll in progress.
+struct Local {
+    budget: Cell<u8>,
+    wait: Cell<Option<Note>>,
+    timer: Cell<Option<Note>>,
+}
+
+thread_local! {
+    static LOCAL: Local = const { Local { budget: Cell::new(BUDGET), wait: Cell::new(None), timer: Cell::new(None) } };
+}
+
+/// Makes the budget full, whatever was left, and throws away notes that were left: they are not the next poll's.
+///
+/// # Examples
+///
+/// ```
+/// mini_context::swap_budget(1);
+/// mini_context::begin_poll();
+/// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET);
+/// assert!(mini_context::notes().is_empty());
+/// ```
+#[inline]
+pub fn begin_poll() {
+    LOCAL.with(|local| {
+        local.budget.set(BUDGET);
+        local.wait.set(None);
+        local.timer.set(None);
+    });
+}
