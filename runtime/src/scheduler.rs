@@ -2,7 +2,6 @@
 //!
 //! Used by `runtime/`, which builds, enters and ends it, and by `task/`, which queues tasks through a `Schedule`.
 
-pub(crate) mod backoff;
 mod block_on;
 pub(crate) mod config;
 pub(crate) mod context;

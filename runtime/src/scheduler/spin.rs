@@ -1,23 +1,28 @@
 //! A short spin before a wait, where that has paid lately.
 //!
-//! Used by a worker that has nothing to do while a blocking job is out or no socket is registered, and by the blocking thread that has
-//! just done a job. To end a wait through the kernel costs who does it 15 µs and who is woken 23 µs, where another processor must come
-//! out of its sleep on a virtual machine; many a job takes less than one of the two, and so does many an answer of another
-//! thread. Where both sides spin, neither happens: a job and back takes 3 to 10 µs instead of 35, and less of the processors' time
-//! too. Where one does, the other's wait is what is left: a thread that is woken and wakes a task takes 20 µs instead of 50.
+//! Used by a worker that has nothing to do while a blocking job is out or no socket is registered, and by the blocking thread
+//! that has just done a job. Ending a wait through the kernel costs the waker 15 µs and the waiter 23 µs, where another
+//! processor must come out of its sleep on a virtual machine. Many a job takes less than one of the two, and so does many an
+//! answer of another thread. Where both sides spin, neither happens: a job and back takes 3 to 10 µs instead of 35, and less of
+//! the processors' time too. Where one does, the other's wait is what is left: a thread that is woken and wakes a task takes
+//! 20 µs instead of 50.
 //!
-//! A spin is as long as the wait that it may save is dear. In vain it has cost that for nothing, as on one processor, where jobs
-//! are long, or where others keep the processors busy: such spins become rare (`backoff.rs`).
+//! A spin is no longer than the wait is dear that it may save, so the two together cost hardly twice the better one (Karlin and
+//! others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). Spins in vain become rare: each doubles
+//! the number of waits until the next one, and one that pays starts anew. They are in vain on one processor, where jobs are
+//! long, or where others keep the processors busy.
 //!
-//! Rejected: to ask how many processors there are and how busy (files to read, again and again, and it says nothing about how
-//! long the jobs are). To spin for sockets (their events don't end a spin, and it takes the processor from the client that runs
-//! beside the server), or after runs of 100 µs (the wait is little beside them, and others are called to look out when such a
-//! worker comes out of it).
+//! Rejected:
+//! - To ask how many processors there are and how busy: files to read, again and again, and it says nothing about how long
+//!   the jobs are.
+//! - To spin for sockets: their events don't end a spin, and it takes the processor from the client that runs beside the
+//!   server.
+//! - To spin after runs of 100 µs: the wait is little beside them.
 
 use std::hint;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use crate::scheduler::backoff::Backoff;
 use crate::sync::{Deadline, HAS_TIME};
 
 /// The longest spin for a job, whose thread may spin too.
@@ -26,11 +31,37 @@ pub(crate) const FOR_JOB: Duration = Duration::from_micros(20);
 /// The longest spin for a wake by any thread: nearly what a wait costs, as that thread may have to be woken first.
 pub(crate) const FOR_WAKE: Duration = Duration::from_micros(30);
 
-/// What came of the spins at one place where threads wait.
-pub(crate) type Spins = Backoff<0, 1024>;
+/// After spins in vain one wait in so many begins with one: that costs a thousandth more, and a change is found in time.
+const MAX_PAUSE: u32 = 1024;
 
-/// Spins until `is_over`, or for so long; says whether it was over in time. (Who has lost the processor meanwhile was not: then
-/// others need it.)
+/// What came of the spins at one place where threads wait. One thread at a time uses it, so it is not modelled.
+#[derive(Debug, Default)]
+pub(crate) struct Spins {
+    /// Waits until the next one.
+    pause: AtomicU32,
+    /// How many in a row were in vain.
+    in_vain: AtomicU32,
+}
+
+impl Spins {
+    /// Before a wait: whether to try to save it.
+    pub(crate) fn are_due(&self) -> bool {
+        let pause = self.pause.load(Relaxed);
+        self.pause.store(pause.saturating_sub(1), Relaxed);
+        pause == 0 || !HAS_TIME // a model shall see what comes of it
+    }
+
+    /// After a spin: whether it has saved the wait.
+    pub(crate) fn note(&self, has_paid: bool) {
+        let in_vain = if has_paid { 0 } else { self.in_vain.load(Relaxed).saturating_add(1) };
+        self.in_vain.store(in_vain, Relaxed);
+        let pause = 1_u32.checked_shl(in_vain).map_or(MAX_PAUSE, |waits| waits - 1);
+        self.pause.store(pause.min(MAX_PAUSE), Relaxed);
+    }
+}
+
+/// Spins until `is_over`, or for so long; says whether it was over in time. (A thread that has lost the processor meanwhile
+/// was not in time: then others need it.)
 pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     // The clock is read every so many looks: it takes longer than they do.
     const LOOKS: u32 = 16;
@@ -53,6 +84,18 @@ pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool 
 mod tests {
     use super::*;
 
+    /// How many of `waits` begin with a spin, if all are in vain.
+    fn in_vain(spins: &Spins, waits: u32) -> usize {
+        let is_tried = |_: &u32| {
+            let is_due = spins.are_due();
+            if is_due {
+                spins.note(false);
+            }
+            is_due
+        };
+        (0..waits).filter(is_tried).count()
+    }
+
     #[test]
     fn a_spin_ends_when_it_is_over_and_when_it_is_not() {
         let mut looks = 0;
@@ -62,5 +105,21 @@ mod tests {
         }));
         assert_eq!(looks, 3);
         assert!(!until(FOR_JOB, || false));
+    }
+
+    #[test]
+    fn spins_in_vain_become_rare() {
+        let spins = Spins::default();
+        assert_eq!(in_vain(&spins, 1024), 10);
+        assert_eq!(in_vain(&spins, 100 * 1025), 100);
+    }
+
+    #[test]
+    fn one_that_pays_is_followed_by_others() {
+        let spins = Spins::default();
+        in_vain(&spins, 100_000);
+        while !spins.are_due() {}
+        spins.note(true);
+        assert!((0..100).all(|_| spins.are_due()));
     }
 }

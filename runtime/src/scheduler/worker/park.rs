@@ -1,7 +1,6 @@
 //! The wait of a worker that has nothing to do; `unparker.rs`, `idle.rs` and `poller.rs` have the protocols.
 
 use super::{Core, Worker};
-use crate::scheduler::backoff::Backoff;
 use crate::scheduler::driver::Driver;
 use crate::scheduler::rules::WAKE_COST;
 use crate::scheduler::spin;
@@ -17,8 +16,6 @@ pub(super) struct ParkStats {
     runs: u64,
     /// When a spin made it look at the driver.
     looked: u64,
-    /// Looks at the driver right before a wait as a thread. In vain they are cheap, compared with a wait.
-    looks: Backoff<8, 7>,
 }
 
 impl Worker<'_> {
@@ -26,33 +23,9 @@ impl Worker<'_> {
     pub(super) fn park(&mut self) {
         self.check_process();
         self.meter.leave_out(); // the last runs may not have been measured
-        if !self.finds_event() && !self.spins() {
+        if !self.spins() {
             self.rest();
         }
-    }
-
-    /// Looks at the driver before a wait as a thread, if that has paid lately; says whether there is something to do. The poller
-    /// hears of what the last tasks have brought about when it has got its CPU, which may take longer than to do it.
-    fn finds_event(&mut self) -> bool {
-        let core = self.core;
-        if self.is_alone()
-            || !core.driver().has_sockets()
-            || !self.is_poller_asleep()
-            || !self.park_stats.looks.are_due()
-        {
-            return false;
-        }
-        self.look();
-        let has_paid = core.has_owned_work() || core.shared_len() > 0 || !core.idle_queue().is_empty();
-        self.park_stats.looks.note(has_paid);
-        has_paid
-    }
-
-    /// Whether another worker waits for events and has not been rung for: the ring of one that has been would be heard here, and
-    /// again here when it is passed on, for as long as this worker comes back faster than that one gets its CPU.
-    fn is_poller_asleep(&self) -> bool {
-        let poller = self.core.driver().poller().holder();
-        poller.is_some_and(|index| self.shared.cores[index].unparker.is_parked())
     }
 
     /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any other thread, if
