@@ -71,7 +71,7 @@ struct Options {
 
 impl Options {
     fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let args: Vec<_> = args.filter(|arg| arg != "--bench").collect(); // cargo adds it
+        let args: Vec<_> = args.collect();
         let command = std::iter::once(COMMAND).chain(args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
         let quick = cfg!(debug_assertions); // a debug build says nothing about speed
         let mut options = Self { first: 1, count: 20, is_detailed: false, save: false, quick, command };
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn options_are_taken_in_any_order() {
-        let options = parse("--save --seeds 7 --bench --from 3").unwrap();
+        let options = parse("--save --seeds 7 --from 3").unwrap();
         assert_eq!((options.first, options.count, options.save, options.is_detailed), (3, 7, true, false));
         assert_eq!(options.command, "lottery --save --seeds 7 --from 3");
         let options = parse("--seed 17").unwrap();

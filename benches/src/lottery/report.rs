@@ -9,6 +9,7 @@ use super::round::{FLAVOURS, RUNNERS, Round};
 use super::spread::{Spread, at};
 use crate::format::number;
 use crate::machine::Machine;
+use crate::report::opening;
 
 /// The chart's file, beside the report.
 pub(super) const CHART: &str = "lottery.svg";
@@ -112,15 +113,9 @@ pub(super) fn markdown(
     (command, is_quick): (&str, bool),
     left_out: &[String],
 ) -> String {
-    let mut text = "# The lottery\n\n".to_owned();
-    text.push_str("Workloads that nobody chose, on mini and its peers, drawn and written by this command:\n\n");
-    let _ = writeln!(text, "```console\n$ cargo bench -p mini-benches -- {command}\n```\n");
-    if is_quick {
-        text.push_str("**A smoke run: the numbers say that everything runs, nothing more.**\n\n");
-    }
-    for (name, value) in machine.facts() {
-        let _ = writeln!(text, "- {name}: {value}");
-    }
+    let lead = "Workloads that nobody chose, on mini and its peers, drawn and written";
+    let command = format!("cargo bench -p mini-benches -- {command}");
+    let mut text = opening("The lottery", lead, (&command, is_quick), machine);
     let _ = writeln!(text, "\n![ratios of all seeds, sorted, figure by figure]({CHART})\n\n{LEGEND}");
     text.push_str("`lottery --seed N` shows a seed: what was drawn, and all figures. ");
     text.push_str("The rows that were chosen are in [RESULTS.md](RESULTS.md).\n\n");
