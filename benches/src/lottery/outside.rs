@@ -24,7 +24,7 @@ const SPIN: Duration = Duration::from_micros(120);
 /// How often a thread without events looks whether it is time.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// Whom an event reaches.
+/// Where an event is sent.
 pub(super) enum Target {
     /// The client's end.
     Socket(TcpStream),
