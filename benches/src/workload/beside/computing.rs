@@ -7,12 +7,11 @@
 
 use std::future::Future;
 use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use async_channel::{Receiver, Sender};
+use async_channel::Receiver;
 
-use super::{Flavour, Load, Row, Rt, Started, Stop, Subject, both, compute_and_yield, outside};
+use super::{Flavour, Load, Row, Rt, Started, Stop, Subject, both, compute_and_yield, outside, send_stamps};
 use crate::format::number;
 use crate::measured::{Figure, Group, Unit};
 use crate::stats::percentile;
@@ -89,7 +88,7 @@ impl Scene {
         let sleepers: Vec<_> = (0..SLEEPERS).map(|_| R::spawn(sleeper::<R>(self.span))).collect();
         let (sender, receiver) = async_channel::unbounded();
         let woken = R::spawn(woken(receiver));
-        let thread = outside(self.flavour, move || send_stamps(&sender, self.span));
+        let thread = outside(self.flavour, move || send_stamps(&sender, PACE, self.span));
         let lates = all(sleepers).await;
         let wakes = woken.await;
         stop.end();
@@ -116,13 +115,4 @@ async fn woken(receiver: Receiver<Instant>) -> Vec<f64> {
         wakes.push(sent.elapsed().as_secs_f64() * 1e6);
     }
     wakes
-}
-
-/// The thread's side: never waits for the task, so that a late one is late for every wake that it missed.
-fn send_stamps(sender: &Sender<Instant>, span: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < span {
-        thread::sleep(PACE);
-        sender.try_send(Instant::now()).expect("the task listens, and there is room");
-    }
 }
