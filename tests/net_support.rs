@@ -254,7 +254,7 @@ impl Drop for ScratchDir {
 ///
 /// If the system does not tell.
 pub fn open_files() -> usize {
-    // The one it is counted with is among them, each time. The watch of a runtime may look at a thread's state just now.
+    // The one it is counted with is among them, each time. The monitor of a runtime may look at a thread's state just now.
     let counts = |path: PathBuf| match fs::read_link(path) {
         Ok(file) => !(file.starts_with("/proc") && file.ends_with("stat")),
         Err(error) => error.kind() != io::ErrorKind::NotFound, // where these are no links

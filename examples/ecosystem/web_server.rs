@@ -1,9 +1,9 @@
 //! A web server for services of hyper, and so for axum's: limits for connections and for slow clients, and an end in which
 //! the requests that have begun are answered.
 //!
-//! Used by the examples `axum` and `hyper`. [`serve`] has a task per connection; [`connection`] is one of them. The hard part is
-//! who may take how long: until the first request, for a head, for a body, and after the stop. hyper knows the second only,
-//! and not before it has told HTTP/1 from HTTP/2 by the first bytes.
+//! Used by the examples `axum` and `hyper`. [`serve`] has a task per connection; [`connection`] is one of them. The hard
+//! part is how long a client may take: until its first request, for a head, for a body, and after the stop. hyper knows
+//! the second only, and not before it has told HTTP/1 from HTTP/2 by the first bytes.
 //!
 //! Rejected: `GracefulShutdown` of hyper-util (it counts connections; here a `JoinSet` has them, and can also cut them off).
 

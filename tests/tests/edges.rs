@@ -176,7 +176,7 @@ fn a_future_that_is_refused_is_dropped_inside_the_runtime() {
 
 /// A thread in `block_on` asks the worker threads for a place, and is a worker then.
 #[test]
-fn block_on_takes_the_place_of_a_parked_keeper() {
+fn block_on_takes_the_place_of_a_parked_worker_thread() {
     within(LIMIT, || {
         for workers in [1, 3] {
             let runtime = multi_thread(workers).build().unwrap();
@@ -193,7 +193,7 @@ fn block_on_takes_the_place_of_a_parked_keeper() {
 
 /// A worker thread with local tasks cannot leave, and says so: the thread in `block_on` does not wait for it.
 #[test]
-fn block_on_goes_on_beside_a_keeper_that_cannot_leave() {
+fn block_on_goes_on_beside_a_worker_thread_that_cannot_leave() {
     within(LIMIT, || {
         let runtime = multi_thread(1).build().unwrap();
         let (ran, has_run) = mpsc::channel();

@@ -160,9 +160,9 @@ fn a_busy_worker_takes_no_bell_away() {
     });
 }
 
-/// The same with the watch, which looks in the place of an only worker that blocks, and is not done when that goes on.
+/// The same with the monitor, which looks in the place of an only worker that blocks, and is not done when that goes on.
 #[test]
-fn the_watch_takes_no_bell_away_from_an_only_worker() {
+fn the_monitor_takes_no_bell_away_from_an_only_worker() {
     within(LIMIT, || {
         let runtime = multi_thread(1).thread_name("alone").build().unwrap();
         wake_while_another_looks(&ALONE, &runtime, || block_in_place(|| ALONE.wait_for(step::OTHER_LOOKS)));
@@ -292,9 +292,9 @@ fn who_waits_for_a_lull_since_the_last_look_is_released() {
     });
 }
 
-/// Each owner goes on counting its runs where the last one stopped: the watch adds up what there is between two looks.
+/// Each owner goes on counting its runs where the last one stopped: the monitor adds up what there is between two looks.
 #[test]
-fn the_watch_outlives_any_number_of_owners() {
+fn the_monitor_outlives_any_number_of_owners() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
         let over = std::sync::Arc::new(AtomicBool::new(false));
@@ -305,7 +305,7 @@ fn the_watch_outlives_any_number_of_owners() {
                 for _ in 0..100 {
                     yield_now().await;
                 }
-                // Only the watch can fire it.
+                // Only the monitor can fire it.
                 let (mut nap, fired) = (sleep(Duration::from_micros(100)), Counts::new());
                 if poll_with(&mut nap, &fired).is_pending() {
                     while fired.wakes() == 0 {
@@ -316,6 +316,6 @@ fn the_watch_outlives_any_number_of_owners() {
         }
         over.store(true, SeqCst);
         runtime.block_on(busy).unwrap();
-        drop(runtime); // waits for the watch, which must be there to end
+        drop(runtime); // waits for the monitor, which must be there to end
     });
 }
