@@ -6,8 +6,8 @@
 //! balance ask ADDRESS           only the clients
 //! ```
 //!
-//! Client i asks `user i` for a name and an account, and `account N` for its balance. One whose number is a multiple of five
-//! panics on purpose, and an eleventh asks a server that isn't there: neither is of any concern to the others.
+//! Client i asks `user i` for a name and an account, and `account N` for its balance. One whose number is a multiple of
+//! five panics on purpose, and an eleventh asks a server that isn't there: neither is of any concern to the others.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};

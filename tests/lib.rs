@@ -1,4 +1,5 @@
-//! What the integration tests share: a time limit, every flavour, futures that count, a channel between any two threads.
+//! What the integration tests share: a time limit, every flavour, futures that count, a channel between any two
+//! threads.
 //!
 //! Called by the files in `tests/`. Each test body runs under a limit: what hangs, fails.
 //!

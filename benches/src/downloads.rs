@@ -4,14 +4,16 @@
 //! $ cargo bench -p mini-benches -- downloads
 //! ```
 //!
-//! A client on another CPU keeps 8 or 32 downloads of a cached file going, as fast as the server sends, and asks for a file of 1 KiB
-//! now and then. What that waits for is the server's idea of fairness. nginx runs with `sendfile`, once with its own
-//! `sendfile_max_chunk` (2 MiB) and once with 128 KiB. Takes about a minute, with the build of the example; `--quick` a few seconds.
+//! A client on another CPU keeps 8 or 32 downloads of a cached file going, as fast as the server sends, and asks for a
+//! file of 1 KiB now and then. What that waits for is the server's idea of fairness. nginx runs with `sendfile`, once
+//! with its own `sendfile_max_chunk` (2 MiB) and once with 128 KiB. Takes about a minute, with the build of the
+//! example; `--quick` a few seconds.
 //!
 //! `downloads/server.rs` starts the servers, `downloads/client.rs` is the load. Prints a table in Markdown, with the
 //! servers that cannot run here; `--save` writes `benches/DOWNLOADS.md` too. Without the example it fails.
 //!
-//! Rejected: a row of the ordinary bench. Its columns are runtimes, and nginx is none; the other runtimes have no such server.
+//! Rejected: a row of the ordinary bench. Its columns are runtimes, and nginx is none; the other runtimes have no such
+//! server.
 
 use std::fs;
 use std::io;

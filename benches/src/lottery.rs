@@ -5,8 +5,8 @@
 //! $ cargo bench -p mini-benches -- lottery --seed 17
 //! ```
 //!
-//! The rows of `workload.rs` were chosen by somebody, and a scheduler can be tuned to them; new seeds can be drawn at any time. A
-//! hundred take about seven minutes.
+//! The rows of `workload.rs` were chosen by somebody, and a scheduler can be tuned to them; new seeds can be drawn at
+//! any time. A hundred take about seven minutes.
 //!
 //! - `--seeds <number>`: how many seeds; 20 if not told otherwise.
 //! - `--from <number>`: the first seed; 1 if not told otherwise.
@@ -16,13 +16,13 @@
 //!
 //! # From a seed to a line
 //!
-//! `random.rs` has the numbers, `draw.rs` makes a workload of them. `round.rs` runs it on each runtime in a process of its own, where
-//! `tasks.rs` and `outside.rs` do what was drawn, on the clock of `stage.rs`. `outcome.rs` is what came of it, `spread.rs` the ratios of
-//! all seeds; `report.rs` and `chart.rs` show them.
+//! `random.rs` has the numbers, `draw.rs` makes a workload of them. `round.rs` runs it on each runtime in a process of
+//! its own, where `tasks.rs` and `outside.rs` do what was drawn, on the clock of `stage.rs`. `outcome.rs` is what came
+//! of it, `spread.rs` the ratios of all seeds; `report.rs` and `chart.rs` show them.
 //!
-//! Runs compute a number of steps that takes the drawn time on this machine when nobody interferes (`load.rs`). Steps are the same work
-//! for all, also where threads share a CPU; a run that ended by the clock would get less done the more often it is preempted, and
-//! a runtime with too many threads would look quick.
+//! Runs compute a number of steps that takes the drawn time on this machine when nobody interferes (`load.rs`). Steps
+//! are the same work for all, also where threads share a CPU; a run that ended by the clock would get less done the
+//! more often it is preempted, and a runtime with too many threads would look quick.
 
 use std::fs;
 use std::path::Path;

@@ -1,14 +1,17 @@
-//! What an operation costs with 2, 8, 32 and 64 workers, most of them parked: in instructions, since this machine may have few CPUs.
+//! What an operation costs with 2, 8, 32 and 64 workers, most of them parked: in instructions, since this machine may
+//! have few CPUs.
 //!
 //! ```console
 //! $ cargo bench -p mini-benches -- scale
 //! ```
 //!
-//! A loop over all workers on a hot path shows as a figure that grows with their number, on any machine. Each figure is a difference:
-//! the program runs under callgrind with some operations and with more of them, and start and end cancel out. Instructions of all
-//! threads count, those of the kernel do not; what a runtime does by the clock counts more than usual, since all else is slower there.
+//! A loop over all workers on a hot path shows as a figure that grows with their number, on any machine. Each figure is
+//! a difference: the program runs under callgrind with some operations and with more of them, and start and end cancel
+//! out. Instructions of all threads count, those of the kernel do not; what a runtime does by the clock counts more
+//! than usual, since all else is slower there.
 //!
-//! Takes one to two minutes; needs valgrind. With `--peer tokio` the same of tokio; `--save` counts both and writes `benches/SCALE.md`.
+//! Takes one to two minutes; needs valgrind. With `--peer tokio` the same of tokio; `--save` counts both and writes
+//! `benches/SCALE.md`.
 //!
 //! Rejected: `perf stat`. Virtual machines often have no counters.
 //! Rejected: time. With fewer CPUs than workers it is mostly that of the system's scheduler.

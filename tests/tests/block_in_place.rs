@@ -391,7 +391,8 @@ fn a_shutdown_leaves_it_behind() {
     assert!(stderr.contains("shutdown left") && stderr.contains("worker(s) behind"), "{stderr}");
 }
 
-/// Polls a future by itself on this thread, which goes on to wait in the worker's place: nobody but others can fire its timers.
+/// Polls a future by itself on this thread, which goes on to wait in the worker's place: nobody but others can fire its
+/// timers.
 fn park_on<F: Future>(future: F) -> F::Output {
     struct Unpark(thread::Thread);
     impl std::task::Wake for Unpark {

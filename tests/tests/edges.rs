@@ -1,5 +1,5 @@
-//! Edges of the runtime that once were wrong: the clock paused at a bad moment, ends that wait for themselves, tasks that
-//! cannot be dropped.
+//! Edges of the runtime that once were wrong: the clock paused at a bad moment, ends that wait for themselves, tasks
+//! that cannot be dropped.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -40,7 +40,8 @@ fn a_timer_that_is_due_when_the_clock_is_paused_fires_at_once() {
             wait_for(due);
             time::pause();
             let paused_at = Instant::now();
-            // Not later: time must not jump over a task that can run. (Earlier, if it was due before it was first polled.)
+            // Not later: time must not jump over a task that can run. (Earlier, if it was due before it was first
+            // polled.)
             assert!(task.await.unwrap() <= paused_at);
         });
     });

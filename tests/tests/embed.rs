@@ -1,4 +1,5 @@
-//! A runtime in somebody else's event loop: what makes its descriptor readable, what a turn runs, how long a host may sleep.
+//! A runtime in somebody else's event loop: what makes its descriptor readable, what a turn runs, how long a host may
+//! sleep.
 
 use std::future::Future;
 use std::io;

@@ -41,9 +41,9 @@ impl Forked {
             wait_for_the_others_to_sleep();
         }
         // SAFETY: the child does more than POSIX promises to the child of a process with threads. But the other threads
-        // were just seen asleep (elsewhere than on Linux they have nothing to do), so they hold no lock; only this thread
-        // wakes them, but for a monitor, which the clock may. And all systems that mini runs on have allocators and
-        // standard libraries that can be used in the child.
+        // were just seen asleep (elsewhere than on Linux they have nothing to do), so they hold no lock; only this
+        // thread wakes them, but for a monitor, which the clock may. And all systems that mini runs on have allocators
+        // and standard libraries that can be used in the child.
         let pid = unsafe { fork() };
         assert!(pid >= 0, "fork");
         if pid == 0 {
@@ -367,8 +367,8 @@ fn a_child_that_returns_to_a_thread_of_the_runtime_is_ended() {
     assert_eq!(stderr.matches(REFUSAL).count(), 2, "{stderr}");
 }
 
-/// An eventfd is served by a thread, as it is no pipe, terminal or socket. Reading blocks while it is zero, writing while
-/// it is full.
+/// An eventfd is served by a thread, as it is no pipe, terminal or socket. Reading blocks while it is zero, writing
+/// while it is full.
 #[cfg(target_os = "linux")]
 fn counter(count: u64) -> fs::File {
     use rustix::event::{EventfdFlags, eventfd};

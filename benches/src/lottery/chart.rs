@@ -1,7 +1,7 @@
 //! The chart of a lottery: for each figure and flavour the ratios of all seeds, sorted, on a logarithmic scale. Pure.
 //!
-//! A curve that lies below the line of 1 over its whole width says that mini is ahead in every seed. The grey curve is mini by itself:
-//! what lies within its range is noise. Figures of which more is better are inverted.
+//! A curve that lies below the line of 1 over its whole width says that mini is ahead in every seed. The grey curve is
+//! mini by itself: what lies within its range is noise. Figures of which more is better are inverted.
 
 use std::fmt::Write;
 

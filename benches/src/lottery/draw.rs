@@ -1,12 +1,13 @@
-//! A workload drawn from a seed: what kinds of tasks there are, how long they run, and when each of them has something to do.
+//! A workload drawn from a seed: what kinds of tasks there are, how long they run, and when each of them has something
+//! to do.
 //!
-//! [`Draw::new`] decides everything before anything runs, so that every runtime gets the same program and a seed can be run
-//! again. A [`Part`] is the tasks of one kind; its events are the times at which they are *meant* to run, whatever the runtime is
-//! doing then (open loop). Pure.
+//! [`Draw::new`] decides everything before anything runs, so that every runtime gets the same program and a seed can be
+//! run again. A [`Part`] is the tasks of one kind; its events are the times at which they are *meant* to run, whatever
+//! the runtime is doing then (open loop). Pure.
 //!
-//! The load is the sum over all parts of events times their cost, by the CPU time that the flavour has. A cost is the run itself
-//! and what such an event costs on any runtime, roughly ([`Kind::overhead`]): without it a load of runs of 100 ns behind sockets
-//! would be a hundred times what was drawn.
+//! The load is the sum over all parts of events times their cost, by the CPU time that the flavour has. A cost is the
+//! run itself and what such an event costs on any runtime, roughly ([`Kind::overhead`]): without it a load of runs of
+//! 100 ns behind sockets would be a hundred times what was drawn.
 //!
 //! Rejected:
 //! - Rates that follow the runtime (closed loop). A slow runtime would be asked less, and no figure would show it.
@@ -181,8 +182,8 @@ impl Part {
     }
 }
 
-/// The times of `count` events, dealt out to so many tasks. Batches are evenly apart, each a little early or late, so that no clock
-/// tick meets them all.
+/// The times of `count` events, dealt out to so many tasks. Batches are evenly apart, each a little early or late, so
+/// that no clock tick meets them all.
 fn times(count: usize, batch: usize, tasks: usize, span: f64, random: &mut Random) -> Vec<Arc<[u64]>> {
     let mut lists = vec![Vec::new(); tasks];
     let gap = span / count.div_ceil(batch) as f64;

@@ -1,7 +1,8 @@
 //! The thread that wakes tasks from outside of the runtime: over sockets, and over channels. It also ends the run.
 //!
-//! It never waits for the runtime: what a socket has no room for is sent with the next message, and answers are read and thrown
-//! away. Where it has a CPU of its own it spins for the last bit before an event, else it sleeps without timer slack.
+//! It never waits for the runtime: what a socket has no room for is sent with the next message, and answers are read
+//! and thrown away. Where it has a CPU of its own it spins for the last bit before an event, else it sleeps without
+//! timer slack.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,10 +1,10 @@
 //! A seed on all runtimes, one after the other, each in a process of its own; mini twice.
 //!
-//! [`Round::play`] is the parent's side, [`child`] what the process does: it draws the same workload again, runs it and prints a
-//! line.
+//! [`Round::play`] is the parent's side, [`child`] what the process does: it draws the same workload again, runs it and
+//! prints a line.
 //!
-//! Rejected: processes that live through all seeds. A backlog, a heap or an opinion about the load would go from one seed to the
-//! next.
+//! Rejected: processes that live through all seeds. A backlog, a heap or an opinion about the load would go from one
+//! seed to the next.
 
 use std::process::{self, Command};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The tasks of a run, kind by kind. Each does its events in the order of their times and returns what became of them.
 //!
-//! [`perform`] starts them all. What comes from outside of the runtime is sent by the thread of `outside.rs`; messages carry no times,
-//! since the n-th message to a task is its n-th event.
+//! [`perform`] starts them all. What comes from outside of the runtime is sent by the thread of `outside.rs`; messages
+//! carry no times, since the n-th message to a task is its n-th event.
 
 use std::future::Future;
 use std::pin::Pin;

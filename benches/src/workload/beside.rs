@@ -6,8 +6,8 @@
 //!
 //! Where the runtime has one CPU, the threads that send and ask sit on the other one.
 //!
-//! Rejected: a fixed number of turns for the neighbours, as `stalls.rs` has. A runtime that lets the others wait for long would
-//! wait less, since its neighbours end sooner.
+//! Rejected: a fixed number of turns for the neighbours, as `stalls.rs` has. A runtime that lets the others wait for
+//! long would wait less, since its neighbours end sooner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Sleeps and wakes beside tasks that compute and yield: few with long turns, many with short ones.
 //!
-//! A task that yields has had its turn. What a scheduler lets the others wait for is one turn, or one of each computing task, or
-//! many: the rows have the same load in all, all of the time, in other pieces.
+//! A task that yields has had its turn. What a scheduler lets the others wait for is one turn, or one of each computing
+//! task, or many: the rows have the same load in all, all of the time, in other pieces.
 //!
 //! monoio takes no part: it runs a task that wakes itself before all others, so they would wait until the end.
 

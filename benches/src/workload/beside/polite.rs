@@ -1,6 +1,7 @@
 //! Short tasks that yield: a scheduler that puts yielding tasks last must not punish them for it.
 //!
-//! - [`Handler`]: answers a request in small turns of 80 µs in all, and yields or wakes itself after each, as an HTTP/2 connection does.
+//! - [`Handler`]: answers a request in small turns of 80 µs in all, and yields or wakes itself after each, as an HTTP/2
+//!   connection does.
 //! - [`Holder`]: yields while it holds a lock that others wait for.
 //! - [`Saturated`]: what computing tasks get where tasks that wake one another could take everything.
 //!
