@@ -6,8 +6,8 @@
 //! balance ask ADDRESS           only the clients
 //! ```
 //!
-//! Client i asks `user i` for a name and an account, and `account N` for its balance. One whose number is a multiple of five
-//! panics on purpose, and an eleventh asks a server that isn't there: neither is of any concern to the others.
+//! Client i asks `user i` for a name and an account, and `account N` for its balance. One whose number is a multiple of
+//! five panics on purpose, and an eleventh asks a server that isn't there: neither is of any concern to the others.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -166,15 +166,20 @@ pub(crate) fn serve_with(listener: &StdListener, patience: Duration) -> io::Resu
     let mut is_told = false;
     loop {
         let (stream, peer) = match listener.accept() {
-            Ok(accepted) => accepted,
-            // Too many open files, say: some are closed when others have been answered.
-            Err(error) => {
+            Ok(accepted) => {
+                is_told = false;
+                accepted
+            }
+            // Some files are closed when others have been answered.
+            Err(error) if is_shortage(&error) => {
                 if !mem::replace(&mut is_told, true) {
                     eprintln!("balance: accept: {error}");
                 }
                 thread::sleep(Duration::from_millis(100));
                 continue;
             }
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue, // this client is gone already
+            Err(error) => return Err(error),
         };
         thread::spawn(move || {
             if let Err(error) = answer(&stream, patience) {
@@ -182,6 +187,11 @@ pub(crate) fn serve_with(listener: &StdListener, patience: Duration) -> io::Resu
             }
         });
     }
+}
+
+/// Too many open files, or no memory for another connection.
+fn is_shortage(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
 /// Reads one line, and answers with one.

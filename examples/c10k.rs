@@ -1,8 +1,8 @@
 //! Ten thousand connections on one thread, of which a hundred are busy: the others cost memory, and nothing else.
 //!
-//! The server is one `current_thread` runtime. Its clients are in a second process of the same program, which is told by
-//! lines on its standard input what to do. The program prints what a message costs the server beside 100, 1,000 and all idle
-//! connections, what an idle one takes of its memory, and what all of them take of its CPU time.
+//! The server is one `current_thread` runtime. Its clients are in a second process of the same program, which is told
+//! by lines on its standard input what to do. The program prints what a message costs the server beside 100, 1,000 and
+//! all idle connections, what an idle one takes of its memory, and what all of them take of its CPU time.
 //!
 //! ```text
 //! c10k [--connections N] [--rounds N]

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Measures the examples beside the programs they stand in for, and writes examples/RESULTS.md with a chart beside it.
 #
-#   examples/compare.sh [NAME...]      redis and http if not told otherwise; about five minutes on two processors; needs root
+#   examples/compare.sh [NAME...]      redis and http by default; about five minutes on two processors; needs root
 #
-# Each comparison is a script of its own, examples/compare/NAME.sh, which prints a section with tables to stdout and what it
-# does to stderr. The chart has a bar for each line of a table that has a column `of SOMETHING`: the ratio to that.
+# Each comparison is a script of its own, examples/compare/NAME.sh, which prints a section with tables to stdout and
+# what it does to stderr. The chart has a bar for each line of a table that has a column `of SOMETHING`: the ratio to
+# that.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -16,8 +17,8 @@ end() {
 }
 trap end EXIT
 
-# The scheduler shares the processors out between sessions, and nice(1) works inside of one (sched(7), "autogroup"). Whatever
-# is measured here belongs to this one.
+# The scheduler shares the processors out between sessions, and nice(1) works inside of one (sched(7), "autogroup").
+# Whatever is measured here belongs to this one.
 if [ -w "$group" ]; then
   niceness=$(awk '{ print $NF }' "$group")
   echo -15 >"$group" || niceness=

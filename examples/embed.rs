@@ -1,8 +1,8 @@
 //! mini inside somebody else's event loop.
 //!
-//! The host is a loop around poll(2), as a window system's would be. It waits for its own descriptor (here: "keys" that a
-//! thread types) and for the runtime's, until the runtime's next deadline; when it wakes up it gives the runtime a turn. The
-//! runtime serves a TCP echo, timers and tasks meanwhile. With nothing to do the host sleeps, in one call.
+//! The host is a loop around poll(2), as a window system's would be. It waits for its own descriptor (here: "keys" that
+//! a thread types) and for the runtime's, until the runtime's next deadline; when it wakes up it gives the runtime a
+//! turn. The runtime serves a TCP echo, timers and tasks meanwhile. With nothing to do the host sleeps, in one call.
 //!
 //! ```text
 //! embed [--messages N]
@@ -41,7 +41,8 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().build()?;
     let mut host = Host { runtime, keys, typed: 0, counts: Counts::default() };
 
-    // Work for the runtime: a server, its client, a clock. Tasks are spawned from outside; they run in the host's turns.
+    // Work for the runtime: a server, its client, a clock. Tasks are spawned from outside; they run in the host's
+    // turns.
     let listener = mini::block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     let server = host.runtime.spawn(async move { echo(listener.accept().await?.0).await });

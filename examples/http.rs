@@ -6,11 +6,11 @@
 //! http --schedulers             callbacks once, periodic, idle and chained, as tasks
 //! ```
 //!
-//! Files that are cached are read where the request is served; for the others there are four threads that may block. Large
-//! ones are sent in pieces of 64 KiB. Symbolic links below the root are followed wherever they lead.
+//! Files that are cached are read where the request is served; for the others there are four threads that may block.
+//! Large ones are sent in pieces of 64 KiB. Symbolic links below the root are followed wherever they lead.
 //!
-//! `http/server.rs` accepts and stops in order, `connection.rs` is one client, `request.rs`, `response.rs` and `files.rs` are what
-//! their names say. `schedulers.rs` and `check.rs` are the other two modes.
+//! `http/server.rs` accepts and stops in order, `connection.rs` is one client, `request.rs`, `response.rs` and
+//! `files.rs` are what their names say. `schedulers.rs` and `check.rs` are the other two modes.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

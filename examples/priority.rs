@@ -1,8 +1,8 @@
 //! New clients wait while connected ones are served.
 //!
-//! A server with a queue of newcomers chooses whom it lets wait. This one awaits `idle()` before each `accept()`: it takes
-//! one more connection when all that are there have been served. What it cannot take yet waits in the kernel's backlog, and
-//! costs the server nothing.
+//! A server with a queue of newcomers chooses whom it lets wait. This one awaits `idle()` before each `accept()`: it
+//! takes one more connection when all that are there have been served. What it cannot take yet waits in the kernel's
+//! backlog, and costs the server nothing.
 //!
 //! The program measures the answers to clients that are connected already: without newcomers, with newcomers who always
 //! queue up, and with the same newcomers at a server that accepts whenever it can.
@@ -25,8 +25,8 @@ use mini_examples::{Latencies, bad_usage, number_option, refuse_more, run_with_a
 
 const USAGE: &str = "usage: priority [--seconds N] [--newcomers N]";
 
-/// How long a request holds the server up, as if it computed or blocked. It sleeps: then a machine that has other things
-/// to do measures the same.
+/// How long a request holds the server up, as if it computed or blocked. It sleeps: then a machine that has other
+/// things to do measures the same.
 const WORK: Duration = Duration::from_micros(400);
 
 /// Connected clients, each of which thinks so long between two requests, on the average: 60 % of the server's time.
@@ -47,7 +47,8 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     refuse_more(&args, USAGE)?;
 
     println!(
-        "{CONNECTED} connected clients keep the server busy for 60 % of its time; {newcomers} newcomers take what they get"
+        "{CONNECTED} connected clients keep the server busy for 60 % of its time; \
+         {newcomers} newcomers take what they get"
     );
     let [mut alone, mut patient, mut greedy] = <[Answers; 3]>::default();
     for _ in 0..seconds {

@@ -1,9 +1,9 @@
 //! Jobs that compute, beside an event loop that stays responsive.
 //!
 //! The jobs run on the blocking pool, whose threads lower their own priority when they start: whenever the loop has
-//! something to do, the system gives it a processor at once. The program keeps all processors busy, and measures how late
-//! the loop is for a timer each millisecond: with nothing else to do, with jobs on such threads, with jobs on ordinary
-//! threads, and with jobs in the loop itself.
+//! something to do, the system gives it a processor at once. The program keeps all processors busy, and measures how
+//! late the loop is for a timer each millisecond: with nothing else to do, with jobs on such threads, with jobs on
+//! ordinary threads, and with jobs in the loop itself.
 //!
 //! ```text
 //! workers [--seconds N] [--jobs N]          N jobs at a time; two per processor if not given

@@ -3,12 +3,12 @@
 #
 #   faults.sh [--short] [WORD...]     only the cases whose line has one of the words in it
 #
-# Each case has a time limit (a hang), must be idle in the end (a spin), loses no byte, ends with the exit code that it should, and
-# the fault must really have happened. strace counts calls for each thread.
+# Each case has a time limit (a hang), must be idle in the end (a spin), loses no byte, ends with the exit code that it
+# should, and the fault must really have happened. strace counts calls for each thread.
 #
-# Not among the faults: an EAGAIN that is not true, on a descriptor that is registered already. The kernel tells once that
-# something is there (epoll(7), EPOLLET), so nobody can survive that; a first EAGAIN is one of the cases. Nor a close(2) that does
-# not close, nor futex(2), as strace cannot tell a wait from a wake, which is never interrupted.
+# Not among the faults: an EAGAIN that is not true, on a descriptor that is registered already. The kernel tells once
+# that something is there (epoll(7), EPOLLET), so nobody can survive that; a first EAGAIN is one of the cases. Nor a
+# close(2) that does not close, nor futex(2), as strace cannot tell a wait from a wake, which is never interrupted.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 short=
@@ -20,8 +20,9 @@ out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 limit=${FAULTS_LIMIT:-100}
 
-# Scenario, workers (0: current_thread), what must come of it, faults (call:error:when, several), which are also the errors that
-# callers may see. In the short run only lines that begin with a star, with the number of workers named last.
+# Scenario, workers (0: current_thread), what must come of it, faults (call:error:when, several), which are also the
+# errors that callers may see. In the short run only lines that begin with a star, with the number of workers named
+# last.
 #   works   all is done as if nothing had happened
 #   errors  the caller gets the error, makes the call again, and all is done
 #   fails   the caller gets the error each time

@@ -1,4 +1,5 @@
-//! What the integration tests share: a time limit, every flavour, futures that count, a channel between any two threads.
+//! What the integration tests share: a time limit, every flavour, futures that count, a channel between any two
+//! threads.
 //!
 //! Called by the files in `tests/`. Each test body runs under a limit: what hangs, fails.
 //!
@@ -16,7 +17,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use mini::runtime::Builder;
+use mini::runtime::{Builder, Runtime};
 
 pub mod child_support;
 pub mod net_support;
@@ -302,6 +303,28 @@ pub fn block_on_elsewhere<F: Future>(future: F) -> F::Output {
         }
         thread::park();
     }
+}
+
+/// Runs `body` while another thread is in `block_on`, from when `first` has ended there.
+///
+/// # Panics
+///
+/// If `first` or `body` does.
+pub fn beside_block_on(runtime: &Runtime, first: impl Future<Output = ()> + Send, body: impl FnOnce()) {
+    let (entered, has_entered) = mpsc::channel();
+    let (end, ended) = oneshot::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            runtime.block_on(async {
+                first.await;
+                entered.send(()).expect("the other thread waits for it");
+                ended.await
+            })
+        });
+        has_entered.recv().expect("the other thread comes to it");
+        body();
+        drop(end);
+    });
 }
 
 /// A channel for one value, made of a mutex and a waker: it knows nothing of any runtime.

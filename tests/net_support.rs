@@ -1,6 +1,7 @@
 //! What the socket tests share: connected pairs, bytes that can be checked, paths that go away, a count of open files.
 //!
-//! Called by the files in `tests/` that open sockets. Every address is on the loopback, every port is one that was free.
+//! Called by the files in `tests/` that open sockets. Every address is on the loopback, every port is one that was
+//! free.
 //!
 //! Rejected: random bytes from a crate (a fixed sequence fails the same way twice).
 
@@ -56,7 +57,8 @@ pub async fn connected_to(listener: &TcpListener) -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// A listener whose queue has no room, and who is in it. It leaves other connections unanswered, so that they have to wait.
+/// A listener whose queue has no room, and who is in it. It leaves other connections unanswered, so that they have to
+/// wait.
 ///
 /// # Panics
 ///
@@ -254,7 +256,8 @@ impl Drop for ScratchDir {
 ///
 /// If the system does not tell.
 pub fn open_files() -> usize {
-    // The one it is counted with is among them, each time. The watch of a runtime may look at a thread's state just now.
+    // The one it is counted with is among them, each time. The monitor of a runtime may look at a thread's state just
+    // now.
     let counts = |path: PathBuf| match fs::read_link(path) {
         Ok(file) => !(file.starts_with("/proc") && file.ends_with("stat")),
         Err(error) => error.kind() != io::ErrorKind::NotFound, // where these are no links

@@ -7,8 +7,8 @@
 # Further arguments for `cargo test` go into MINI_SANITIZER_ARGS. What is skipped, and why, stands below; what is
 # suppressed stands with its reason in tests/sanitizers/*.supp.
 #
-# AddressSanitizer and LeakSanitizer need the stable toolchain alone. ThreadSanitizer must see the standard library too, so
-# that is built from its source: the source package of Debian, downloaded once (88 MB) into MINI_SANITIZER_CACHE, by
+# AddressSanitizer and LeakSanitizer need the stable toolchain alone. ThreadSanitizer must see the standard library too,
+# so that is built from its source: the source package of Debian, downloaded once (88 MB) into MINI_SANITIZER_CACHE, by
 # default target/sanitizers; or unpacked by hand, with STD_SOURCE naming its folder `library`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -74,7 +74,8 @@ case $kind in
       LSAN_OPTIONS=suppressions=$here/leak.supp:print_suppressions=0 run_tests "$@"
     ;;
   leak)
-    # The last one has what tests/sanitizers/leak.supp allows, but here the stack ends before the name that stands there.
+    # The last one has what tests/sanitizers/leak.supp allows, but here the stack ends before the name that stands
+    # there.
     skip+=("${leaking[@]}" a_payload_that_panics_when_dropped_is_contained)
     LSAN_OPTIONS=suppressions=$here/leak.supp:print_suppressions=0 run_tests "$@"
     ;;
@@ -83,13 +84,14 @@ case $kind in
     export __CARGO_TESTS_ONLY_SRC_ROOT=$STD_SOURCE
     build_std=-Zbuild-std
     # They stand in for `epoll_wait`, of which the sanitizer must know.
-    skip+=(a_busy_worker_takes_no_bell_away the_watch_outlives_any_number_of_owners)
+    skip+=(a_busy_worker_takes_no_bell_away the_monitor_outlives_any_number_of_owners)
     # The sanitizer puts a handler off until the thread that was interrupted calls something that it knows: an atomic
-    # operation, or most of the C library. What is sent to the process goes to the main thread, which is the harness's and
-    # sleeps in a futex(2) that the standard library calls by itself. With a timeout that call ends when it is interrupted, and
-    # the loop around it looks at an atomic. Without one the kernel goes on with it, as the handler has SA_RESTART, and nothing
-    # comes of the signal any more. The harness has a timeout until it has said that a test takes over 60 s, and none if it
-    # runs one test at a time. So the tests of signals send them to the thread that sends.
+    # operation, or most of the C library. What is sent to the process goes to the main thread, which is the harness's
+    # and sleeps in a futex(2) that the standard library calls by itself. With a timeout that call ends when it is
+    # interrupted, and the loop around it looks at an atomic. Without one the kernel goes on with it, as the handler has
+    # SA_RESTART, and nothing comes of the signal any more. The harness has a timeout until it has said that a test
+    # takes over 60 s, and none if it runs one test at a time. So the tests of signals send them to the thread that
+    # sends.
     export MINI_TEST_RAISE=1
     # Frames are larger: a test of large futures needs more than the 2 MB there are.
     export RUST_MIN_STACK=16777216

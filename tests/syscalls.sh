@@ -29,8 +29,8 @@ load() {
   sleep 0.5
 }
 
-# at_full_speed: all calls but those that belong to a message, during two seconds, and but those of the monitor, which reads
-# CPU times and waits (futex).
+# at_full_speed: all calls but those that belong to a message, during two seconds, and but those of the monitor, which
+# reads CPU times and waits (futex).
 at_full_speed() {
   serve "fast$workers" "$workers" strace -f --seccomp-bpf -ttt -o "$out/rare" \
     -e 'trace=!recvfrom,sendto,epoll_wait,epoll_pwait2,futex,clock_gettime'

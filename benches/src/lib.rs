@@ -72,8 +72,9 @@ use peer::Peer;
 /// # Panics
 ///
 /// If the system refuses a thread or a socket, or a workload comes to a wrong result.
-pub fn run(mut args: impl Iterator<Item = String>) -> ExitCode {
-    let first = args.find(|arg| arg != "--bench"); // cargo adds it
+pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
+    let mut args = args.filter(|arg| arg != "--bench"); // cargo adds it
+    let first = args.next();
     match first.as_deref() {
         Some("--child") => return process::child(args),
         Some(lane::ARGUMENT) => return lane::serve(args),

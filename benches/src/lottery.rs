@@ -5,8 +5,8 @@
 //! $ cargo bench -p mini-benches -- lottery --seed 17
 //! ```
 //!
-//! The rows of `workload.rs` were chosen by somebody, and a scheduler can be tuned to them; new seeds can be drawn at any time. A
-//! hundred take about seven minutes.
+//! The rows of `workload.rs` were chosen by somebody, and a scheduler can be tuned to them; new seeds can be drawn at
+//! any time. A hundred take about seven minutes.
 //!
 //! - `--seeds <number>`: how many seeds; 20 if not told otherwise.
 //! - `--from <number>`: the first seed; 1 if not told otherwise.
@@ -16,13 +16,13 @@
 //!
 //! # From a seed to a line
 //!
-//! `random.rs` has the numbers, `draw.rs` makes a workload of them. `round.rs` runs it on each runtime in a process of its own, where
-//! `tasks.rs` and `outside.rs` do what was drawn, on the clock of `stage.rs`. `outcome.rs` is what came of it, `spread.rs` the ratios of
-//! all seeds; `report.rs` and `chart.rs` show them.
+//! `random.rs` has the numbers, `draw.rs` makes a workload of them. `round.rs` runs it on each runtime in a process of
+//! its own, where `tasks.rs` and `outside.rs` do what was drawn, on the clock of `stage.rs`. `outcome.rs` is what came
+//! of it, `spread.rs` the ratios of all seeds; `report.rs` and `chart.rs` show them.
 //!
-//! Runs compute a number of steps that takes the drawn time on this machine when nobody interferes (`load.rs`). Steps are the same work
-//! for all, also where threads share a CPU; a run that ended by the clock would get less done the more often it is preempted, and
-//! a runtime with too many threads would look quick.
+//! Runs compute a number of steps that takes the drawn time on this machine when nobody interferes (`load.rs`). Steps
+//! are the same work for all, also where threads share a CPU; a run that ended by the clock would get less done the
+//! more often it is preempted, and a runtime with too many threads would look quick.
 
 use std::fs;
 use std::path::Path;
@@ -71,7 +71,7 @@ struct Options {
 
 impl Options {
     fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let args: Vec<_> = args.filter(|arg| arg != "--bench").collect(); // cargo adds it
+        let args: Vec<_> = args.collect();
         let command = std::iter::once(COMMAND).chain(args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
         let quick = cfg!(debug_assertions); // a debug build says nothing about speed
         let mut options = Self { first: 1, count: 20, is_detailed: false, save: false, quick, command };
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn options_are_taken_in_any_order() {
-        let options = parse("--save --seeds 7 --bench --from 3").unwrap();
+        let options = parse("--save --seeds 7 --from 3").unwrap();
         assert_eq!((options.first, options.count, options.save, options.is_detailed), (3, 7, true, false));
         assert_eq!(options.command, "lottery --save --seeds 7 --from 3");
         let options = parse("--seed 17").unwrap();

@@ -49,8 +49,8 @@ fn placement(cpus: &[usize]) -> String {
             format!("everything on CPU {}; there is no other, so `mt` rows say little", cpus.first().unwrap_or(&0))
         }
         [first, second, ..] => format!(
-            "`ct` rows on CPU {first}, `mt` rows on CPUs {first} and {second}; in `wake by a thread` the runtime on CPU \
-             {first} (`ct` and `mt`), the thread on CPU {first} (same) or {second} (other)"
+            "`ct` rows on CPU {first}, `mt` rows on CPUs {first} and {second}; in `wake by a thread` the runtime on \
+             CPU {first} (`ct` and `mt`), the thread on CPU {first} (same) or {second} (other)"
         ),
     }
 }
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn versions_come_from_the_lock_file() {
-        let lock = "[[package]]\nname = \"monoio-macros\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"monoio\"\nversion = \"0.2.4\"\n";
+        let lock = "[[package]]\nname = \"monoio-macros\"\nversion = \"0.1.0\"\n\n\
+            [[package]]\nname = \"monoio\"\nversion = \"0.2.4\"\n";
         assert_eq!(versions(lock), "monoio 0.2.4");
         assert_eq!(versions(LOCK).matches(", ").count(), 5, "{}", versions(LOCK));
     }

@@ -39,7 +39,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let args: Vec<_> = args.filter(|arg| arg != "--bench").collect(); // cargo adds it
+        let args: Vec<_> = args.collect();
         let mut options = Self {
             mode: Mode::Table,
             rows: String::new(),
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn options_are_taken_in_any_order() {
-        let options = parse("--rows echo --bench --only smol --rounds 5").unwrap();
+        let options = parse("--rows echo --only smol --rounds 5").unwrap();
         assert_eq!((options.only, options.rounds, &options.mode), (Some(Peer::Smol), 5, &Mode::Table));
         assert!(options.wants_row("TCP echo, ct") && !options.wants_row("yield, ct"));
         assert!(options.wants_peer(Peer::Smol) && !options.wants_peer(Peer::Mini));

@@ -21,28 +21,30 @@ pub(crate) fn save(directory: &Path, results: &Results, machine: &Machine, optio
     std::fs::write(directory.join("RESULTS.md"), markdown(results, machine, options))
 }
 
-/// Writes one table that a command of its own has made, as a page in `benches/`.
-pub(crate) fn save_page(file: &str, title: &str, lead: &str, command: &str, table: &str) -> io::Result<()> {
-    let mut text = format!("# {title}\n\n{lead}, written by this command:\n\n");
-    let _ = writeln!(text, "```console\n$ cargo bench -p mini-benches -- {command}\n```\n");
-    for (name, value) in Machine::examine().facts() {
-        let _ = writeln!(text, "- {name}: {value}");
-    }
-    let _ = write!(text, "\n{table}");
-    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), text)
+/// Writes what a command of its own has found out, as a page in `benches/` that begins with an [`opening`].
+pub(crate) fn save_page(file: &str, opening: &str, tables: &str) -> io::Result<()> {
+    std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join(file), format!("{opening}\n{tables}"))
 }
 
-fn markdown(results: &Results, machine: &Machine, options: &Options) -> String {
-    let mut text = "# Results\n\n".to_owned();
-    text.push_str("mini beside its peers, all measured in one interleaved run, written by this command:\n\n");
-    let _ = writeln!(text, "```console\n$ {}\n```\n", options.command());
-    if options.quick {
+/// The head of a page: its title, the sentence `lead`, which a command completes, and the facts about the run.
+///
+/// The command stands beside whether it was a smoke run.
+pub(crate) fn opening(title: &str, lead: &str, (command, is_quick): (&str, bool), machine: &Machine) -> String {
+    let mut text = format!("# {title}\n\n{lead} by this command:\n\n```console\n$ {command}\n```\n\n");
+    if is_quick {
         text.push_str("**A smoke run: the numbers say that everything runs, nothing more.**\n\n");
     }
     for (name, value) in machine.facts() {
         let _ = writeln!(text, "- {name}: {value}");
     }
-    text.push_str("\nWorkloads that are drawn at random: [LOTTERY.md](LOTTERY.md). Instructions with many workers: [SCALE.md](SCALE.md).\n");
+    text
+}
+
+fn markdown(results: &Results, machine: &Machine, options: &Options) -> String {
+    let lead = "mini beside its peers, all measured in one interleaved run, written";
+    let mut text = opening("Results", lead, (&options.command(), options.quick), machine);
+    text.push_str("\nWorkloads that are drawn at random: [LOTTERY.md](LOTTERY.md). ");
+    text.push_str("Instructions with many workers: [SCALE.md](SCALE.md).\n");
     text.push_str("Small files beside downloads, with nginx: [DOWNLOADS.md](DOWNLOADS.md).\n");
     let _ = writeln!(text, "\n![mini by the best of the others, row by row]({CHART})\n");
     let _ = writeln!(text, "{}\n{}", table::LEGEND, table::count(&results.measured));

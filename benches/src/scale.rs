@@ -1,20 +1,24 @@
-//! What an operation costs with 2, 8, 32 and 64 workers, most of them parked: in instructions, since this machine may have few CPUs.
+//! What an operation costs with 2, 8, 32 and 64 workers, most of them parked: in instructions, since this machine may
+//! have few CPUs.
 //!
 //! ```console
 //! $ cargo bench -p mini-benches -- scale
 //! ```
 //!
-//! A loop over all workers on a hot path shows as a figure that grows with their number, on any machine. Each figure is a difference:
-//! the program runs under callgrind with some operations and with more of them, and start and end cancel out. Instructions of all
-//! threads count, those of the kernel do not; what a runtime does by the clock counts more than usual, since all else is slower there.
+//! A loop over all workers on a hot path shows as a figure that grows with their number, on any machine. Each figure is
+//! a difference: the program runs under callgrind with some operations and with more of them, and start and end cancel
+//! out. Instructions of all threads count, those of the kernel do not; what a runtime does by the clock counts more
+//! than usual, since all else is slower there.
 //!
-//! Takes one to two minutes; needs valgrind. With `--peer tokio` the same of tokio; `--save` counts both and writes `benches/SCALE.md`.
+//! Takes one to two minutes; needs valgrind. With `--peer tokio` the same of tokio; `--save` counts both and writes
+//! `benches/SCALE.md`.
 //!
 //! Rejected: `perf stat`. Virtual machines often have no counters.
 //! Rejected: time. With fewer CPUs than workers it is mostly that of the system's scheduler.
 
 use std::fmt::Write;
 use std::future::Future;
+use std::io;
 use std::pin::Pin;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -24,8 +28,9 @@ use std::time::{Duration, Instant};
 
 use crate::format::number;
 use crate::load::Load;
+use crate::machine::Machine;
 use crate::peer::Peer;
-use crate::report::save_page;
+use crate::report::{opening, save_page};
 use crate::rt::mini::Mini;
 use crate::rt::tokio::Tokio;
 use crate::rt::{Flavour, Rt};
@@ -39,7 +44,7 @@ pub(crate) const CHILD: &str = "--scale";
 
 const WORKERS: [usize; 4] = [2, 8, 32, 64];
 
-/// A figure is flat if it grows by less than this from the first of [`WORKERS`] to the last.
+/// A figure is flat if the last of [`WORKERS`] has less than this times the first one's, and more than the inverse.
 const FLAT: f64 = 1.15;
 
 /// What is counted.
@@ -85,7 +90,7 @@ impl Operation {
 
 /// What the program does when its first argument is [`COMMAND`]; `args` are those after it.
 pub(crate) fn run(args: impl Iterator<Item = String>) -> ExitCode {
-    let args: Vec<_> = args.filter(|arg| arg != "--bench").collect(); // cargo adds it
+    let args: Vec<_> = args.collect();
     let (peers, save) = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => (&["mini"][..], false),
         ["--peer", "tokio"] => (&["tokio"][..], false),
@@ -95,13 +100,12 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let mut machine = Machine::examine();
     let saved = |tables: Vec<String>| {
+        machine.finish();
         let tables = tables.join("\n");
         print!("{tables}");
-        let lead = "Instructions of an operation with up to 64 workers, most of them parked, by callgrind";
-        let command = format!("{COMMAND} --save");
-        let page = || save_page("SCALE.md", "Scale", lead, &command, &tables);
-        if save { page().map_err(|error| format!("cannot be saved: {error}")) } else { Ok(()) }
+        if save { save_tables(&tables, &machine).map_err(|error| format!("cannot be saved: {error}")) } else { Ok(()) }
     };
     match peers.iter().map(|peer| table(peer)).collect::<Result<_, _>>().and_then(saved) {
         Ok(()) => ExitCode::SUCCESS,
@@ -110,6 +114,12 @@ pub(crate) fn run(args: impl Iterator<Item = String>) -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn save_tables(tables: &str, machine: &Machine) -> io::Result<()> {
+    let lead = "Instructions of an operation with up to 64 workers, most of them parked, by callgrind, written";
+    let command = format!("cargo bench -p mini-benches -- {COMMAND} --save");
+    save_page("SCALE.md", &opening("Scale", lead, (&command, false), machine), tables)
 }
 
 fn table(peer: &str) -> Result<String, String> {
@@ -128,12 +138,24 @@ fn table(peer: &str) -> Result<String, String> {
             let _ = write!(text, " {} |", number(cost));
             costs.push(cost);
         }
-        let growth = costs[WORKERS.len() - 1] / costs[0];
-        let verdict = if growth < FLAT { "flat".to_owned() } else { format!("grows {growth:.2} times") };
-        let _ = writeln!(text, " {verdict} |");
+        let _ = writeln!(text, " {} |", verdict(costs[0], costs[WORKERS.len() - 1]));
     }
     eprintln!();
     Ok(text)
+}
+
+/// How the cost with most workers compares with that with fewest. A negative one is a difference of noise.
+fn verdict(fewest: f64, most: f64) -> String {
+    let growth = most / fewest;
+    if fewest <= 0.0 || most <= 0.0 {
+        "noise".to_owned()
+    } else if (1.0 / FLAT..FLAT).contains(&growth) {
+        "flat".to_owned()
+    } else if growth < 1.0 {
+        format!("shrinks to {growth:.2} of it")
+    } else {
+        format!("grows {growth:.2} times")
+    }
 }
 
 /// Instructions of a process that does an operation so many times.
@@ -185,21 +207,26 @@ fn perform<R: Rt>(operation: Operation, workers: usize, count: u64) {
 }
 
 /// Has every worker started: each is given a task that waits for the others, with its thread.
+///
+/// # Panics
+///
+/// If a worker does not start in time: the figure would be that of fewer workers.
 async fn start_all<R: Rt>(workers: usize) {
     let started = Arc::new(AtomicUsize::new(0));
+    let limit = Instant::now() + Duration::from_secs(60); // callgrind runs one thread at a time, and slowly
     let tasks = (0..workers).map(|_| {
         let started = started.clone();
         R::spawn(async move {
             started.fetch_add(1, Relaxed);
-            let limit = Instant::now() + Duration::from_secs(5);
             while started.load(Relaxed) < workers && Instant::now() < limit {
                 thread::sleep(Duration::from_millis(1));
             }
+            started.load(Relaxed) == workers
         })
     });
     let tasks: Vec<_> = tasks.collect();
     for task in tasks {
-        task.await;
+        assert!(task.await, "fewer than {workers} workers have started");
     }
 }
 
@@ -290,6 +317,13 @@ mod tests {
             perform::<Mini>(operation, 3, 64);
             perform::<Tokio>(operation, 3, 64);
         }
+    }
+
+    #[test]
+    fn only_what_neither_grows_nor_shrinks_is_flat() {
+        let verdicts = [(100.0, 110.0), (100.0, 90.0), (100.0, 200.0), (100.0, 50.0), (-1.0, -1.0), (0.0, 0.0)]
+            .map(|(fewest, most)| verdict(fewest, most));
+        assert_eq!(verdicts, ["flat", "flat", "grows 2.00 times", "shrinks to 0.50 of it", "noise", "noise"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compares the example `http` with nginx on a file of 1 KiB, by wrk; prints a table for RESULTS.md to stdout, and what it does
-# to stderr. Both serve with one thread on CPU 0, wrk runs on CPU 1. nginx is configured as usual (sendfile, no cache of open
-# files), without an access log.
+# Compares the example `http` with nginx on a file of 1 KiB, by wrk; prints a table for RESULTS.md to stdout, and what
+# it does to stderr. Both serve with one thread on CPU 0, wrk runs on CPU 1. nginx is configured as usual (sendfile, no
+# cache of open files), without an access log.
 #
 #   examples/compare/http.sh [ROUNDS [SECONDS]]        5 rounds of 5 seconds if not told otherwise; needs Linux and root
 set -euo pipefail
@@ -60,8 +60,8 @@ worker=$(pgrep -P "$nginx")
 # The CPU time of a process in nanoseconds, all threads together.
 cpu() { cat "/proc/$1"/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f", sum }'; }
 
-# One run of wrk; appends "rate p99_us cpu_ns errors" to the file of that server. A run in which nothing was answered, because
-# somebody has stopped the processes meanwhile, is repeated.
+# One run of wrk; appends "rate p99_us cpu_ns errors" to the file of that server. A run in which nothing was answered,
+# because somebody has stopped the processes meanwhile, is repeated.
 run() { # NAME PID PORT CONNECTIONS
   local before after out
   for _ in 1 2 3 4 5; do
@@ -112,8 +112,9 @@ done
 
 echo "## \`http\` and nginx"
 echo
-echo "A file of 1 KiB, GET over connections that are kept alive; medians of $rounds rounds of $seconds s, interleaved. One thread"
-echo "each on CPU 0, wrk on CPU 1. $(nginx -v 2>&1 | sed 's/.*: //'), \`sendfile on\`, no cache of open files, no access log."
+echo "A file of 1 KiB, GET over connections that are kept alive; medians of $rounds rounds of $seconds s, interleaved."
+echo "One thread each on CPU 0, wrk on CPU 1. $(nginx -v 2>&1 | sed 's/.*: //'), \`sendfile on\`, no cache of open"
+echo "files, no access log."
 echo
 echo "| connections | server | requests per second | of nginx | p99, ms | CPU per request, µs | errors |"
 echo "|---|---|---|---|---|---|---|"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Compares the example `redis`, in both styles, with Redis, by redis-benchmark; prints a table for RESULTS.md to stdout, and
-# what it does to stderr. The servers run on CPU 0, redis-benchmark on CPU 1.
+# Compares the example `redis`, in both styles, with Redis, by redis-benchmark; prints a table for RESULTS.md to stdout,
+# and what it does to stderr. The servers run on CPU 0, redis-benchmark on CPU 1.
 #
-#   examples/compare/redis.sh [ROUNDS [COUNT]]     5 rounds of 100,000 batches each if not told otherwise; needs Linux and root
+#   examples/compare/redis.sh [ROUNDS [COUNT]]     5 rounds of 100,000 batches each by default; needs Linux and root
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -64,9 +64,10 @@ done
 
 echo "## \`redis\` and Redis"
 echo
-echo "\`redis-benchmark\` with 50 clients, medians of $rounds rounds of $count batches each, interleaved. Each server has one thread, on"
-echo "CPU 0, redis-benchmark has CPU 1. $(redis-server --version | sed 's/ sha.*//') keeps nothing on disk, as \`redis\` does. Latencies are in ms, as the"
-echo "client sees them, CPU time is the server's, in µs per request."
+echo "\`redis-benchmark\` with 50 clients, medians of $rounds rounds of $count batches each, interleaved. Each server"
+echo "has one thread, on CPU 0, redis-benchmark has CPU 1. $(redis-server --version | sed 's/ sha.*//') keeps nothing"
+echo "on disk, as \`redis\` does. Latencies are in ms, as the client sees them, CPU time is"
+echo "the server's, in µs per request."
 echo
 echo "| command | pipeline | server | requests per second | of Redis | min | p50 | p95 | p99 | max | CPU |"
 echo "|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|"

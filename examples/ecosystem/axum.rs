@@ -1,10 +1,11 @@
-//! axum: a router with extractors, state and JSON on mini, and an end in which the requests that have begun are answered.
+//! axum: a router with extractors, state and JSON on mini, and an end in which the requests that have begun are
+//! answered.
 //!
-//! Without arguments it asks itself, is stopped in the middle of an answer, and ends. With an address, `axum 127.0.0.1:8080`, it
-//! serves there, HTTP/1 and HTTP/2, until Ctrl-C.
+//! Without arguments it asks itself, is stopped in the middle of an answer, and ends. With an address,
+//! `axum 127.0.0.1:8080`, it serves there, HTTP/1 and HTTP/2, until Ctrl-C.
 //!
-//! axum's feature `tokio` stays off: `axum::serve` is what needs a runtime. `TowerToHyperService` makes a service for hyper of
-//! a `Router`, and `web_server.rs` serves it.
+//! axum's feature `tokio` stays off: `axum::serve` is what needs a runtime. `TowerToHyperService` makes a service for
+//! hyper of a `Router`, and `web_server.rs` serves it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! DNS: hickory's resolver on mini, without a thread per name.
 //!
-//! Without arguments it asks a server that it starts on the loopback, and ends. With names, `dns example.org`, it asks the
-//! servers of this machine (`/etc/resolv.conf`).
+//! Without arguments it asks a server that it starts on the loopback, and ends. With names, `dns example.org`, it asks
+//! the servers of this machine (`/etc/resolv.conf`).
 //!
 //! The glue is `mini_hickory::MiniProvider`.
 

@@ -1,7 +1,7 @@
 //! A DNS server on the loopback, over UDP and TCP, which says what a closure wants it to.
 //!
-//! Called by the example and the tests of the resolver. It reads and writes messages with hickory's codec; the sockets and
-//! the framing (RFC 1035, section 4.2) are its own, so that it can break the rules too.
+//! Called by the example and the tests of the resolver. It reads and writes messages with hickory's codec; the sockets
+//! and the framing (RFC 1035, section 4.2) are its own, so that it can break the rules too.
 //!
 //! Rejected: an installed server, which answers properly only.
 

@@ -1,9 +1,10 @@
-//! gRPC by tonic over hyper on mini: a service of hyper made of tonic's [`Routes`], and what tonic's clients send through.
+//! gRPC by tonic over hyper on mini: a service of hyper made of tonic's [`Routes`], and what tonic's clients send
+//! through.
 //!
-//! Used by the example `tonic`; [`web_server`](crate::web_server) serves the [`service`]. Neither side needs a runtime of tokio's, nor
-//! tonic's features `server` and `channel`, which do: they spawn and sleep by themselves. The hard part is the deadline of a call,
-//! which tonic's own server minds by tokio's timers; here it is done by mini's. As there, it bounds the time until the answer begins;
-//! a stream is ended by the client that stops to read it.
+//! Used by the example `tonic`; [`web_server`](crate::web_server) serves the [`service`]. Neither side needs a runtime
+//! of tokio's, nor tonic's features `server` and `channel`, which do: they spawn and sleep by themselves. The hard part
+//! is the deadline of a call, which tonic's own server minds by tokio's timers; here it is done by mini's. As there, it
+//! bounds the time until the answer begins; a stream is ended by the client that stops to read it.
 //!
 //! Rejected: tonic's `Channel` with mini's executor (it works, see the tests, but its time limits panic without tokio).
 

@@ -1,7 +1,8 @@
-//! hyper: a server and a client for HTTP/1 and HTTP/2, with mini's `TcpStream` as it is, `mini::hyper::Timer` and `Executor`.
+//! hyper: a server and a client for HTTP/1 and HTTP/2, with mini's `TcpStream` as it is, `mini::hyper::Timer` and
+//! `Executor`.
 //!
-//! Without arguments it talks to itself in both versions and ends. With an address, `hyper 127.0.0.1:8080`, it serves there
-//! (try `curl --http2-prior-knowledge`).
+//! Without arguments it talks to itself in both versions and ends. With an address, `hyper 127.0.0.1:8080`, it serves
+//! there (try `curl --http2-prior-knowledge`).
 
 use std::convert::Infallible;
 

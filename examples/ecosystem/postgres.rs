@@ -1,4 +1,5 @@
-//! PostgreSQL by tokio-postgres: the connection is a task of mini's, over a socket of mini's, and the client its handle.
+//! PostgreSQL by tokio-postgres: the connection is a task of mini's, over a socket of mini's, and the client its
+//! handle.
 //!
 //! ```text
 //! postgres [CONNECTION]   as in "host=localhost user=me password=secret", or a URL; without TLS

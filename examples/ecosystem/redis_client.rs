@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Without an argument it starts a Redis for itself, if one is installed. The crate has to be built with `smol-comp` or
-//! `tokio-comp`, but `MultiplexedConnection::new_with_config` uses neither, if it is told to have no time limit: the limits here
-//! are mini's.
+//! `tokio-comp`, but `MultiplexedConnection::new_with_config` uses neither, if it is told to have no time limit: the
+//! limits here are mini's.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -33,7 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     mini::block_on(run(server.address()))
 }
 
-/// Connects, and says what messages come in by `on_push`. The task ends when the connection is lost, or all clones are dropped.
+/// Connects, and says what messages come in by `on_push`. The task ends when the connection is lost, or all clones are
+/// dropped.
 pub async fn connect(
     address: SocketAddr,
     on_push: impl Fn(PushInfo) -> Result<(), redis::aio::SendError> + Send + Sync + 'static,

@@ -1,10 +1,12 @@
-//! Servers that the examples and tests start for themselves, each in a directory of its own: [`Server::redis`], [`Server::postgres`].
+//! Servers that the examples and tests start for themselves, each in a directory of its own: [`Server::redis`],
+//! [`Server::postgres`].
 //!
-//! A server listens on a free port of the loopback and on a Unix socket, and is gone when its [`Server`] is dropped; a program that is
-//! killed leaves it running. Starting one blocks: call it before there is a runtime. The hard part is PostgreSQL, which refuses to be
-//! root: then it runs as the user `postgres`, who owns the directory.
+//! A server listens on a free port of the loopback and on a Unix socket, and is gone when its [`Server`] is dropped; a
+//! program that is killed leaves it running. Starting one blocks: call it before there is a runtime. The hard part is
+//! PostgreSQL, which refuses to be root: then it runs as the user `postgres`, who owns the directory.
 //!
-//! Rejected: a server for all tests of a file (who stops it? statics are not dropped); `pg_ctl` (the server would be nobody's child).
+//! Rejected: a server for all tests of a file (who stops it? statics are not dropped); `pg_ctl` (the server would be
+//! nobody's child).
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -50,7 +52,8 @@ impl Server {
         Self::start(Dir::new("redis")?, Signal::KILL, "redis.sock", "Ready to accept connections", start).map(Some)
     }
 
-    /// Starts a PostgreSQL with an empty database cluster, whose superuser `mini` needs no password; `None` if there is none here.
+    /// Starts a PostgreSQL with an empty database cluster, whose superuser `mini` needs no password; `None` if there is
+    /// none here.
     ///
     /// # Errors
     ///
@@ -106,7 +109,8 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Starts the process on a free port. Somebody may take the port meanwhile: then the process ends, and the next one tries another.
+    /// Starts the process on a free port. Somebody may take the port meanwhile: then the process ends, and the next one
+    /// tries another.
     fn start(
         dir: Dir,
         end: Signal,
@@ -139,7 +143,8 @@ impl Drop for Server {
     }
 }
 
-/// Unwraps a server for a test; without one the test is over, unless the variable `MINI_TEST_SERVERS` says that there must be one.
+/// Unwraps a server for a test; without one the test is over, unless the variable `MINI_TEST_SERVERS` says that there
+/// must be one.
 ///
 /// # Panics
 ///

@@ -1,6 +1,7 @@
 //! gRPC by tonic on mini: unary calls, streams of the server and of both sides, and a deadline.
 //!
-//! `tonic HOST:PORT` serves there; without an argument it is server and client in one. What tonic needs of mini is in `grpc.rs`.
+//! `tonic HOST:PORT` serves there; without an argument it is server and client in one. What tonic needs of mini is in
+//! `grpc.rs`.
 
 use std::error::Error;
 use std::net::SocketAddr;

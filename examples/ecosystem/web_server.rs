@@ -1,11 +1,12 @@
-//! A web server for services of hyper, and so for axum's: limits for connections and for slow clients, and an end in which
-//! the requests that have begun are answered.
+//! A web server for services of hyper, and so for axum's: limits for connections and for slow clients, and an end in
+//! which the requests that have begun are answered.
 //!
-//! Used by the examples `axum` and `hyper`. [`serve`] has a task per connection; [`connection`] is one of them. The hard part is
-//! who may take how long: until the first request, for a head, for a body, and after the stop. hyper knows the second only,
-//! and not before it has told HTTP/1 from HTTP/2 by the first bytes.
+//! Used by the examples `axum` and `hyper`. [`serve`] has a task per connection; [`connection`] is one of them. The
+//! hard part is how long a client may take: until its first request, for a head, for a body, and after the stop. hyper
+//! knows the second only, and not before it has told HTTP/1 from HTTP/2 by the first bytes.
 //!
-//! Rejected: `GracefulShutdown` of hyper-util (it counts connections; here a `JoinSet` has them, and can also cut them off).
+//! Rejected: `GracefulShutdown` of hyper-util (it counts connections; here a `JoinSet` has them, and can also cut them
+//! off).
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -107,7 +108,8 @@ where
         };
         let Some(stream) = or(stopped, accept).await else { break };
         let stream = stream?;
-        // Or the second message of a stream waits until the client has acknowledged the first. A client that is gone shows later.
+        // Or the second message of a stream waits until the client has acknowledged the first. A client that is gone
+        // shows later.
         let _ = stream.set_nodelay(true);
         connections.spawn(connection(stream, service.clone(), limits.clone(), told.clone()));
     }
@@ -140,11 +142,12 @@ async fn next(
     Ok(next_connection(listener).await?.0)
 }
 
-/// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; after `stop` says so, without new requests.
+/// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; after `stop` says so, without new
+/// requests.
 ///
-/// A client of HTTP/2 that has asked for something may leave when it likes. It says so and closes (RFC 9113, section 6.8), and
-/// whether the server's own last word then still finds it there is chance. Requests that it leaves in the middle learn that
-/// themselves. A connection of HTTP/1 is its request: one that breaks off is an error.
+/// A client of HTTP/2 that has asked for something may leave when it likes. It says so and closes (RFC 9113, section
+/// 6.8), and whether the server's own last word then still finds it there is chance. Requests that it leaves in the
+/// middle learn that themselves. A connection of HTTP/1 is its request: one that breaks off is an error.
 ///
 /// # Errors
 ///

@@ -3,7 +3,8 @@
 //! Without arguments it talks to itself, once as `ws` and once as `wss`, and ends. With an address,
 //! `websocket 127.0.0.1:8080`, it serves `ws` there.
 //!
-//! There is no glue: `async-tungstenite` and `futures-rustls` want the traits of `futures-io`, which mini's streams have.
+//! There is no glue: `async-tungstenite` and `futures-rustls` want the traits of `futures-io`, which mini's streams
+//! have.
 
 use std::io;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! One connection: requests in, answers out, until either side has had enough.
 //!
-//! The hard part is that a client is believed nothing. Every wait for it has a limit, and what is kept for it has an upper
-//! bound: 16 KiB of what it sent, 64 KiB and a head of what it is sent. So it can hold up itself alone.
+//! The hard part is that a client is believed nothing. Every wait for it has a limit, and what is kept for it has an
+//! upper bound: 16 KiB of what it sent, 64 KiB and a head of what it is sent. So it can hold up itself alone.
 //!
-//! Answers gather in `out` while there are complete requests, and leave together: that is one write for a pipelined batch,
-//! and one for a head with a small file behind it.
+//! Answers gather in `out` while there are complete requests, and leave together: that is one write for a pipelined
+//! batch, and one for a head with a small file behind it.
 //!
 //! Rejected: sendfile(2). It saves a copy for large files, and costs small ones a second packet.
 
@@ -87,7 +87,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The next request; `None` if there is none because the client has ended, kept quiet for too long, or the server stops.
+    /// The next request; `None` if there is none because the client has ended, kept quiet for too long, or the server
+    /// stops.
     async fn next(&mut self, mut stopped: Stopped<'_, '_>) -> Result<Option<Request>, End> {
         let limits = self.server.limits;
         // Of the wait for a request, which blank lines are not: they would restart it for ever.
@@ -281,8 +282,8 @@ impl Connection {
         }
     }
 
-    /// Says that this was all, and waits for the client to say so: closing while it sends would destroy the last answer on
-    /// its way (RFC 9112, section 9.6).
+    /// Says that this was all, and waits for the client to say so: closing while it sends would destroy the last answer
+    /// on its way (RFC 9112, section 9.6).
     async fn close(self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)?;
         let (limit, mut bytes) = LINGER;

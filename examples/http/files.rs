@@ -1,7 +1,7 @@
 //! Files: from the target of a request to an open file below the root, and nowhere else.
 //!
-//! What comes from the client is decoded first and split then, so that `%2e%2e` and `%2f` are what they stand for. Symbolic
-//! links are followed wherever they lead: they were put below the root by whoever owns it.
+//! What comes from the client is decoded first and split then, so that `%2e%2e` and `%2f` are what they stand for.
+//! Symbolic links are followed wherever they lead: they were put below the root by whoever owns it.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
@@ -51,7 +51,8 @@ pub(crate) fn below(target: &str) -> Result<PathBuf, Status> {
     Ok(below)
 }
 
-/// Percent-decoding (RFC 3986, section 2.1); `None` if something else follows a percent sign than two hexadecimal digits.
+/// Percent-decoding (RFC 3986, section 2.1); `None` if something else follows a percent sign than two hexadecimal
+/// digits.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text.iter();

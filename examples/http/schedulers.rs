@@ -1,5 +1,5 @@
-//! What event loops have schedulers for: something later, something now and then, something when there is nothing else to
-//! do, and something with a result that something else waits for.
+//! What event loops have schedulers for: something later, something now and then, something when there is nothing else
+//! to do, and something with a result that something else waits for.
 //!
 //! Here each is a task that awaits. To cancel one is to abort its task.
 

@@ -84,8 +84,8 @@ impl Server {
         self.requests.load(Relaxed)
     }
 
-    /// Serves until `stop` is closed, and then finishes what was begun. Returns how many connections the grace was too short
-    /// for.
+    /// Serves until `stop` is closed, and then finishes what was begun. Returns how many connections the grace was too
+    /// short for.
     pub(crate) async fn serve(self: &Arc<Server>, listener: TcpListener, stop: Stop) -> usize {
         let mut connections = JoinSet::new();
         let start = |stream| Connection::new(stream, self.clone()).run(stop.clone());

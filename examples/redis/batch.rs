@@ -1,7 +1,8 @@
-//! A batch: commands on their way to the data, and the replies on their way back, in buffers that are used again and again.
+//! A batch: commands on their way to the data, and the replies on their way back, in buffers that are used again and
+//! again.
 //!
-//! Taken from the pool when a client has sent something, and given back when everything is answered: a connection that waits
-//! for its client's next command holds no buffer.
+//! Taken from the pool when a client has sent something, and given back when everything is answered: a connection that
+//! waits for its client's next command holds no buffer.
 
 use std::cell::RefCell;
 

@@ -1,9 +1,11 @@
 //! One client: bytes in, commands to the database, replies out.
 //!
-//! Run as a task by `server`, in both styles: they differ in the `Database` alone. Whatever comes together is answered together,
-//! by one write. Nothing is read before the replies are written, so a client that takes none can send no more either.
+//! Run as a task by `server`, in both styles: they differ in the `Database` alone. Whatever comes together is answered
+//! together, by one write. Nothing is read before the replies are written, so a client that takes none can send no more
+//! either.
 //!
-//! Rejected: one task that reads and one that writes for each client (what waits between the two has to be bounded apart).
+//! Rejected: one task that reads and one that writes for each client (what waits between the two has to be bounded
+//! apart).
 
 use std::io;
 use std::net::Shutdown;
@@ -55,7 +57,8 @@ pub(crate) async fn serve(
                 }
             };
             if !batch.replies.is_empty() {
-                // First all clients are read that have something, then all are answered: one that is woken finds more to do.
+                // First all clients are read that have something, then all are answered: one that is woken finds more
+                // to do.
                 yield_now().await;
                 batch.replies.write_to(&stream).await?;
                 vigil.answered();

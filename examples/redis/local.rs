@@ -1,5 +1,5 @@
-//! The style `local`: all connections share the store in an `Rc<RefCell<..>>`. Everything runs on one thread, and nobody holds
-//! the borrow across an `await`, so a command is never in anyone's way.
+//! The style `local`: all connections share the store in an `Rc<RefCell<..>>`. Everything runs on one thread, and
+//! nobody holds the borrow across an `await`, so a command is never in anyone's way.
 
 use std::cell::{Cell, RefCell};
 use std::io;

@@ -1,8 +1,8 @@
 //! Replies of RESP2, gathered in one buffer that is written at once.
 //!
-//! Filled by `commands`, written by `connection`. A long value is not copied: it stands beside the buffer, with its place in it.
-//! So the replies to a batch take no more memory than the batch, whatever the values: a client that asks for a hundred long ones
-//! and never reads costs a hundred references.
+//! Filled by `commands`, written by `connection`. A long value is not copied: it stands beside the buffer, with its
+//! place in it. So the replies to a batch take no more memory than the batch, whatever the values: a client that asks
+//! for a hundred long ones and never reads costs a hundred references.
 
 use std::fmt::Display;
 use std::io::{self, IoSlice, Write};

@@ -1,10 +1,11 @@
 //! Commands of RESP2 in the bytes that a client sends. Nothing is copied: an argument is a place in the buffer.
 //!
 //! Filled and parsed by `connection`, read by `commands`. The format is that of the RESP specification
-//! (<https://redis.io/docs/latest/develop/reference/protocol-spec>), the limits and the words of its errors are those of Redis 7.
+//! (<https://redis.io/docs/latest/develop/reference/protocol-spec>), the limits and the words of its errors are those
+//! of Redis 7.
 //!
-//! The parser goes on where it stopped, so a request that comes byte by byte costs no more than one that comes at once. The
-//! buffer grows with what has arrived, whatever lengths a client announces.
+//! The parser goes on where it stopped, so a request that comes byte by byte costs no more than one that comes at once.
+//! The buffer grows with what has arrived, whatever lengths a client announces.
 //!
 //! Rejected: a `Vec` for each argument (an allocation each, and a copy that `GET` has no use for).
 
@@ -189,7 +190,8 @@ impl Requests {
         Ok(true)
     }
 
-    /// The number in the header at `at`, if it is one, and where the next line begins. Nothing if there is more to come.
+    /// The number in the header at `at`, if it is one, and where the next line begins. Nothing if there is more to
+    /// come.
     #[inline]
     fn header(&self, too_long: Malformed) -> Result<Option<(Option<i64>, usize)>, Malformed> {
         let line = &self.bytes[self.at + 1..self.filled];
@@ -263,8 +265,8 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     Some(number)
 }
 
-/// The words of a line, with quotes: `"..."` with escapes, `'...'` with `\'` alone. What they stand for is written over the line,
-/// as it is never longer.
+/// The words of a line, with quotes: `"..."` with escapes, `'...'` with `\'` alone. What they stand for is written over
+/// the line, as it is never longer.
 struct Words<'a> {
     line: &'a mut [u8],
     at: usize,
@@ -272,7 +274,8 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// The next word, `Some(None)` at the end of the line; nothing if quotes are not closed, or not followed by a blank.
+    /// The next word, `Some(None)` at the end of the line; nothing if quotes are not closed, or not followed by a
+    /// blank.
     fn next(&mut self) -> Option<Option<Arg>> {
         while self.peek().is_some_and(is_blank) {
             self.at += 1;

@@ -1,10 +1,11 @@
 //! The data: a map from keys to values, and the keys that expire, in the order of their times.
 //!
-//! Owned by `actor`, shared by the tasks of `local`; used by `commands`. A key whose time has come is gone for everybody at
-//! once; one task takes such keys out when the earliest is due, and a few with each batch, so that a busy server doesn't keep them.
+//! Owned by `actor`, shared by the tasks of `local`; used by `commands`. A key whose time has come is gone for
+//! everybody at once; one task takes such keys out when the earliest is due, and a few with each batch, so that a busy
+//! server doesn't keep them.
 //!
-//! Rejected: a timer per key (a task for each, and a wheel entry that moves with each `SET`); a heap from which nothing is
-//! removed (grows with each new time of one key).
+//! Rejected: a timer per key (a task for each, and a wheel entry that moves with each `SET`); a heap from which nothing
+//! is removed (grows with each new time of one key).
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

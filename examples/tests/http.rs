@@ -283,8 +283,7 @@ fn who_sends_a_little_at_a_time_gets_no_more_time() {
         let limits = Limits::default();
         let head = "POST / HTTP/1.1\r\nHost: x\r\n";
         let (sized, chunked) = ("Content-Length: 1000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n");
-        let slow = [
-            // What is sent first, then again and again; how long the server may bear it, and what it says then.
+        let slow: [Slow; 9] = [
             ("", vec!["\r\n"], limits.idle, None),
             ("", vec!["\r", "\n"], limits.idle + limits.header, None),
             (GET, vec!["\r\n"], limits.idle, None),
@@ -297,33 +296,42 @@ fn who_sends_a_little_at_a_time_gets_no_more_time() {
         ]
         .map(|(first, pieces, limit, status)| (first.to_owned(), pieces, limit, status));
         serve_on(Builder::new_current_thread().start_paused(true), limits, |server, _| async move {
-            for (first, pieces, limit, status) in slow {
-                let mut client = Client::connect(server).await?;
-                client.stream.set_nodelay(true)?; // real time does not pass
-                client.send(&first).await?;
-                if first == GET {
-                    assert_eq!(client.answer().await?.status, 200);
-                }
-                let mut more = pieces.iter().cycle();
-                let patience = Instant::now() + limit;
-                let mut answer = Vec::new();
-                // A little more every two seconds, until the server has had enough.
-                while Instant::now() <= patience {
-                    client.send(more.next().expect("a cycle")).await?;
-                    let end = read_to_end(&client.stream, &mut answer);
-                    if let Ok(ended) = timeout(Duration::from_secs(2), end).await {
-                        ended?;
-                        break;
-                    }
-                }
-                let what = (&first, &pieces, String::from_utf8_lossy(&answer));
-                assert!(Instant::now() <= patience + Duration::from_secs(1), "it goes on: {what:?}");
-                let begin = status.map_or(String::new(), |status| format!("HTTP/1.1 {status} "));
-                assert!(answer.starts_with(begin.as_bytes()) && (status.is_some() || answer.is_empty()), "{what:?}");
+            for client in slow {
+                is_cut_off(server, client).await?;
             }
             Ok(())
         });
     });
+}
+
+/// What is sent first, then again and again; how long the server may bear it, and what it says then.
+type Slow = (String, Vec<&'static str>, Duration, Option<u16>);
+
+/// Sends as a slow client does until the server ends the connection, which it must do within the limit.
+async fn is_cut_off(server: SocketAddr, (first, pieces, limit, status): Slow) -> io::Result<()> {
+    let mut client = Client::connect(server).await?;
+    client.stream.set_nodelay(true)?; // real time does not pass
+    client.send(&first).await?;
+    if first == GET {
+        assert_eq!(client.answer().await?.status, 200);
+    }
+    let mut more = pieces.iter().cycle();
+    let patience = Instant::now() + limit;
+    let mut answer = Vec::new();
+    // A little more every two seconds, until the server has had enough.
+    while Instant::now() <= patience {
+        client.send(more.next().expect("a cycle")).await?;
+        let end = read_to_end(&client.stream, &mut answer);
+        if let Ok(ended) = timeout(Duration::from_secs(2), end).await {
+            ended?;
+            break;
+        }
+    }
+    let what = (&first, &pieces, String::from_utf8_lossy(&answer));
+    assert!(Instant::now() <= patience + Duration::from_secs(1), "it goes on: {what:?}");
+    let begin = status.map_or(String::new(), |status| format!("HTTP/1.1 {status} "));
+    assert!(answer.starts_with(begin.as_bytes()) && (status.is_some() || answer.is_empty()), "{what:?}");
+    Ok(())
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The `redis` example, from outside: what the RESP specification and the documentation of Redis 7 say, in both styles, and
-//! that a client who misbehaves costs nobody but itself.
+//! The `redis` example, from outside: what the RESP specification and the documentation of Redis 7 say, in both styles,
+//! and that a client who misbehaves costs nobody but itself.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

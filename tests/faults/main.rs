@@ -4,9 +4,9 @@
 //! faults SCENARIO WORKERS [ERROR...]
 //! ```
 //!
-//! Each scenario does a fixed amount of work and checks every byte. An operation that fails with one of the errors named, or in
-//! consequence at the other end, is made again; any other error is a failure of the scenario. At the end it must be idle: work
-//! that is over costs no CPU time. With 0 workers the runtime is a `current_thread` one.
+//! Each scenario does a fixed amount of work and checks every byte. An operation that fails with one of the errors
+//! named, or in consequence at the other end, is made again; any other error is a failure of the scenario. At the end
+//! it must be idle: work that is over costs no CPU time. With 0 workers the runtime is a `current_thread` one.
 
 use std::process::ExitCode;
 use std::sync::Arc;

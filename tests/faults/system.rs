@@ -162,7 +162,8 @@ fn insist_on_thread(body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<
 /// How long a task may wait for a worker. Generous: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Jobs, and tasks that nobody blocks on: whether threads can be started or not, each ends with its value, or a job with an error.
+/// Jobs, and tasks that nobody blocks on: whether threads can be started or not, each ends with its value, or a job
+/// with an error.
 pub(crate) fn threads(runtime: &Runtime, verdict: &Arc<Verdict>) {
     for number in 0..30_u64 {
         let (said, hear) = mpsc::channel();

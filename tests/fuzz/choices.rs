@@ -88,8 +88,8 @@ fn next(state: &mut u64) -> u64 {
 /// Steps of one run.
 const STEPS: u32 = 200;
 
-/// Runs `model` on the seeds from 0 to `count`; or, with `MINI_FUZZ_SECONDS` in the environment, on others for that long;
-/// or on `MINI_FUZZ_SEED` alone. Returns how many runs there were.
+/// Runs `model` on the seeds from 0 to `count`; or, with `MINI_FUZZ_SECONDS` in the environment, on others for that
+/// long; or on `MINI_FUZZ_SEED` alone. Returns how many runs there were.
 ///
 /// # Panics
 ///

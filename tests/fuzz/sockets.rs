@@ -1,8 +1,8 @@
 //! Streams, pipes and foreign descriptors with several waiters each, on two reactors, beside queues of bytes.
 //!
-//! Each step changes something (writes, reads, closes, ends a reactor), starts, polls or drops a wait, or lets the reactors
-//! tell what they know. All goes on in one thread, so the answers are exact: bytes come in order, a wait ends only for a
-//! reason, and once the reactors have told all, nobody waits whose wait is over.
+//! Each step changes something (writes, reads, closes, ends a reactor), starts, polls or drops a wait, or lets the
+//! reactors tell what they know. All goes on in one thread, so the answers are exact: bytes come in order, a wait ends
+//! only for a reason, and once the reactors have told all, nobody waits whose wait is over.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -300,7 +300,8 @@ impl Model {
         self.is_settled = false;
     }
 
-    /// One end is dropped, with those who wait on it; if the other one is gone too the pair is, and its numbers are free.
+    /// One end is dropped, with those who wait on it; if the other one is gone too the pair is, and its numbers are
+    /// free.
     fn close(&mut self, choices: &mut Choices<'_>, pair: usize, end: usize) {
         while let Some(at) = self.waits.iter().position(|wait| (wait.pair, wait.end) == (pair, end)) {
             self.drop_wait(at);

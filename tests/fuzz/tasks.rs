@@ -1,12 +1,14 @@
 //! Lives of tasks on a runtime with one worker, beside a model that knows what each must come to.
 //!
-//! A future given to `block_on` makes the choices: it spawns, wakes, aborts, polls and drops handles, itself or by a second
-//! thread, to which it waits. Tasks run only when it yields, so between two of its steps nothing moves, and the model is
-//! exact; except that an owned task woken from both threads may hear of that once or twice. On a `current_thread` runtime the
-//! tasks are owned, on a `multi_thread` one shared. The end comes at any point, with wakes on their way or not.
+//! A future given to `block_on` makes the choices: it spawns, wakes, aborts, polls and drops handles, itself or by a
+//! second thread, to which it waits. Tasks run only when it yields, so between two of its steps nothing moves, and the
+//! model is exact; except that an owned task woken from both threads may hear of that once or twice. On a
+//! `current_thread` runtime the tasks are owned, on a `multi_thread` one shared. The end comes at any point, with wakes
+//! on their way or not.
 //!
-//! Checked are the numbers of polls, that each future is dropped once and where it ran, each output once, each joiner woken
-//! once, each panic told once; and at the end, by the one thing that lives as long as the runtime, that no reference is left.
+//! Checked are the numbers of polls, that each future is dropped once and where it ran, each output once, each joiner
+//! woken once, each panic told once; and at the end, by the one thing that lives as long as the runtime, that no
+//! reference is left.
 
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -1,7 +1,7 @@
 //! The timers of two drivers on one paused clock, beside a list of deadlines.
 //!
-//! Sleeps are made, polled within either driver's context, moved, dropped, outlive their timers and go on in others. What
-//! fires, when, in which order and whom it wakes must be as the list says, to the nanosecond.
+//! Sleeps are made, polled within either driver's context, moved, dropped, outlive their timers and go on in others.
+//! What fires, when, in which order and whom it wakes must be as the list says, to the nanosecond.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -6,10 +6,12 @@
 # No target but this machine's own has a standard library to install everywhere, so it is built from its source: Debian
 # ships a recent compiler together with it. The packages (about 137 MB, 850 MB unpacked) are downloaded once, by
 # `apt-get download`, and unpacked into a folder; nothing is installed. Needs Debian 12 or later, cargo, and the crate
-# registry for what the standard library is made of. The first check of a target takes about a minute, later ones seconds.
+# registry for what the standard library is made of. The first check of a target takes about a minute, later ones
+# seconds.
 #
-# With --link the echo example is also linked for those targets for which `zig cc` has the names in the C library (FreeBSD, NetBSD,
-# macOS on ARM), so that each function called exists there. That takes the package ziglang of PyPI, by pip: 101 MB.
+# With --link the echo example is also linked for those targets for which `zig cc` has the names in the C library
+# (FreeBSD, NetBSD, macOS on ARM), so that each function called exists there. That takes the package ziglang of PyPI, by
+# pip: 101 MB.
 #
 # MINI_KQUEUE_CACHE is where downloads and builds are kept; by default target/kqueue.
 set -euo pipefail

@@ -3,8 +3,8 @@
 #
 #   tests/kqueue/run.sh [all]
 #
-# By itself those tests that have most to do with readiness; with `all` each but `readme` and `ui`, which try the compiler.
-# The crates are built once more, as the choice is a `cfg`: into kqueue/suite of the folder for builds.
+# By itself those tests that have most to do with readiness; with `all` each but `readme` and `ui`, which try the
+# compiler. The crates are built once more, as the choice is a `cfg`: into kqueue/suite of the folder for builds.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/kqueue/suite CARGO_PROFILE_DEV_DEBUG=0

@@ -1,6 +1,7 @@
 //! The actors: each does one kind of work, over and over, until its world is over.
 //!
-//! Now and then each of them cancels what it has begun. Errors are failures, except while the runtime is being shut down.
+//! Now and then each of them cancels what it has begun. Errors are failures, except while the runtime is being shut
+//! down.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What was begun and how it came out, by kind of work: nothing may be lost.
 //!
-//! Called by the actors. Each message is a [`Ticket`]: it is received, or it is dropped by somebody who may do that, or it is
-//! lost. A ticket that is never dropped shows as well, as the sums differ then.
+//! Called by the actors. Each message is a [`Ticket`]: it is received, or it is dropped by somebody who may do that, or
+//! it is lost. A ticket that is never dropped shows as well, as the sums differ then.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};

@@ -1,4 +1,5 @@
-//! Mixed work on both flavours at once, in generations: each has a runtime of its own, which ends gently or in the middle.
+//! Mixed work on both flavours at once, in generations: each has a runtime of its own, which ends gently or in the
+//! middle.
 //!
 //! Between two generations nothing runs, and the process must hold no more than it did after the first ones: as many
 //! descriptors and threads, and memory within [`SLACK`].
@@ -27,7 +28,8 @@ const SLACK: u64 = 16 << 10;
 /// How often the watch looks at the process.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a generation may take beyond its time, counted in looks: a process that is stopped for a while does not hang.
+/// How long a generation may take beyond its time, counted in looks: a process that is stopped for a while does not
+/// hang.
 const HANG: Duration = Duration::from_secs(120);
 
 const FLAVOURS: [&str; 2] = ["multi_thread", "current_thread"];

@@ -126,13 +126,15 @@ pub(crate) fn shutdowns(count: u64) -> bool {
     times.sort();
     let (middle, after) = (times[times.len() / 2], Gauge::settled(&before));
     println!(
-        "shutdowns: {count} under load; {middle:.1?} in the middle, {longest:.1?} at most, {left_behind} left something behind"
+        "shutdowns: {count} under load; {middle:.1?} in the middle, {longest:.1?} at most, \
+         {left_behind} left something behind"
     );
     println!("  before {before}\n  after  {after}");
     longest <= GRACE + LATE && left_behind == 0 && after.holds_no_more_than(&before)
 }
 
-/// Lets work flow for `time`, and then ends the runtime; returns how long that took, and whether it left nothing behind.
+/// Lets work flow for `time`, and then ends the runtime; returns how long that took, and whether it left nothing
+/// behind.
 fn shutdown_under_load(number: u64, time: Duration) -> (Duration, bool) {
     let builder = match number % 2 {
         0 => Builder::new_current_thread(),

@@ -12,7 +12,7 @@ use mini::net::TcpListener;
 use mini::runtime::{Builder, Runtime};
 use mini::task::{block_in_place, consume_budget, id, idle, unconstrained, yield_now};
 use mini::time::{Duration, sleep};
-use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, never, oneshot, until, within};
+use mini_tests::{Counts, LIMIT, beside_block_on, caught, in_child, multi_thread, never, oneshot, until, within};
 
 const SHORT: Duration = Duration::from_micros(300);
 
@@ -90,19 +90,9 @@ fn in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks() {
             assert!(seen.message.contains("current_thread") && seen.file == file!(), "{seen:?}");
         };
         runtime.handle().block_on(async { refused() });
-        let (begun, has_begun) = mpsc::channel();
-        let (end, ends) = oneshot::<()>();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                runtime.block_on(async move {
-                    begun.send(()).unwrap();
-                    ends.await
-                })
-            });
-            has_begun.recv().unwrap();
+        beside_block_on(runtime, async {}, || {
             runtime.block_on(async { refused() });
             runtime.handle().block_on(async { refused() });
-            end.send(());
         });
     });
 }
@@ -111,23 +101,13 @@ fn in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks() {
 fn a_block_on_without_a_worker_s_place_blocks_in_place() {
     within(LIMIT, || {
         let runtime = &several(1);
-        let (begun, has_begun) = mpsc::channel();
-        let (end, ends) = oneshot::<()>();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                runtime.block_on(async move {
-                    begun.send(()).unwrap();
-                    ends.await
-                })
-            });
-            has_begun.recv().unwrap();
+        beside_block_on(runtime, async {}, || {
             let (inner, after) = runtime.block_on(async {
                 let inner = block_in_place(|| mini::block_on(async { 3 }));
                 (inner, caught(|| mini::block_on(async {})).message)
             });
             assert_eq!(inner, 3);
             assert!(after.starts_with("block_on inside a task"), "{after}");
-            end.send(());
         });
     });
 }
@@ -411,7 +391,8 @@ fn a_shutdown_leaves_it_behind() {
     assert!(stderr.contains("shutdown left") && stderr.contains("worker(s) behind"), "{stderr}");
 }
 
-/// Polls a future by itself on this thread, which goes on to wait in the worker's place: nobody but others can fire its timers.
+/// Polls a future by itself on this thread, which goes on to wait in the worker's place: nobody but others can fire its
+/// timers.
 fn park_on<F: Future>(future: F) -> F::Output {
     struct Unpark(thread::Thread);
     impl std::task::Wake for Unpark {

@@ -125,8 +125,8 @@ fn threads_that_are_too_many_end_while_others_work() {
     });
 }
 
-/// The second thread is started for a job that the first one takes, and goes on when another one has run: on the first thread, which
-/// has nothing to do, or on a third, as the first has.
+/// The second thread is started for a job that the first one takes, and goes on when another one has run: on the first
+/// thread, which has nothing to do, or on a third, as the first has.
 #[test]
 fn a_thread_that_starts_slowly_holds_up_no_job() {
     for is_first_busy in [false, true] {

@@ -1,4 +1,5 @@
-//! Many tasks at once, and few that are always there: they are spread over the workers, and none of them is left behind.
+//! Many tasks at once, and few that are always there: they are spread over the workers, and none of them is left
+//! behind.
 //!
 //! Asserts order and completion, never durations.
 
@@ -41,8 +42,8 @@ fn ten_thousand_tasks_at_once() {
     });
 }
 
-/// More than a worker has room for in its own queue wait where any worker may take them. Each has its turns, though one that the
-/// system has stopped in the middle of a run counts as one that has run for long, and has those of that class.
+/// More than a worker has room for in its own queue wait where any worker may take them. Each has its turns, though one
+/// that the system has stopped in the middle of a run counts as one that has run for long, and has those of that class.
 #[test]
 fn in_a_crowd_of_yielding_tasks_everybody_has_turns() {
     const TASKS: usize = 4000;
@@ -117,7 +118,8 @@ fn many_tasks_from_another_thread_are_not_left_behind_by_a_crowd() {
         let runtime = multi_thread(1).build().unwrap();
         let (is_over, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         runtime.block_on(async {
-            // First, as none of the crowd is of the class *again* then: those would have their share after this run, which takes long.
+            // First, as none of the crowd is of the class *again* then: those would have their share after this run,
+            // which takes long.
             let handle = runtime.handle().clone();
             let others: Vec<JoinHandle<()>> =
                 thread::spawn(move || (0..900).map(|_| handle.spawn(async {})).collect()).join().unwrap();
@@ -176,8 +178,8 @@ fn tasks_that_spawn_tasks() {
 /// Where each of some tasks has run.
 type Threads = Vec<HashSet<ThreadId>>;
 
-/// Makes so many tasks on one of two workers, and runs them until they have been where they ought to. In between a task computes for a
-/// microsecond, which is no long run.
+/// Makes so many tasks on one of two workers, and runs them until they have been where they ought to. In between a task
+/// computes for a microsecond, which is no long run.
 fn run_until(count: usize, is_done: impl Fn(&Threads) -> bool + Send + Sync + 'static) {
     within(LIMIT, move || {
         let runtime = multi_thread(2).build().unwrap();

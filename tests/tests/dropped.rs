@@ -1,9 +1,9 @@
 //! Every future of mini, dropped half-way: nothing is left behind, and what its docs promise to keep is kept.
 //!
-//! `net`, `io`, `fs`, `process`, `task` and `time` list the futures, by rows; `sources` looks through the crates for those that
-//! are missing here. A row is made and dropped several times: unpolled, after one poll and after two. Each time all that this
-//! file counts must soon be what it was before, and nobody may hold the waker. Behind its rows each list looks for what must
-//! still be there.
+//! `net`, `io`, `fs`, `process`, `task` and `time` list the futures, by rows; `sources` looks through the crates for
+//! those that are missing here. A row is made and dropped several times: unpolled, after one poll and after two. Each
+//! time all that this file counts must soon be what it was before, and nobody may hold the waker. Behind its rows each
+//! list looks for what must still be there.
 //!
 //! Rejected: a test for each row (what is open, and who is a child, is counted for the whole process).
 
@@ -22,9 +22,9 @@ use mini_tests::{Counts, LIMIT, multi_thread, until, within};
 
 /// A row of futures that have to wait: dropped unpolled, after one poll and after two.
 ///
-/// Those that are `kept` leave the waker of their last poll with what they work on, until that is used again: a stream that is
-/// polled by its traits, a handle or a set of tasks is not told when nobody waits any more, and a file goes on with what it has
-/// begun.
+/// Those that are `kept` leave the waker of their last poll with what they work on, until that is used again: a stream
+/// that is polled by its traits, a handle or a set of tasks is not told when nobody waits any more, and a file goes on
+/// with what it has begun.
 macro_rules! waits {
     ($list:expr, $future:expr $(, $kept:ident)?) => {
         row!($list, $future, 0..=2, true, stringify!($($kept)?))

@@ -1,5 +1,5 @@
-//! Edges of the runtime that once were wrong: the clock paused at a bad moment, ends that wait for themselves, tasks that
-//! cannot be dropped.
+//! Edges of the runtime that once were wrong: the clock paused at a bad moment, ends that wait for themselves, tasks
+//! that cannot be dropped.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -40,7 +40,8 @@ fn a_timer_that_is_due_when_the_clock_is_paused_fires_at_once() {
             wait_for(due);
             time::pause();
             let paused_at = Instant::now();
-            // Not later: time must not jump over a task that can run. (Earlier, if it was due before it was first polled.)
+            // Not later: time must not jump over a task that can run. (Earlier, if it was due before it was first
+            // polled.)
             assert!(task.await.unwrap() <= paused_at);
         });
     });
@@ -176,7 +177,7 @@ fn a_future_that_is_refused_is_dropped_inside_the_runtime() {
 
 /// A thread in `block_on` asks the worker threads for a place, and is a worker then.
 #[test]
-fn block_on_takes_the_place_of_a_parked_keeper() {
+fn block_on_takes_the_place_of_a_parked_worker_thread() {
     within(LIMIT, || {
         for workers in [1, 3] {
             let runtime = multi_thread(workers).build().unwrap();
@@ -193,7 +194,7 @@ fn block_on_takes_the_place_of_a_parked_keeper() {
 
 /// A worker thread with local tasks cannot leave, and says so: the thread in `block_on` does not wait for it.
 #[test]
-fn block_on_goes_on_beside_a_keeper_that_cannot_leave() {
+fn block_on_goes_on_beside_a_worker_thread_that_cannot_leave() {
     within(LIMIT, || {
         let runtime = multi_thread(1).build().unwrap();
         let (ran, has_run) = mpsc::channel();

@@ -1,4 +1,5 @@
-//! A runtime in somebody else's event loop: what makes its descriptor readable, what a turn runs, how long a host may sleep.
+//! A runtime in somebody else's event loop: what makes its descriptor readable, what a turn runs, how long a host may
+//! sleep.
 
 use std::future::Future;
 use std::io;
@@ -14,7 +15,7 @@ use mini::net::{TcpListener, TcpStream};
 use mini::runtime::{Builder, Runtime};
 use mini::task::{JoinHandle, yield_now};
 use mini::time::{Instant, sleep};
-use mini_tests::{Counts, LIMIT, caught, multi_thread, never, oneshot, until, within};
+use mini_tests::{Counts, LIMIT, beside_block_on, caught, multi_thread, never, oneshot, until, within};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 fn runtime() -> Runtime {
@@ -208,24 +209,6 @@ fn yields(runtime: &Runtime) -> (JoinHandle<()>, Arc<AtomicBool>) {
     let _ = runtime.as_fd();
     runtime.turn(Duration::ZERO);
     (task, stop)
-}
-
-/// Runs `body` while another thread is in `block_on`, from when `first` has ended there.
-fn beside_block_on(runtime: &Runtime, first: impl Future<Output = ()> + Send, body: impl FnOnce()) {
-    let (entered, has_entered) = mpsc::channel();
-    let (end, ended) = oneshot::<()>();
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            runtime.block_on(async {
-                first.await;
-                entered.send(()).unwrap();
-                ended.await
-            })
-        });
-        has_entered.recv().unwrap();
-        body();
-        drop(end);
-    });
 }
 
 #[test]

@@ -54,7 +54,8 @@ fn yielding_tasks_take_turns() {
         });
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 600);
-        // One may come to have run for long before another has, and then waits for that one. From there on they take turns.
+        // One may come to have run for long before another has, and then waits for that one. From there on they take
+        // turns.
         let turn = &seen[300..303];
         assert!((0..3).all(|task| turn.contains(&task)), "{seen:?}");
         assert!(seen[300..480].chunks(3).all(|other| other == turn), "{seen:?}");

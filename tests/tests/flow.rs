@@ -1,4 +1,5 @@
-//! Many bytes and many connections: back-pressure, both directions at once, one listener for many tasks, 100 MB there and back.
+//! Many bytes and many connections: back-pressure, both directions at once, one listener for many tasks, 100 MB there
+//! and back.
 
 use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;

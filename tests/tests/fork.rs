@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use std::fs;
 use std::future::{pending, poll_fn};
 use std::io::{Read, Write};
 use std::net::TcpStream as StdStream;
@@ -12,13 +13,14 @@ use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread;
+use std::time::Instant;
 
 use mini::net::{TcpListener, TcpStream, UnixStream};
 use mini::process::Command;
 use mini::runtime::{Builder, Runtime};
 use mini::task::yield_now;
 use mini::time::{Duration, sleep};
-use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, poll_with};
+use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, poll_with, spin_until};
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
 
 unsafe extern "C" {
@@ -35,14 +37,20 @@ struct Forked(Option<Pid>);
 impl Forked {
     /// Forks. A child that hangs is killed by a signal before the limit of its test is over.
     fn now() -> Forked {
-        // SAFETY: the child does more than POSIX promises to the child of a process with threads, but this one's other threads
-        // rest. All systems that mini runs on have allocators and standard libraries that can be used there.
+        if cfg!(target_os = "linux") {
+            wait_for_the_others_to_sleep();
+        }
+        // SAFETY: the child does more than POSIX promises to the child of a process with threads. But the other threads
+        // were just seen asleep (elsewhere than on Linux they have nothing to do), so they hold no lock; only this
+        // thread wakes them, but for a monitor, which the clock may. And all systems that mini runs on have allocators
+        // and standard libraries that can be used in the child.
         let pid = unsafe { fork() };
         assert!(pid >= 0, "fork");
         if pid == 0 {
             // SAFETY: takes a number.
             unsafe { alarm(LIMIT.as_secs() as u32 / 2) };
-            // Without a backtrace: to find the names in it takes seconds of a debug build's time, for each panic that a test expects.
+            // Without a backtrace: to find the names in it takes seconds of a debug build's time, for each panic that a
+            // test expects.
             panic::set_hook(Box::new(|panic| eprintln!("in the child: {panic}")));
         }
         Forked(Pid::from_raw(pid))
@@ -56,6 +64,20 @@ impl Forked {
     fn wait(self) -> WaitStatus {
         waitpid(self.0, WaitOptions::empty()).unwrap().unwrap().1
     }
+}
+
+/// Waits until all threads of this process but the calling one sleep (proc_pid_stat(5)).
+fn wait_for_the_others_to_sleep() {
+    let limit = Instant::now() + LIMIT / 4;
+    spin_until(|| {
+        assert!(Instant::now() < limit, "another thread does not come to rest");
+        let own = fs::read_link("/proc/thread-self").unwrap();
+        fs::read_dir("/proc/self/task").unwrap().flatten().all(|thread| {
+            let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            let state = stat.rsplit(") ").next().unwrap_or_default(); // empty if the thread has ended
+            own.ends_with(thread.file_name()) || state.is_empty() || state.starts_with('S')
+        })
+    });
 }
 
 /// Ends the child: well, if `body` does.
@@ -92,7 +114,7 @@ fn use_all() {
     }
 }
 
-/// How somebody serves a runtime, if nobody does.
+/// Serves a runtime that no thread serves by itself.
 type Serve = fn(&Runtime);
 
 /// Runtimes that serve sockets: by workers, by a thread in `block_on`, and by nobody just now.
@@ -236,43 +258,48 @@ fn sockets_of_the_parent_serve_in_the_childs_runtime() {
             assert!(poll_with(&mut listener.accept(), &Counts::new()).is_pending(), "it is registered");
             listener
         });
-        let addr = listener.local_addr().unwrap();
-        let serve = |runtime: &Runtime| {
-            runtime.block_on(async {
-                let server = async {
-                    let (stream, _) = listener.accept().await.unwrap();
-                    stream.write_all(b"x").await.unwrap();
-                };
-                let client = mini::spawn(async move {
-                    let stream = TcpStream::connect(addr).await.unwrap();
-                    stream.read_exact(&mut [0]).await.unwrap();
-                });
-                server.await;
-                client.await.unwrap();
-            });
-        };
         in_forked(|| {
             for builder in [Builder::new_current_thread(), multi_thread(2)] {
-                serve(&builder.build().unwrap());
+                serve_one(&builder.build().unwrap(), &listener);
             }
-            // Two wait for it at the same time.
-            let runtime = multi_thread(2).build().unwrap();
-            let waiting = [(); 2].map(|()| listener.accept());
-            let clients = thread::spawn(move || [(); 2].map(|()| StdStream::connect(addr).unwrap()));
-            runtime.block_on(async {
-                for accept in waiting {
-                    accept.await.unwrap();
-                }
-            });
-            clients.join().unwrap();
+            accept_two_at_once(&listener);
         });
         in_forked(|| {
             // Outside of a runtime that could take it over.
             let error = mini_tests::block_on_elsewhere(listener.accept()).unwrap_err();
             assert!(error.to_string().contains("built before fork(2)"), "{error}");
         });
-        serve(&runtime);
+        serve_one(&runtime, &listener);
     });
+}
+
+fn serve_one(runtime: &Runtime, listener: &TcpListener) {
+    let addr = listener.local_addr().unwrap();
+    runtime.block_on(async {
+        let server = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"x").await.unwrap();
+        };
+        let client = mini::spawn(async move {
+            let stream = TcpStream::connect(addr).await.unwrap();
+            stream.read_exact(&mut [0]).await.unwrap();
+        });
+        server.await;
+        client.await.unwrap();
+    });
+}
+
+fn accept_two_at_once(listener: &TcpListener) {
+    let addr = listener.local_addr().unwrap();
+    let runtime = multi_thread(2).build().unwrap();
+    let waiting = [(); 2].map(|()| listener.accept());
+    let clients = thread::spawn(move || [(); 2].map(|()| StdStream::connect(addr).unwrap()));
+    runtime.block_on(async {
+        for accept in waiting {
+            accept.await.unwrap();
+        }
+    });
+    clients.join().unwrap();
 }
 
 #[test]
@@ -340,21 +367,25 @@ fn a_child_that_returns_to_a_thread_of_the_runtime_is_ended() {
     assert_eq!(stderr.matches(REFUSAL).count(), 2, "{stderr}");
 }
 
+/// An eventfd is served by a thread, as it is no pipe, terminal or socket. Reading blocks while it is zero, writing
+/// while it is full.
+#[cfg(target_os = "linux")]
+fn counter(count: u64) -> fs::File {
+    use rustix::event::{EventfdFlags, eventfd};
+
+    let fd = fs::File::from(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
+    (&fd).write_all(&count.to_ne_bytes()).unwrap();
+    fd
+}
+
 /// Standard streams that threads of the parent read and write when it forks.
 #[cfg(target_os = "linux")]
 #[test]
 fn standard_streams_are_served_by_threads_of_the_child() {
     use mini::io::{stdin, stdout};
-    use rustix::event::{EventfdFlags, eventfd};
 
     let _ = in_child("standard_streams_are_served_by_threads_of_the_child", || {
-        // What is no pipe, terminal or socket is for a thread. This kind is read as zero and written as full for as long as it takes.
-        let counter = |bytes: Option<u64>| {
-            let fd = std::fs::File::from(eventfd(0, EventfdFlags::CLOEXEC).unwrap());
-            bytes.inspect(|count| (&fd).write_all(&count.to_ne_bytes()).unwrap());
-            fd
-        };
-        let (empty, full) = (counter(None), counter(Some(u64::MAX - 1)));
+        let (empty, full) = (counter(0), counter(u64::MAX - 1));
         let own = rustix::io::dup(rustix::stdio::stdout()).unwrap();
         rustix::stdio::dup2_stdin(&empty).unwrap();
         rustix::stdio::dup2_stdout(&full).unwrap();
@@ -365,21 +396,7 @@ fn standard_streams_are_served_by_threads_of_the_child() {
             stdout().write_all(&1_u64.to_ne_bytes()).await.unwrap();
             assert!(poll_with(&mut stdout().flush(), &Counts::new()).is_pending());
         });
-        in_forked(|| {
-            let (input, output) = (counter(Some(7)), counter(None));
-            rustix::stdio::dup2_stdin(&input).unwrap();
-            rustix::stdio::dup2_stdout(&output).unwrap();
-            Builder::new_current_thread().build().unwrap().block_on(async {
-                let mut bytes = [0; 8];
-                assert_eq!(stdin().read(&mut bytes).await.unwrap(), 8);
-                assert_eq!(bytes, 7_u64.to_ne_bytes());
-                stdout().flush().await.unwrap(); // what waits is the parent's to write
-                stdout().write_all(&5_u64.to_ne_bytes()).await.unwrap();
-                stdout().flush().await.unwrap();
-                (&output).read_exact(&mut bytes).unwrap();
-                assert_eq!(bytes, 5_u64.to_ne_bytes(), "and nothing of the parent's");
-            });
-        });
+        in_forked(use_streams_of_the_child);
         (&empty).write_all(&3_u64.to_ne_bytes()).unwrap();
         (&full).read_exact(&mut [0; 8]).unwrap();
         runtime.block_on(async {
@@ -390,6 +407,25 @@ fn standard_streams_are_served_by_threads_of_the_child() {
         (&full).read_exact(&mut bytes).unwrap();
         assert_eq!(bytes, 1_u64.to_ne_bytes());
         rustix::stdio::dup2_stdout(&own).unwrap();
+    });
+}
+
+#[cfg(target_os = "linux")]
+fn use_streams_of_the_child() {
+    use mini::io::{stdin, stdout};
+
+    let (input, output) = (counter(7), counter(0));
+    rustix::stdio::dup2_stdin(&input).unwrap();
+    rustix::stdio::dup2_stdout(&output).unwrap();
+    Builder::new_current_thread().build().unwrap().block_on(async {
+        let mut bytes = [0; 8];
+        assert_eq!(stdin().read(&mut bytes).await.unwrap(), 8);
+        assert_eq!(bytes, 7_u64.to_ne_bytes());
+        stdout().flush().await.unwrap(); // what waits is the parent's to write
+        stdout().write_all(&5_u64.to_ne_bytes()).await.unwrap();
+        stdout().flush().await.unwrap();
+        (&output).read_exact(&mut bytes).unwrap();
+        assert_eq!(bytes, 5_u64.to_ne_bytes(), "and nothing of the parent's");
     });
 }
 

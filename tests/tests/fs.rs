@@ -341,7 +341,6 @@ fn temporary() -> ScratchPath {
 #[test]
 fn a_path_is_dropped_when_the_operation_is_done_and_not_before() {
     in_each_runtime(|| async {
-        let name = |path: &ScratchPath| path.as_ref().to_owned();
         assert_eq!(fs::read(temporary()).await.unwrap(), b"word");
         assert_eq!(fs::read_to_string(temporary()).await.unwrap(), "word");
         let mut content = String::new();
@@ -353,10 +352,23 @@ fn a_path_is_dropped_when_the_operation_is_done_and_not_before() {
         assert!(fs::symlink_metadata(temporary()).await.unwrap().is_file());
         assert!(fs::try_exists(temporary()).await.unwrap());
         let path = temporary();
-        assert_eq!(name(&path), fs::canonicalize(path).await.unwrap());
+        assert_eq!(path.as_ref().to_owned(), fs::canonicalize(path).await.unwrap());
         fs::set_permissions(temporary(), std_fs::Permissions::from_mode(0o600)).await.unwrap();
         fs::remove_file(temporary()).await.unwrap();
 
+        // Also by an operation that is kept.
+        let path = temporary();
+        let name = path.as_ref().to_owned();
+        let mut read = fs::read(path);
+        assert!(name.exists());
+        assert_eq!((&mut read).await.unwrap(), b"word");
+        assert!(!name.exists());
+    });
+}
+
+#[test]
+fn the_paths_of_a_copy_and_of_links_are_there_for_the_operation() {
+    in_each_runtime(|| async {
         let (copied, linked, renamed) =
             (ScratchPath::new("copied"), ScratchPath::new("linked"), ScratchPath::new("moved"));
         assert_eq!(fs::copy(temporary(), &copied).await.unwrap(), 4);
@@ -369,24 +381,20 @@ fn a_path_is_dropped_when_the_operation_is_done_and_not_before() {
         std_fs::remove_file(&renamed).unwrap();
         std::os::unix::fs::symlink("nowhere", &link).unwrap();
         assert_eq!(fs::read_link(link).await.unwrap(), Path::new("nowhere"));
+    });
+}
 
-        // What is made goes away with its name, instead of being left.
+#[test]
+fn what_is_made_goes_away_with_its_path() {
+    in_each_runtime(|| async {
         let paths: [ScratchPath; 4] = [(); 4].map(|()| ScratchPath::new("made"));
-        let names = paths.each_ref().map(name);
+        let names = paths.each_ref().map(|path| path.as_ref().to_owned());
         let [written, created, made, target] = paths;
         fs::write(written, "word").await.unwrap();
         File::create(created).await.unwrap();
         File::create_new(made).await.unwrap();
         fs::copy(temporary(), target).await.unwrap();
         assert!(names.iter().all(|name| !name.exists()), "{names:?}");
-
-        // Also by an operation that is kept.
-        let path = temporary();
-        let name = name(&path);
-        let mut read = fs::read(path);
-        assert!(name.exists());
-        assert_eq!((&mut read).await.unwrap(), b"word");
-        assert!(!name.exists());
     });
 }
 

@@ -9,6 +9,7 @@ use std::task::Poll;
 use futures_lite::{AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWrite, AsyncWriteExt, StreamExt, io};
 use mini::fs::{self, File};
 use mini::io::raw_os_error;
+use mini::runtime::Runtime;
 use mini::time::Duration;
 use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, kind_of};
 use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
@@ -302,18 +303,24 @@ fn the_error_of_a_dropped_write_is_told_by_the_next() {
     }
 }
 
+/// A file at `path` with a write that waits for the one thread that blocks, which goes on when the sender is dropped.
+fn with_a_waiting_write(path: &ScratchPath) -> (Runtime, File, mpsc::Sender<()>) {
+    let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
+    let (go, may_go) = mpsc::channel::<()>();
+    let file = runtime.block_on(async {
+        let mut file = File::create(path).await.unwrap();
+        drop(mini::spawn_blocking(move || may_go.recv().is_err()));
+        assert!(poll_with(&mut file.write(b"x"), &Counts::new()).is_pending());
+        file
+    });
+    (runtime, file, go)
+}
+
 #[test]
 fn a_write_that_a_shutdown_discards_is_told_by_flush() {
     within(LIMIT, || {
         let path = ScratchPath::new("discarded");
-        let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
-        let (go, may_go) = mpsc::channel::<()>();
-        let mut file = runtime.block_on(async {
-            let mut file = File::create(&path).await.unwrap();
-            drop(mini::spawn_blocking(move || may_go.recv().is_err()));
-            assert!(poll_with(&mut file.write(b"x"), &Counts::new()).is_pending());
-            file
-        });
+        let (runtime, mut file, go) = with_a_waiting_write(&path);
         runtime.shutdown_timeout(Duration::ZERO);
         drop(go);
         let error = mini::block_on(file.flush()).unwrap_err().to_string();
@@ -328,14 +335,7 @@ fn a_write_that_waits_for_a_thread_is_carried_out_by_the_end() {
     within(LIMIT, || {
         for is_waited_for in [true, false] {
             let path = ScratchPath::new("accepted");
-            let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
-            let (go, may_go) = mpsc::channel::<()>();
-            let mut file = runtime.block_on(async {
-                let mut file = File::create(&path).await.unwrap();
-                drop(mini::spawn_blocking(move || may_go.recv().is_err()));
-                assert!(poll_with(&mut file.write(b"x"), &Counts::new()).is_pending());
-                file
-            });
+            let (runtime, mut file, go) = with_a_waiting_write(&path);
             if is_waited_for {
                 let ending = std::thread::spawn(move || drop(runtime));
                 drop(go);

@@ -1,5 +1,5 @@
-//! What the user's code may do to a worker without ending it: wakers and payloads that panic, tasks that keep each other
-//! awake, tasks that still sleep when the runtime ends. `panics.rs` has the panics of tasks.
+//! What the user's code may do to a worker without ending it: wakers and payloads that panic, tasks that keep each
+//! other awake, tasks that still sleep when the runtime ends. `panics.rs` has the panics of tasks.
 
 use std::future::{pending, poll_fn};
 use std::panic::panic_any;

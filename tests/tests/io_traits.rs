@@ -158,7 +158,7 @@ where
     tasks
 }
 
-/// One that polls last, and one after whom it came.
+/// Two tasks that wait by the same `poll_` method. The second one polled last.
 async fn two_that_poll<T, P, Q>(poll: P) -> [mini::task::JoinHandle<T>; 2]
 where
     T: Send + 'static,

@@ -1,4 +1,5 @@
-//! What `Debug` says of where a task waits: the leaf of its own last poll, and that it is unknown where mini knows of none.
+//! What `Debug` says of where a task waits: the leaf of its own last poll, and that it is unknown where mini knows of
+//! none.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;

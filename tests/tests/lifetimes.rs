@@ -309,7 +309,8 @@ fn talk(outside: StdStream, echo_waits: mpsc::Receiver<()>, done: Arc<AtomicBool
     })
 }
 
-/// Registers a socket with this worker, gives it to a new task that echoes, and holds the worker until the echo was heard.
+/// Registers a socket with this worker, gives it to a new task that echoes, and holds the worker until the echo was
+/// heard.
 fn hold_the_worker_until_its_socket_was_served() {
     let (stream, outside) = blocking_pair();
     join(&stream);

@@ -105,7 +105,8 @@ fn tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said() {
     assert!(stderr.contains(&format!("spawned at {}:{line}:", file!())) && stderr.contains("is leaked"), "{stderr}");
 }
 
-/// On every worker: in `block_on`, on worker threads, inside local tasks, and while another thread would like to have the place.
+/// On every worker: in `block_on`, on worker threads, inside local tasks, and while another thread would like to have
+/// the place.
 #[test]
 fn local_tasks_of_all_workers_stay_where_they_are() {
     on_each_flavour(|builder| {

@@ -1,8 +1,8 @@
-//! Who looks for events in the place of another: busy workers, and those about to rest, in that of the one who waits for them,
-//! the monitor in that of owners who are stuck in long polls.
+//! Who looks for events in the place of another: busy workers, and those about to rest, in that of the one who waits
+//! for them, the monitor in that of owners who are stuck in long polls.
 //!
-//! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So this
-//! is for the epoll backend alone.
+//! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So
+//! this is for the epoll backend alone.
 
 #![cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 #![allow(unsafe_code)]
@@ -112,8 +112,8 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
     filled
 }
 
-/// Runs a future that has a socket on the owner, and wakes it from another thread while that waits, and another one looks.
-/// `waits` is called once in between.
+/// Runs a future that has a socket on the owner, and wakes it from another thread while that waits, and another one
+/// looks. `waits` is called once in between.
 fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: impl Fn() + Sync) {
     let place = Mutex::new(None::<Waker>);
     thread::scope(|scope| {
@@ -146,8 +146,8 @@ fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: i
     });
 }
 
-/// A busy worker looks for events; then the owner of the other core goes to wait for them, and is rung for; the busy one hears
-/// that, not the owner.
+/// A busy worker looks for events; then the owner of the other core goes to wait for them, and is rung for; the busy
+/// one hears that, not the owner.
 #[test]
 fn a_busy_worker_takes_no_bell_away() {
     within(LIMIT, || {
@@ -160,16 +160,18 @@ fn a_busy_worker_takes_no_bell_away() {
     });
 }
 
-/// The same with the watch, which looks in the place of an only worker that blocks, and is not done when that goes on.
+/// The same with the monitor, which looks in the place of an only worker that blocks, and is not done when that goes
+/// on.
 #[test]
-fn the_watch_takes_no_bell_away_from_an_only_worker() {
+fn the_monitor_takes_no_bell_away_from_an_only_worker() {
     within(LIMIT, || {
         let runtime = multi_thread(1).thread_name("alone").build().unwrap();
         wake_while_another_looks(&ALONE, &runtime, || block_in_place(|| ALONE.wait_for(step::OTHER_LOOKS)));
     });
 }
 
-/// Calls `body` with the waker of a `block_on` future whose worker waits for events, and does not get to run until the end.
+/// Calls `body` with the waker of a `block_on` future whose worker waits for events, and does not get to run until the
+/// end.
 fn beside_a_poller<T>(script: &'static Script, runtime: &Runtime, body: impl FnOnce(&Waker) -> T) -> T {
     let place = Mutex::new(None::<Waker>);
     thread::scope(|scope| {
@@ -212,8 +214,8 @@ async fn receive_own(socket: &UdpSocket, sender: &std::net::UdpSocket) {
     assert_eq!(received.await.unwrap(), 5);
 }
 
-/// The worker that waits for events does not get to run. The other one goes through all it has, and finds the event that its last
-/// task has brought about before it goes to rest.
+/// The worker that waits for events does not get to run. The other one goes through all it has, and finds the event
+/// that its last task has brought about before it goes to rest.
 #[test]
 fn who_goes_to_rest_looks_for_events_first() {
     within(LIMIT, || {
@@ -292,9 +294,10 @@ fn who_waits_for_a_lull_since_the_last_look_is_released() {
     });
 }
 
-/// Each owner goes on counting its runs where the last one stopped: the watch adds up what there is between two looks.
+/// Each owner goes on counting its runs where the last one stopped: the monitor adds up what there is between two
+/// looks.
 #[test]
-fn the_watch_outlives_any_number_of_owners() {
+fn the_monitor_outlives_any_number_of_owners() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
         let over = std::sync::Arc::new(AtomicBool::new(false));
@@ -305,7 +308,7 @@ fn the_watch_outlives_any_number_of_owners() {
                 for _ in 0..100 {
                     yield_now().await;
                 }
-                // Only the watch can fire it.
+                // Only the monitor can fire it.
                 let (mut nap, fired) = (sleep(Duration::from_micros(100)), Counts::new());
                 if poll_with(&mut nap, &fired).is_pending() {
                     while fired.wakes() == 0 {
@@ -316,6 +319,6 @@ fn the_watch_outlives_any_number_of_owners() {
         }
         over.store(true, SeqCst);
         runtime.block_on(busy).unwrap();
-        drop(runtime); // waits for the watch, which must be there to end
+        drop(runtime); // waits for the monitor, which must be there to end
     });
 }

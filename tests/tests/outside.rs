@@ -1,5 +1,5 @@
-//! Outside of a runtime: what cannot go on there panics whenever it is polled, also where it would not have to wait, and
-//! names the call and its line.
+//! Outside of a runtime: what cannot go on there panics whenever it is polled, also where it would not have to wait,
+//! and names the call and its line.
 
 use std::io::{SeekFrom, Write};
 use std::net::TcpListener as StdListener;
@@ -54,7 +54,7 @@ fn a_wait_for_a_child_is_refused_whether_or_not_it_has_ended() {
         let ended = || {
             let mut child = Command::new("true").stdout(Stdio::piped()).stdin(Stdio::piped()).spawn().unwrap();
             let stdout = child.stdout.take().unwrap();
-            // The end of its output comes with its own.
+            // Its output ends when it exits, or just before.
             drop(std::io::read_to_string(std::fs::File::from(stdout.into_owned_fd().unwrap())));
             child
         };

@@ -1,4 +1,5 @@
-//! The code in README: each line of the table for those who come from tokio compiles, and each template compiles and runs.
+//! The code in README: each line of the table for those who come from tokio compiles, and each template compiles and
+//! runs.
 
 use std::fmt::Write;
 use std::path::Path;

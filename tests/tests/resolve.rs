@@ -1,4 +1,5 @@
-//! Hosts and their addresses: what needs no lookup, what goes to the blocking pool, what is no host, many addresses, none.
+//! Hosts and their addresses: what needs no lookup, what goes to the blocking pool, what is no host, many addresses,
+//! none.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4};

@@ -31,7 +31,7 @@ fn descriptors() -> BTreeMap<u32, (String, bool)> {
     for entry in fs::read_dir("/proc/self/fd").unwrap().flatten() {
         let number: u32 = entry.file_name().to_str().unwrap().parse().unwrap();
         let (target, info) = (fs::read_link(entry.path()), format!("/proc/self/fdinfo/{number}"));
-        // The one that reads the directory; and the watch of a runtime may look at a thread's state just now.
+        // The one that reads the directory; and the monitor of a runtime may look at a thread's state just now.
         let Some(target) = target.ok().filter(|target| !target.ends_with("fd") && !target.ends_with("stat")) else {
             continue;
         };

@@ -1,7 +1,7 @@
 //! What happens when the system has no thread to give: errors that say so, and nothing that is left alone for good.
 //!
-//! A stack that fits nowhere stands for a shortage that lasts; a limit on the address space, in a process of its own, for one that
-//! ends.
+//! A stack that fits nowhere stands for a shortage that lasts; a limit on the address space, in a process of its own,
+//! for one that ends.
 
 #![cfg(target_os = "linux")]
 

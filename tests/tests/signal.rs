@@ -1,5 +1,5 @@
-//! Signals: each listener hears them, in any runtime, and none is lost. Every test has a signal of its own, as all of them
-//! belong to one process.
+//! Signals: each listener hears them, in any runtime, and none is lost. Every test has a signal of its own, as all of
+//! them belong to one process.
 
 use std::collections::HashSet;
 use std::env;
@@ -18,8 +18,8 @@ use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_wi
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::low_level;
 
-/// Sends `signal` to the process, as others do. The kernel has a thread of its choice interrupted, as a rule the main one,
-/// which is the harness's.
+/// Sends `signal` to the process, as others do. The kernel has a thread of its choice interrupted, as a rule the main
+/// one, which is the harness's.
 ///
 /// With `MINI_TEST_RAISE` in the environment it is raised instead; what for, tests/sanitizers.sh says.
 fn send(signal: Signal) {

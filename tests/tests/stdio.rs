@@ -1,7 +1,7 @@
 //! The standard streams: this program starts itself, with pipes, files, sockets and a terminal for them.
 //!
-//! Each test has a child's part, which the environment asks for. What a child says on stdout stands after a mark, behind
-//! what the test harness says, and ends with the process.
+//! Each test has a child's part, which the environment asks for. What a child says on stdout stands after a mark,
+//! behind what the test harness says, and ends with the process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};

@@ -211,8 +211,17 @@ fn an_output_is_dropped_by_its_own_task() {
             });
             second.await.unwrap();
             assert_eq!(dropped_in.recv().unwrap(), (Some(expected), None));
+        });
+    });
+}
 
-            // The payload of a panic is an output; one that was awaited belongs to who has it.
+/// The payload of a panic is an output. One that was awaited belongs to the code that awaited it.
+#[test]
+fn the_payload_of_a_panic_is_dropped_by_its_own_task_and_an_awaited_output_is_not() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (send, dropped_in) = mpsc::channel();
+        runtime.block_on(async {
             let output = reporting(&send);
             let task = mini::spawn(async move { panic_any(output) });
             let expected = task.id();

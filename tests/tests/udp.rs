@@ -42,7 +42,8 @@ fn a_message_longer_than_the_buffer_is_cut_and_the_next_is_whole() {
     });
 }
 
-/// As with tokio, and as the documentation says: a `poll_` function has one place per direction, a future one of its own.
+/// As with tokio, and as the documentation says: a `poll_` function has one place per direction, a future one of its
+/// own.
 #[test]
 fn of_the_tasks_that_poll_a_socket_the_last_one_is_woken() {
     in_each_runtime(|| async {

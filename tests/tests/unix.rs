@@ -193,8 +193,8 @@ fn a_sender_waits_for_room_with_its_peer() {
     });
 }
 
-/// The kernel tells of room in a queue only those who are connected to it, or have messages in it. To others it says, after
-/// each try, that their own buffer has room; so they try again and again, and get there in the end.
+/// The kernel tells of room in a queue only those who are connected to it, or have messages in it. To others it says,
+/// after each try, that their own buffer has room; so they try again and again, and get there in the end.
 #[test]
 fn a_sender_waits_for_room_with_somebody_it_is_not_connected_to() {
     in_each_runtime(|| async {

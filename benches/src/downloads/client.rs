@@ -1,4 +1,5 @@
-//! The load of the downloads, on the CPU of the calling thread: a thread that downloads, and this one that asks for the small file.
+//! The load of the downloads, on the CPU of the calling thread: a thread that downloads, and this one that asks for the
+//! small file.
 //!
 //! What is downloaded is not looked at, and not even copied (tcp(7), `MSG_TRUNC`): the server shall be what is slow.
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::cpus;
 
-/// Who serves.
+/// A program that serves the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     /// The example of this workspace.

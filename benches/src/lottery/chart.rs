@@ -1,12 +1,11 @@
 //! The chart of a lottery: for each figure and flavour the ratios of all seeds, sorted, on a logarithmic scale. Pure.
 //!
-//! A curve that lies below the line of 1 over its whole width says that mini is ahead in every seed. The grey curve is mini by itself:
-//! what lies within its range is noise. Figures of which more is better are inverted.
+//! A curve that lies below the line of 1 over its whole width says that mini is ahead in every seed. The grey curve is
+//! mini by itself: what lies within its range is noise. Figures of which more is better are inverted.
 
 use std::fmt::Write;
 
 use super::outcome::FIGURES;
-use super::report::CHART;
 use super::round::FLAVOURS;
 use super::spread::{Spread, cost};
 use crate::chart::{GRID, begin, label};
@@ -24,9 +23,8 @@ const POWERS: f64 = 4.0;
 const ORDINARY: &str = "#2f9e58";
 const OVERLOAD: &str = "#d1603d";
 
-/// The chart; [`CHART`] is its file.
+/// The chart; [`CHART`](super::report::CHART) is its file.
 pub(super) fn svg(spreads: &[Spread]) -> String {
-    debug_assert!(CHART.ends_with(".svg"));
     let height = TOP + FIGURES.len() as f64 * (HEIGHT + APART);
     let mut text = begin(LEFT + FLAVOURS.len() as f64 * (WIDTH + APART), height);
     let title = "What mini needs by what the best of the others needs, seed by seed, sorted";

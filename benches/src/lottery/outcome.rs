@@ -21,7 +21,8 @@ pub(super) const FIGURES: [Figure; 6] = [
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
     pub(super) figures: [f64; FIGURES.len()],
-    /// For each kind how many latencies were counted, and their p50 and p99 in microseconds; of jobs those of completions.
+    /// For each kind how many latencies were counted, and their p50 and p99 in microseconds; of jobs those of
+    /// completions.
     pub(super) kinds: [[f64; 3]; Kind::ALL.len()],
 }
 

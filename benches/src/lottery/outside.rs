@@ -1,7 +1,8 @@
 //! The thread that wakes tasks from outside of the runtime: over sockets, and over channels. It also ends the run.
 //!
-//! It never waits for the runtime: what a socket has no room for is sent with the next message, and answers are read and thrown
-//! away. Where it has a CPU of its own it spins for the last bit before an event, else it sleeps without timer slack.
+//! It never waits for the runtime: what a socket has no room for is sent with the next message, and answers are read
+//! and thrown away. Where it has a CPU of its own it spins for the last bit before an event, else it sleeps without
+//! timer slack.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -24,7 +25,7 @@ const SPIN: Duration = Duration::from_micros(120);
 /// How often a thread without events looks whether it is time.
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// Whom an event reaches.
+/// Where an event is sent.
 pub(super) enum Target {
     /// The client's end.
     Socket(TcpStream),

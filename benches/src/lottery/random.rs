@@ -20,7 +20,8 @@ impl Random {
         word ^ (word >> 31)
     }
 
-    /// A generator of its own for a part of what is drawn. How much that part draws then changes nothing for the others.
+    /// A generator of its own for a part of what is drawn. How much that part draws then changes nothing for the
+    /// others.
     pub(super) fn split(&mut self) -> Self {
         Self(self.next())
     }

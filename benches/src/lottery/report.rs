@@ -9,17 +9,20 @@ use super::round::{FLAVOURS, RUNNERS, Round};
 use super::spread::{Spread, at};
 use crate::format::number;
 use crate::machine::Machine;
+use crate::report::opening;
 
 /// The chart's file, beside the report.
 pub(super) const CHART: &str = "lottery.svg";
 
 const LEGEND: &str = "\
-A seed draws kinds of tasks, their numbers, their runs (100 ns to 20 ms), when each shall run and the load; the same program runs
-on each runtime, in a process of its own. Events come at their times whatever the runtime does, latencies count from those times,
-and an event that is not reached counts as late as it is at the end. Ratios are mini's figure by that of the best of tokio and
-smol in this seed; `again` is mini by itself, in another run of the same seed. `p90`: 90 % of the seeds are no worse.
+A seed draws kinds of tasks, their numbers, their runs (100 ns to 20 ms), when each shall run and the load; the same
+program runs on each runtime, in a process of its own. Events come at their times whatever the runtime does, latencies
+count from those times, and an event that is not reached counts as late as it is at the end. Ratios are mini's figure by
+that of the best of tokio and smol in this seed; `again` is mini by itself, in another run of the same seed. `p90`: 90 %
+of the seeds are no worse.
 
-- wakes: latency of whatever was woken by a socket, a timer, a channel, a thread, a job, or was spawned.
+- wakes: latency of whatever was woken by a socket, a timer, a channel, a thread, a job, or was spawned. All events but
+  those of `request` and `thread` begin with a timer of the runtime, whose lateness is part of the latency.
 - completion of jobs: mean time from the arrival of a computing job, which yields between its runs, to its end.
 - work done: by the end, in all and by computing jobs. More is better: the worst seed has the lowest ratio.
 - CPU time per work: of the process, in the program and in the kernel.
@@ -112,15 +115,9 @@ pub(super) fn markdown(
     (command, is_quick): (&str, bool),
     left_out: &[String],
 ) -> String {
-    let mut text = "# The lottery\n\n".to_owned();
-    text.push_str("Workloads that nobody chose, on mini and its peers, drawn and written by this command:\n\n");
-    let _ = writeln!(text, "```console\n$ cargo bench -p mini-benches -- {command}\n```\n");
-    if is_quick {
-        text.push_str("**A smoke run: the numbers say that everything runs, nothing more.**\n\n");
-    }
-    for (name, value) in machine.facts() {
-        let _ = writeln!(text, "- {name}: {value}");
-    }
+    let lead = "Workloads that nobody chose, on mini and its peers, drawn and written";
+    let command = format!("cargo bench -p mini-benches -- {command}");
+    let mut text = opening("The lottery", lead, (&command, is_quick), machine);
     let _ = writeln!(text, "\n![ratios of all seeds, sorted, figure by figure]({CHART})\n\n{LEGEND}");
     text.push_str("`lottery --seed N` shows a seed: what was drawn, and all figures. ");
     text.push_str("The rows that were chosen are in [RESULTS.md](RESULTS.md).\n\n");

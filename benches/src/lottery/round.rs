@@ -1,10 +1,10 @@
 //! A seed on all runtimes, one after the other, each in a process of its own; mini twice.
 //!
-//! [`Round::play`] is the parent's side, [`child`] what the process does: it draws the same workload again, runs it and prints a
-//! line.
+//! [`Round::play`] is the parent's side, [`child`] what the process does: it draws the same workload again, runs it and
+//! prints a line.
 //!
-//! Rejected: processes that live through all seeds. A backlog, a heap or an opinion about the load would go from one seed to the
-//! next.
+//! Rejected: processes that live through all seeds. A backlog, a heap or an opinion about the load would go from one
+//! seed to the next.
 
 use std::process::{self, Command};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::rt::smol::{SmolLocal, SmolShared};
 use crate::rt::tokio::Tokio;
 use crate::rt::{Flavour, Rt};
 
-/// Who runs, in the order of the columns. mini is there again, to be compared with itself.
+/// The runtimes of a round, in the order of the columns. mini is there twice, so that it can be compared with itself.
 pub(super) const RUNNERS: [Peer; 4] = [Peer::Mini, Peer::Mini, Peer::Tokio, Peer::Smol];
 
 /// The order in which they run: what a minute does to one run of mini, it does to the runtimes around it.
@@ -134,15 +134,18 @@ fn play<R: Rt>(draw: Draw, flavour: Flavour, span: Duration, load: Load) -> Outc
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lottery::draw::Kind;
 
     const SPAN: Duration = Duration::from_millis(20);
 
     #[test]
     fn every_runtime_plays_every_kind() {
         let load = Load::calibrate(true);
+        let (mut kinds, mut work, mut jobs) = (Vec::new(), [0.0; 3], [0.0; 3]);
         for seed in 0..12 {
             for (flavour, _, cpus) in FLAVOURS {
                 let draw = Draw::new(seed, cpus, SPAN);
+                kinds.extend(draw.parts.iter().map(|part| part.kind));
                 let outcomes = [
                     play::<Mini>(draw.clone(), flavour, SPAN, load),
                     play::<Tokio>(draw.clone(), flavour, SPAN, load),
@@ -151,12 +154,26 @@ mod tests {
                         _ => play::<SmolShared>(draw, flavour, SPAN, load),
                     },
                 ];
-                for outcome in outcomes {
-                    assert!(outcome.figures[0] > 0.0 && outcome.figures[0] <= outcome.figures[1], "{outcome:?}");
-                    assert!((0.0..=100.1).contains(&outcome.figures[3]), "{outcome:?}");
+                for (runtime, outcome) in outcomes.iter().enumerate() {
+                    assert_is_in_range(outcome);
+                    work[runtime] += outcome.figures[3];
+                    jobs[runtime] += if outcome.figures[4].is_nan() { 0.0 } else { outcome.figures[4] };
                 }
             }
         }
+        assert!(Kind::ALL.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+        assert!(work.iter().chain(&jobs).all(|done| *done > 0.0), "work {work:?}, that of jobs {jobs:?}");
+    }
+
+    /// Figures of jobs are NaN in a draw without jobs.
+    fn assert_is_in_range(outcome: &Outcome) {
+        let longest = SPAN.as_micros() as f64;
+        let [p50, p99, completion, work, jobs, cost] = outcome.figures;
+        assert!(0.0 < p50 && p50 <= p99 && p99 <= longest, "{outcome:?}");
+        assert!(completion.is_nan() || (0.0 < completion && completion <= longest), "{outcome:?}");
+        assert!((0.0..=100.1).contains(&work), "{outcome:?}");
+        assert!(jobs.is_nan() || (0.0..=100.1).contains(&jobs), "{outcome:?}");
+        assert!(cost > 0.0, "{outcome:?}"); // infinite if no work was done in time
     }
 
     #[test]

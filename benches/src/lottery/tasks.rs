@@ -1,7 +1,7 @@
 //! The tasks of a run, kind by kind. Each does its events in the order of their times and returns what became of them.
 //!
-//! [`perform`] starts them all. What comes from outside of the runtime is sent by the thread of `outside.rs`; messages carry no times,
-//! since the n-th message to a task is its n-th event.
+//! [`perform`] starts them all. What comes from outside of the runtime is sent by the thread of `outside.rs`; messages
+//! carry no times, since the n-th message to a task is its n-th event.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +13,7 @@ use async_channel::{Receiver, Sender};
 use super::draw::{Draw, Kind, Part};
 use super::outside::{Outside, Target};
 use super::stage::{Record, Stage};
+use crate::clock::Stopwatch;
 use crate::rt::{Rt, Stream};
 use crate::workload::tcp::{MESSAGE, connect};
 
@@ -64,12 +65,12 @@ fn start<R: Rt>(part: &Part, stage: &Arc<Stage>, outside: &mut Outside, tasks: &
             Kind::Thread => {
                 let (sender, receiver) = async_channel::unbounded();
                 outside.add(Target::Channel(sender), &times);
-                tasks.push(spawn::<R>(consume::<R>(stage, times, run, receiver)));
+                tasks.push(spawn::<R>(consume(stage, times, run, receiver)));
             }
             Kind::Channel => {
                 let (sender, receiver) = async_channel::unbounded();
                 R::spawn_detached(produce::<R>(stage.clone(), vec![(times.clone(), sender)]));
-                tasks.push(spawn::<R>(consume::<R>(stage, times, run, receiver)));
+                tasks.push(spawn::<R>(consume(stage, times, run, receiver)));
             }
             Kind::Timeout => {
                 let (sender, receiver) = async_channel::unbounded();
@@ -91,29 +92,43 @@ async fn compute<R: Rt>(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration, tur
     let mut record = Record::default();
     for (index, &time) in times.iter().enumerate() {
         stage.wait::<R>(time).await;
-        for _ in 0..turns {
+        for turn in 1..=turns {
             if stage.is_over() {
                 record.miss_jobs(&stage, &times[index..]);
                 return record;
             }
             record.run(&stage, run);
+            if turn == turns {
+                record.complete(&stage, time); // before the yield, which is no part of the job
+            }
             R::yield_now().await;
         }
-        record.complete(&stage, time);
     }
     record
 }
 
 async fn sleep<R: Rt>(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration) -> Record {
+    let stage = &*stage;
+    let sleeps = |time| async move {
+        stage.wait::<R>(time).await;
+        true
+    };
+    run_each(stage, &times, run, sleeps).await
+}
+
+/// Does a run for each of `times`, once the future that `arrives` returns for it is ready. `false` ends the task.
+async fn run_each<F>(stage: &Stage, times: &[u64], run: Duration, mut arrives: impl FnMut(u64) -> F) -> Record
+where
+    F: Future<Output = bool>,
+{
     let mut record = Record::default();
     for (index, &time) in times.iter().enumerate() {
-        stage.wait::<R>(time).await;
-        if stage.is_over() {
-            record.miss(&stage, &times[index..]);
+        if !arrives(time).await || stage.is_over() {
+            record.miss(stage, &times[index..]);
             break;
         }
-        record.begin(&stage, time);
-        record.run(&stage, run);
+        record.begin(stage, time);
+        record.run(stage, run);
     }
     record
 }
@@ -145,7 +160,7 @@ async fn spawn_each<R: Rt>(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration) 
     record
 }
 
-/// The latency is all that was not the job itself: to the pool and back.
+/// The latency is all but the CPU time of the job: the way to the pool, the waits for a CPU, and the way back.
 async fn block<R: Rt>(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration) -> Record {
     let mut record = Record::default();
     for (index, &time) in times.iter().enumerate() {
@@ -155,17 +170,17 @@ async fn block<R: Rt>(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration) -> Re
             break;
         }
         let job = stage.clone();
-        let took = R::spawn_blocking(move || {
-            let began = job.now();
+        let done = R::spawn_blocking(move || {
+            let watch = Stopwatch::start_of_thread();
             if !job.is_over() {
                 job.compute(run);
             }
-            job.now() - began
+            (watch.stop().cpu.as_nanos() as u64, !job.is_over())
         });
-        let took = took.await;
-        let ended = stage.now().min(stage.end());
-        record.note_wake(&stage, time, ended.saturating_sub(time + took));
-        record.runs += u64::from(!stage.is_over());
+        let (cpu, is_done) = done.await;
+        let latency = stage.now().saturating_sub(time + cpu);
+        record.note_wake(&stage, time, latency.min(stage.end().saturating_sub(time)));
+        record.runs += u64::from(is_done);
     }
     record
 }
@@ -216,31 +231,18 @@ async fn produce<R: Rt>(stage: Arc<Stage>, consumers: Vec<(Arc<[u64]>, Sender<()
     }
 }
 
-async fn consume<R: Rt>(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration, items: Receiver<()>) -> Record {
-    let mut record = Record::default();
-    for (index, &time) in times.iter().enumerate() {
-        if items.recv().await.is_err() || stage.is_over() {
-            record.miss(&stage, &times[index..]);
-            break;
-        }
-        record.begin(&stage, time);
-        record.run(&stage, run);
-    }
-    record
+async fn consume(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration, items: Receiver<()>) -> Record {
+    let items = &items;
+    run_each(&stage, &times, run, |_| async move { items.recv().await.is_ok() }).await
 }
 
 async fn consume_in_time<R: Rt>(stage: Arc<Stage>, times: Arc<[u64]>, run: Duration, items: Receiver<()>) -> Record {
-    let mut record = Record::default();
-    for (index, &time) in times.iter().enumerate() {
+    let items = &items;
+    let comes = |_| async move {
         let mut has_come = false;
         let came = R::timeout(LIMIT, async { has_come = items.recv().await.is_ok() });
         assert!(came.await, "no run takes that long");
-        if !has_come || stage.is_over() {
-            record.miss(&stage, &times[index..]);
-            break;
-        }
-        record.begin(&stage, time);
-        record.run(&stage, run);
-    }
-    record
+        has_come
+    };
+    run_each(&stage, &times, run, comes).await
 }

@@ -1,10 +1,10 @@
-//! The rows of real libraries: hyper 1 with HTTP/1 and HTTP/2, and axum, with a hello for each request, under the loads of `wrk`
-//! and `h2load`.
+//! The rows of real libraries: hyper 1 with HTTP/1 and HTTP/2, and axum, with a hello for each request, under the loads
+//! of `wrk` and `h2load`.
 //!
-//! The same crates, services and settings on mini and tokio; only the glue differs (mini's feature `hyper`, hyper-util). The limit of
-//! HTTP/1 is hyper without a runtime, in a bare loop; for HTTP/2 it would need an executor. Called
-//! by [`rows`](super::rows); [`hello`] and [`app`] by the servers. Without the program of the load on this machine a row stays
-//! empty and says so.
+//! The same crates, services and settings on mini and tokio; only the glue differs (mini's feature `hyper`,
+//! hyper-util). The limit of HTTP/1 is hyper without a runtime, in a bare loop; for HTTP/2 it would need an executor.
+//! Called by [`rows`](super::rows); [`hello`] and [`app`] by the servers. Without the program of the load on this
+//! machine a row stays empty and says so.
 
 use std::convert::Infallible;
 use std::process::Command;

@@ -1,8 +1,8 @@
-//! Rows of a proxy, which takes two connections and copies between them: much data one way, and small messages there and
-//! back.
+//! Rows of a proxy, which takes two connections and copies between them: much data one way, and small messages there
+//! and back.
 //!
-//! The peers use what they have for that: `copy_bidirectional`, or two copies. CPU time is the proxy's alone. Both ends are
-//! blocking sockets of this process, on a CPU of their own. Called by [`rows`](super::rows).
+//! The peers use what they have for that: `copy_bidirectional`, or two copies. CPU time is the proxy's alone. Both ends
+//! are blocking sockets of this process, on a CPU of their own. Called by [`rows`](super::rows).
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};

@@ -1,8 +1,8 @@
 //! Rows of QUIC: quinn, two endpoints of one runtime, 100 MB from the one to the other over the loopback.
 //!
-//! The same quinn, settings and transfer on mini and tokio; only the glue differs (`mini-quinn`, quinn's own). Both ends
-//! are in one process, as both are the runtime's work; on two workers it may spread them. Called by [`rows`](super::rows);
-//! [`main`] is the child. CPU time is the child's, encryption included, which is most of it.
+//! The same quinn, settings and transfer on mini and tokio; only the glue differs (`mini-quinn`, quinn's own). Both
+//! ends are in one process, as both are the runtime's work; on two workers it may spread them. Called by
+//! [`rows`](super::rows); [`main`] is the child. CPU time is the child's, encryption included, which is most of it.
 //!
 //! Rejected: a client beside the server on a runtime of its own. It would measure two runtimes at once.
 

@@ -1,11 +1,12 @@
-//! The row of a server whose accept loop is the program's main future, while the handler of a connection blocks its thread.
+//! The row of a server whose accept loop is the program's main future, while the handler of a connection blocks its
+//! thread.
 //!
-//! That is how most programs are written, and the other worker is free. Two rows: the loop in `block_on`, and in a function under the
-//! runtime's attribute for `main`, where mini's may do more; the peers' attributes are their `block_on`. Called by
-//! [`rows`](super::rows).
+//! That is how most programs are written, and the other worker is free. Two rows: the loop in `block_on`, and in a
+//! function under the runtime's attribute for `main`, where mini's may do more; the peers' attributes are their
+//! `block_on`. Called by [`rows`](super::rows).
 //!
-//! A client blocks one connection and then comes with the next, whose answer it waits for. The layout is one runtime with two workers:
-//! with one nobody could take over.
+//! A client blocks one connection and then comes with the next, whose answer it waits for. The layout is one runtime
+//! with two workers: with one nobody could take over.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -55,7 +55,8 @@ async fn hand_out<R: Rt>(count: usize, load: Load) -> Duration {
     took
 }
 
-/// So many tasks that compute for 1 µs and yield, until one of them has done its part of 200,000 turns; in a smoke run of 2,000.
+/// So many tasks that compute for 1 µs and yield, until one of them has done its part of 200,000 turns; in a smoke run
+/// of 2,000.
 pub(super) struct Turns<const TASKS: u64>;
 
 impl<const TASKS: u64> Subject for Turns<TASKS> {

@@ -1,18 +1,20 @@
 //! What tasks get from a scheduler beside neighbours that could take all of its time.
 //!
-//! `computing.rs` has neighbours that compute and yield, `ready.rs` neighbours whose I/O is always ready, `polite.rs` tasks that
-//! yield themselves and must not pay for it. The neighbours of a sample go on until those that are measured have ended ([`Stop`]):
-//! a latency is then never cut short because the load went away.
+//! `computing.rs` has neighbours that compute and yield, `ready.rs` neighbours whose I/O never ends, `polite.rs` tasks
+//! that yield themselves and must not pay for it. The neighbours of a sample go on until those that are measured have
+//! ended ([`Stop`]), for 3 s at most: a shorter latency is not cut because the load went away.
 //!
 //! Where the runtime has one CPU, the threads that send and ask sit on the other one.
 //!
-//! Rejected: a fixed number of turns for the neighbours, as `stalls.rs` has. A runtime that lets the others wait for long would
-//! wait less, since its neighbours end sooner.
+//! Rejected: a fixed number of turns for the neighbours, as `stalls.rs` has. A runtime that lets the others wait for
+//! long would wait less, since its neighbours end sooner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+
+use async_channel::Sender;
 
 use super::{Row, Started, Subject, both};
 use crate::cpus;
@@ -61,22 +63,33 @@ impl Stop {
     }
 }
 
-/// Computes for `turn` and yields, again and again.
+/// Computes for `turn` and yields, again and again; returns the turns, one at least.
 async fn compute_and_yield<R: Rt>(turn: Duration, load: Load, stop: Stop) -> u64 {
     let mut turns = 0;
-    while !stop.is_over() {
+    loop {
         load.compute_for(turn);
         turns += 1;
+        if stop.is_over() {
+            return turns;
+        }
         R::yield_now().await;
     }
-    turns
+}
+
+/// The side of the thread outside: never waits for the task, so that a late one is late for every wake that it missed.
+fn send_stamps(sender: &Sender<Instant>, pace: Duration, span: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < span {
+        thread::sleep(pace);
+        sender.try_send(Instant::now()).expect("the task listens, and there is room");
+    }
 }
 
 /// Runs `body` on a thread beside the runtime: on the other CPU if the runtime has one CPU.
 fn outside<T: Send + 'static>(flavour: Flavour, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    let is_alone = flavour == Flavour::TWO;
+    let shares_cpus = flavour == Flavour::TWO;
     thread::spawn(move || {
-        if !is_alone {
+        if !shares_cpus {
             cpus::bind_to_other();
         }
         body()

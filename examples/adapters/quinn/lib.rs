@@ -1,12 +1,12 @@
 //! QUIC on mini: [`MiniRuntime`] gives quinn its tasks, timers and UDP sockets.
 //!
-//! Users hand a [`MiniRuntime`] to `quinn::Endpoint::new`; quinn calls the rest. A datagram goes through quinn's own system
-//! calls (`quinn::udp`: many datagrams a call, congestion marks), under the readiness of an [`AsyncFd`], which unlike a
-//! socket's methods can be told that a short batch was all there is.
+//! Users hand a [`MiniRuntime`] to `quinn::Endpoint::new`; quinn calls the rest. A datagram goes through quinn's own
+//! system calls (`quinn::udp`: many datagrams a call, congestion marks), under the readiness of an [`AsyncFd`], which
+//! unlike a socket's methods can be told that a short batch was all there is.
 //!
 //! The hard part: any number of connections wait until the one socket can be written, each in a task of its own, and a
-//! socket's `poll_` functions hold one waker per direction. So each connection that has to wait has a future of its own,
-//! [`writable`](AsyncFd::writable), which has its own place among the waiters.
+//! socket's `poll_` functions hold one waker per direction. So each connection that has to wait has a future of its
+//! own, [`writable`](AsyncFd::writable), which has its own place among the waiters.
 //!
 //! It is a crate of its own because a program needs it as it stands, and so do the benches.
 //!
@@ -28,8 +28,8 @@ use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, UdpPoller};
 
 /// The runtime that the caller is in, as quinn wants it.
 ///
-/// quinn starts tasks where an endpoint is made, where it connects and where it accepts. These calls panic outside a mini
-/// runtime. Time is mini's, which tests can pause.
+/// quinn starts tasks where an endpoint is made, where it connects and where it accepts. These calls panic outside a
+/// mini runtime. Time is mini's, which tests can pause.
 ///
 /// # Examples
 ///
@@ -137,8 +137,8 @@ impl AsyncUdpSocket for Socket {
 const HAS_BATCHES: bool =
     cfg!(any(target_os = "linux", target_os = "android", target_os = "freebsd", target_vendor = "apple"));
 
-/// Whether to receive again: an ICMP message, which anybody can send, has set the socket's error (udp(7); RFC 9000, section
-/// 14.2.1), and reading has taken it away. Any other error would come again, and ends the endpoint.
+/// Whether to receive again: an ICMP message, which anybody can send, has set the socket's error (udp(7); RFC 9000,
+/// section 14.2.1), and reading has taken it away. Any other error would come again, and ends the endpoint.
 fn is_passing(error: &io::Error) -> bool {
     use ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable};
     matches!(error.kind(), ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable)

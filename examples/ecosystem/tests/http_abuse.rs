@@ -1,5 +1,5 @@
-//! What a server of hyper on mini does with clients that break the protocol, send too much or too slowly, or go away: the
-//! error comes out of the connection, the connection is closed, and nothing stays.
+//! What a server of hyper on mini does with clients that break the protocol, send too much or too slowly, or go away:
+//! the error comes out of the connection, the connection is closed, and nothing stays.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -129,7 +129,8 @@ async fn errors_of_http2_are_told_by_their_code() {
         ("a window beyond 2^31", frame(8, 0, 0, &[0x7f, 0xff, 0xff, 0xff]), FLOW_CONTROL_ERROR),
         ("settings of a stream", frame(4, 0, 1, &[]), PROTOCOL_ERROR),
         ("a frame over the limit", frame(0, 0, 1, &[0; 16_385]), FRAME_SIZE_ERROR),
-        ("an index that HPACK does not have", frame(1, 5, 1, &[0xff, 0xff, 0xff, 0x0f]), PROTOCOL_ERROR), // h2's choice among codes
+        // The code is h2's choice.
+        ("an index that HPACK does not have", frame(1, 5, 1, &[0xff, 0xff, 0xff, 0x0f]), PROTOCOL_ERROR),
     ];
     for (what, bytes, code) in wrong {
         let (answer, error) = Victim::new().take(&[PREFACE, SETTINGS, &bytes].concat()).await;

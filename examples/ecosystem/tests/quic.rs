@@ -59,8 +59,8 @@ async fn connect_by(addr: SocketAddr, server: &Endpoint, client: &Endpoint) -> (
     (connected, accepted.await.expect("no panic").expect("a connection"))
 }
 
-/// Closes what a test has used. How long an endpoint then stays to answer what was under way depends on how long the handshake
-/// took (RFC 9000, section 10.2), so only one test waits for it.
+/// Closes what a test has used. How long an endpoint then stays to answer what was under way depends on how long the
+/// handshake took (RFC 9000, section 10.2), so only one test waits for it.
 fn close(server: Endpoint, client: Endpoint) {
     client.close(0_u32.into(), b"done");
     server.close(0_u32.into(), b"done");
@@ -358,7 +358,8 @@ mod each {
     }
 }
 
-/// A clock that jumps when there is nothing else to do: what is waited for takes no time, and no busy machine is too slow.
+/// A clock that jumps when there is nothing else to do: what is waited for takes no time, and no busy machine is too
+/// slow.
 fn in_virtual_time<F: Future<Output = ()> + 'static>(scenario: fn() -> F) {
     within(LIMIT, move || {
         let runtime = Builder::new_current_thread().start_paused(true).build().expect("a runtime");

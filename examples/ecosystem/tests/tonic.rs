@@ -39,7 +39,8 @@ fn n(value: i64) -> Number {
     Number { value }
 }
 
-/// A service that never answers, or never ends its answer. It counts how many calls have begun, and how many were dropped.
+/// A service that never answers, or never ends its answer. It counts how many calls have begun, and how many were
+/// dropped.
 #[derive(Clone, Default)]
 struct Stuck {
     begun: Arc<AtomicUsize>,
@@ -178,7 +179,8 @@ fn the_server_minds_the_deadline_that_a_call_brings() {
             request.set_timeout(SOON);
             assert_eq!(client.double(request).await.unwrap_err().code(), Code::DeadlineExceeded);
             until(|| counts.drops() == 1).await;
-            // What is no time limit is none, and neither are ten thousand years: the call waits until the caller gives it up.
+            // What is no time limit is none, and neither are ten thousand years: the call waits until the caller gives
+            // it up.
             for wrong in ["", "5", "S", "-1S", "123456789S", "1x", "1\u{b5}", "99999999H"] {
                 let mut request = Request::new(n(1));
                 let value = tonic::metadata::MetadataValue::try_from(wrong.as_bytes()).unwrap();

@@ -1,5 +1,5 @@
-//! WebSockets over mini's streams: async-tungstenite with itself, plain and over TLS, with the bytes of RFC 6455, and with
-//! peers that misbehave.
+//! WebSockets over mini's streams: async-tungstenite with itself, plain and over TLS, with the bytes of RFC 6455, and
+//! with peers that misbehave.
 
 use std::io::ErrorKind;
 use std::sync::Arc;

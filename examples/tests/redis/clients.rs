@@ -1,4 +1,5 @@
-//! Clients who misbehave: slow, deaf, greedy, gone. The server is another process, whose memory and descriptors are looked at.
+//! Clients who misbehave: slow, deaf, greedy, gone. The server is another process, whose memory and descriptors are
+//! looked at.
 
 use super::*;
 use std::io::{BufRead, BufReader};

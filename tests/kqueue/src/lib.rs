@@ -1,23 +1,24 @@
-//! kqueue(2) for Linux, made of epoll(7), so that mini's kqueue backend can be tested where there is no BSD. Tests only.
+//! kqueue(2) for Linux, made of epoll(7), so that mini's kqueue backend can be tested where there is no BSD. Tests
+//! only.
 //!
-//! Called by `net/src/sys/kqueue.rs` in place of the C library where mini is built with `--cfg mini_kqueue_shim`; then this
-//! file is a module of `mini-net`. By itself it is a crate for its own tests, which say what it promises.
+//! Called by `net/src/sys/kqueue.rs` in place of the C library where mini is built with `--cfg mini_kqueue_shim`; then
+//! this file is a module of `mini-net`. By itself it is a crate for its own tests, which say what it promises.
 //!
 //! What is here follows the manual page of FreeBSD: `EVFILT_READ`, `EVFILT_WRITE` and `EVFILT_USER` with `EV_ADD`,
-//! `EV_DELETE`, `EV_ENABLE`, `EV_CLEAR` and `EV_RECEIPT`; other filters and flags are refused with `EINVAL`. A queue is an
-//! epoll instance in which two more are nested, one for each direction (`queue`): so data that arrives is no event of the
-//! other filter. Closing a descriptor removes its filters, whatever duplicates it has; for that, close(2) is stood in for
-//! (`close`).
+//! `EV_DELETE`, `EV_ENABLE`, `EV_CLEAR` and `EV_RECEIPT`; other filters and flags are refused with `EINVAL`. A queue is
+//! an epoll instance in which two more are nested, one for each direction (`queue`): so data that arrives is no event
+//! of the other filter. Closing a descriptor removes its filters, whatever duplicates it has; for that, close(2) is
+//! stood in for (`close`).
 //!
-//! Where it differs from a BSD: what epoll(7) refuses (an ordinary file) is refused, with `EPERM`; the errno in `fflags` is
-//! always the same, as Linux tells it only once; `data` is 0; nothing is ever disabled, so `EV_ENABLE` tells nothing; dup2(2)
-//! and close_range(2) remove nothing; the end of a connection may bring an event of each filter.
+//! Where it differs from a BSD: what epoll(7) refuses (an ordinary file) is refused, with `EPERM`; the errno in
+//! `fflags` is always the same, as Linux tells it only once; `data` is 0; nothing is ever disabled, so `EV_ENABLE`
+//! tells nothing; dup2(2) and close_range(2) remove nothing; the end of a connection may bring an event of each filter.
 //!
 //! With `MINI_KQUEUE_NO_USER` in the environment there is no `EVFILT_USER`, as on older systems.
 //!
-//! Rejected: one epoll instance for both filters. An edge of one direction reports the other one too, and so would make up
-//! for an event that the code under test has lost. Also rejected: to be a dependency of `mini-net`, which then could be
-//! published with this crate only.
+//! Rejected: one epoll instance for both filters. An edge of one direction reports the other one too, and so would make
+//! up for an event that the code under test has lost. Also rejected: to be a dependency of `mini-net`, which then could
+//! be published with this crate only.
 
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, unreachable_pub)]

@@ -1,10 +1,10 @@
 //! Queues: what each has been asked for, and how it is waited for.
 //!
-//! The queue's descriptor is an epoll instance. In it are two more, level-triggered, one per direction, and an eventfd(2)
-//! for `EVFILT_USER`. The instance of a direction has the descriptors, edge-triggered for `EV_CLEAR`.
+//! The queue's descriptor is an epoll instance. In it are two more, level-triggered, one per direction, and an
+//! eventfd(2) for `EVFILT_USER`. The instance of a direction has the descriptors, edge-triggered for `EV_CLEAR`.
 //!
-//! The hard part is an event that was on its way when its filter was removed: each filter has a number of its own, which
-//! travels with the event, and one without its filter is dropped.
+//! The hard part is an event that was on its way when its filter was removed: each filter has a number of its own,
+//! which travels with the event, and one without its filter is dropped.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

@@ -1,7 +1,8 @@
 //! Whether the rows are complete: each public future in the crates' sources must be among those that were dropped.
 //!
-//! It reads the sources as text, as they are formatted: `impl ... Future for Name`, the calls inside of shared futures (`impl ...
-//! Call for Name`), and public functions that are `async` or return one of these, but for those that are hidden from users.
+//! It reads the sources as text, as they are formatted: `impl ... Future for Name`, the calls inside of shared futures
+//! (`impl ... Call for Name`), and public functions that are `async` or return one of these, but for those that are
+//! hidden from users.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,8 @@ use crate::List;
 /// The crates, with their names in paths.
 const CRATES: [(&str, &str); 3] = [("net", "mini_net"), ("time", "mini_time"), ("runtime", "mini")];
 
-/// Not of mini's API: for doc tests of the lower crates, for `#[mini::main]`, and behind a feature that is off here, a `Sleep` by another
-/// name.
+/// Not of mini's API: for doc tests of the lower crates, for `#[mini::main]`, and behind a feature that is off here, a
+/// `Sleep` by another name.
 const LEFT_OUT: [&str; 3] = ["doc.rs", "hyper.rs", "main.rs"];
 
 /// Panics if `list` has no row for some future, or for some function that returns one.

@@ -1,18 +1,17 @@
 //! Sleeps and wakes beside tasks that compute and yield: few with long turns, many with short ones.
 //!
-//! A task that yields has had its turn. What a scheduler lets the others wait for is one turn, or one of each computing task, or
-//! many: the rows have the same load in all, all of the time, in other pieces.
+//! A task that yields has had its turn. What a scheduler lets the others wait for is one turn, or one of each computing
+//! task, or many: the rows have the same load in all, all of the time, in other pieces.
 //!
 //! monoio takes no part: it runs a task that wakes itself before all others, so they would wait until the end.
 
 use std::future::Future;
 use std::io;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use async_channel::{Receiver, Sender};
+use async_channel::Receiver;
 
-use super::{Flavour, Load, Row, Rt, Started, Stop, Subject, both, compute_and_yield, outside};
+use super::{Flavour, Load, Row, Rt, Started, Stop, Subject, both, compute_and_yield, outside, send_stamps};
 use crate::format::number;
 use crate::measured::{Figure, Group, Unit};
 use crate::stats::percentile;
@@ -89,7 +88,7 @@ impl Scene {
         let sleepers: Vec<_> = (0..SLEEPERS).map(|_| R::spawn(sleeper::<R>(self.span))).collect();
         let (sender, receiver) = async_channel::unbounded();
         let woken = R::spawn(woken(receiver));
-        let thread = outside(self.flavour, move || send_stamps(&sender, self.span));
+        let thread = outside(self.flavour, move || send_stamps(&sender, PACE, self.span));
         let lates = all(sleepers).await;
         let wakes = woken.await;
         stop.end();
@@ -116,13 +115,4 @@ async fn woken(receiver: Receiver<Instant>) -> Vec<f64> {
         wakes.push(sent.elapsed().as_secs_f64() * 1e6);
     }
     wakes
-}
-
-/// The thread's side: never waits for the task, so that a late one is late for every wake that it missed.
-fn send_stamps(sender: &Sender<Instant>, span: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < span {
-        thread::sleep(PACE);
-        sender.try_send(Instant::now()).expect("the task listens, and there is room");
-    }
 }

@@ -1,6 +1,7 @@
-//! Tasks that yield although they are short: a scheduler that puts those who yield last must not punish them for it.
+//! Short tasks that yield: a scheduler that puts yielding tasks last must not punish them for it.
 //!
-//! - [`Handler`]: answers a request in small turns of 80 µs in all, and yields or wakes itself after each, as an HTTP/2 connection does.
+//! - [`Handler`]: answers a request in small turns of 80 µs in all, and yields or wakes itself after each, as an HTTP/2
+//!   connection does.
 //! - [`Holder`]: yields while it holds a lock that others wait for.
 //! - [`Saturated`]: what computing tasks get where tasks that wake one another could take everything.
 //!
@@ -13,13 +14,12 @@ use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender};
 use smol::lock::Mutex;
 
-use super::{Flavour, Load, Row, Rt, Started, Stop, Subject, both, compute_and_yield, outside};
+use super::{Flavour, Load, Row, Rt, Started, Stop, Subject, both, compute_and_yield, outside, send_stamps};
 use crate::measured::{Figure, Group, Unit};
 use crate::stats::percentile;
 
@@ -33,8 +33,8 @@ const PACE: Duration = Duration::from_millis(10);
 pub(super) fn rows() -> Vec<Row> {
     let mut rows: Vec<Row> = both::<Handler<false>>().into();
     rows.extend(both::<Handler<true>>());
-    rows.extend(both::<Beside<Holder>>());
-    rows.extend(both::<Beside<Saturated>>());
+    rows.extend(both::<Contested<Holder>>());
+    rows.extend(both::<Contested<Saturated>>());
     rows.into_iter().map(Row::without_monoio).map(Row::in_five_rounds).collect()
 }
 
@@ -58,14 +58,14 @@ impl<const WAKES_ITSELF: bool> Subject for Handler<WAKES_ITSELF> {
     }
 
     fn figures() -> Vec<Figure> {
-        vec![Figure::lower("p50", Unit::Microseconds), Figure::lower("p99", Unit::Microseconds)]
+        vec![Figure::lower("p50", Unit::Microseconds), Figure::lower("max", Unit::Microseconds)]
     }
 
     fn start<R: Rt>(flavour: Flavour, load: Load) -> io::Result<Started> {
         let rt = R::start(flavour)?;
         let sample = move || {
             let took = rt.block_on(async move { R::spawn(requests::<R, WAKES_ITSELF>(flavour, load)).await });
-            vec![percentile(&took, 50.0), percentile(&took, 99.0)]
+            vec![percentile(&took, 50.0), percentile(&took, 100.0)]
         };
         Ok(Started::Probe(Box::new(sample)))
     }
@@ -75,7 +75,7 @@ async fn requests<R: Rt, const WAKES_ITSELF: bool>(flavour: Flavour, load: Load)
     let stop = Stop::new();
     let computing: Vec<_> = (0..4).map(|_| R::spawn(compute_and_yield::<R>(LONG_TURN, load, stop.clone()))).collect();
     let (sender, receiver) = async_channel::unbounded();
-    let thread = outside(flavour, move || send_requests(&sender, span(load)));
+    let thread = outside(flavour, move || send_stamps(&sender, PACE, span(load)));
     let took = R::spawn(handle::<R, WAKES_ITSELF>(receiver, load)).await;
     stop.end();
     for task in computing {
@@ -83,15 +83,6 @@ async fn requests<R: Rt, const WAKES_ITSELF: bool>(flavour: Flavour, load: Load)
     }
     thread.join().expect("it only sends");
     took
-}
-
-/// A request every now and then, whatever the handler does.
-fn send_requests(sender: &Sender<Instant>, span: Duration) {
-    let start = Instant::now();
-    while start.elapsed() < span {
-        thread::sleep(PACE);
-        sender.try_send(Instant::now()).expect("the handler listens, and there is room");
-    }
 }
 
 async fn handle<R: Rt, const WAKES_ITSELF: bool>(requests: Receiver<Instant>, load: Load) -> Vec<f64> {
@@ -134,9 +125,9 @@ trait Contest: 'static {
 type Counting = Pin<Box<dyn Future<Output = u64> + Send>>;
 
 /// A [`Contest`] as a [`Subject`].
-struct Beside<C>(PhantomData<C>);
+struct Contested<C>(PhantomData<C>);
 
-impl<C: Contest> Subject for Beside<C> {
+impl<C: Contest> Subject for Contested<C> {
     fn name() -> String {
         format!("{} beside {} x 100 us", C::NAME, C::COMPUTING)
     }

@@ -1,6 +1,8 @@
-//! A timer and a client beside one task whose I/O is always ready: it never waits, and never says that it yields.
+//! A timer and a client beside I/O that is ready at once, or by the next look at the poller, and never ends.
 //!
-//! What ends its turn is the runtime's budget, where it has one. All on one CPU, the client's thread on another.
+//! What ends its turn is the runtime's budget, where it has one, or a wait: connect(2) over loopback says
+//! `EINPROGRESS`, a bulk transfer fills its buffer, and some runtimes read files in their pool. All on one CPU, the
+//! client's thread on another.
 
 use std::future::Future;
 use std::io;
@@ -36,7 +38,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows.into_iter().map(Row::in_five_rounds).map(Row::on_one_cpu).collect()
 }
 
-/// A task that is always ready.
+/// A task whose I/O never ends.
 trait Ready: 'static {
     const NAME: &'static str;
 
@@ -95,7 +97,7 @@ async fn measure<R: Rt, W: Ready>(flavour: Flavour, span: Duration) -> (Vec<f64>
     let lates = timer.await;
     server.await.expect("the server sees the end");
     stop.end();
-    ready.await.expect("it is always ready");
+    ready.await.expect("its I/O goes on until it is stopped");
     (lates, client.join().expect("the client ends"))
 }
 

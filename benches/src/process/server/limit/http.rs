@@ -1,7 +1,8 @@
 //! hyper on nothing but a loop over epoll(7): what there is to win for a runtime under it.
 //!
-//! A connection's future is polled once per event, and again only if it wakes itself. A read that does not fill its buffer has emptied
-//! the socket. Without a timer there is no limit to how long a request may take, which costs the runtimes one sleep per request.
+//! A connection's future is polled once per event, and again only if it wakes itself. A read that does not fill its
+//! buffer has emptied the socket. Without a timer there is no limit to how long a request may take, which costs the
+//! runtimes one sleep per request.
 
 use std::cell::Cell;
 use std::future::Future;
