@@ -55,8 +55,8 @@ macro_rules! site {
 impl<T: AsFd> AsyncFd<T> {
     /// Takes `io`, to wait for reads and writes.
     ///
-    /// Within a runtime it is registered at once; elsewhere when it first has to wait. It stays with the
-    /// worker that registered it, and goes to another runtime only when its own has shut down.
+    /// Inside a runtime it is registered at once, elsewhere when it first has to wait. It stays with that runtime, and moves to
+    /// another one only when its own has shut down.
     ///
     /// # Examples
     ///
@@ -65,7 +65,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Errors
     ///
     /// Those of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a file's. `AlreadyExists`
-    /// if the same worker has registered the same fd already.
+    /// if the fd is registered with the same runtime already.
     pub fn new(io: T) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(io, Interest::READABLE | Interest::WRITABLE)
     }

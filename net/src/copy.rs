@@ -190,6 +190,18 @@ fn waits([reading, writing]: &'static [Site; 2]) -> [Wait; 2] {
     [Wait::here(reading), Wait::here(writing)]
 }
 
+impl<A: ?Sized, B: ?Sized> Drop for CopyBidirectional<'_, A, B> {
+    fn drop(&mut self) {
+        self.there.wait().forget_note();
+    }
+}
+
+impl<R: ?Sized, W: ?Sized> Drop for Copy<'_, R, W> {
+    fn drop(&mut self) {
+        self.flow.wait().forget_note();
+    }
+}
+
 /// Polls, and lets the note that says where the task waits name the line of the copy, whichever end has left it.
 fn noted<T>(wait: Wait, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
     let before = take_notes();

@@ -88,10 +88,12 @@ impl Slot {
         self.word.clear(seen, ready);
     }
 
-    /// Marks the slot as that of a reactor that has shut down, and wakes nobody. Returns its waiters.
-    pub(crate) fn abandon(&self) -> Waiters {
-        self.word.set(Ready::SHUTDOWN);
-        self.clear_out()
+    /// Marks the slot as `ready`, which ends all its waits, in a child of fork(2). Its waiters are tasks of the parent: their
+    /// wakers are neither called nor dropped. Their keys name nobody afterwards, as numbers and generations go on.
+    pub(crate) fn abandon(&self, ready: Ready) {
+        let mut parents = Vec::new();
+        self.set(ready, &mut parents);
+        mem::forget(parents);
     }
 
     /// Waits go on: the slot has left the reactor that has shut down.

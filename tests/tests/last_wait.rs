@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use mini::net::UnixStream;
 use mini::task::{JoinHandle, JoinSet, block_in_place, yield_now};
-use mini::time::{Duration, sleep, timeout};
+use mini::time::{Duration, Instant, interval_at, sleep, timeout};
 use mini_tests::{line_of, multi_thread, on_each_flavour, oneshot, until};
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -111,6 +111,10 @@ fn a_leaf_that_was_dropped_is_not_waited_for() {
                 polled_once(&mut a.read(&mut [0])).await;
                 polled_once(&mut mini::spawn(pending::<()>())).await;
                 polled_once(&mut mini::task::idle()).await;
+                polled_once(&mut interval_at(Instant::now() + LONG, LONG).tick()).await;
+                let (mut b, mut c) = UnixStream::pair().unwrap();
+                polled_once(&mut mini::io::copy(&mut b, &mut c)).await;
+                polled_once(&mut mini::io::copy_bidirectional(&mut b, &mut c)).await;
                 pending::<()>().await
             });
             assert_eq!(last_wait(&task, |wait| !wait.is_empty()).await, "unknown");

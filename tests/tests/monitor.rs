@@ -1,5 +1,5 @@
-//! Who looks for events in the place of another: busy workers, and those about to rest, in that of the one who waits
-//! for them, the monitor in that of owners who are stuck in long polls.
+//! Looks for events in the place of another: by busy workers in that of the poller, by the monitor in that of owners that are
+//! stuck in long polls.
 //!
 //! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So
 //! this is for the epoll backend alone.
@@ -9,19 +9,21 @@
 
 use std::future::poll_fn;
 use std::mem::MaybeUninit;
+use std::net::UdpSocket;
 use std::os::fd::BorrowedFd;
 use std::pin::pin;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
-use std::{slice, thread};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+use std::{hint, slice, thread};
 
-use mini::net::UdpSocket;
+use mini::io::AsyncFd;
 use mini::runtime::Runtime;
-use mini::task::{Idle, block_in_place, idle, yield_now};
+use mini::task::{block_in_place, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::udp;
-use mini_tests::{Counts, LIMIT, multi_thread, oneshot, poll_with, until, within};
+use mini_tests::{Counts, LIMIT, multi_thread, poll_with, until, within};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event};
 
@@ -43,13 +45,6 @@ struct Script {
 
 static BUSY: Script = Script { other: "held-1", owner: "owner", step: AtomicU8::new(0) };
 static ALONE: Script = Script { other: "alone-monitor", owner: "sole owner", step: AtomicU8::new(0) };
-static SLOW: Script = Script { other: "nobody", owner: "slow", step: AtomicU8::new(step::OTHER_LOOKS) };
-static CALLED: Script = Script { other: "nobody", owner: "called", step: AtomicU8::new(step::OTHER_LOOKS) };
-static CALM: Script = Script { other: "nobody", owner: "calm", step: AtomicU8::new(step::OTHER_LOOKS) };
-
-/// Counts the looks of the thread of this name.
-const COUNTED: &str = "counted";
-static LOOKS: AtomicU8 = AtomicU8::new(0);
 
 impl Script {
     fn is_at(&self, step: u8) -> bool {
@@ -66,11 +61,6 @@ impl Script {
     fn make(&self, step: u8) -> bool {
         self.step.compare_exchange(step - 1, step, SeqCst, SeqCst).is_ok()
     }
-
-    /// Holds nobody any longer.
-    fn finish(&self) {
-        self.step.store(step::OTHER_HAS_LOOKED, SeqCst);
-    }
 }
 
 /// Stands in for epoll_wait(2) of the C library.
@@ -81,11 +71,7 @@ impl Script {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room: i32, millis: i32) -> i32 {
     let name = thread::current().name().unwrap_or_default().to_owned();
-    if name == COUNTED && millis == 0 {
-        LOOKS.fetch_add(1, SeqCst);
-    }
-    let script =
-        [&BUSY, &ALONE, &SLOW, &CALLED, &CALM].into_iter().find(|script| script.other == name || script.owner == name);
+    let script = [&BUSY, &ALONE].into_iter().find(|script| script.other == name || script.owner == name);
     let looking = script.filter(|script| name == script.other && millis == 0 && script.make(step::OTHER_LOOKS));
     if let Some(script) = looking {
         script.wait_for(step::RUNG);
@@ -170,125 +156,46 @@ fn the_monitor_takes_no_bell_away_from_an_only_worker() {
     });
 }
 
-/// Calls `body` with the waker of a `block_on` future whose worker waits for events, and does not get to run until the
-/// end.
-fn beside_a_poller<T>(script: &'static Script, runtime: &Runtime, body: impl FnOnce(&Waker) -> T) -> T {
-    let place = Mutex::new(None::<Waker>);
-    thread::scope(|scope| {
-        let owner = thread::Builder::new().name(script.owner.to_owned());
-        let wait = || {
-            runtime.block_on(async {
-                let (socket, mut buf) = (udp().await, [0; 8]);
-                let mut receive = pin!(socket.recv(&mut buf));
-                poll_fn(|cx| {
-                    if script.is_at(step::OTHER_HAS_LOOKED) {
-                        return Poll::Ready(());
-                    }
-                    *place.lock().unwrap() = Some(cx.waker().clone());
-                    receive.as_mut().poll(cx).map(|_| ())
-                })
-                .await;
-            })
+/// A thread that only enters the runtime registers its first socket while one worker computes and the other has parked, as
+/// there was nothing to poll: the parked one is woken to poll.
+#[test]
+fn a_first_socket_beside_a_stall_is_polled() {
+    within(LIMIT, || {
+        let runtime = multi_thread(2).build().unwrap();
+        let (is_stalled, is_served) = (AtomicBool::new(false), AtomicBool::new(false));
+        let wait_for = |flag: &AtomicBool| {
+            while !flag.load(SeqCst) {
+                thread::yield_now();
+            }
         };
-        owner.spawn_scoped(scope, wait).unwrap();
-        script.wait_for(step::OWNER_WAITS);
-        let waker = place.lock().unwrap().take().unwrap();
-        let result = body(&waker);
-        script.finish();
-        waker.wake();
-        result
-    })
-}
-
-/// Receives a datagram that is sent when the future has begun to wait for it.
-async fn receive_own(socket: &UdpSocket, sender: &std::net::UdpSocket) {
-    let (mut buf, mut is_sent) = ([0; 8], false);
-    let mut receive = pin!(socket.recv(&mut buf));
-    let received = poll_fn(|cx| {
-        let polled = receive.as_mut().poll(cx);
-        if !std::mem::replace(&mut is_sent, true) {
-            sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
-        }
-        polled
-    });
-    assert_eq!(received.await.unwrap(), 5);
-}
-
-/// The worker that waits for events does not get to run. The other one goes through all it has, and finds the event
-/// that its last task has brought about before it goes to rest.
-#[test]
-fn who_goes_to_rest_looks_for_events_first() {
-    within(LIMIT, || {
-        let runtime = multi_thread(2).build().unwrap();
-        beside_a_poller(&SLOW, &runtime, |_| {
-            runtime.block_on(async {
-                let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-                receive_own(&socket, &sender).await;
-            });
-        });
-    });
-}
-
-/// The same, but the one who waits has been rung for: whoever looks then takes the ring away, and has to pass it on.
-#[test]
-fn who_goes_to_rest_leaves_the_ring_of_another_alone() {
-    within(LIMIT, || {
-        let runtime = multi_thread(2).build().unwrap();
-        beside_a_poller(&CALLED, &runtime, |poller| {
-            poller.wake_by_ref();
-            let parks = runtime.metrics().total_park_count();
-            let (end, is_over) = oneshot();
-            thread::scope(|scope| {
-                let body = || runtime.block_on(is_over);
-                thread::Builder::new().name(COUNTED.to_owned()).spawn_scoped(scope, body).unwrap();
-                while runtime.metrics().total_park_count() == parks {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                wait_for(&is_stalled);
+                let _entered = runtime.enter();
+                let (socket, sender) = (
+                    AsyncFd::new(UdpSocket::bind("127.0.0.1:0").unwrap()).unwrap(),
+                    UdpSocket::bind("127.0.0.1:0").unwrap(),
+                );
+                let (woken, mut readable) = (Counts::new(), Box::pin(socket.readable()));
+                assert!(poll_with(&mut readable, &woken).is_pending());
+                sender.send_to(b"event", socket.get_ref().local_addr().unwrap()).unwrap();
+                while woken.wakes() == 0 {
                     thread::yield_now();
                 }
-                end.send(());
+                is_served.store(true, SeqCst);
             });
-        });
-        assert_eq!(LOOKS.load(SeqCst), 0);
-    });
-}
-
-/// Polls a future that waits for a lull, from within the wake.
-struct Calm {
-    root: Waker,
-    lull: Mutex<Option<Idle>>,
-}
-
-impl Wake for Calm {
-    fn wake(self: Arc<Self>) {
-        let mut lull = idle();
-        match pin!(&mut lull).poll(&mut Context::from_waker(&self.root)) {
-            Poll::Pending => *self.lull.lock().unwrap() = Some(lull),
-            Poll::Ready(()) => self.root.wake_by_ref(),
-        }
-    }
-}
-
-/// What a last look at the events brings about may be no task, but somebody who waits for there to be none.
-#[test]
-fn who_waits_for_a_lull_since_the_last_look_is_released() {
-    within(LIMIT, || {
-        let runtime = multi_thread(2).build().unwrap();
-        beside_a_poller(&CALM, &runtime, |_| {
+            // The thread of the last core comes for a task, and parks after it.
+            drop(runtime.spawn(async {}));
+            while runtime.metrics().worker_park_count(1) == 0 {
+                thread::yield_now();
+            }
             runtime.block_on(async {
-                let (socket, sender) = (udp().await, std::net::UdpSocket::bind("127.0.0.1:0").unwrap());
-                let (mut buf, mut calm) = ([0; 8], None::<Arc<Calm>>);
-                let mut receive = pin!(socket.recv(&mut buf));
-                poll_fn(|cx| {
-                    if let Some(calm) = &calm {
-                        let mut lull = calm.lull.lock().unwrap();
-                        return lull.as_mut().map_or(Poll::Pending, |lull| pin!(lull).poll(cx));
-                    }
-                    let fresh = Arc::new(Calm { root: cx.waker().clone(), lull: Mutex::new(None) });
-                    let waker = Waker::from(calm.insert(fresh).clone());
-                    assert!(receive.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-                    sender.send_to(b"event", socket.local_addr().unwrap()).unwrap();
-                    Poll::Pending
-                })
-                .await;
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_millis(10) {
+                    hint::spin_loop(); // the monitor sees a stall, and nothing to do about it
+                }
+                is_stalled.store(true, SeqCst);
+                wait_for(&is_served);
             });
         });
     });

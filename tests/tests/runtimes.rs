@@ -397,3 +397,32 @@ fn a_socket_from_outside_brings_up_no_worker_of_a_single_thread() {
         assert_eq!(threads.load(SeqCst), 0);
     });
 }
+
+/// Wakes itself when it is dropped.
+struct WakesLate(Option<Waker>);
+
+impl Future for WakesLate {
+    type Output = ();
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<()> {
+        self.0 = Some(cx.waker().clone());
+        Poll::Ready(())
+    }
+}
+
+impl Drop for WakesLate {
+    fn drop(&mut self) {
+        self.0.take().unwrap().wake();
+    }
+}
+
+#[test]
+fn a_future_that_wakes_itself_when_it_is_dropped_leaves_nothing_queued() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        for _ in 0..10 {
+            runtime.block_on(WakesLate(None));
+        }
+        assert_eq!(runtime.metrics().total_local_queue_depth(), 0);
+    });
+}

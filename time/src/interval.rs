@@ -358,6 +358,12 @@ fn remainder(duration: Duration, period: Duration) -> Duration {
     Duration::new((rest / SECOND) as u64, (rest % SECOND) as u32)
 }
 
+impl Drop for Tick<'_> {
+    fn drop(&mut self) {
+        self.interval.next.forget_note(); // the timer stays
+    }
+}
+
 impl Future for Tick<'_> {
     type Output = Instant;
 

@@ -324,6 +324,14 @@ impl Sleep {
         Poll::Pending
     }
 
+    /// Takes back the note of a call that waits no more.
+    #[inline]
+    pub(crate) fn forget_note(&self) {
+        if self.store.is_some() {
+            forget_timer(|note| ptr::eq(note.location, self.location));
+        }
+    }
+
     #[inline]
     fn disarm(&mut self) {
         if let Some(lease) = self.lease() {
@@ -401,10 +409,8 @@ impl Future for Sleep {
 
 impl Drop for Sleep {
     fn drop(&mut self) {
-        if self.store.is_some() {
-            self.disarm();
-            forget_timer(|note| ptr::eq(note.location, self.location));
-        }
+        self.forget_note();
+        self.disarm();
     }
 }
 

@@ -114,7 +114,7 @@ impl<S, R> Future for TryEach<'_, S, R> {
     type Output = io::Result<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
-        ready!(mini_context::poll_budget(cx));
+        ready!(mini_context::poll_call(cx));
         let this = self.get_mut();
         let addrs = ready!(this.resolve.poll(cx))?;
         let mut last_error = no_address();

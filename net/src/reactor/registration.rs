@@ -40,6 +40,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::Reactor;
 use super::place::{Chunk, Lease};
+use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sync::Mutex;
 use crate::sys::{Custody, Token};
@@ -110,7 +111,7 @@ impl Registration {
     pub(crate) fn leave_parent(&self) {
         let home = self.home.lock().unwrap_or_else(PoisonError::into_inner);
         if !home.reactor.is_own() {
-            mem::forget(self.slot().abandon());
+            self.slot().abandon(Ready::SHUTDOWN);
         }
     }
 

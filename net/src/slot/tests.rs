@@ -340,3 +340,16 @@ fn readiness_outlives_a_woken_waiter_that_is_dropped() {
     slot.forget(&mut key);
     assert!(late.poll(&slot, Interest::READABLE, Some(&mut Key::default())).is_ready());
 }
+
+#[test]
+fn a_key_from_before_a_fork_names_nobody_after_it() {
+    let slot = Slot::new(Ready::EMPTY);
+    let (parents, childs) = (Task::new(), Task::new());
+    let (mut stale, mut fresh) = (Key::default(), Key::default());
+    assert!(parents.poll(&slot, Interest::READABLE, Some(&mut stale)).is_pending());
+    slot.abandon(Ready::SHUTDOWN);
+    slot.revive();
+    assert!(childs.poll(&slot, Interest::READABLE, Some(&mut fresh)).is_pending());
+    slot.forget(&mut stale);
+    assert_eq!(slot.waiting(), 1);
+}

@@ -40,9 +40,11 @@ impl<S: Served> Handle<S> {
         // Not under the lock: the slot clones and drops wakers.
         let mut key = mem::take(&mut *lock(own));
         let polled = poll(self.stream, &mut key);
-        let mut displaced = mem::replace(&mut *lock(own), key);
-        // Empty, unless another task has polled this handle meanwhile.
-        self.stream.slot().forget(&mut displaced);
+        // A poll that was ready has no waiter, and leaves alone that of a task which has polled this handle meanwhile.
+        if !key.is_empty() {
+            let mut displaced = mem::replace(&mut *lock(own), key);
+            self.stream.slot().forget(&mut displaced);
+        }
         polled
     }
 
@@ -106,5 +108,17 @@ mod tests {
         woken.into_iter().for_each(Waker::wake);
         assert_eq!((former.wakes(), tasks.each_ref().map(|task| task.wakes())), (0, [0, 1, 1]));
         drop(stays);
+    }
+
+    #[test]
+    fn a_ready_poll_leaves_the_waiter_of_another_task() {
+        static STREAM: LazyLock<Stream> = LazyLock::new(|| Stream(Slot::new(Ready::EMPTY)));
+        let (handle, waits) = (Handle::new(&*STREAM), Task::new());
+        let polled = handle.poll(Interest::WRITABLE, None, |_, _| {
+            assert!(poll(&handle, &waits).is_pending()); // meanwhile, on another thread
+            Poll::Ready(())
+        });
+        assert!(polled.is_ready());
+        assert_eq!(STREAM.0.waiting(), 1);
     }
 }

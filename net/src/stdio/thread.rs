@@ -87,14 +87,13 @@ impl Busy {
         self.0 = None;
     }
 
-    /// Ends it if the thread is that of a parent, and says so. The slot is then `ready`, as no thread will set it. Those who wait there
-    /// are tasks of the parent, and left alone.
+    /// If the thread is the parent's, forgets it and returns true. The slot then counts as `ready`, since that thread will never
+    /// set it. Its waiters are tasks of the parent and are left alone.
     #[cold]
     fn leave_parent(&mut self, slot: &Slot, ready: Ready) -> bool {
         let is_left = self.0.take_if(|process| !process.is_current()).is_some();
         if is_left {
-            std::mem::forget(slot.clear_out());
-            slot.set(ready, &mut Vec::new());
+            slot.abandon(ready);
         }
         is_left
     }
@@ -367,7 +366,10 @@ fn patiently(file: &File, ready: Ready, mut op: impl FnMut(&File) -> io::Result<
 /// Blocks until `fd` is `ready`.
 fn wait_for(fd: BorrowedFd<'_>, ready: Ready) -> io::Result<()> {
     let (poller, mut events) = (Poller::new()?, Events::with_capacity(1));
-    poller.add(fd, Token { index: 0, generation: 0 }, Custody::Ours)?;
+    let known = poller.add(fd, Token { index: 0, generation: 0 }, Custody::Ours)?;
+    if known.intersects(ready) {
+        return Ok(()); // and there will be no report
+    }
     loop {
         match poller.wait(&mut events, None) {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}

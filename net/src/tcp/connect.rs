@@ -117,6 +117,15 @@ impl Future for Connect {
     }
 }
 
+impl Drop for Connect {
+    fn drop(&mut self) {
+        // The waiter goes with the source; the note does not.
+        if self.attempt.is_some() {
+            self.resolve.wait.forget_note();
+        }
+    }
+}
+
 impl fmt::Debug for Connect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connect")

@@ -41,13 +41,13 @@ pub(crate) struct Shared {
     pub(super) end: End,
 }
 
-/// Told when a socket is registered and there was none: if all workers rest, one must wait for its events.
+/// Told when a socket is registered and there was none: if no worker comes to it soon, a parked one must wait for its events.
 struct OnUse(Weak<Shared>);
 
 impl Wake for OnUse {
     fn wake(self: Arc<Self>) {
         if let Some(shared) = self.0.upgrade()
-            && shared.idle.must_wake()
+            && shared.lacks_worker()
         {
             shared.wake_one();
         }

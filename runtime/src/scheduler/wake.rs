@@ -64,11 +64,14 @@ impl Shared {
     /// Leaves woken tasks for any worker, and wakes one if none that is up will come to them soon.
     pub(crate) fn inject(&self, tasks: impl IntoIterator<Item = Queued>) {
         self.injector.extend(tasks);
-        if self.idle.must_wake()
-            || self.monitor.has_stuck() && self.idle.up().all(|worker| self.cores[worker].is_stuck())
-        {
+        if self.lacks_worker() {
             self.wake_one();
         }
+    }
+
+    /// Whether no worker that is up comes to new work soon: all are parked, or all that are up are stuck.
+    pub(crate) fn lacks_worker(&self) -> bool {
+        self.idle.must_wake() || self.monitor.has_stuck() && self.idle.up().all(|worker| self.cores[worker].is_stuck())
     }
 
     /// Called by the owner of `core` after a task was queued there: in a run known to be long another worker is woken, once.

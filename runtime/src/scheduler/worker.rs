@@ -248,13 +248,16 @@ impl<'a> Worker<'a> {
         main.begin_run();
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
+        if is_ready {
+            return true; // it counts as running, so a late wake queues nothing
+        }
         let since_wait = main.end_run(took);
         let is_again = since_wait.is_some_and(|time| time >= self.again_after().into());
-        if !is_ready && since_wait.is_some() {
+        if since_wait.is_some() {
             self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
         }
         self.debt.note(self.turn_of(is_again), took);
-        is_ready
+        false
     }
 
     /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few wait now.
@@ -273,7 +276,7 @@ impl<'a> Worker<'a> {
     /// A run begins that is going to take longer than a wake, by what it took the last time: others are told.
     fn begin_long_run(&self, expected: u64) {
         let (shared, core) = (self.shared, self.core);
-        if !self.has_shared {
+        if !self.has_shared || self.is_alone() {
             return;
         }
         let is_stuck = expected >= LOOK_TIME;
@@ -313,6 +316,7 @@ impl<'a> Worker<'a> {
     /// Lets one task go on that waits for there to be nothing else to do, unless the driver has something.
     fn release_idle(&mut self) {
         self.core.driver().poll(&mut self.events);
+        self.put_off_look(); // this was one, and is no part of the next run
         if !self.core.has_owned_work() && self.core.shared_len() == 0 && !self.sees_work() {
             self.core.idle_queue().release();
         }
@@ -361,12 +365,12 @@ impl Drop for Worker<'_> {
         }
         shared.idle.park(core.index());
         if !self.is_for_embedder && core.embedder.is_watched() {
-            core.driver().reactor().notify(); // see `embed.rs`
+            core.driver().reactor().notify(); // see `embedder.rs`
         }
         self.context = None;
         core.ownership.release();
         shared.keep_served(core);
-        if !(shared.injector.is_empty() && shared.again.is_empty()) && shared.idle.must_wake() {
+        if !(shared.injector.is_empty() && shared.again.is_empty()) && shared.lacks_worker() {
             shared.wake_one();
         }
         shared.keep_poller();

@@ -3,7 +3,7 @@
 use std::task::Poll;
 use std::time::Duration;
 
-use mini_context::{Reason, take_notes};
+use mini_context::{Reason, notes};
 
 use super::MissedTickBehavior::{self, Burst, Delay, Skip};
 use crate::probe::{Probe, pass, paused_timers};
@@ -133,7 +133,10 @@ fn the_note_names_the_call_of_tick() {
     let _entered = enter(&timers);
     let mut beat = interval_at(Instant::now() + MS, MS);
     let tick_line = line!() + 1;
-    assert_eq!(Probe::default().poll(&mut beat.tick()), Poll::Pending);
-    let note = take_notes().timer.unwrap();
+    let mut tick = beat.tick();
+    assert_eq!(Probe::default().poll(&mut tick), Poll::Pending);
+    let note = notes().timer.unwrap();
     assert_eq!((note.reason, note.location.line()), (Reason::Timer(1_000_000), tick_line));
+    drop(tick);
+    assert!(notes().is_empty());
 }

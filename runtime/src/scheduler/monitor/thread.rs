@@ -175,7 +175,9 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<Seen>]) -> Option<&'a Core> {
             core.driver().fire(); // what the poller does not know of yet
             let deadline = core.driver().timers().next_deadline();
             let told = seen.and_then(|seen| seen.told);
-            if told.is_none_or(|told| deadline.is_some_and(|at| told.is_none_or(|told| told > at))) {
+            let is_news = told.is_none_or(|told| deadline.is_some_and(|at| told.is_none_or(|told| told > at)));
+            // A first socket may have come when this core did not look stuck yet.
+            if is_news || core.driver().lacks_poller() {
                 shared.hand_over(core, u64::MAX - 1);
             }
             if let Some(seen) = seen {

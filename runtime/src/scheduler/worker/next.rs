@@ -112,6 +112,11 @@ impl Worker<'_> {
             if let Some(entry) = self.pop(Class::Again) {
                 return Some(entry);
             }
+            if self.has_shared
+                && let Some(task) = self.take_injected(Class::Again)
+            {
+                return Some(Entry::Task(task));
+            }
             self.debt.forgive();
         }
         self.turn = Turn::Woken;
@@ -121,6 +126,7 @@ impl Worker<'_> {
         if self.has_shared
             && let Some(task) = self.take_injected(Class::Woken)
         {
+            self.wake_next();
             return Some(Entry::Task(task));
         }
         self.turn = Turn::Spare;
@@ -184,10 +190,17 @@ impl Worker<'_> {
                 core.pop_shared_of(Class::Again)
             });
         }
-        if task.is_some() && std::mem::take(&mut self.was_woken) && core.shared_len() > 0 {
-            shared.wake_for_work();
+        if task.is_some() {
+            self.wake_next();
         }
         task
+    }
+
+    /// A worker that was woken and has found more than it runs next wakes another one, once.
+    fn wake_next(&mut self) {
+        if std::mem::take(&mut self.was_woken) && self.core.shared_len() > 0 {
+            self.shared.wake_for_work();
+        }
     }
 
     /// The other workers that are up, or in `block_in_place`, where they count as parked.
