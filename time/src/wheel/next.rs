@@ -6,17 +6,14 @@ use super::slab::NIL;
 use super::tick::Tick;
 use super::{NEVER, Wheel};
 
-/// From so many deadlines a tick on, one wait serves those of several ticks, see [`Wheel::wait_until`].
+/// From so many deadlines a tick on, 30,000 a second, one wait serves those of several ticks, see [`Wheel::wait_until`].
 pub(super) const CROWD: usize = 2;
 
-/// From so many a tick on, more than 60,000 a second, the wait may be twice as long.
-pub(super) const DENSE_CROWD: usize = 2 * CROWD;
-
-/// How many ticks the first of a crowd waits at most: 0.5 ms.
+/// How many ticks the first of a crowd waits at most: 0.5 ms, as late as a worker with work sees an event.
 const PATIENCE: u64 = 8;
 
-/// Fewer are no crowd, however close: the first wake is late enough to find most of them due. Of a tick no more than
-/// `2 * DENSE_CROWD` are counted, so those of one tick alone, however many, are none either.
+/// Fewer are no crowd, however close: the first wake is late enough to find most of them due. Of a tick half as many are
+/// counted, so those of one tick alone, however many, are none either.
 pub(super) const LEAST_CROWD: usize = 16;
 
 impl Wheel {
@@ -72,23 +69,21 @@ impl Wheel {
         }
     }
 
-    /// Until when to wait if the next deadline is `first`: not before, and at most [`PATIENCE`] ticks after it, or twice that.
+    /// Until when to wait if the next deadline is `first`: not before, and at most [`PATIENCE`] ticks after it.
     ///
     /// Where deadlines lie so close that there are more than [`CROWD`] a tick, one wait to the end of a few ticks serves
-    /// them all; more than [`DENSE_CROWD`] may wait longer. Equal deadlines are no crowd: one wait serves them as it is.
-    /// Nor are fewer than [`LEAST_CROWD`].
+    /// them all. Equal deadlines are no crowd: one wait serves them as it is. Nor are fewer than [`LEAST_CROWD`].
     pub(crate) fn wait_until(&self, first: u64) -> u64 {
         let begin = Tick::of(first);
         if self.next_near() != Some(begin) {
             return first;
         }
         let (mut until, mut count) = (first, 0);
-        for ahead in 0..2 * PATIENCE {
+        for ahead in 0..PATIENCE {
             let tick = Tick(begin.0 + ahead);
             let here = self.count_later(tick, first);
             count += here;
-            let crowd = if ahead < PATIENCE { CROWD } else { DENSE_CROWD };
-            if count < crowd * (ahead as usize + 1) {
+            if count < CROWD * (ahead as usize + 1) {
                 break;
             }
             if here > 0 {
@@ -105,7 +100,7 @@ impl Wheel {
             let deadline = self.slab.deadline(index);
             deadline > first && Tick::of(deadline) == tick
         };
-        self.slab.iter(self.near.first(tick.near_slot())).take(2 * DENSE_CROWD).filter(is_later).count()
+        self.slab.iter(self.near.first(tick.near_slot())).take(LEAST_CROWD / 2).filter(is_later).count()
     }
 
     /// The first deadline of the near ring, `NEVER` if that is empty.
