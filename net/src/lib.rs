@@ -32,7 +32,6 @@ mod tests;
 mod thread;
 mod udp;
 pub mod unix;
-mod unwind;
 
 #[doc(hidden)]
 pub mod doc;

@@ -25,12 +25,13 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use mini_context::contain;
+
 use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::sys::{Custody, Poller, Token, fork::Process};
-use crate::unwind::contain;
 
 mod blocks;
 mod events;
@@ -363,7 +364,7 @@ fn explain(error: io::Error) -> io::Error {
 /// First come, first woken. A waker that panics keeps nobody else asleep; its panic has been printed.
 fn wake_all(woken: &mut Vec<Waker>) {
     let mut rest = woken.drain(..);
-    while !contain(|| rest.by_ref().for_each(Waker::wake)) {}
+    while contain(|| rest.by_ref().for_each(Waker::wake)).is_none() {}
 }
 
 impl AsFd for Reactor {

@@ -23,13 +23,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
+use mini_context::contain;
+
 use super::handle::Served;
 use crate::error::no_thread;
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Slot};
 use crate::source::Wait;
 use crate::sys::{Custody, Events, Poller, Token, fork::Process};
-use crate::unwind::contain;
 
 /// Bytes that are read at once, or wait to be written.
 const ROOM: usize = 64 << 10;
