@@ -64,7 +64,7 @@ struct Sending<'a> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Readiness<'a, O, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
-    interest: Interest,
+    pub(crate) interest: Interest,
     output: PhantomData<fn() -> O>,
 }
 

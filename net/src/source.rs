@@ -182,13 +182,10 @@ impl<T: AsFd> Source<T> {
     ) -> Poll<io::Result<R>> {
         ready!(mini_context::check_budget(cx));
         let result = loop {
-            let seen = match self.registration.get() {
-                None => match self.first_look(wait, interest) {
-                    Ok(Some(known)) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
-                    Ok(None) => Slot::unregistered(),
-                    Err(e) => break Err(e),
-                },
-                Some(known) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
+            let seen = match self.registration_for(wait, interest) {
+                Ok(Some(known)) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
+                Ok(None) => Slot::unregistered(),
+                Err(e) => break Err(e),
             };
             match op(self) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -288,12 +285,12 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// Where the kernel has to be asked before the first operation, registers for that.
-    fn first_look(&self, wait: &Wait, interest: Interest) -> io::Result<Option<&Registration>> {
-        if self.rule != Rule::Fifo || !interest.is_readable() {
-            return Ok(None);
+    /// The registration, if there is one. Makes it if the kernel has to be asked before the first operation.
+    fn registration_for(&self, wait: &Wait, interest: Interest) -> io::Result<Option<&Registration>> {
+        match self.registration.get() {
+            None if self.rule == Rule::Fifo && interest.is_readable() => self.register(wait, Ready::EMPTY).map(Some),
+            known => Ok(known),
         }
-        self.register(wait, Ready::EMPTY).map(Some)
     }
 
     /// What a finished operation says about the readiness.
