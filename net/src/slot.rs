@@ -1,6 +1,8 @@
 //! `Slot`: the readiness of one fd, and its waiters. No edge is lost, nobody is forgotten.
 //!
-//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, by its table) and by `source` (the rest, from tasks).
+//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, from its table; `revive`, after a move), by
+//! `registration` (`abandon`), and by `source` and `stdio` (the rest, from tasks and from the threads of the standard
+//! streams).
 //!
 //! # Why no wake-up is lost
 //!

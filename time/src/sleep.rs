@@ -111,9 +111,9 @@ const _: () = {
 ///
 /// # Panics
 ///
-/// Not here, but when polled before its deadline on a thread that runs no mini runtime, or whose runtime was shut
-/// down; if it is shorter than a century, and a paused clock was moved so far that it would end more than 584 years after the start of
-/// the clock.
+/// Not here, but at a poll before its deadline: on a thread that runs no mini runtime, or whose runtime was shut down.
+/// Also if `duration` is less than a century and a paused clock was moved so far that the deadline lies more than 584
+/// years after the clock's start.
 ///
 /// # Cancel safety
 ///
@@ -225,7 +225,8 @@ impl Sleep {
     ///
     /// # Panics
     ///
-    /// If it was polled, and as [`sleep`] for a paused clock that was moved too far; it stays as it was.
+    /// If the timer is pending, and the paused clock was moved so far that the new deadline can never come (see [`sleep`]).
+    /// The deadline is unchanged then.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.get_mut();
         let reset = this.lease().map(|lease| lease.reset(this.key, deadline));
