@@ -109,7 +109,7 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.io()
     }
 
-    /// What was taken in, to be changed; its fd is not to be closed, or exchanged for another.
+    /// The inner object, to be changed. Do not close its fd or replace it with another.
     ///
     /// The runtime watches the fd that was there when the `AsyncFd` joined it. If that is closed here (`*fd.get_mut() = other`
     /// does so), waits on this `AsyncFd` may never end, as it does not watch the other one. Nobody else is affected: a file that

@@ -38,8 +38,9 @@ use crate::sys;
 /// # Kind and number
 ///
 /// [`io::Error::kind`] is that of the system's error, so a `match` on it works as with the standard library and tokio.
-/// [`io::Error::raw_os_error`] is not: it is `None` for every error that has a payload. Whoever needs the number asks
-/// [`raw_os_error`], which looks into both. A number without a kind of its own (`ENXIO`, `ECHILD`) is found in no other way.
+/// [`io::Error::raw_os_error`] is not: it is `None` for every error that has a payload. For the number, use
+/// [`raw_os_error`], which looks into both. A number without a kind of its own (`ENXIO`, `ECHILD`) is found in no other
+/// way.
 ///
 /// # Examples
 ///
@@ -223,16 +224,17 @@ pub fn failed<O: IntoObject>(operation: &'static str, object: O) -> impl FnOnce(
     move |error| wrap(operation, object.into_object(), error)
 }
 
-/// Whether a call has failed as the process or the system has no room for what it would have made: no descriptor, or no memory. That
-/// passes when others give something back.
+/// Whether the process or the system has run out of descriptors or memory. A later try may succeed.
 #[doc(hidden)]
 #[cold]
 pub fn is_shortage(error: &io::Error) -> bool {
     matches!(raw_os_error(error), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// What the start of a thread has failed with. The number is mostly `EAGAIN`, which elsewhere says that one will be woken: so this
-/// is `ResourceBusy`, and nobody waits.
+/// Wraps the error of a thread that could not be started.
+///
+/// The number is usually `EAGAIN`, whose kind is `WouldBlock`; a caller would wait for a wake that never comes. So the
+/// kind is `ResourceBusy`.
 #[doc(hidden)]
 #[cold]
 pub fn no_thread(error: io::Error) -> io::Error {

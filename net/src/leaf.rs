@@ -169,7 +169,7 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
         Op { waiting: Waiting::of(source, wait), call }
     }
 
-    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.
     #[doc(hidden)]
     pub fn need_runtime(&self) {
         self.waiting.need_runtime();

@@ -4,7 +4,7 @@
 //! The crate spawns nothing, runs no task and reads no clock.
 //!
 //! A read goes `socket/stream` → `leaf` → `source` → `sys/socket`, and, when it has to wait, → `slot`. The way back is
-//! `sys/epoll` (the kernel's events) → `reactor` (`turn`: readiness, then wakers) → the waker of whoever runs the task.
+//! `sys/epoll` (the kernel's events) → `reactor` (`turn`: readiness, then wakers) → the task's waker.
 
 mod addr;
 mod async_fd;

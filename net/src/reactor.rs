@@ -67,7 +67,7 @@ pub struct Reactor(Arc<Shared>);
 
 struct Shared {
     poller: Poller,
-    /// Read by who delivers, so that threads that turn at the same time do not wait for each other.
+    /// Read-locked to deliver events, so that several threads can turn at the same time.
     table: RwLock<Table>,
     on_use: OnceLock<Waker>,
     process: Process,
@@ -99,7 +99,7 @@ impl Reactor {
         Ok(Reactor(Arc::new(Shared { poller, table, on_use, process: Process::current(), registered })))
     }
 
-    /// Waits for events and wakes who waited for them; returns how many there were.
+    /// Waits for events and wakes the tasks that wait for them; returns the number of events.
     ///
     /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero only looks.
     /// Never returns early without an event, except with `Ok(0)` when a signal came, or the bell, which is not counted.
@@ -136,7 +136,7 @@ impl Reactor {
 
     /// Makes one turn, the current or else the next one, return.
     ///
-    /// Each call is a system call: whoever may ring often first asks whether somebody sleeps.
+    /// Each call is a system call. A caller that rings often should check first that a thread waits.
     ///
     /// # Examples
     ///
@@ -186,7 +186,7 @@ impl Reactor {
         self.0.registered.load(Acquire)
     }
 
-    /// Ends every wait on this reactor: waiters are woken and get an error, and so does who waits later.
+    /// Ends every wait on this reactor: waiters are woken and get an error, and so do later waits.
     ///
     /// Except on a thread that has entered another reactor, still up: sockets that are waited for there go there.
     ///
@@ -293,7 +293,7 @@ impl Reactor {
         self.0.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a slot in, and calls whoever waits for the first one.
+    /// Inserts a slot. If it is the first, wakes `on_use`.
     fn enter<R>(&self, insert: impl FnOnce(&mut Table) -> io::Result<R>) -> io::Result<R> {
         self.0.process.check("waiting for a socket");
         let mut table = self.table_mut();

@@ -66,7 +66,7 @@ pub enum Rule {
     Foreign,
 }
 
-/// What is left after an operation, as far as it can tell.
+/// What an operation leaves in the fd, as far as it can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Perhaps more.
@@ -77,7 +77,7 @@ pub enum Left {
 
 /// The call that a future stands for, and the line that made it: for messages, and for notes of where a task waits.
 ///
-/// Public for the crates that make futures of an [`AsyncFd`](crate::AsyncFd), whose users know nothing of that.
+/// Public for `mini`, whose futures wait on an [`AsyncFd`](crate::AsyncFd) that their users do not see.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
     pub(crate) site: &'static Site,
@@ -107,7 +107,7 @@ impl Wait {
         Self { site, location }
     }
 
-    /// For what is to fail in each case where it could have to wait, whether it has to or not.
+    /// For a call that must fail outside a runtime even if it would not have to wait.
     ///
     /// # Panics
     ///
@@ -122,7 +122,7 @@ impl Wait {
         leave_note(Note { reason: Reason::Io(self.site.kind, fd), location: self.location });
     }
 
-    /// The future that waits is dropped.
+    /// Takes the note back: the future that waits is dropped.
     pub(crate) fn forget_note(&self) {
         forget_wait(|note| ptr::eq(note.location, self.location));
     }
@@ -256,7 +256,7 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// Takes a waiter out that a leaf future has left.
+    /// Removes the waiter of a leaf future that is dropped.
     #[cold]
     pub(crate) fn forget(&self, key: &mut Key) {
         if let Some(slot) = self.slot() {
@@ -277,7 +277,7 @@ impl<T: AsFd> Source<T> {
         if self.rule == Rule::Foreign { Custody::Users } else { Custody::Ours }
     }
 
-    /// What a transfer says about what is left, as far as the rule goes.
+    /// What a transfer leaves in the fd, as far as the rule can tell.
     fn left(&self, moved: usize, asked: usize) -> Left {
         match self.rule {
             Rule::Whole | Rule::Foreign | Rule::Fifo => Left::Perhaps,

@@ -4,8 +4,8 @@
 //! socket; a socket is told to be quick at each call. All else, files above all, goes through a thread (`thread`), and so
 //! does everything on systems that can't open a file descriptor anew.
 //!
-//! The hard part is that a standard stream is shared: with the shell, with parents and children, for all of whom it has
-//! to go on blocking, and some of whom may read it too.
+//! The hard part is that a standard stream is shared: with the shell, with parents and children, all of which need it
+//! to go on blocking, and some of which may read it too.
 //!
 //! # Rejected
 //!
@@ -50,9 +50,9 @@ static OUTPUTS: [LazyLock<Writer>; 2] = [
 
 /// The standard input of the process.
 ///
-/// A read that waits keeps neither the runtime nor the process from ending, and takes nothing until it is ready. There is
-/// no buffer in here: what has not been read is there for other handles, for child processes, and for whoever reads the
-/// terminal next. For lines, put it into a `BufReader` (of `futures` or `futures-lite`) and keep that.
+/// A read that waits keeps neither the runtime nor the process from ending, and takes nothing until it is ready. There
+/// is no buffer in here: what has not been read is there for other handles, for child processes, and for the next
+/// reader of the terminal. For lines, put it into a `BufReader` (of `futures` or `futures-lite`) and keep that.
 ///
 /// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
 ///

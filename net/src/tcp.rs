@@ -109,7 +109,7 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Those of [`bind`](Self::bind); `AddrInUse` if somebody listens there who does not share.
+    /// Those of [`bind`](Self::bind); `AddrInUse` if another socket listens there and does not share the port.
     ///
     /// # Panics
     ///

@@ -165,7 +165,7 @@ fn raw_addr(operation: &'static str, addr: &SocketAddr) -> io::Result<SockAddr> 
         return raw_path(operation, path);
     }
     let Some(name) = sys::abstract_name(addr) else {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is nobody's");
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "no socket can be found by it");
         return Err(failed(operation, Object::Unnamed)(error));
     };
     let zero_and_name = [b"\0", name].concat();

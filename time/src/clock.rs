@@ -86,7 +86,7 @@ pub enum ClockError {
 /// The last time, in nanoseconds since the base, at which a timer fires; a clock is not moved past it. `u64::MAX` is never.
 const LAST: u64 = u64::MAX - 1;
 
-/// A wait of less than that is meant to end. Longer ones stand for those that are not.
+/// A wait shorter than this is meant to end; a longer one stands for "never".
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 impl Clock {
@@ -238,7 +238,7 @@ impl Clock {
         let pausable = self.as_pausable()?;
         let mut run = pausable.lock();
         *run = Run::Paused { at: run.now() };
-        // Relaxed: who must see the pause at once takes the lock or has been told by the thread that paused.
+        // Relaxed: a thread that must see the pause at once takes the lock, or was told by the thread that paused.
         pausable.was_paused.store(true, Ordering::Relaxed);
         Ok(())
     }

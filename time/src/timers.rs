@@ -4,9 +4,9 @@
 //! The futures of this crate register here, through a [`Lease`] of the store that holds the wheel.
 //!
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
-//! a bound that is kept beside the lock. Who reads that too early misses a timer that another thread is just adding, and
-//! finds it at the next turn or in `prepare_park`. How a deadline from another thread reaches a driver that sleeps is in
-//! `park.rs`. The bell must be one that a wait which begins after the ring still hears.
+//! a bound that is kept beside the lock. A thread that reads the bound too early misses a timer that another thread is
+//! just adding, and finds it at the next turn or in `prepare_park`. How a deadline from another thread reaches a driver
+//! that sleeps is in `park.rs`. The bell must be one that a wait which begins after the ring still hears.
 //!
 //! Wakers are woken and dropped with no lock held.
 //!

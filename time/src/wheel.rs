@@ -18,7 +18,8 @@
 //!    begins and the overflow is filed again, a near slot is searched for what is due (`sift`). So wakers come out in
 //!    the order of their deadlines, and those with equal deadlines first in, first out. An entry that `reset` has moved
 //!    keeps the order of deadlines, not the place among equals.
-//! 3. Moving an entry later leaves it where it is (`reset`); whoever finds it there before its time files it again.
+//! 3. Moving an entry later leaves it where it is (`reset`); the wheel files it again when it finds it there before its
+//!    time.
 //!
 //! Rejected:
 //! - Rounding deadlines to ticks: with the exact deadline in the entry, a slot whose time has come fires only those

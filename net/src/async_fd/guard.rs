@@ -165,7 +165,7 @@ impl<'a, T: AsFd> FdReady<'a, T> {
         FdReady { fd, readiness: Readiness::of(&fd.source, wait, interest) }
     }
 
-    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.
     #[doc(hidden)]
     pub fn need_runtime(&self) {
         self.readiness.need_runtime();

@@ -7,11 +7,11 @@
 //!
 //! # What the pipe may not decide
 //!
-//! splice(2) is only ever a short cut. When it moves nothing, recv(2) is asked right away, and what that says counts: that
-//! there is no data, or that the stream has ended. So nothing depends on what splice thinks of urgent data (it stops
-//! before it, for good, where recv skips it) and of half-closed sockets. (An error of the connection is told once, to the
-//! first who asks, so that one is not asked for again.) Where splice is refused, by the system or by a filter of system
-//! calls, recv goes on; what is in the pipe by then is read back and sent.
+//! splice(2) is only ever a short cut. When it moves nothing, recv(2) is asked right away, and what that says counts:
+//! that there is no data, or that the stream has ended. So nothing depends on what splice thinks of urgent data (it
+//! stops before it, for good, where recv skips it) and of half-closed sockets. (An error of the connection is reported
+//! once, to the first call, so no second call asks for it.) Where splice is refused, by the system or by a filter of
+//! system calls, recv goes on; what is in the pipe by then is read back and sent.
 //!
 //! # Fairness
 //!

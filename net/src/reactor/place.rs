@@ -24,8 +24,8 @@ const LEN: u32 = if cfg!(loom) { 2 } else { 64 };
 #[cfg_attr(not(any(target_vendor = "apple", target_os = "netbsd")), repr(align(64)))]
 struct Place {
     slot: Slot,
-    /// Goes on with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by who has
-    /// it alone.
+    /// Goes on with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by the
+    /// thread that holds it exclusively.
     generation: AtomicU32,
 }
 

@@ -49,7 +49,7 @@ impl Word {
 
     /// As new, for another fd.
     pub(crate) fn reset(&self, ready: Ready) {
-        // Relaxed: who gets to know the slot does so by what orders this before (the table's lock, the registration's cell).
+        // Relaxed: the table's lock, or the registration's cell, orders this before any other thread's access.
         self.0.store(usize::from(ready.bits()), Relaxed);
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Also the macro that makes the two functions of an option; `tcp/options` and `udp` use it too.
 //!
-//! Rejected: leaving the options to socket2's `SockRef`, which takes any of these sockets. Whoever needs one would have to
-//! know of that crate, and its version would be a part of ours.
+//! Rejected: leaving the options to socket2's `SockRef`, which takes any of these sockets. A user of one option would
+//! have to know of that crate, and its version would be a part of ours.
 
 use std::io;
 use std::net::SocketAddr;

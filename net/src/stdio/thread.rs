@@ -1,9 +1,10 @@
 //! A standard stream that is read, or written, by a thread.
 //!
-//! Called by `stdio`, for files, and for all that would block the thread that asks. There is one `Reader` and one `Writer`
-//! for a stream in the process, so that what was read is there for whoever reads next, and what is written goes out
-//! in order. The thread starts when there is something to do and ends when that is done. It belongs to no runtime, so none
-//! waits for it, and it does not keep the process from ending. (Nor does a paused clock stand still for it.)
+//! Called by `stdio`, for files, and for any stream that would block the thread that asks. There is one `Reader` and
+//! one `Writer` for a stream in the process, so that bytes that were read are there for the next reader, and bytes that
+//! are written go out in order. The thread starts when there is something to do and ends when that is done. It belongs
+//! to no runtime, so none waits for it, and it does not keep the process from ending. (Nor does a paused clock stand
+//! still for it.)
 //!
 //! The waiting is that of the sockets (`slot`): look, and if there is nothing, take the readiness back and wait for the
 //! thread to set it again.

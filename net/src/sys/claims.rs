@@ -1,8 +1,9 @@
 //! `Claims`: which registration a number belongs to, of those whose fd is not this crate's to close.
 //!
-//! Called by `epoll`. The kernel removes an fd by its number, and the number is all that a registration has. An fd of the
-//! user's may be closed while it is registered (`AsyncFd::get_mut`), and its number be the next socket's: then the removal
-//! would be that socket's. So whoever registers such a fd *claims* its number, and only the claim's owner removes it.
+//! Called by `epoll`. The kernel removes an fd by its number, and the number is all that a registration has. The user
+//! may close an fd while it is registered (`AsyncFd::get_mut`), and the next socket may get its number; a removal by
+//! number would then remove that socket. So the registration of such an fd *claims* the number, and only the owner of
+//! the claim removes it.
 //!
 //! # Why a removal is never somebody else's
 //!

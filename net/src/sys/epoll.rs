@@ -94,8 +94,9 @@ impl Poller {
         }
     }
 
-    /// As `notify`, where the write was refused: by a counter at its limit after 2^64 - 2 rings, or by what stands between the
-    /// program and the kernel. An eventfd can be written or read at any time, and whoever is asked for both answers at once.
+    /// For when the write was refused: by a counter at its limit after 2^64 - 2 rings, or by a sandbox. An eventfd at
+    /// that limit is readable, and one below it is writable. So an `EPOLL_CTL_MOD` that also asks for `EPOLLOUT`
+    /// reports it at once.
     fn notify_without_write(&self) {
         // Fails only if the write could not have helped either: the descriptors are not ours any more.
         let _ = self.control(libc::EPOLL_CTL_MOD, self.bell.as_fd(), BELL | libc::EPOLLOUT, Token::BELL);

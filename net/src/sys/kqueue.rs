@@ -8,14 +8,14 @@
 //! list, and some fds have only one direction. There are as many answers as there is room for, so such a call never waits,
 //! and takes no event that somebody else should have.
 //!
-//! The hard part is what a kqueue does not refuse: who adds an fd twice has exchanged the token of the first, who then
-//! hears nothing any more. So it is known here which numbers are in, and for whom (`added`). A number alone does not tell
-//! whether its fd is: one of the user's may have been closed (see `Custody`), which removes its filters, and the number be
-//! another's. Then the kernel is asked, by an `EV_ENABLE`. That sets the token, to what it is.
+//! The hard part: a kqueue accepts an fd that is already in it. The second `EV_ADD` replaces the token, and the first
+//! registration gets no event any more. So `added` records which numbers are registered, and for which token. If the fd
+//! is the user's, it may have been closed, which removes its filters, and its number reused; then an `EV_ENABLE` asks
+//! the kernel whether the filters are there, and leaves the token as it was.
 //!
-//! Who removes a number of the user's has to be in `added` still. Such a number is added, looked for and removed under the
-//! lock, so that it does not change hands in between. One of ours needs no lock for its calls: until it has been removed,
-//! nobody else gets the number, and all who try are refused.
+//! A registration with `Custody::Users` removes its number only if `added` still names its token. Such a number is
+//! added, looked up and removed under the lock. A number with `Custody::Ours` needs no lock for the calls: no other fd
+//! can get it before it is removed, and a second `add` is refused.
 //!
 //! A child of fork(2) does not inherit a kqueue. What has its number there is another file, which must not be closed.
 

@@ -29,7 +29,7 @@ impl<K: TcpKind> Socket<K> {
             "how long an answer is waited for before the peer is asked again, in whole seconds, at least one \
              (`TCP_KEEPINTVL` in tcp(7)); setting it turns keepalive on";
         keepalive_retries / set_keepalive_retries: u32 = opt::keepalive_retries, opt::set_keepalive_retries, "3",
-            "how often the peer is asked in vain before the connection is given up (`TCP_KEEPCNT` in tcp(7)); \
+            "how often the peer is asked without an answer before the connection is given up (`TCP_KEEPCNT` in tcp(7)); \
              setting it turns keepalive on";
     }
 

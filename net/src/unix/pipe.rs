@@ -92,8 +92,8 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Whether to open it for both directions, though only one is used. A receiver then never comes to an end, and a sender
-    /// needs nobody who reads. Linux does that; POSIX does not say what it means.
+    /// Whether to open it for both directions, though only one is used. A receiver then never comes to an end, and a
+    /// sender needs no reader. Linux does that; POSIX does not say what it means.
     ///
     /// # Examples
     ///

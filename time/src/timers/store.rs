@@ -43,8 +43,8 @@ pub(crate) enum State {
 
 /// A place for a wheel.
 pub(crate) struct Store {
-    /// No timer is due before. Written under the lock; who reads it without may miss a timer that another thread is
-    /// just adding.
+    /// No timer is due before. Written under the lock; a read without it may miss a timer that another thread is just
+    /// adding.
     pub(super) bound: AtomicU64,
     /// A time the clock has shown. Goes back at times, when threads race; it is a lower bound, and a hint.
     pub(super) seen: AtomicU64,
