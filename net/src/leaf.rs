@@ -1,8 +1,8 @@
 //! The leaf futures: what every method that waits returns.
 //!
-//! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line it was called
-//! at. All of them are a `Waiting` (an fd, and the future's own place among its waiters) and something to do with it.
-//! `Op` covers every operation that is done once it has succeeded; `call` has the operations.
+//! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line it was
+//! called at. All of them are a `Waiting` (an fd, and the future's own place among its waiters) and something to do
+//! with it. `Op` covers every operation that is done once it has succeeded; `call` has the operations.
 //!
 //! Rejected: `async fn`. Its futures have no name, no known size, and cannot say where they wait.
 
@@ -46,7 +46,8 @@ pub struct WriteAll<'a, T: AsFd = OwnedFd> {
 
 /// Sends a message to an address, which may have to be looked up; returned by `send_to`.
 ///
-/// `P` is the type of a Unix socket's path, which is kept until the message is sent: its destructor may remove the socket.
+/// `P` is the type of a Unix socket's path, which is kept until the message is sent: its destructor may remove the
+/// socket.
 #[must_use = "futures do nothing unless awaited"]
 pub struct SendTo<'a, P = ()> {
     sending: Sending<'a>,

@@ -1,7 +1,7 @@
 //! Readiness and sockets: a reactor over epoll or kqueue, and the non-blocking sockets that wait on it.
 //!
-//! This is the lower half of the `mini` runtime, which turns the reactor and re-exports the sockets; programs use `mini`.
-//! The crate spawns nothing, runs no task and reads no clock.
+//! This is the lower half of the `mini` runtime, which turns the reactor and re-exports the sockets; programs use
+//! `mini`. The crate spawns nothing, runs no task and reads no clock.
 //!
 //! A read goes `socket/stream` → `leaf` → `source` → `sys/socket`, and, when it has to wait, → `slot`. The way back is
 //! `sys/epoll` (the kernel's events) → `reactor` (`turn`: readiness, then wakers) → the task's waker.

@@ -1,15 +1,16 @@
 //! `Reactor`: turns what the kernel says into readiness and wake-ups, and runs nothing itself.
 //!
-//! Called by the driver of a runtime (`turn`, `notify`, `shutdown`), by `source` (`register`), and by `registration`, which
-//! is an fd's entry and may move from one reactor to another. One turn is one wait:
+//! Called by the driver of a runtime (`turn`, `notify`, `shutdown`), by `source` (`register`), and by `registration`,
+//! which is an fd's entry and may move from one reactor to another. One turn is one wait:
 //!
 //! 1. `Poller::wait` blocks, with no lock held.
-//! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock, which threads that
-//!    deliver share.
+//! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock, which threads
+//!    that deliver share.
 //! 3. The wakers are called, with no lock held.
 //!
-//! A child of fork(2) shares the epoll instance with its parent. There a reactor takes no event, rings no bell, and leaves the
-//! sockets in that are dropped: they are the parent's. It locks nothing either, as a thread of the parent may have had the lock.
+//! A child of fork(2) shares the epoll instance with its parent. There a reactor takes no event, rings no bell, and
+//! leaves the sockets in that are dropped: they are the parent's. It locks nothing either, as a thread of the parent
+//! may have had the lock.
 //!
 //! # Rejected
 //!
@@ -101,11 +102,12 @@ impl Reactor {
 
     /// Waits for events and wakes the tasks that wait for them; returns the number of events.
     ///
-    /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero only looks.
-    /// Never returns early without an event, except with `Ok(0)` when a signal came, or the bell, which is not counted.
+    /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero only
+    /// looks. Never returns early without an event, except with `Ok(0)` when a signal came, or the bell, which is not
+    /// counted.
     ///
-    /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them, and
-    /// so does a ring of the bell.
+    /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them,
+    /// and so does a ring of the bell.
     ///
     /// # Examples
     ///
@@ -236,7 +238,8 @@ impl Reactor {
         Ok((token, self.add(fd, custody, token, Self::forget)?))
     }
 
-    /// The kernel reports on `fd` from here on, beginning with what it is ready for now. If it refuses, `undo` the token.
+    /// The kernel reports on `fd` from here on, beginning with what it is ready for now. If it refuses, `undo` the
+    /// token.
     fn add(&self, fd: BorrowedFd<'_>, custody: Custody, token: Token, undo: fn(&Self, Token)) -> io::Result<Known> {
         self.0.poller.add(fd, token, custody).map(Known).map_err(|error| {
             undo(self, token);

@@ -3,17 +3,17 @@
 //! Called by `leaf` (the futures), by the `poll_` and `try_` methods of the sockets, and by `async_fd`.
 //!
 //! The loop tries the operation first. Only when the kernel says `WouldBlock` is the fd registered, once and for both
-//! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an echo
-//! server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it saves.
-//! A registration whose runtime has ended goes on in the one that waits; see `reactor/registration.rs`.
+//! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an
+//! echo server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it
+//! saves. A registration whose runtime has ended goes on in the one that waits; see `reactor/registration.rs`.
 //!
 //! # When readiness goes
 //!
-//! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on a
-//!   UDP socket looks like a hang-up to epoll, and is over once it has been read.)
-//! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have come
-//!   with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing, and not
-//!   where something else may have cut the read short: ancillary data, or out-of-band data (tcp(7), "urgent").
+//! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on
+//!   a UDP socket looks like a hang-up to epoll, and is over once it has been read.)
+//! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have
+//!   come with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing,
+//!   and not where something else may have cut the read short: ancillary data, or out-of-band data (tcp(7), "urgent").
 //! - Neither clears anything if the kernel has spoken since the operation began (see `slot`).
 //!
 //! # Rejected
@@ -132,7 +132,8 @@ impl Wait {
         let (owner, method, place) = (self.site.owner, self.site.method, self.location);
         assert!(
             !context::is_ending(),
-            "`{owner}::{method}`, called at {place}, needs a runtime in a destructor of a thread that ends: no mini runtime can run there"
+            "`{owner}::{method}`, called at {place}, needs a runtime in a destructor of a thread that ends: \
+             no mini runtime can run there"
         );
         panic!(
             "`{owner}::{method}`, called at {place}, needs a runtime, but no mini runtime is running on this thread: \

@@ -83,7 +83,8 @@ pub enum ClockError {
     TooFar,
 }
 
-/// The last time, in nanoseconds since the base, at which a timer fires; a clock is not moved past it. `u64::MAX` is never.
+/// The last time, in nanoseconds since the base, at which a timer fires; a clock is not moved past it. `u64::MAX` is
+/// never.
 const LAST: u64 = u64::MAX - 1;
 
 /// A wait shorter than this is meant to end; a longer one stands for "never".
@@ -172,7 +173,8 @@ impl Clock {
 
     /// Nanoseconds of the system's time since the clock was made, whether or not it stands still.
     ///
-    /// For a runtime that measures its own work. While the clock was never paused, these are the nanoseconds that timers count in.
+    /// For a runtime that measures its own work. While the clock was never paused, these are the nanoseconds that
+    /// timers count in.
     ///
     /// # Examples
     ///
@@ -304,8 +306,8 @@ impl Clock {
         if self.nanos(Instant::from_std(target)) > LAST { Err(ClockError::TooFar) } else { Ok(target) }
     }
 
-    /// Whether a timer for `deadline` is meant to fire and never would: the clock has been moved to within a century of the last
-    /// time that timers count.
+    /// Whether a timer for `deadline` is meant to fire and never would: the clock has been moved to within a century of
+    /// the last time that timers count.
     #[cold]
     pub(crate) fn is_out_of_reach(&self, deadline: Instant) -> bool {
         self.nanos(deadline) > LAST && deadline - self.now() < CENTURY

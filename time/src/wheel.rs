@@ -210,7 +210,8 @@ impl Wheel {
 
     /// Handles the next event that is not after `now`; `false` if there is none.
     fn step(&mut self, now: u64) -> bool {
-        // A timer that was late when it was added is filed at the cursor, which may be ahead of a clock that was paused.
+        // A timer that was late when it was added is filed at the cursor, which may be ahead of a clock that was
+        // paused.
         let end = Tick::of(now).max(self.cursor);
         let near = self.next_near().unwrap_or(Tick::MAX);
         let far = self.next_far().unwrap_or(Tick::MAX);

@@ -81,8 +81,8 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 
     /// Takes back all readiness that was waited for: it has been used up.
     ///
-    /// If there has been more since the guard was made, the next wait ends at once nevertheless. So it does if a side is
-    /// closed: that is taken back from this guard alone.
+    /// If there has been more since the guard was made, the next wait ends at once nevertheless. So it does if a side
+    /// is closed: that is taken back from this guard alone.
     ///
     /// # Examples
     ///

@@ -1,9 +1,9 @@
 //! `Flow`: one direction of a copy.
 //!
-//! Called by the futures of `copy`. It reads into a buffer and writes that out. Between two sockets, a read that has filled
-//! the buffer makes the next one go through a pipe instead, which copies nothing but costs a call more; a message
-//! that would have fitted into the buffer ends that, and another one closes the pipe. So does a wait for more: an idle copy
-//! keeps no descriptors of its own.
+//! Called by the futures of `copy`. It reads into a buffer and writes that out. Between two sockets, a read that has
+//! filled the buffer makes the next one go through a pipe instead, which copies nothing but costs a call more; a
+//! message that would have fitted into the buffer ends that, and another one closes the pipe. So does a wait for more:
+//! an idle copy keeps no descriptors of its own.
 //!
 //! # What the pipe may not decide
 //!

@@ -4,8 +4,9 @@
 //! except for one chunk, which is kept for the next socket. So a burst of connections leaves behind what the longest of
 //! them use.
 //!
-//! Rejected: a list of free places (to give a chunk back, its places would have to be found in there). Filling the first
-//! chunk that has room, so that the last ones become vacant sooner (a search past all that are full, under the table's lock).
+//! Rejected: a list of free places (to give a chunk back, its places would have to be found in there). Filling the
+//! first chunk that has room, so that the last ones become vacant sooner (a search past all that are full, under the
+//! table's lock).
 
 use std::sync::Arc;
 
@@ -23,8 +24,8 @@ pub(super) const BEYOND: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: Vec<Block>,
-    /// Those with room, the one to be filled first at the end. It may name some that have become full or have no memory:
-    /// these go when they come to the end.
+    /// Those with room, the one to be filled first at the end. It may name some that have become full or have no
+    /// memory: these go when they come to the end.
     open: Vec<u32>,
     /// Those without memory that `open` does not name.
     gone: Vec<u32>,

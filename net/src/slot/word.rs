@@ -1,7 +1,8 @@
 //! `Word`: the readiness of one fd in one atomic word.
 //!
-//! Called by `slot` alone. The low byte holds the flags of `Ready`; the rest is the tick, a count of what the kernel has
-//! reported. Two events differ in their tick even when their flags are the same, and that is what makes `clear` safe:
+//! Called by `slot` alone. The low byte holds the flags of `Ready`; the rest is the tick, a count of what the kernel
+//! has reported. Two events differ in their tick even when their flags are the same, and that is what makes `clear`
+//! safe:
 //!
 //! ```text
 //!   task                                driver

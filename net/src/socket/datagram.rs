@@ -62,8 +62,8 @@ impl<K: DatagramKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime has shut
-    /// down.
+    /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime has
+    /// shut down.
     ///
     /// # Panics
     ///

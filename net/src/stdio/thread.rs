@@ -9,7 +9,8 @@
 //! The waiting is that of the sockets (`slot`): look, and if there is nothing, take the readiness back and wait for the
 //! thread to set it again.
 //!
-//! A child of fork(2) has no such thread. It starts one of its own, and what the parent has yet to write is the parent's.
+//! A child of fork(2) has no such thread. It starts one of its own, and what the parent has yet to write is the
+//! parent's.
 //!
 //! # Rejected
 //!
@@ -89,8 +90,8 @@ impl Busy {
         self.0 = None;
     }
 
-    /// If the thread is the parent's, forgets it and returns true. The slot then counts as `ready`, since that thread will never
-    /// set it. Its waiters are tasks of the parent and are left alone.
+    /// If the thread is the parent's, forgets it and returns true. The slot then counts as `ready`, since that thread
+    /// will never set it. Its waiters are tasks of the parent and are left alone.
     #[cold]
     fn leave_parent(&mut self, slot: &Slot, ready: Ready) -> bool {
         let is_left = self.0.take_if(|process| !process.is_current()).is_some();
@@ -160,7 +161,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Writers wait for room as for `WRITABLE`. Flushes wait apart, as for `READABLE`, since there may be room while they wait.
+    /// Writers wait for room as for `WRITABLE`. Flushes wait apart, as for `READABLE`, since there may be room while
+    /// they wait.
     const ALL: Ready = Ready::from_bits(Ready::WRITABLE.bits() | Ready::READABLE.bits());
 
     /// To what `file` gives, a duplicate of the stream.

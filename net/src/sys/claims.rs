@@ -7,20 +7,21 @@
 //!
 //! # Why a removal is never somebody else's
 //!
-//! - The kernel refuses to add a number whose open file is in already. An `add` that succeeds proves that what was registered
-//!   by this number is gone, so it ends the claim, or takes it over.
-//! - That `add` and the end of the claim are one step under the lock, as are the look for the claim and the removal. So the
-//!   removal comes before the `add`, and does no harm, or finds the claim gone.
-//! - An fd of this crate's ([`Custody::Ours`]) is closed after it has been removed. Meanwhile nobody else gets its number, and
-//!   the kernel refuses to add it again: it needs no claim.
+//! - The kernel refuses to add a number whose open file is in already. An `add` that succeeds proves that what was
+//!   registered by this number is gone, so it ends the claim, or takes it over.
+//! - That `add` and the end of the claim are one step under the lock, as are the look for the claim and the removal. So
+//!   the removal comes before the `add`, and does no harm, or finds the claim gone.
+//! - An fd of this crate's ([`Custody::Ours`]) is closed after it has been removed. Meanwhile nobody else gets its
+//!   number, and the kernel refuses to add it again: it needs no claim.
 //!
-//! Such an fd is added without the lock where its number is not claimed. A filter says so: a bit for each class of numbers, set
-//! under the lock while there are claims in it. Relaxed, as nobody gets a number before it was closed, and so not before the
-//! claim of it was made; the kernel orders the two.
+//! Such an fd is added without the lock where its number is not claimed. A filter says so: a bit for each class of
+//! numbers, set under the lock while there are claims in it. Relaxed, as nobody gets a number before it was closed, and
+//! so not before the claim of it was made; the kernel orders the two.
 //!
-//! Rejected: a duplicate of the fd, for the registration alone (a descriptor and two system calls for each, and the other
-//! end is not told of a close). A table of all numbers (eight bytes for each socket). To leave the runtime in `get_mut` and to
-//! come back at the next wait (two system calls for each use; and a library may close its descriptor by itself).
+//! Rejected: a duplicate of the fd, for the registration alone (a descriptor and two system calls for each, and the
+//! other end is not told of a close). A table of all numbers (eight bytes for each socket). To leave the runtime in
+//! `get_mut` and to come back at the next wait (two system calls for each use; and a library may close its descriptor
+//! by itself).
 
 use std::collections::HashMap;
 use std::io;
@@ -90,7 +91,8 @@ impl Claims {
         }
     }
 
-    /// A claim of `number` has come or gone. Bits go with the last claim of all: one too many costs a lock now and then.
+    /// A claim of `number` has come or gone. Bits go with the last claim of all: one too many costs a lock now and
+    /// then.
     fn note(&self, owners: &HashMap<RawFd, Token>, number: RawFd) {
         if owners.is_empty() {
             self.filter.store(0, Relaxed);
@@ -137,10 +139,11 @@ mod models {
         Token { index, generation: 1 }
     }
 
-    /// An fd was closed while it was registered, and its number is registered for the next one while the former registration
-    /// goes: the next one stays in, and goes when it is removed itself.
+    /// An fd was closed while it was registered, and its number is registered for the next one while the former
+    /// registration goes: the next one stays in, and goes when it is removed itself.
     ///
-    /// Planted: `add` without the lock; the claim not ended by the `add` of a socket; the lock released before `remove`.
+    /// Planted: `add` without the lock; the claim not ended by the `add` of a socket; the lock released before
+    /// `remove`.
     #[test]
     fn a_number_stays_registered_for_whom_it_belongs_to() {
         for custody in [Custody::Ours, Custody::Users] {

@@ -1,9 +1,10 @@
 //! What the crates of the runtime share: the state of the poll in progress on a thread, and a way to contain panics.
 //!
-//! The state of a poll is its budget and its notes. A runtime calls [`begin_poll`] before it polls a task, and reads the
-//! [`notes`] after a poll that returned `Pending`. Leaf futures spend the budget and leave the notes, whichever crate they
-//! are of, and whether a runtime is there or not: so all leaves of a task share one budget, and each new crate of leaves
-//! needs no place of its own here. What a crate's futures work with (a reactor, timers) is that crate's.
+//! The state of a poll is its budget and its notes. A runtime calls [`begin_poll`] before it polls a task, and reads
+//! the [`notes`] after a poll that returned `Pending`. Leaf futures spend the budget and leave the notes, whichever
+//! crate they are of, and whether a runtime is there or not: so all leaves of a task share one budget, and each new
+//! crate of leaves needs no place of its own here. What a crate's futures work with (a reactor, timers) is that
+//! crate's.
 //!
 //! The state belongs to one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
 //!

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Calls `f` and returns its value, or `None` if it panicked.
 ///
-/// The panic hook has printed the panic by then. The payload is dropped; if its destructor panics too, the second payload
-/// is leaked.
+/// The panic hook has printed the panic by then. The payload is dropped; if its destructor panics too, the second
+/// payload is leaked.
 ///
 /// # Examples
 ///

@@ -1,9 +1,9 @@
 //! Where a wheel lives: a place in memory that is never freed, lent to one `Timers` after the other.
 //!
 //! So a sleep refers to its wheel without counting, from any thread and for as long as it likes. A [`Lease`] names the
-//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so ([`Refusal::Dead`]).
-//! Stores that were given back are lent again, so there are never more than `Timers` were alive at one time; an empty
-//! one is less than a kilobyte.
+//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so
+//! ([`Refusal::Dead`]). Stores that were given back are lent again, so there are never more than `Timers` were alive at
+//! one time; an empty one is less than a kilobyte.
 //!
 //! Rejected:
 //! - An `Arc` in each sleep: two locked instructions, 10 ns of a timer that is armed and cancelled.
