@@ -141,7 +141,7 @@ impl Clock {
     /// Nanoseconds from the clock's base, the moment it was made, to `instant`.
     ///
     /// `0` if that lies before the base, `u64::MAX` if it lies more than 584 years after it. Timers and
-    /// [`Note`](crate::Note)s count in these.
+    /// [`Note`](mini_context::Note)s count in these.
     ///
     /// # Examples
     ///
