@@ -22,8 +22,8 @@ use sealed::{Target, ToTarget};
 
 /// What can be turned into addresses: an address, or a host and a port, in their usual forms.
 ///
-/// A text is `host:port`, where the host may be an IP address (an IPv6 address in brackets) or a name; names are looked up,
-/// on the runtime's blocking pool. Nobody else can implement this.
+/// A text is `host:port`, where the host may be an IP address (an IPv6 address in brackets) or a name; names are looked
+/// up, on the runtime's blocking pool. Nobody else can implement this.
 ///
 /// # Examples
 ///
@@ -63,7 +63,8 @@ pub(crate) enum Found {
 ///
 /// # Errors
 ///
-/// `InvalidInput` for a text that is no address. Those of getaddrinfo(3), with the name of the host, if it is not found.
+/// `InvalidInput` for a text that is no address. Those of getaddrinfo(3), with the name of the host, if it is not
+/// found.
 ///
 /// # Panics
 ///

@@ -1,7 +1,7 @@
 //! `AsyncFd`: any file descriptor that can be polled, with the readiness logic of the sockets.
 //!
-//! Called by users who have an fd that this crate has no type for: an eventfd, a pipe, a device, a library's socket. It is
-//! a `Source` like those of the sockets; only the operations are the user's.
+//! Called by users who have an fd that this crate has no type for: an eventfd, a pipe, a device, a library's socket. It
+//! is a `Source` like those of the sockets; only the operations are the user's.
 
 use std::fmt;
 use std::io;
@@ -20,8 +20,8 @@ pub use guard::{AsyncFdReadyGuard, FdReady, TryIoError};
 
 /// A file descriptor, and the ability to wait for it.
 ///
-/// The descriptor has to be non-blocking (`O_NONBLOCK` in fcntl(2)) and must not change while it is in here. It is removed
-/// from the runtime when the `AsyncFd` is dropped or taken apart.
+/// The descriptor has to be non-blocking (`O_NONBLOCK` in fcntl(2)) and must not change while it is in here. It is
+/// removed from the runtime when the `AsyncFd` is dropped or taken apart.
 ///
 /// # Examples
 ///
@@ -55,8 +55,8 @@ macro_rules! site {
 impl<T: AsFd> AsyncFd<T> {
     /// Takes `io`, to wait for reads and writes.
     ///
-    /// Inside a runtime it is registered at once, elsewhere when it first has to wait. It stays with that runtime, and moves to
-    /// another one only when its own has shut down.
+    /// Inside a runtime it is registered at once, elsewhere when it first has to wait. It stays with that runtime, and
+    /// moves to another one only when its own has shut down.
     ///
     /// # Examples
     ///
@@ -64,8 +64,8 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// Those of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a file's. `AlreadyExists`
-    /// if the fd is registered with the same runtime already.
+    /// Those of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a file's.
+    /// `AlreadyExists` if the fd is registered with the same runtime already.
     pub fn new(io: T) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(io, Interest::READABLE | Interest::WRITABLE)
     }
@@ -109,15 +109,15 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.io()
     }
 
-    /// What was taken in, to be changed; its fd is not to be closed, or exchanged for another.
+    /// The inner object, to be changed. Do not close its fd or replace it with another.
     ///
-    /// The runtime watches the fd that was there when the `AsyncFd` joined it. If that is closed here (`*fd.get_mut() = other`
-    /// does so), waits on this `AsyncFd` may never end, as it does not watch the other one. Nobody else is affected: a file that
-    /// gets the number of the closed fd can be waited for, also after this `AsyncFd` has been dropped. To wait for another fd,
-    /// make another `AsyncFd`.
+    /// The runtime watches the fd that was there when the `AsyncFd` joined it. If that is closed here
+    /// (`*fd.get_mut() = other` does so), waits on this `AsyncFd` may never end, as it does not watch the other one.
+    /// Nobody else is affected: a file that gets the number of the closed fd can be waited for, also after this
+    /// `AsyncFd` has been dropped. To wait for another fd, make another `AsyncFd`.
     ///
-    /// If the closed fd has duplicates (dup(2)), Linux goes on to watch it as long as they are open, and refuses a duplicate
-    /// that gets the closed number again (`AlreadyExists`).
+    /// If the closed fd has duplicates (dup(2)), Linux goes on to watch it as long as they are open, and refuses a
+    /// duplicate that gets the closed number again (`AlreadyExists`).
     ///
     /// # Examples
     ///
@@ -165,8 +165,8 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`new`](AsyncFd::new), if it is registered only now; that the runtime has shut down; that reading is no part
-    /// of the interest.
+    /// Those of [`new`](AsyncFd::new), if it is registered only now; that the runtime has shut down; that reading is no
+    /// part of the interest.
     ///
     /// # Panics
     ///
@@ -244,8 +244,8 @@ impl<T: AsFd> AsyncFd<T> {
 
     /// As [`readable`](AsyncFd::readable), as a function to poll.
     ///
-    /// Of the tasks that wait by this method, only the one that has polled last is woken; [`readable`](AsyncFd::readable) is
-    /// for any number of them.
+    /// Of the tasks that wait by this method, only the one that has polled last is woken;
+    /// [`readable`](AsyncFd::readable) is for any number of them.
     ///
     /// # Examples
     ///

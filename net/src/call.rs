@@ -189,8 +189,9 @@ impl<T: AsFd, F: FnMut(&T) -> io::Result<R>, R> Call<T> for CustomOn<F> {
     }
 }
 
-/// Whether a connection was gone before it could be accepted, or the network had already an error for it: the next one is not
-/// affected (accept(2), "Error handling"). `EOPNOTSUPP`, which stands there too, is also what a socket says that cannot listen.
+/// Whether the error belongs to one connection that is already gone, or to the network, and not to the listener
+/// (accept(2), "Error handling"). `EOPNOTSUPP`, listed there too, does not count: it is also the error of a socket that
+/// cannot listen.
 #[cold]
 fn is_about_one_connection(error: &io::Error) -> bool {
     use libc::{ECONNABORTED, EHOSTDOWN, EHOSTUNREACH, EINTR, ENETDOWN, ENETUNREACH, ENOPROTOOPT, EPROTO};

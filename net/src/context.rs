@@ -12,7 +12,7 @@ use crate::sync::thread_local;
 
 /// Runs a closure on the runtime's pool of threads that may block.
 ///
-/// If the pool drops the closure without running it, whoever waits for its result gets an error.
+/// If the pool drops the closure without running it, the task that waits for its result gets an error.
 pub type Blocking = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
 /// The thread's runtime is the previous one again when this is dropped.

@@ -1,13 +1,13 @@
 //! Copying from a reader to a writer, and both ways between two streams.
 //!
-//! Called by users. `flow` does the work, one direction each: through `buffer`, or through `pipe` if `ends` finds a socket
-//! at both. Here are the two futures, and what an error says.
+//! Called by users. `flow` does the work, one direction each: through `buffer`, or through `pipe` if `ends` finds a
+//! socket at both. Here are the two futures, and what an error says.
 //!
 //! # Rejected
 //!
 //! - `async fn`: the future would have no name, and could not say where it was made.
-//! - Filling the buffer while a write waits: the socket that is read has a buffer of its own for that, and the peer learns
-//!   sooner that nobody takes its data.
+//! - Filling the buffer while a write waits: the socket that is read has a buffer of its own for that, and the peer
+//!   learns sooner that nobody takes its data.
 
 use std::error::Error;
 use std::fmt;
@@ -28,14 +28,16 @@ mod pipe;
 
 use flow::{Failure, Flow, Last, Step};
 
-/// Copies from `a` to `b` and from `b` to `a` until both have ended; returns how many bytes went each way, in this order.
+/// Copies from `a` to `b` and from `b` to `a` until both have ended; returns how many bytes went each way, in this
+/// order.
 ///
-/// When one of them ends, all that came from it is written, and writing to the other is closed (`poll_close`, for a socket
-/// a shutdown of its writing side): the peer there learns of the end and can still answer. The other direction goes on.
+/// When one of them ends, all that came from it is written, and writing to the other is closed (`poll_close`, for a
+/// socket a shutdown of its writing side): the peer there learns of the end and can still answer. The other direction
+/// goes on.
 ///
-/// Between two sockets of this crate, [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream), by value, by
-/// reference or in halves, much data goes from one to the other within the kernel, on Linux (splice(2)). All else, and
-/// small messages, go through a buffer of 8 to 64 KiB for each direction.
+/// Between two sockets of this crate, [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream), by value,
+/// by reference or in halves, much data goes from one to the other within the kernel, on Linux (splice(2)). All else,
+/// and small messages, go through a buffer of 8 to 64 KiB for each direction.
 ///
 /// A copy that always finds data lets other tasks run after each megabyte.
 ///
@@ -63,8 +65,8 @@ use flow::{Failure, Flow, Last, Step};
 ///
 /// # Errors
 ///
-/// The first error of either direction; it ends both. It has the kind of the error that was met, and its text tells at which
-/// end that was and at what. The error itself, with the number of the system, is its
+/// The first error of either direction; it ends both. It has the kind of the error that was met, and its text tells at
+/// which end that was and at what. The error itself, with the number of the system, is its
 /// [`source`](std::error::Error::source). `WriteZero` if an end takes no more data.
 ///
 /// # Panics

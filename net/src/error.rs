@@ -1,15 +1,16 @@
 //! `OperationError`: what an `io::Error` carries that says what could not be done, and with what.
 //!
-//! Made by `failed`, which everything calls that sets something up: `addr`, `tcp`, `udp`, `unix`, `call` (to accept) and the
-//! options here; files, processes, signals and the runtime itself in `mini`. What moves data has its errors as the system gave them.
+//! Made by `failed`, which everything calls that sets something up: `addr`, `tcp`, `udp`, `unix`, `call` (to accept)
+//! and the options here; files, processes, signals and the runtime itself in `mini`. What moves data has its errors as
+//! the system gave them.
 //!
-//! The hard part is that an `io::Error` has either a number or a payload, never both. So the number moves into the payload, and
-//! `raw_os_error` finds it wherever it is; the kind stays where it was.
+//! The hard part is that an `io::Error` has either a number or a payload, never both. So the number moves into the
+//! payload, and `raw_os_error` finds it wherever it is; the kind stays where it was.
 //!
 //! Rejected: the operation in the text alone. The number would be lost.
 //! Rejected: a result type of our own. `?` in a function that returns `io::Result` is what everybody writes.
-//! Rejected: the errors of the system as they are. They keep `io::Error::raw_os_error`, which few programs ask and none has
-//! to; and a program that opens fifty files, or connects to five servers, is told "No such file or directory".
+//! Rejected: the errors of the system as they are. They keep `io::Error::raw_os_error`, which few programs ask and none
+//! has to; and a program that opens fifty files, or connects to five servers, is told "No such file or directory".
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -26,20 +27,21 @@ use crate::sys;
 
 /// The payload of an [`io::Error`] that tells what failed: the operation, its object, and what the system said.
 ///
-/// Errors of calls that set something up have one: connecting, binding, listening, accepting, looking up a host, setting a socket
-/// option, making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a signal, starting a runtime. Their
-/// text names both: "failed to connect to 127.0.0.1:80: Connection refused (os error 111)". Where the process has too many open
-/// files (`EMFILE`), the text also names the limit, `RLIMIT_NOFILE`.
+/// Errors of calls that set something up have one: connecting, binding, listening, accepting, looking up a host,
+/// setting a socket option, making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a
+/// signal, starting a runtime. Their text names both: "failed to connect to 127.0.0.1:80: Connection refused (os error
+/// 111)". Where the process has too many open files (`EMFILE`), the text also names the limit, `RLIMIT_NOFILE`.
 ///
-/// What moves data on a socket or a pipe, or waits for readiness, has the error of the system as it is: it happens on an object
-/// that the caller has at hand, often, and `WouldBlock` is a part of it. A copy tells its end, and has the error of the system as
-/// its [`source`](Error::source).
+/// What moves data on a socket or a pipe, or waits for readiness, has the error of the system as it is: it happens on
+/// an object that the caller has at hand, often, and `WouldBlock` is a part of it. A copy tells its end, and has the
+/// error of the system as its [`source`](Error::source).
 ///
 /// # Kind and number
 ///
 /// [`io::Error::kind`] is that of the system's error, so a `match` on it works as with the standard library and tokio.
-/// [`io::Error::raw_os_error`] is not: it is `None` for every error that has a payload. Whoever needs the number asks
-/// [`raw_os_error`], which looks into both. A number without a kind of its own (`ENXIO`, `ECHILD`) is found in no other way.
+/// [`io::Error::raw_os_error`] is not: it is `None` for every error that has a payload. For the number, use
+/// [`raw_os_error`], which looks into both. A number without a kind of its own (`ENXIO`, `ECHILD`) is found in no other
+/// way.
 ///
 /// # Examples
 ///
@@ -223,16 +225,17 @@ pub fn failed<O: IntoObject>(operation: &'static str, object: O) -> impl FnOnce(
     move |error| wrap(operation, object.into_object(), error)
 }
 
-/// Whether a call has failed as the process or the system has no room for what it would have made: no descriptor, or no memory. That
-/// passes when others give something back.
+/// Whether the process or the system has run out of descriptors or memory. A later try may succeed.
 #[doc(hidden)]
 #[cold]
 pub fn is_shortage(error: &io::Error) -> bool {
     matches!(raw_os_error(error), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
 }
 
-/// What the start of a thread has failed with. The number is mostly `EAGAIN`, which elsewhere says that one will be woken: so this
-/// is `ResourceBusy`, and nobody waits.
+/// Wraps the error of a thread that could not be started.
+///
+/// The number is usually `EAGAIN`, whose kind is `WouldBlock`; a caller would wait for a wake that never comes. So the
+/// kind is `ResourceBusy`.
 #[doc(hidden)]
 #[cold]
 pub fn no_thread(error: io::Error) -> io::Error {

@@ -87,7 +87,8 @@ impl<T> Job<T> {
 impl<T> Drop for Job<T> {
     fn drop(&mut self) {
         self.deliver(Err(io::Error::other(
-            "the mini runtime's blocking pool has dropped the job: it panicked, no thread could be started for it, or the runtime has shut down",
+            "the mini runtime's blocking pool has dropped the job: it panicked, no thread could be started for it, \
+             or the runtime has shut down",
         )));
     }
 }

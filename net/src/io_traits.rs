@@ -1,10 +1,12 @@
 //! The I/O traits of other crates for TCP and Unix streams, their halves, and pipes.
 //!
-//! A file per crate, each behind a feature: `futures`, `hyper`, `tokio`. All of them are the loop of `source` and a `poll_`
-//! function around it; nothing is buffered or copied on the way. The standard streams have theirs beside them, in `stdio`.
+//! A file per crate, each behind a feature: `futures`, `hyper`, `tokio`. All of them are the loop of `source` and a
+//! `poll_` function around it; nothing is buffered or copied on the way. The standard streams have theirs beside them,
+//! in `stdio`.
 //!
-//! Rejected: one wrapper type that speaks all of them (a type more to name, and to unwrap for everything else). hyper's and
-//! tokio's traits on top of futures-io's: they lend memory that is not initialised, which would have to be zeroed first.
+//! Rejected: one wrapper type that speaks all of them (a type more to name, and to unwrap for everything else). hyper's
+//! and tokio's traits on top of futures-io's: they lend memory that is not initialised, which would have to be zeroed
+//! first.
 
 use std::io;
 use std::net::Shutdown;

@@ -1,8 +1,8 @@
 //! The leaf futures: what every method that waits returns.
 //!
-//! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line it was called
-//! at. All of them are a `Waiting` (an fd, and the future's own place among its waiters) and something to do with it.
-//! `Op` covers every operation that is done once it has succeeded; `call` has the operations.
+//! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line it was
+//! called at. All of them are a `Waiting` (an fd, and the future's own place among its waiters) and something to do
+//! with it. `Op` covers every operation that is done once it has succeeded; `call` has the operations.
 //!
 //! Rejected: `async fn`. Its futures have no name, no known size, and cannot say where they wait.
 
@@ -25,14 +25,14 @@ use crate::source::{Channel, Left, Site, Source, Wait};
 /// `C` is the operation; the methods that return an `Op` say what it does.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Op<'a, C, T: AsFd = OwnedFd> {
-    waiting: Waiting<'a, T>,
+    waiting: Waiting<'a, Source<T>>,
     call: C,
 }
 
 /// Fills a buffer to the end; returned by `read_exact`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ReadExact<'a, T: AsFd = OwnedFd> {
-    waiting: Waiting<'a, T>,
+    waiting: Waiting<'a, Source<T>>,
     buf: &'a mut [u8],
     filled: usize,
 }
@@ -40,13 +40,14 @@ pub struct ReadExact<'a, T: AsFd = OwnedFd> {
 /// Writes a whole buffer; returned by `write_all`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct WriteAll<'a, T: AsFd = OwnedFd> {
-    waiting: Waiting<'a, T>,
+    waiting: Waiting<'a, Source<T>>,
     rest: &'a [u8],
 }
 
 /// Sends a message to an address, which may have to be looked up; returned by `send_to`.
 ///
-/// `P` is the type of a Unix socket's path, which is kept until the message is sent: its destructor may remove the socket.
+/// `P` is the type of a Unix socket's path, which is kept until the message is sent: its destructor may remove the
+/// socket.
 #[must_use = "futures do nothing unless awaited"]
 pub struct SendTo<'a, P = ()> {
     sending: Sending<'a>,
@@ -55,7 +56,7 @@ pub struct SendTo<'a, P = ()> {
 
 /// The sending itself, whose code does not depend on the type of the path.
 struct Sending<'a> {
-    waiting: Waiting<'a, OwnedFd>,
+    waiting: Waiting<'a, Source>,
     buf: &'a [u8],
     to: Receiver,
 }
@@ -63,8 +64,8 @@ struct Sending<'a> {
 /// Waits for readiness, and gives it out as an `O`; returned by `readable`, `writable` and `ready`.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Readiness<'a, O, T: AsFd = OwnedFd> {
-    waiting: Waiting<'a, T>,
-    interest: Interest,
+    waiting: Waiting<'a, Source<T>>,
+    pub(crate) interest: Interest,
     output: PhantomData<fn() -> O>,
 }
 
@@ -99,47 +100,61 @@ pub trait Call<T: AsFd> {
     fn call(&mut self, source: &Source<T>) -> io::Result<(Self::Output, Left)>;
 }
 
-/// A future's hold on a source: when it is dropped, nobody waits in its place.
-pub(crate) struct Waiting<'a, T: AsFd = OwnedFd> {
-    source: &'a Source<T>,
-    wait: Wait,
-    key: Key,
+/// Where a future waits: an fd, or a standard stream.
+pub(crate) trait Place {
+    /// Removes the waiter of a future that is dropped.
+    fn forget(&self, key: &mut Key);
 }
 
-impl<'a, T: AsFd> Waiting<'a, T> {
+impl<T: AsFd> Place for Source<T> {
+    fn forget(&self, key: &mut Key) {
+        Source::forget(self, key);
+    }
+}
+
+/// A future's hold on a place: when the future is dropped, its waiter is removed.
+pub(crate) struct Waiting<'a, P: Place> {
+    pub(crate) place: &'a P,
+    pub(crate) wait: Wait,
+    pub(crate) key: Key,
+}
+
+impl<'a, P: Place> Waiting<'a, P> {
     #[track_caller]
-    pub(crate) fn new(source: &'a Source<T>, site: &'static Site) -> Waiting<'a, T> {
-        Waiting::of(source, Wait::here(site))
+    pub(crate) fn new(place: &'a P, site: &'static Site) -> Waiting<'a, P> {
+        Waiting::of(place, Wait::here(site))
     }
 
-    fn of(source: &'a Source<T>, wait: Wait) -> Waiting<'a, T> {
-        Waiting { source, wait, key: Key::default() }
+    fn of(place: &'a P, wait: Wait) -> Waiting<'a, P> {
+        Waiting { place, wait, key: Key::default() }
     }
+}
 
+impl<T: AsFd> Waiting<'_, Source<T>> {
     /// # Panics
     ///
     /// Outside a mini runtime, unless the source has joined one.
     fn need_runtime(&self) {
-        if self.source.slot().is_none() {
+        if self.place.slot().is_none() {
             self.wait.need_runtime();
         }
     }
 
-    pub(crate) fn poll_io<R>(
+    fn poll_io<R>(
         &mut self,
         cx: &mut Context<'_>,
         interest: Interest,
         op: impl FnMut(&Source<T>) -> io::Result<(R, Left)>,
     ) -> Poll<io::Result<R>> {
-        self.source.poll_io(cx, &self.wait, interest, Some(&mut self.key), op)
+        self.place.poll_io(cx, &self.wait, interest, Some(&mut self.key), op)
     }
 }
 
-impl<T: AsFd> Drop for Waiting<'_, T> {
+impl<P: Place> Drop for Waiting<'_, P> {
     fn drop(&mut self) {
-        // Seldom: a wait that is over has given its key up.
+        // Rare: a wait that has ended has no key.
         if !self.key.is_empty() {
-            self.source.forget(&mut self.key);
+            self.place.forget(&mut self.key);
             self.wait.forget_note();
         }
     }
@@ -155,7 +170,7 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
         Op { waiting: Waiting::of(source, wait), call }
     }
 
-    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.
     #[doc(hidden)]
     pub fn need_runtime(&self) {
         self.waiting.need_runtime();
@@ -198,8 +213,8 @@ impl<'a, O, T: AsFd> Readiness<'a, O, T> {
     }
 
     pub(crate) fn poll_seen(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Seen>> {
-        let Waiting { source, wait, key } = &mut self.waiting;
-        source.poll_ready(cx, wait, self.interest, Some(key))
+        let Waiting { place, wait, key } = &mut self.waiting;
+        place.poll_ready(cx, wait, self.interest, Some(key))
     }
 }
 
@@ -308,7 +323,7 @@ const _: fn() = || {
     assert::<crate::addr::TryEach<'static, (), crate::TcpListener>>();
 };
 
-impl<T: AsFd> fmt::Debug for Waiting<'_, T> {
+impl<P: Place> fmt::Debug for Waiting<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Wait { site, location } = &self.wait;
         write!(f, "{}::{} at {location}", site.owner, site.method)

@@ -1,10 +1,10 @@
 //! Readiness and sockets: a reactor over epoll or kqueue, and the non-blocking sockets that wait on it.
 //!
-//! This is the lower half of the `mini` runtime, which turns the reactor and re-exports the sockets; programs use `mini`.
-//! The crate spawns nothing, runs no task and reads no clock.
+//! This is the lower half of the `mini` runtime, which turns the reactor and re-exports the sockets; programs use
+//! `mini`. The crate spawns nothing, runs no task and reads no clock.
 //!
 //! A read goes `socket/stream` → `leaf` → `source` → `sys/socket`, and, when it has to wait, → `slot`. The way back is
-//! `sys/epoll` (the kernel's events) → `reactor` (`turn`: readiness, then wakers) → the waker of whoever runs the task.
+//! `sys/epoll` (the kernel's events) → `reactor` (`turn`: readiness, then wakers) → the task's waker.
 
 mod addr;
 mod async_fd;
@@ -32,7 +32,6 @@ mod tests;
 mod thread;
 mod udp;
 pub mod unix;
-mod unwind;
 
 #[doc(hidden)]
 pub mod doc;

@@ -1,15 +1,16 @@
 //! `Reactor`: turns what the kernel says into readiness and wake-ups, and runs nothing itself.
 //!
-//! Called by the driver of a runtime (`turn`, `notify`, `shutdown`), by `source` (`register`), and by `registration`, which
-//! is an fd's entry and may move from one reactor to another. One turn is one wait:
+//! Called by the driver of a runtime (`turn`, `notify`, `shutdown`), by `source` (`register`), and by `registration`,
+//! which is an fd's entry and may move from one reactor to another. One turn is one wait:
 //!
 //! 1. `Poller::wait` blocks, with no lock held.
-//! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock, which threads that
-//!    deliver share.
+//! 2. `Table::deliver` sets the readiness of each slot and moves out its wakers, under the table's lock, which threads
+//!    that deliver share.
 //! 3. The wakers are called, with no lock held.
 //!
-//! A child of fork(2) shares the epoll instance with its parent. There a reactor takes no event, rings no bell, and leaves the
-//! sockets in that are dropped: they are the parent's. It locks nothing either, as a thread of the parent may have had the lock.
+//! A child of fork(2) shares the epoll instance with its parent. There a reactor takes no event, rings no bell, and
+//! leaves the sockets in that are dropped: they are the parent's. It locks nothing either, as a thread of the parent
+//! may have had the lock.
 //!
 //! # Rejected
 //!
@@ -25,12 +26,13 @@ use std::sync::{Arc, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use mini_context::contain;
+
 use crate::ready::Ready;
 use crate::slot::Slot;
 use crate::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
 use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::sys::{Custody, Poller, Token, fork::Process};
-use crate::unwind::contain;
 
 mod blocks;
 mod events;
@@ -66,7 +68,7 @@ pub struct Reactor(Arc<Shared>);
 
 struct Shared {
     poller: Poller,
-    /// Read by who delivers, so that threads that turn at the same time do not wait for each other.
+    /// Read-locked to deliver events, so that several threads can turn at the same time.
     table: RwLock<Table>,
     on_use: OnceLock<Waker>,
     process: Process,
@@ -98,13 +100,14 @@ impl Reactor {
         Ok(Reactor(Arc::new(Shared { poller, table, on_use, process: Process::current(), registered })))
     }
 
-    /// Waits for events and wakes who waited for them; returns how many there were.
+    /// Waits for events and wakes the tasks that wait for them; returns the number of events.
     ///
-    /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero only looks.
-    /// Never returns early without an event, except with `Ok(0)` when a signal came, or the bell, which is not counted.
+    /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero only
+    /// looks. Never returns early without an event, except with `Ok(0)` when a signal came, or the bell, which is not
+    /// counted.
     ///
-    /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them, and
-    /// so does a ring of the bell.
+    /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them,
+    /// and so does a ring of the bell.
     ///
     /// # Examples
     ///
@@ -135,7 +138,7 @@ impl Reactor {
 
     /// Makes one turn, the current or else the next one, return.
     ///
-    /// Each call is a system call: whoever may ring often first asks whether somebody sleeps.
+    /// Each call is a system call. A caller that rings often should check first that a thread waits.
     ///
     /// # Examples
     ///
@@ -185,7 +188,7 @@ impl Reactor {
         self.0.registered.load(Acquire)
     }
 
-    /// Ends every wait on this reactor: waiters are woken and get an error, and so does who waits later.
+    /// Ends every wait on this reactor: waiters are woken and get an error, and so do later waits.
     ///
     /// Except on a thread that has entered another reactor, still up: sockets that are waited for there go there.
     ///
@@ -235,7 +238,8 @@ impl Reactor {
         Ok((token, self.add(fd, custody, token, Self::forget)?))
     }
 
-    /// The kernel reports on `fd` from here on, beginning with what it is ready for now. If it refuses, `undo` the token.
+    /// The kernel reports on `fd` from here on, beginning with what it is ready for now. If it refuses, `undo` the
+    /// token.
     fn add(&self, fd: BorrowedFd<'_>, custody: Custody, token: Token, undo: fn(&Self, Token)) -> io::Result<Known> {
         self.0.poller.add(fd, token, custody).map(Known).map_err(|error| {
             undo(self, token);
@@ -292,7 +296,7 @@ impl Reactor {
         self.0.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a slot in, and calls whoever waits for the first one.
+    /// Inserts a slot. If it is the first, wakes `on_use`.
     fn enter<R>(&self, insert: impl FnOnce(&mut Table) -> io::Result<R>) -> io::Result<R> {
         self.0.process.check("waiting for a socket");
         let mut table = self.table_mut();
@@ -363,7 +367,7 @@ fn explain(error: io::Error) -> io::Error {
 /// First come, first woken. A waker that panics keeps nobody else asleep; its panic has been printed.
 fn wake_all(woken: &mut Vec<Waker>) {
     let mut rest = woken.drain(..);
-    while !contain(|| rest.by_ref().for_each(Waker::wake)) {}
+    while contain(|| rest.by_ref().for_each(Waker::wake)).is_none() {}
 }
 
 impl AsFd for Reactor {

@@ -57,7 +57,7 @@ impl Ready {
 
     /// The reactor will not report any more. Stays until the fd has moved to another one; never shown to the user.
     pub(crate) const SHUTDOWN: Ready = Ready(64);
-    /// A hang-up, as everybody who waits shall see it.
+    /// A hang-up, as all waiters must see it.
     pub(crate) const CLOSED: Ready = Ready(1 | 2 | 4 | 8);
 
     /// Whether no flag is set.

@@ -1,6 +1,8 @@
 //! `Slot`: the readiness of one fd, and its waiters. No edge is lost, nobody is forgotten.
 //!
-//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, by its table) and by `source` (the rest, from tasks).
+//! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, from its table; `revive`, after a move), by
+//! `registration` (`abandon`), and by `source` and `stdio` (the rest, from tasks and from the threads of the standard
+//! streams).
 //!
 //! # Why no wake-up is lost
 //!
@@ -8,23 +10,23 @@
 //!   wakers. The wakers are under one lock. If the task's turn at the lock comes first, the driver finds its waker; if
 //!   the driver's comes first, unlocking and locking order its `set` before the task's second look, which sees it.
 //! - Readiness stays in the word until an op has found the fd not ready (see `word`). A woken future that is dropped
-//!   before it runs takes nothing with it: an event wakes **all** waiters of its direction, so every other one was woken
-//!   by the same event, and one that comes later finds the flag in the word. (Of those that wait by `poll_` methods there is
-//!   one per direction, the last, as their callers are told.)
+//!   before it runs takes nothing with it: an event wakes **all** waiters of its direction, so every other one was
+//!   woken by the same event, and one that comes later finds the flag in the word. (Of those that wait by `poll_`
+//!   methods there is one per direction, the last, as their callers are told.)
 //!
 //! # Why a key need not be given back
 //!
-//! A future has a key only while its last poll was `Pending`, that is, its second look found no flag that ends the wait.
-//! When the first look of a later poll finds one, take the last `set` that has set it. It came after that second look:
-//! else the flag would have been seen, or been cleared since and not set again. So did its turn at the lock come after the
-//! waker was left: else unlocking and locking would have ordered that `set` before the second look. Hence this `set` takes
-//! the waiter out, or has done so, and the key can just be dropped. If the task is faster than the driver it gets one wake
-//! too many, from a `take` that was under way anyhow.
+//! A future has a key only while its last poll was `Pending`, that is, its second look found no flag that ends the
+//! wait. When the first look of a later poll finds one, take the last `set` that has set it. It came after that second
+//! look: else the flag would have been seen, or been cleared since and not set again. So did its turn at the lock come
+//! after the waker was left: else unlocking and locking would have ordered that `set` before the second look. Hence
+//! this `set` takes the waiter out, or has done so, and the key can just be dropped. If the task is faster than the
+//! driver it gets one wake too many, from a `take` that was under way anyhow.
 //!
 //! # Rejected
 //!
-//! - One waiter per direction for futures too: two tasks that accept on one listener displace each other, and spin if the
-//!   displaced one is woken.
+//! - One waiter per direction for futures too: two tasks that accept on one listener displace each other, and spin if
+//!   the displaced one is woken.
 //! - Waking one waiter per edge: the one chosen may be dropped before it runs, and an edge does not say how many
 //!   connections it stands for.
 //! - A lock-free list: the lock is held for a few moves, and its two sides seldom meet.
@@ -88,8 +90,9 @@ impl Slot {
         self.word.clear(seen, ready);
     }
 
-    /// Marks the slot as `ready`, which ends all its waits, in a child of fork(2). Its waiters are tasks of the parent: their
-    /// wakers are neither called nor dropped. Their keys name nobody afterwards, as numbers and generations go on.
+    /// Marks the slot as `ready`, which ends all its waits, in a child of fork(2). Its waiters are tasks of the parent:
+    /// their wakers are neither called nor dropped. Their keys name nobody afterwards, as numbers and generations go
+    /// on.
     pub(crate) fn abandon(&self, ready: Ready) {
         let mut parents = Vec::new();
         self.set(ready, &mut parents);
@@ -103,8 +106,8 @@ impl Slot {
 
     /// Ready once the wait for `interest` is over, at once if it is already.
     ///
-    /// A key is for one interest. With `None` for a key the waiter can't be taken out again, and takes the place of the last
-    /// one that came without a key for the same interest: for the `poll_` methods.
+    /// A key is for one interest. With `None` for a key the waiter can't be taken out again, and takes the place of the
+    /// last one that came without a key for the same interest: for the `poll_` methods.
     #[inline]
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>, interest: Interest, key: Option<&mut Key>) -> Poll<Seen> {
         let seen = self.word.seen();

@@ -1,9 +1,11 @@
 //! `Socket<K>`: an fd that the kernel calls a socket, of the kind `K`, and what all kinds have in common.
 //!
-//! Users know it under its aliases (`TcpStream`, `UdpSocket`, `UnixListener`, ...). What a kind can do on top of this is in
-//! the files below: `data`, `stream`, `datagram`, `listener`, `ip`; what it has alone is in `tcp`, `udp` and `unix`.
+//! Users know it under its aliases (`TcpStream`, `UdpSocket`, `UnixListener`, ...). What a kind can do on top of this
+//! is in the files below: `data`, `stream`, `datagram`, `listener`, `ip`; what it has alone is in `tcp`, `udp` and
+//! `unix`.
 //!
-//! Rejected: one struct per type. Read, write, readiness and conversion would be written and documented four times over.
+//! Rejected: one struct per type. Read, write, readiness and conversion would be written and documented four times
+//! over.
 
 use std::fmt;
 use std::io;
@@ -28,14 +30,14 @@ mod stream;
 /// Methods take `&self`, so several tasks may use one socket at the same time, in an `Arc` or by reference. Dropping it
 /// closes it.
 ///
-/// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an error, except in
-/// another runtime that is still up: there the wait goes on.
+/// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an error, except
+/// in another runtime that is still up: there the wait goes on.
 ///
 /// # Polling
 ///
-/// Futures that wait are all woken. Of the tasks that wait by methods whose names begin with `poll_`, those of the I/O traits
-/// included, only the one that has polled last is woken: there is one place per socket and direction (reading and accepting,
-/// writing). Two tasks that wait for the same direction need a future each.
+/// Futures that wait are all woken. Of the tasks that wait by methods whose names begin with `poll_`, those of the I/O
+/// traits included, only the one that has polled last is woken: there is one place per socket and direction (reading
+/// and accepting, writing). Two tasks that wait for the same direction need a future each.
 ///
 /// # Examples
 ///
@@ -45,8 +47,8 @@ pub struct Socket<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-/// The `Site` of a method: `site!(read, Read)` is `TcpStream::read`, which waits to read, in every kind's own name. A third
-/// word is the kind, if that is not called `K`.
+/// The `Site` of a method: `site!(read, Read)` is `TcpStream::read`, which waits to read, in every kind's own name. A
+/// third word is the kind, if that is not called `K`.
 macro_rules! site {
     ($method:ident, $kind:ident) => {
         site!($method, $kind, K)

@@ -3,17 +3,17 @@
 //! Called by `leaf` (the futures), by the `poll_` and `try_` methods of the sockets, and by `async_fd`.
 //!
 //! The loop tries the operation first. Only when the kernel says `WouldBlock` is the fd registered, once and for both
-//! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an echo
-//! server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it saves.
-//! A registration whose runtime has ended goes on in the one that waits; see `reactor/registration.rs`.
+//! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an
+//! echo server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it
+//! saves. A registration whose runtime has ended goes on in the one that waits; see `reactor/registration.rs`.
 //!
 //! # When readiness goes
 //!
-//! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on a
-//!   UDP socket looks like a hang-up to epoll, and is over once it has been read.)
-//! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have come
-//!   with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing, and not
-//!   where something else may have cut the read short: ancillary data, or out-of-band data (tcp(7), "urgent").
+//! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on
+//!   a UDP socket looks like a hang-up to epoll, and is over once it has been read.)
+//! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have
+//!   come with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing,
+//!   and not where something else may have cut the read short: ancillary data, or out-of-band data (tcp(7), "urgent").
 //! - Neither clears anything if the kernel has spoken since the operation began (see `slot`).
 //!
 //! # Rejected
@@ -66,7 +66,7 @@ pub enum Rule {
     Foreign,
 }
 
-/// What is left after an operation, as far as it can tell.
+/// What an operation leaves in the fd, as far as it can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// Perhaps more.
@@ -77,7 +77,7 @@ pub enum Left {
 
 /// The call that a future stands for, and the line that made it: for messages, and for notes of where a task waits.
 ///
-/// Public for the crates that make futures of an [`AsyncFd`](crate::AsyncFd), whose users know nothing of that.
+/// Public for `mini`, whose futures wait on an [`AsyncFd`](crate::AsyncFd) that their users do not see.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
     pub(crate) site: &'static Site,
@@ -107,7 +107,7 @@ impl Wait {
         Self { site, location }
     }
 
-    /// For what is to fail in each case where it could have to wait, whether it has to or not.
+    /// For a call that must fail outside a runtime even if it would not have to wait.
     ///
     /// # Panics
     ///
@@ -122,7 +122,7 @@ impl Wait {
         leave_note(Note { reason: Reason::Io(self.site.kind, fd), location: self.location });
     }
 
-    /// The future that waits is dropped.
+    /// Takes the note back: the future that waits is dropped.
     pub(crate) fn forget_note(&self) {
         forget_wait(|note| ptr::eq(note.location, self.location));
     }
@@ -132,7 +132,8 @@ impl Wait {
         let (owner, method, place) = (self.site.owner, self.site.method, self.location);
         assert!(
             !context::is_ending(),
-            "`{owner}::{method}`, called at {place}, needs a runtime in a destructor of a thread that ends: no mini runtime can run there"
+            "`{owner}::{method}`, called at {place}, needs a runtime in a destructor of a thread that ends: \
+             no mini runtime can run there"
         );
         panic!(
             "`{owner}::{method}`, called at {place}, needs a runtime, but no mini runtime is running on this thread: \
@@ -182,13 +183,10 @@ impl<T: AsFd> Source<T> {
     ) -> Poll<io::Result<R>> {
         ready!(mini_context::check_budget(cx));
         let result = loop {
-            let seen = match self.registration.get() {
-                None => match self.first_look(wait, interest) {
-                    Ok(Some(known)) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
-                    Ok(None) => Slot::unregistered(),
-                    Err(e) => break Err(e),
-                },
-                Some(known) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
+            let seen = match self.registration_for(wait, interest) {
+                Ok(Some(known)) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
+                Ok(None) => Slot::unregistered(),
+                Err(e) => break Err(e),
             };
             match op(self) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
@@ -259,7 +257,7 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// Takes a waiter out that a leaf future has left.
+    /// Removes the waiter of a leaf future that is dropped.
     #[cold]
     pub(crate) fn forget(&self, key: &mut Key) {
         if let Some(slot) = self.slot() {
@@ -280,7 +278,7 @@ impl<T: AsFd> Source<T> {
         if self.rule == Rule::Foreign { Custody::Users } else { Custody::Ours }
     }
 
-    /// What a transfer says about what is left, as far as the rule goes.
+    /// What a transfer leaves in the fd, as far as the rule can tell.
     fn left(&self, moved: usize, asked: usize) -> Left {
         match self.rule {
             Rule::Whole | Rule::Foreign | Rule::Fifo => Left::Perhaps,
@@ -288,12 +286,12 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// Where the kernel has to be asked before the first operation, registers for that.
-    fn first_look(&self, wait: &Wait, interest: Interest) -> io::Result<Option<&Registration>> {
-        if self.rule != Rule::Fifo || !interest.is_readable() {
-            return Ok(None);
+    /// The registration, if there is one. Makes it if the kernel has to be asked before the first operation.
+    fn registration_for(&self, wait: &Wait, interest: Interest) -> io::Result<Option<&Registration>> {
+        match self.registration.get() {
+            None if self.rule == Rule::Fifo && interest.is_readable() => self.register(wait, Ready::EMPTY).map(Some),
+            known => Ok(known),
         }
-        self.register(wait, Ready::EMPTY).map(Some)
     }
 
     /// What a finished operation says about the readiness.

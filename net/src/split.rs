@@ -1,12 +1,12 @@
 //! The two halves of a stream: one task reads, another writes.
 //!
 //! Made by `split` and `into_split`. A half is a reference to the stream, borrowed or counted, with the methods of one
-//! direction; those are the stream's own, so a half adds nothing to what they cost. As methods of streams take `&self`, an
-//! `Arc` of the stream does as well; what halves add is that each direction has one owner, and that dropping the owned writing
-//! half ends the writing, which the peer sees as the end.
+//! direction; those are the stream's own, so a half adds nothing to what they cost. As methods of streams take `&self`,
+//! an `Arc` of the stream does as well; what halves add is that each direction has one owner, and that dropping the
+//! owned writing half ends the writing, which the peer sees as the end.
 //!
-//! Rejected: `Deref` to the stream (a half that reads could write); a destructor on the borrowed half (it would keep the stream
-//! borrowed to the end of the block).
+//! Rejected: `Deref` to the stream (a half that reads could write); a destructor on the borrowed half (it would keep
+//! the stream borrowed to the end of the block).
 
 use std::error::Error;
 use std::fmt;
@@ -21,7 +21,8 @@ use crate::leaf::{Op, ReadExact, Readiness, WriteAll};
 use crate::ready::{Interest, Ready};
 use crate::socket::Socket;
 
-/// The half of a stream that reads; used through the aliases, such as [`tcp::OwnedReadHalf`](crate::tcp::OwnedReadHalf).
+/// The half of a stream that reads; used through the aliases, such as
+/// [`tcp::OwnedReadHalf`](crate::tcp::OwnedReadHalf).
 ///
 /// # Examples
 ///
@@ -29,7 +30,8 @@ use crate::socket::Socket;
 #[derive(Debug)]
 pub struct ReadHalf<S>(S);
 
-/// The half of a stream that writes; used through the aliases, such as [`tcp::OwnedWriteHalf`](crate::tcp::OwnedWriteHalf).
+/// The half of a stream that writes; used through the aliases, such as
+/// [`tcp::OwnedWriteHalf`](crate::tcp::OwnedWriteHalf).
 ///
 /// # Examples
 ///

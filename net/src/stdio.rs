@@ -1,21 +1,21 @@
 //! The standard streams, without a thread that blocks on them where that can be had.
 //!
 //! Called by users. A pipe, a FIFO or a terminal is opened once more (`polled`), non-blocking, and waited for like a
-//! socket; a socket is told to be quick at each call. All else, files above all, goes through a thread (`thread`), and so
-//! does everything on systems that can't open a file descriptor anew.
+//! socket; a socket is told to be quick at each call. All else, files above all, goes through a thread (`thread`), and
+//! so does everything on systems that can't open a file descriptor anew.
 //!
-//! The hard part is that a standard stream is shared: with the shell, with parents and children, for all of whom it has
-//! to go on blocking, and some of whom may read it too.
+//! The hard part is that a standard stream is shared: with the shell, with parents and children, all of which need it
+//! to go on blocking, and some of which may read it too.
 //!
 //! # Rejected
 //!
-//! - `O_NONBLOCK` on the stream itself: it belongs to the open file, so the shell and all the others get `WouldBlock` too,
-//!   also when this process has ended.
-//! - Waiting for readiness, then a read that blocks: if another process takes the bytes in between, a worker of the runtime
-//!   stands still. A poll(2) right before the read makes that seldom, not impossible.
+//! - `O_NONBLOCK` on the stream itself: it belongs to the open file, so the shell and all the others get `WouldBlock`
+//!   too, also when this process has ended.
+//! - Waiting for readiness, then a read that blocks: if another process takes the bytes in between, a worker of the
+//!   runtime stands still. A poll(2) right before the read makes that seldom, not impossible.
 //! - `RWF_NOWAIT` (preadv2(2)): terminals refuse it, and pipes do on most kernels in use.
-//! - A thread for everything: what it has read, when nobody wants it any more, is lost for the other readers of the stream;
-//!   and a hop there and back for each line.
+//! - A thread for everything: what it has read, when nobody wants it any more, is lost for the other readers of the
+//!   stream; and a hop there and back for each line.
 
 use std::fmt;
 use std::fs::File;
@@ -50,18 +50,18 @@ static OUTPUTS: [LazyLock<Writer>; 2] = [
 
 /// The standard input of the process.
 ///
-/// A read that waits keeps neither the runtime nor the process from ending, and takes nothing until it is ready. There is
-/// no buffer in here: what has not been read is there for other handles, for child processes, and for whoever reads the
-/// terminal next. For lines, put it into a `BufReader` (of `futures` or `futures-lite`) and keep that.
+/// A read that waits keeps neither the runtime nor the process from ending, and takes nothing until it is ready. There
+/// is no buffer in here: what has not been read is there for other handles, for child processes, and for the next
+/// reader of the terminal. For lines, put it into a `BufReader` (of `futures` or `futures-lite`) and keep that.
 ///
 /// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
 ///
 /// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
 /// handle of its own, makes a task independent of others.
 ///
-/// Where the input is a file, or a device that can't be waited for, a thread reads it, 64 KiB ahead, shared by all handles.
-/// The same goes for systems other than Linux, sockets apart: there a read that was dropped while it waited may take
-/// what comes next, and give it to the next read of this process.
+/// Where the input is a file, or a device that can't be waited for, a thread reads it, 64 KiB ahead, shared by all
+/// handles. The same goes for systems other than Linux, sockets apart: there a read that was dropped while it waited
+/// may take what comes next, and give it to the next read of this process.
 ///
 /// # Examples
 ///
@@ -86,13 +86,13 @@ pub type Stderr = Output<2>;
 
 /// [`Stdout`] or [`Stderr`].
 ///
-/// Bytes go out in the order of the writes. There is no buffer in here for pipes, terminals and sockets: what a write has
-/// taken, the system has, also if the process ends right away. To a file, or a device that can't be waited for, and on
-/// systems other than Linux, a thread writes, up to 64 KiB behind: there [`flush`](Output::flush) before the process
+/// Bytes go out in the order of the writes. There is no buffer in here for pipes, terminals and sockets: what a write
+/// has taken, the system has, also if the process ends right away. To a file, or a device that can't be waited for, and
+/// on systems other than Linux, a thread writes, up to 64 KiB behind: there [`flush`](Output::flush) before the process
 /// ends, or before others are to see it.
 ///
-/// `println!` and `std::io::stdout()` write to the same place. They keep the part of a line in a buffer of their own, so the
-/// order is that of whole lines there, and of flushed writes here.
+/// `println!` and `std::io::stdout()` write to the same place. They keep the part of a line in a buffer of their own,
+/// so the order is that of whole lines there, and of flushed writes here.
 ///
 /// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
 /// handle of its own, makes a task independent of others.
@@ -112,8 +112,8 @@ enum Out {
 
 /// The standard input of the process.
 ///
-/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the input was when it
-/// was made.
+/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the input was
+/// when it was made.
 ///
 /// # Examples
 ///
@@ -125,8 +125,8 @@ pub fn stdin() -> Stdin {
 
 /// The standard output of the process.
 ///
-/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the output was when
-/// it was made.
+/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the output was
+/// when it was made.
 ///
 /// # Examples
 ///
@@ -167,9 +167,9 @@ use site;
 impl Stdin {
     /// Reads what is there into the front of `buf`, and waits while that is nothing.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody writes the pipe any
-    /// more, or somebody has pressed Ctrl-D at a terminal, where more may follow. A terminal gives a line at a time, unless
-    /// told otherwise (termios(3)).
+    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody writes the
+    /// pipe any more, or somebody has pressed Ctrl-D at a terminal, where more may follow. A terminal gives a line at a
+    /// time, unless told otherwise (termios(3)).
     ///
     /// # Examples
     ///
@@ -241,8 +241,8 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Errors
     ///
-    /// Those of write(2): `BrokenPipe` if nobody reads. Where a thread writes: the error of an earlier write, or that a thread
-    /// can't be started.
+    /// Those of write(2): `BrokenPipe` if nobody reads. Where a thread writes: the error of an earlier write, or that a
+    /// thread can't be started.
     ///
     /// # Panics
     ///

@@ -173,7 +173,7 @@ impl Token {
     }
 }
 
-/// Who closes an fd that is registered, and therefore, whether its number is still its own when it is removed.
+/// Says who closes a registered fd. If the user does, the number may belong to another fd by the time of the removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Custody {
     /// This crate, after it has removed it.

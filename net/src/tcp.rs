@@ -89,11 +89,12 @@ impl TcpListener {
         TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr, false))
     }
 
-    /// As [`bind`](Self::bind), but several listeners may share one address: on Linux the kernel spreads the connections
-    /// over them (`SO_REUSEPORT` in socket(7)), so that each core of a server has its own. They must all be bound by this.
+    /// As [`bind`](Self::bind), but several listeners may share one address: on Linux the kernel spreads the
+    /// connections over them (`SO_REUSEPORT` in socket(7)), so that each core of a server has its own. They must all be
+    /// bound by this.
     ///
-    /// On the BSDs and Apple systems the last one to listen gets all connections. With port 0 each call gets a port of its
-    /// own: bind the second listener to the [`local_addr`](Self::local_addr) of the first.
+    /// On the BSDs and Apple systems the last one to listen gets all connections. With port 0 each call gets a port of
+    /// its own: bind the second listener to the [`local_addr`](Self::local_addr) of the first.
     ///
     /// # Examples
     ///
@@ -109,7 +110,7 @@ impl TcpListener {
     ///
     /// # Errors
     ///
-    /// Those of [`bind`](Self::bind); `AddrInUse` if somebody listens there who does not share.
+    /// Those of [`bind`](Self::bind); `AddrInUse` if another socket listens there and does not share the port.
     ///
     /// # Panics
     ///

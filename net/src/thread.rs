@@ -21,8 +21,8 @@ pub fn set_timer_slack(nanos: u64) -> Option<u64> {
     sys::set_timer_slack(nanos)
 }
 
-/// Binds the calling thread to one of the processors that it may run on: to the first for 0, the second for 1 and so on, and
-/// again to the first after the last.
+/// Binds the calling thread to one of the processors that it may run on: to the first for 0, the second for 1 and so
+/// on, and again to the first after the last.
 ///
 /// Says whether it has; only Linux and Android can. Source: sched_setaffinity(2).
 ///
@@ -68,8 +68,8 @@ impl ThreadNumber {
         Self(number)
     }
 
-    /// How long it has run on a CPU, up to now. `None` if it has ended, or where the system does not tell (only Linux and
-    /// Android do).
+    /// How long it has run on a CPU, up to now. `None` if it has ended, or where the system does not tell (only Linux
+    /// and Android do).
     pub fn cpu_time(self) -> Option<Duration> {
         sys::cpu_time(self.0)
     }

@@ -123,8 +123,8 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2), such as a message that is too long, and [`lookup_host`](crate::lookup_host). If it has to wait:
-    /// that the runtime has shut down.
+    /// Those of sendto(2), such as a message that is too long, and [`lookup_host`](crate::lookup_host). If it has to
+    /// wait: that the runtime has shut down.
     ///
     /// # Panics
     ///

@@ -82,8 +82,8 @@ pub type UnixDatagram = Socket<kind::UnixDatagram>;
 /// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET` in
 /// unix(7)).
 ///
-/// That the peer has ended looks like an empty message: [`recv`](Socket::recv) returns 0. A message that is longer than the
-/// buffer is cut. Not on Apple systems: making one fails there.
+/// That the peer has ended looks like an empty message: [`recv`](Socket::recv) returns 0. A message that is longer than
+/// the buffer is cut. Not on Apple systems: making one fails there.
 ///
 /// # Examples
 ///
@@ -146,8 +146,8 @@ fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
     encode_path(path).map_err(failed(operation, path))
 }
 
-/// The kernel would silently cut a path at a zero byte, so there must be none, and Linux would bind to an abstract name of its
-/// own choice if the path is empty (unix(7), "autobind").
+/// The kernel would silently cut a path at a zero byte, so there must be none, and Linux would bind to an abstract name
+/// of its own choice if the path is empty (unix(7), "autobind").
 fn encode_path(path: &Path) -> io::Result<SockAddr> {
     if path.as_os_str().is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a socket path is not empty"));
@@ -165,7 +165,7 @@ fn raw_addr(operation: &'static str, addr: &SocketAddr) -> io::Result<SockAddr> 
         return raw_path(operation, path);
     }
     let Some(name) = sys::abstract_name(addr) else {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "it is nobody's");
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "no socket can be found by it");
         return Err(failed(operation, Object::Unnamed)(error));
     };
     let zero_and_name = [b"\0", name].concat();

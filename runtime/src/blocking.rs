@@ -19,6 +19,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_context::contain;
+
 use crate::scheduler::config::Config;
 use crate::scheduler::spin::{self, Spins};
 use crate::scheduler::unparker::Unparker;
@@ -26,7 +28,6 @@ use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::
 use crate::sync::{Condvar, Deadline, Mutex, MutexGuard, lock};
 use crate::task::error;
 use crate::threads::{self, Hooks};
-use crate::unwind::contain;
 
 /// What the threads do: a task that is polled once.
 pub(crate) trait Job: Send + 'static {

@@ -104,7 +104,6 @@ pub mod signal;
 mod sync;
 pub mod task;
 mod threads;
-mod unwind;
 
 pub use mini_macros::{main, test};
 pub use task::{spawn, spawn_blocking, spawn_local};

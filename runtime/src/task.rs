@@ -72,9 +72,10 @@ pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 
+use mini_context::contain;
+
 use crate::scheduler::context;
 use crate::task::schedule::Schedule;
-use crate::unwind::contain;
 use cell::Vtable;
 pub(crate) use origin::Origin;
 use owned::Slotted;

@@ -6,8 +6,9 @@
 use std::io;
 use std::sync::Arc;
 
+use mini_context::contain;
+
 use crate::sync::thread::{self, Builder, Thread};
-use crate::unwind::contain;
 
 /// What a thread runs.
 pub(crate) type Body = Box<dyn FnOnce() + Send>;

@@ -83,10 +83,11 @@ pub enum ClockError {
     TooFar,
 }
 
-/// The last time, in nanoseconds since the base, at which a timer fires; a clock is not moved past it. `u64::MAX` is never.
+/// The last time, in nanoseconds since the base, at which a timer fires; a clock is not moved past it. `u64::MAX` is
+/// never.
 const LAST: u64 = u64::MAX - 1;
 
-/// A wait of less than that is meant to end. Longer ones stand for those that are not.
+/// A wait shorter than this is meant to end; a longer one stands for "never".
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 impl Clock {
@@ -140,7 +141,7 @@ impl Clock {
     /// Nanoseconds from the clock's base, the moment it was made, to `instant`.
     ///
     /// `0` if that lies before the base, `u64::MAX` if it lies more than 584 years after it. Timers and
-    /// [`Note`](crate::Note)s count in these.
+    /// [`Note`](mini_context::Note)s count in these.
     ///
     /// # Examples
     ///
@@ -172,7 +173,8 @@ impl Clock {
 
     /// Nanoseconds of the system's time since the clock was made, whether or not it stands still.
     ///
-    /// For a runtime that measures its own work. While the clock was never paused, these are the nanoseconds that timers count in.
+    /// For a runtime that measures its own work. While the clock was never paused, these are the nanoseconds that
+    /// timers count in.
     ///
     /// # Examples
     ///
@@ -238,7 +240,7 @@ impl Clock {
         let pausable = self.as_pausable()?;
         let mut run = pausable.lock();
         *run = Run::Paused { at: run.now() };
-        // Relaxed: who must see the pause at once takes the lock or has been told by the thread that paused.
+        // Relaxed: a thread that must see the pause at once takes the lock, or was told by the thread that paused.
         pausable.was_paused.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -304,8 +306,8 @@ impl Clock {
         if self.nanos(Instant::from_std(target)) > LAST { Err(ClockError::TooFar) } else { Ok(target) }
     }
 
-    /// Whether a timer for `deadline` is meant to fire and never would: the clock has been moved to within a century of the last
-    /// time that timers count.
+    /// Whether a timer for `deadline` is meant to fire and never would: the clock has been moved to within a century of
+    /// the last time that timers count.
     #[cold]
     pub(crate) fn is_out_of_reach(&self, deadline: Instant) -> bool {
         self.nanos(deadline) > LAST && deadline - self.now() < CENTURY

@@ -2,8 +2,8 @@
 //!
 //! Rejected:
 //! - Passing the timers in the waker: works with one executor's wakers alone, and no combinator keeps it.
-//! - A reference-counted cell with a destructor: the compiler asks at each use whether it has run, and the cell whether it
-//!   is borrowed; 3 ns of each read of the clock.
+//! - A reference-counted cell with a destructor: the compiler asks at each use whether it has run, and the cell whether
+//!   it is borrowed; 3 ns of each read of the clock.
 
 #![allow(unsafe_code)]
 

@@ -232,6 +232,10 @@ impl Interval {
     /// assert_eq!(beat.tick().await - start, ms(150));
     /// # });
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset(&mut self) {
         self.reset_after(self.period);
     }
@@ -254,6 +258,10 @@ impl Interval {
     /// assert_eq!(beat.tick().await - start, ms(150));
     /// # });
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset_immediately(&mut self) {
         self.reset_at(Instant::now());
     }
@@ -274,6 +282,10 @@ impl Interval {
     /// assert_eq!(beat.tick().await - start, ms(120));
     /// # });
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset_after(&mut self, duration: Duration) {
         self.reset_at(Instant::now().saturating_add(duration));
     }
@@ -292,6 +304,10 @@ impl Interval {
     /// assert_eq!(beat.tick().await, deadline);
     /// # });
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// As [`Sleep::reset`](crate::Sleep::reset).
     pub fn reset_at(&mut self, deadline: Instant) {
         Pin::new(&mut self.next).reset(deadline);
     }

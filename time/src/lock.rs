@@ -7,8 +7,8 @@
 //! Rejected:
 //! - The standard library's mutex: a second locked instruction to unlock, as a waiter may sleep in the kernel. 10.8 ns
 //!   for lock and unlock where this takes 5.4, and each timer needs two of them.
-//! - A lock biased to the driver's thread (no locked instruction there, `membarrier` everywhere else): a timer of a task
-//!   that has moved to another worker would cost a system call that interrupts all processors.
+//! - A lock biased to the driver's thread (no locked instruction there, `membarrier` everywhere else): a timer of a
+//!   task that has moved to another worker would cost a system call that interrupts all processors.
 
 #![allow(unsafe_code)]
 #![cfg_attr(loom, allow(dead_code))] // see `sync.rs`
@@ -40,8 +40,8 @@ pub(crate) struct Lock<T> {
 // Test: model `one_at_a_time_and_each_sees_what_the_one_before_wrote`.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// As with the standard library's mutex. No user code runs under the lock, so a panic there leaves nothing half done that
-/// another could see.
+/// As with the standard library's mutex. No user code runs under the lock, so a panic there leaves nothing half done
+/// that another could see.
 impl<T> RefUnwindSafe for Lock<T> {}
 impl<T> UnwindSafe for Lock<T> {}
 

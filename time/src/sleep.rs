@@ -3,8 +3,8 @@
 //! It registers late: only a poll that finds its deadline ahead adds it to the timers of the thread's context. From
 //! then on it belongs to those timers, wherever it is polled or dropped, without keeping them alive.
 //!
-//! The time is read when a duration is made a deadline, and not again at the first poll: that deadline was ahead, and if
-//! it has come meanwhile, the next turn of the driver says so.
+//! The time is read when a duration is made a deadline, and not again at the first poll: that deadline was ahead, and
+//! if it has come meanwhile, the next turn of the driver says so.
 //!
 //! ```text
 //!        1              2
@@ -92,9 +92,9 @@ const _: () = {
 
 /// Waits for `duration`, counted from this call.
 ///
-/// It never ends early. A duration of zero is ready at the first poll; one that ends more than 584 years after the start of the
-/// runtime, such as [`Duration::MAX`], never ends. One that is polled for the first time when its time is over is ready at the next look
-/// of the runtime at its timers, not at that poll.
+/// It never ends early. A duration of zero is ready at the first poll; one that ends more than 584 years after the
+/// start of the runtime, such as [`Duration::MAX`], never ends. One that is polled for the first time when its time is
+/// over is ready at the next look of the runtime at its timers, not at that poll.
 ///
 /// # Examples
 ///
@@ -111,9 +111,9 @@ const _: () = {
 ///
 /// # Panics
 ///
-/// Not here, but when polled before its deadline on a thread that runs no mini runtime, or whose runtime was shut
-/// down; if it is shorter than a century, and a paused clock was moved so far that it would end more than 584 years after the start of
-/// the clock.
+/// Not here, but at a poll before its deadline: on a thread that runs no mini runtime, or whose runtime was shut down.
+/// Also if `duration` is less than a century and a paused clock was moved so far that the deadline lies more than 584
+/// years after the clock's start.
 ///
 /// # Cancel safety
 ///
@@ -225,7 +225,8 @@ impl Sleep {
     ///
     /// # Panics
     ///
-    /// If it was polled, and as [`sleep`] for a paused clock that was moved too far; it stays as it was.
+    /// If the timer is pending, and the paused clock was moved so far that the new deadline can never come (see
+    /// [`sleep`]). The deadline is unchanged then.
     pub fn reset(self: Pin<&mut Self>, deadline: Instant) {
         let this = self.get_mut();
         let reset = this.lease().map(|lease| lease.reset(this.key, deadline));
@@ -355,7 +356,8 @@ impl Sleep {
         let (call, place) = (self.origin.name(), self.location);
         assert!(
             !context::is_ending(),
-            "`{call}`, called at {place}, was polled by a destructor of a thread that ends: no mini runtime can run there"
+            "`{call}`, called at {place}, was polled by a destructor of a thread that ends: \
+             no mini runtime can run there"
         );
         panic!(
             "`{call}`, called at {place}, was polled on a thread that runs no mini runtime: use `#[mini::main]`, \
@@ -366,8 +368,8 @@ impl Sleep {
     #[cold]
     fn panic_out_of_reach(&self) -> ! {
         panic!(
-            "`{}`, called at {}, would never end: the paused clock was moved so far that the deadline is more than 584 years after its \
-             start, where timers end",
+            "`{}`, called at {}, would never end: the paused clock was moved so far that the deadline is more than \
+             584 years after its start, where timers end",
             self.origin.name(),
             self.location
         )

@@ -1,9 +1,9 @@
-//! What the hand-made synchronisation here is built on: the standard library's atomics and thread-locals, or those of a model
-//! checker.
+//! What the hand-made synchronisation here is built on: the standard library's atomics and thread-locals, or those of a
+//! model checker.
 //!
-//! loom (`--cfg loom`) runs the lock, the announcement of a park and the timers in every order, the latter with a lock that does
-//! not spin, since a model knows no fairness; shuttle (`--cfg shuttle`) runs whole runtimes, see `models.rs` of the runtime. It
-//! takes what happens here for one step.
+//! loom (`--cfg loom`) runs the lock, the announcement of a park and the timers in every order, the latter with a lock
+//! that does not spin, since a model knows no fairness; shuttle (`--cfg shuttle`) runs whole runtimes, see `models.rs`
+//! of the runtime. It takes what happens here for one step.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic;

@@ -4,9 +4,9 @@
 //! The futures of this crate register here, through a [`Lease`] of the store that holds the wheel.
 //!
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
-//! a bound that is kept beside the lock. Who reads that too early misses a timer that another thread is just adding, and
-//! finds it at the next turn or in `prepare_park`. How a deadline from another thread reaches a driver that sleeps is in
-//! `park.rs`. The bell must be one that a wait which begins after the ring still hears.
+//! a bound that is kept beside the lock. A thread that reads the bound too early misses a timer that another thread is
+//! just adding, and finds it at the next turn or in `prepare_park`. How a deadline from another thread reaches a driver
+//! that sleeps is in `park.rs`. The bell must be one that a wait which begins after the ring still hears.
 //!
 //! Wakers are woken and dropped with no lock held.
 //!
@@ -14,12 +14,12 @@
 //! - Telling the driver of each registration: with one thread the driver is the one awake, and every sleep would cost
 //!   a write to the bell.
 //! - A queue of registrations and cancellations that the owner drains: most timers are cancelled before they fire, and
-//!   each would be queued twice; an uncontended lock costs less. And while the owner is in a long poll nobody else could
-//!   serve them.
-//! - Reading the clock once a turn instead of once a timer (20 ns of the 60 that a limit costs): it would count from the
-//!   turn after its first poll, and not from the call that made it.
-//! - The coarse clock (5.6 ns for 23 ns) for limits of seconds: it is as old as the last tick of one processor, and where
-//!   a hypervisor delays that tick nothing bounds the lag, so a limit could end early.
+//!   each would be queued twice; an uncontended lock costs less. And while the owner is in a long poll nobody else
+//!   could serve them.
+//! - Reading the clock once a turn instead of once a timer (20 ns of the 60 that a limit costs): it would count from
+//!   the turn after its first poll, and not from the call that made it.
+//! - The coarse clock (5.6 ns for 23 ns) for limits of seconds: it is as old as the last tick of one processor, and
+//!   where a hypervisor delays that tick nothing bounds the lag, so a limit could end early.
 
 use std::fmt;
 use std::mem;
@@ -142,7 +142,8 @@ impl Timers {
         if now < bound { 0 } else { self.fire() }
     }
 
-    /// Whether a timer may be due at `now`, in [system nanoseconds](Clock::system_nanos); two loads, and no clock is read.
+    /// Whether a timer may be due at `now`, in [system nanoseconds](Clock::system_nanos); two loads, and no clock is
+    /// read.
     ///
     /// A hint: true a little early at times, and always false for a clock that has been paused.
     ///
@@ -185,8 +186,8 @@ impl Timers {
     /// [`turn`](Timers::turn) in this thread, a timer that another thread adds with an earlier deadline rings the
     /// bell, once.
     ///
-    /// Where more than 30,000 deadlines a second lie ahead, the answer serves those of up to 0.5 ms at once, all but the
-    /// last of them late; with more than 60,000 those of up to 1 ms.
+    /// Where more than 30,000 deadlines a second lie ahead, the answer serves those of up to 0.5 ms at once, all but
+    /// the last of them late; with more than 60,000 those of up to 1 ms.
     ///
     /// While the clock is paused no deadline comes by itself, and the answer is [`Park::Forever`] if nothing is due.
     ///
@@ -259,8 +260,9 @@ impl Timers {
         Some(self.0.clock.instant(next))
     }
 
-    /// For how long a wait in the place of the driver may last: as [`prepare_park`](Timers::prepare_park) says, but without an
-    /// announcement, so that nobody rings for an earlier deadline. Zero if a timer is due, `None` if none is pending.
+    /// For how long a wait in the place of the driver may last: as [`prepare_park`](Timers::prepare_park) says, but
+    /// without an announcement, so that nobody rings for an earlier deadline. Zero if a timer is due, `None` if none is
+    /// pending.
     ///
     /// Under a paused clock it is the time from now to the next deadline.
     ///

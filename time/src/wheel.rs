@@ -18,7 +18,8 @@
 //!    begins and the overflow is filed again, a near slot is searched for what is due (`sift`). So wakers come out in
 //!    the order of their deadlines, and those with equal deadlines first in, first out. An entry that `reset` has moved
 //!    keeps the order of deadlines, not the place among equals.
-//! 3. Moving an entry later leaves it where it is (`reset`); whoever finds it there before its time files it again.
+//! 3. Moving an entry later leaves it where it is (`reset`); the wheel files it again when it finds it there before its
+//!    time.
 //!
 //! Rejected:
 //! - Rounding deadlines to ticks: with the exact deadline in the entry, a slot whose time has come fires only those
@@ -209,7 +210,8 @@ impl Wheel {
 
     /// Handles the next event that is not after `now`; `false` if there is none.
     fn step(&mut self, now: u64) -> bool {
-        // A timer that was late when it was added is filed at the cursor, which may be ahead of a clock that was paused.
+        // A timer that was late when it was added is filed at the cursor, which may be ahead of a clock that was
+        // paused.
         let end = Tick::of(now).max(self.cursor);
         let near = self.next_near().unwrap_or(Tick::MAX);
         let far = self.next_far().unwrap_or(Tick::MAX);

@@ -1,7 +1,7 @@
 //! The futures that turn a `ToSocketAddrs` into addresses, and what is then done with the addresses.
 //!
-//! `Resolve` is a part of every future that takes a host. `TryEach` is `bind` and `connect` where these are one call that
-//! doesn't wait; connecting TCP does wait, and is in `tcp`.
+//! `Resolve` is a part of every future that takes a host. `TryEach` is `bind` and `connect` where these are one call
+//! that doesn't wait; connecting TCP does wait, and is in `tcp`.
 
 use std::fmt;
 use std::io;

@@ -35,7 +35,6 @@ pub struct AsyncFdReadyGuard<'a, T: AsFd> {
 pub struct FdReady<'a, T: AsFd> {
     fd: &'a AsyncFd<T>,
     readiness: Readiness<'a, Seen, T>,
-    interest: Interest,
 }
 
 /// The operation would have blocked, and the readiness was taken back; wait again.
@@ -82,8 +81,8 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 
     /// Takes back all readiness that was waited for: it has been used up.
     ///
-    /// If there has been more since the guard was made, the next wait ends at once nevertheless. So it does if a side is
-    /// closed: that is taken back from this guard alone.
+    /// If there has been more since the guard was made, the next wait ends at once nevertheless. So it does if a side
+    /// is closed: that is taken back from this guard alone.
     ///
     /// # Examples
     ///
@@ -163,10 +162,10 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 
 impl<'a, T: AsFd> FdReady<'a, T> {
     pub(super) fn new(fd: &'a AsyncFd<T>, wait: Wait, interest: Interest) -> FdReady<'a, T> {
-        FdReady { fd, readiness: Readiness::of(&fd.source, wait, interest), interest }
+        FdReady { fd, readiness: Readiness::of(&fd.source, wait, interest) }
     }
 
-    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.
     #[doc(hidden)]
     pub fn need_runtime(&self) {
         self.readiness.need_runtime();
@@ -177,10 +176,11 @@ impl<'a, T: AsFd> Future for FdReady<'a, T> {
     type Output = io::Result<AsyncFdReadyGuard<'a, T>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let FdReady { fd, readiness, interest } = self.get_mut();
-        check_interest(fd.interest, *interest)?;
+        let FdReady { fd, readiness } = self.get_mut();
+        let interest = readiness.interest;
+        check_interest(fd.interest, interest)?;
         let seen = ready!(readiness.poll_seen(cx))?;
-        Poll::Ready(Ok(AsyncFdReadyGuard::new(fd, seen, *interest)))
+        Poll::Ready(Ok(AsyncFdReadyGuard::new(fd, seen, interest)))
     }
 }
 

@@ -1,13 +1,13 @@
 //! What is at an end of a copy: a socket of this crate, or anything else.
 //!
-//! Called by `flow`, which takes the kernel's short cut between two sockets. Rust cannot yet choose a function by type, so
-//! the type is looked at; the compiler sees the answer, and nothing of it is left when the program runs.
+//! Called by `flow`, which takes the kernel's short cut between two sockets. Rust cannot yet choose a function by type,
+//! so the type is looked at; the compiler sees the answer, and nothing of it is left when the program runs.
 //!
 //! # Rejected
 //!
 //! - `Any` on the ends: they would have to be `'static`, and `&TcpStream` is not.
-//! - Asking an end through its `poll_read`: a stream that wraps a socket, to encrypt or to count, would pass the question
-//!   on, and then be left out.
+//! - Asking an end through its `poll_read`: a stream that wraps a socket, to encrypt or to count, would pass the
+//!   question on, and then be left out.
 
 #![allow(unsafe_code)]
 
@@ -30,8 +30,8 @@ pub(super) fn source_of<T: ?Sized>(end: &T) -> Option<&Source> {
 macro_rules! look {
     ($end:ident: $($known:ty => $seen:ty, $socket:expr;)*) => { $(
         if is::<T, $known>() {
-            // SAFETY: `T` is `$known` but for lifetimes. One of a reference in there is at least that of `$end`, and all of
-            // these types may be seen with a shorter one. Test: `sockets_are_known_and_wrappers_are_not`.
+            // SAFETY: `T` is `$known` but for lifetimes. One of a reference in there is at least that of `$end`, and
+            // all of these types may be seen with a shorter one. Test: `sockets_are_known_and_wrappers_are_not`.
             let seen: &'e $seen = unsafe { &*ptr::from_ref($end).cast::<$seen>() };
             let socket: fn(&'e $seen) -> &'e Socket<K> = $socket;
             return Some(socket(seen).source());
@@ -67,8 +67,9 @@ fn is<T: ?Sized, U: 'static>() -> bool {
         }
     }
     let named: &dyn Named = &PhantomData::<T>;
-    // SAFETY: only the lifetime bound of the trait object changes, and nothing is reached through it: `PhantomData` has no
-    // content, `id` does not look at it, and a `TypeId` knows no lifetimes. Test: `sockets_are_known_and_wrappers_are_not`.
+    // SAFETY: only the lifetime bound of the trait object changes, and nothing is reached through it: `PhantomData` has
+    // no content, `id` does not look at it, and a `TypeId` knows no lifetimes. Test:
+    // `sockets_are_known_and_wrappers_are_not`.
     let named = unsafe { mem::transmute::<&dyn Named, &(dyn Named + 'static)>(named) };
     named.id() == TypeId::of::<U>()
 }

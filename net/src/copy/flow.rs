@@ -1,17 +1,17 @@
 //! `Flow`: one direction of a copy.
 //!
-//! Called by the futures of `copy`. It reads into a buffer and writes that out. Between two sockets, a read that has filled
-//! the buffer makes the next one go through a pipe instead, which copies nothing but costs a call more; a message
-//! that would have fitted into the buffer ends that, and another one closes the pipe. So does a wait for more: an idle copy
-//! keeps no descriptors of its own.
+//! Called by the futures of `copy`. It reads into a buffer and writes that out. Between two sockets, a read that has
+//! filled the buffer makes the next one go through a pipe instead, which copies nothing but costs a call more; a
+//! message that would have fitted into the buffer ends that, and another one closes the pipe. So does a wait for more:
+//! an idle copy keeps no descriptors of its own.
 //!
 //! # What the pipe may not decide
 //!
-//! splice(2) is only ever a short cut. When it moves nothing, recv(2) is asked right away, and what that says counts: that
-//! there is no data, or that the stream has ended. So nothing depends on what splice thinks of urgent data (it stops
-//! before it, for good, where recv skips it) and of half-closed sockets. (An error of the connection is told once, to the
-//! first who asks, so that one is not asked for again.) Where splice is refused, by the system or by a filter of system
-//! calls, recv goes on; what is in the pipe by then is read back and sent.
+//! splice(2) is only ever a short cut. When it moves nothing, recv(2) is asked right away, and what that says counts:
+//! that there is no data, or that the stream has ended. So nothing depends on what splice thinks of urgent data (it
+//! stops before it, for good, where recv skips it) and of half-closed sockets. (An error of the connection is reported
+//! once, to the first call, so no second call asks for it.) Where splice is refused, by the system or by a filter of
+//! system calls, recv goes on; what is in the pipe by then is read back and sent.
 //!
 //! # Fairness
 //!

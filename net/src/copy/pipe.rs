@@ -1,10 +1,10 @@
 //! `Pipe`: where bytes are between two sockets when they are not copied.
 //!
-//! Called by `flow`. It is filled only when it is empty, so "would block" has one meaning at each end: the socket that is
-//! read has nothing, or the one that is written has no room.
+//! Called by `flow`. It is filled only when it is empty, so "would block" has one meaning at each end: the socket that
+//! is read has nothing, or the one that is written has no room.
 //!
-//! Rejected: filling it while it holds something. "Would block" could then mean a full pipe too (one is full when its slots
-//! are, whatever the bytes), and all that is gained is what the receive buffer of the socket holds as well.
+//! Rejected: filling it while it holds something. "Would block" could then mean a full pipe too (one is full when its
+//! slots are, whatever the bytes), and all that is gained is what the receive buffer of the socket holds as well.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsFd;

@@ -1,4 +1,5 @@
-//! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams, their halves, and pipes, by value and by reference.
+//! futures-io's `AsyncRead` and `AsyncWrite` for TCP and Unix streams, their halves, and pipes, by value and by
+//! reference.
 //!
 //! By reference too, so that one task can read while another writes, without a lock.
 //!

@@ -1,6 +1,7 @@
 //! Reading a socket into what hyper or tokio wants filled, without initialising it first.
 //!
-//! Called by `hyper` and `tokio`. Zeroing what they lend costs more than the read where a buffer is large and a message small.
+//! Called by `hyper` and `tokio`. Zeroing what they lend costs more than the read where a buffer is large and a message
+//! small.
 #![allow(unsafe_code)]
 
 use std::io;

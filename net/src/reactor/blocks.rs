@@ -1,10 +1,12 @@
 //! `Blocks`: which of a table's own places are taken, and the chunks of memory they are in.
 //!
-//! Called by `table`. A chunk is filled before the next one is begun; the last to leave it gives it back to the system, except
-//! for one chunk, which is kept for who comes next. So a burst of connections leaves behind what the longest of them use.
+//! Called by `table`. A chunk is filled before the next one is begun; the last to leave it gives it back to the system,
+//! except for one chunk, which is kept for the next socket. So a burst of connections leaves behind what the longest of
+//! them use.
 //!
-//! Rejected: a list of free places (to give a chunk back, its places would have to be found in there). Filling the first
-//! chunk that has room, so that the last ones become vacant sooner (a search past all that are full, under the table's lock).
+//! Rejected: a list of free places (to give a chunk back, its places would have to be found in there). Filling the
+//! first chunk that has room, so that the last ones become vacant sooner (a search past all that are full, under the
+//! table's lock).
 
 use std::sync::Arc;
 
@@ -22,8 +24,8 @@ pub(super) const BEYOND: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: Vec<Block>,
-    /// Those with room, the one to be filled first at the end. It may name some that have become full or have no memory:
-    /// these go when they come to the end.
+    /// Those with room, the one to be filled first at the end. It may name some that have become full or have no
+    /// memory: these go when they come to the end.
     open: Vec<u32>,
     /// Those without memory that `open` does not name.
     gone: Vec<u32>,
@@ -158,7 +160,7 @@ mod tests {
         for (_, (token, _)) in &goes {
             leave(&mut blocks, *token);
         }
-        assert_eq!(chunks(&blocks), 2, "that of the one who stays, and one for who comes next");
+        assert_eq!(chunks(&blocks), 2, "that of the socket that stays, and one for the next socket");
         assert_eq!(goes.iter().filter(|(_, (_, chunk))| chunk.strong_count() == 0).count(), 8 * LEN);
         let stays = stays[0].1.0;
         assert!(blocks.slot(stays).is_some());

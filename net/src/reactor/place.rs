@@ -1,14 +1,17 @@
 //! `Place`: the memory of a slot, and who of its successive tenants has it.
 //!
-//! Places come in chunks, which are counted: a `table` has those that it gives out, and every `registration` the one that its
-//! place is in. So a slot stays where it is when its socket moves to another reactor, and outlives the first one.
+//! Places come in chunks, which are counted: a `table` has those that it gives out, and every `registration` the one
+//! that its place is in. So a slot stays where it is when its socket moves to another reactor, and outlives the first
+//! one.
 //!
-//! With a lock of 8 bytes a place is a cache line, and aligned: threads that work with two sockets do not take it from each
-//! other. Where a lock is twice as large (std has it on a pthread mutex on Apple's systems and NetBSD) it is 72 bytes.
+//! With a lock of 8 bytes a place is a cache line, and aligned: threads that work with two sockets do not take it from
+//! each other. Where a lock is twice as large (std has it on a pthread mutex on Apple's systems and NetBSD) it is 72
+//! bytes.
 //!
-//! Rejected: an allocation per slot (32 bytes more for each socket with its header, malloc's, and the table's pointer; three
-//! locked instructions and malloc's work per registration). Slots without a chunk's count, which are never freed and need
-//! `unsafe` or a leak. Generations apart from the slots, without padding: 60 bytes for each, and lines that threads share.
+//! Rejected: an allocation per slot (32 bytes more for each socket with its header, malloc's, and the table's pointer;
+//! three locked instructions and malloc's work per registration). Slots without a chunk's count, which are never freed
+//! and need `unsafe` or a leak. Generations apart from the slots, without padding: 60 bytes for each, and lines that
+//! threads share.
 
 use std::array;
 use std::fmt;
@@ -24,8 +27,8 @@ const LEN: u32 = if cfg!(loom) { 2 } else { 64 };
 #[cfg_attr(not(any(target_vendor = "apple", target_os = "netbsd")), repr(align(64)))]
 struct Place {
     slot: Slot,
-    /// Goes on with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by who has
-    /// it alone.
+    /// Goes on with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by the
+    /// thread that holds it exclusively.
     generation: AtomicU32,
 }
 

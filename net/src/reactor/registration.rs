@@ -1,36 +1,36 @@
 //! `Registration`: an fd's entry in a reactor.
 //!
-//! Made by `Reactor::register`; held and asked by `source`. If its reactor has shut down the entry goes to the one where
-//! somebody waits next: a socket serves as long as the runtime does in which it is used, not the one in which it first
-//! waited.
+//! Made by `Reactor::register`; held and asked by `source`. If its reactor has shut down the entry goes to the one
+//! where somebody waits next: a socket serves as long as the runtime does in which it is used, not the one in which it
+//! first waited.
 //!
 //! # Why a move loses nothing
 //!
-//! The slot stays the same object, in the memory of its first reactor; what changes is the table and the poller that lead
-//! to it. The order is *add to the new one, then remove from the old one*, under the lock of `home`:
+//! The slot stays the same object, in the memory of its first reactor; what changes is the table and the poller that
+//! lead to it. The order is *add to the new one, then remove from the old one*, under the lock of `home`:
 //!
-//! - A change of the fd before the `add`: the kernel tells of it again as the answer to the `add`, edge-triggered or not,
-//!   as long as it holds (epoll_ctl(2) looks at the fd, kevent(2) runs the filter). If it holds no longer, somebody's
-//!   operation has used it up, and there is nothing to tell.
+//! - A change of the fd before the `add`: the kernel tells of it again as the answer to the `add`, edge-triggered or
+//!   not, as long as it holds (epoll_ctl(2) looks at the fd, kevent(2) runs the filter). If it holds no longer,
+//!   somebody's operation has used it up, and there is nothing to tell.
 //! - A change after the `add` is told by the new poller, whatever the old one still does.
-//! - So an event that a thread has taken from the old poller and not delivered yet is not needed. If it is delivered before
-//!   the old table forgets the token, it sets what is set anyway, and costs one operation at most; afterwards the token is
-//!   stale and the event is dropped.
+//! - So an event that a thread has taken from the old poller and not delivered yet is not needed. If it is delivered
+//!   before the old table forgets the token, it sets what is set anyway, and costs one operation at most; afterwards
+//!   the token is stale and the event is dropped.
 //! - An `add` that fails (`ENOSPC`, `ENOMEM`, `EEXIST`) leaves everything as it was, and the next try is put off.
-//! - A table that shuts down marks the slots it has, under its lock. The mark of the old one is taken back, under the lock
-//!   of the new one and unless that has shut down too, when the old table has forgotten the slot and can set no other.
-//!   After a failed `add` it is the other way round.
+//! - A table that shuts down marks the slots it has, under its lock. The mark of the old one is taken back, under the
+//!   lock of the new one and unless that has shut down too, when the old table has forgotten the slot and can set no
+//!   other. After a failed `add` it is the other way round.
 //!
 //! Locks: `home`, then one table at a time, then (in `Table`) the slot. Nobody who has a table or a slot wants `home`.
 //!
-//! In a child of fork(2) the entry goes from the parent's reactor to one of the child's in the same way, but for what would
-//! change the parent's (`leave_parent`).
+//! In a child of fork(2) the entry goes from the parent's reactor to one of the child's in the same way, but for what
+//! would change the parent's (`leave_parent`).
 //!
 //! # Rejected
 //!
 //! - Remove, then add: if the add fails the fd is nowhere, and going back may fail as well.
-//! - A move to wherever the task runs that waits, for runtimes with a reactor per worker: it took a count at each wait, and
-//!   a runtime with one reactor for all workers is faster.
+//! - A move to wherever the task runs that waits, for runtimes with a reactor per worker: it took a count at each wait,
+//!   and a runtime with one reactor for all workers is faster.
 
 use std::fmt;
 use std::io;
@@ -105,8 +105,8 @@ impl Registration {
         Ok(())
     }
 
-    /// Ends the waits here if the reactor is that of a process that this one was forked from. They go on elsewhere, as after a
-    /// shutdown: the waiters of this process poll the slot afterwards. Tasks of the parent are left alone.
+    /// Ends the waits here if the reactor is that of a process that this one was forked from. They go on elsewhere, as
+    /// after a shutdown: the waiters of this process poll the slot afterwards. Tasks of the parent are left alone.
     #[cold]
     pub(crate) fn leave_parent(&self) {
         let home = self.home.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,9 @@
 //! `Table`: from a token to its slot, so that a late event for a reused place finds nobody.
 //!
-//! Called by `reactor`, under its lock, shared by those who deliver. A place is reused, but with the next generation in its token; the events of its
-//! former tenant carry the old one and are dropped. Slots live in the table's own places (`blocks`), except those of sockets
-//! that have come from a reactor that has shut down: these *guests* stay in that one's memory, and have an entry here.
+//! Called by `reactor`, under its lock, shared by those who deliver. A place is reused, but with the next generation in
+//! its token; the events of its former tenant carry the old one and are dropped. Slots live in the table's own places
+//! (`blocks`), except those of sockets that have come from a reactor that has shut down: these *guests* stay in that
+//! one's memory, and have an entry here.
 
 use std::io;
 use std::task::Waker;
@@ -66,8 +67,8 @@ impl Table {
         Some(left)
     }
 
-    /// The slot is another table's guest from now on, or is no longer this one's. Its own place stays taken: it is still the
-    /// slot's memory, and a table that shuts down needs none.
+    /// The slot is another table's guest from now on, or is no longer this one's. Its own place stays taken: it is
+    /// still the slot's memory, and a table that shuts down needs none.
     pub(super) fn leave(&mut self, token: Token) {
         if self.slot(token).is_none() {
             return;
@@ -263,8 +264,8 @@ mod tests {
         assert!(!deliver(&second, guest));
     }
 
-    /// Tenants and guests come and go in an order that is as good as random: each token leads to its own slot, and to none
-    /// once it is over.
+    /// Tenants and guests come and go in an order that is as good as random: each token leads to its own slot, and to
+    /// none once it is over.
     #[test]
     fn every_token_leads_to_its_slot_alone() {
         let (mut table, mut other) = (Table::default(), Table::default());

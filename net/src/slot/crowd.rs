@@ -1,17 +1,17 @@
-//! `Crowd`: all who wait for one fd but the first. A waiter comes, goes, or gets another waker at a cost that does not depend
-//! on how many there are.
+//! `Crowd`: the waiters of one fd, except the first. Adding, removing or changing a waiter takes the same time however
+//! many there are.
 //!
-//! Called by `waiters`, which has the first one. Places are entries of one array, and a queue for each interest links those
-//! that are taken in a ring, in the order of arrival. So an event touches those it wakes and nobody else, and a future finds
-//! its place by its number.
+//! Called by `waiters`, which holds the first waiter. A waiter has a place in one array. The places in use form a ring
+//! for each interest, in the order of arrival: so an event touches only the waiters it wakes, and a future finds its
+//! place by index.
 //!
-//! A future may come back with the number of a place that it has no more: an event has emptied the place, and the next
-//! waiter may have it. Therefore each place has a generation, which is part of the key. It never wraps: a place whose
-//! generations are used up is not given out again.
+//! A future may return with the index of a place that an event has emptied and another waiter has taken. So a place has
+//! a generation, which is part of the key. It never wraps: a place whose generations are used up is not given out
+//! again.
 //!
-//! Rejected: a list that is searched (20,000 receivers of one socket took 170 ms per datagram, all of it in the search). A
-//! list in order of the keys, with holes (a search by halves, and time for the holes to be closed). Waiters that are given
-//! back by the future alone, and so need no generation (a lock at the end of each wait).
+//! Rejected: a list that is searched (20,000 receivers of one socket took 170 ms per datagram, all of it in the
+//! search). A list in order of the keys, with holes (a search by halves, and time for the holes to be closed). Waiters
+//! that only the future removes, and which so need no generation (a lock at the end of each wait).
 
 use std::task::Waker;
 
@@ -24,7 +24,7 @@ const NOBODY: u32 = u32::MAX;
 /// The generations of a place are fewer than this, so that they fit into a key.
 pub(super) const GENERATIONS: u32 = 1 << 31;
 
-/// The sets of four flags that are not empty.
+/// The number of non-empty sets of four flags.
 const QUEUES: usize = 15;
 
 #[derive(Debug)]
@@ -202,7 +202,6 @@ impl Crowd {
     }
 
     fn place(&mut self, index: u32) -> &mut Place {
-        #[cfg(test)]
         steps::count();
         &mut self.places[index as usize]
     }
@@ -245,6 +244,11 @@ pub(super) mod steps {
         f();
         STEPS.get() - before
     }
+}
+
+#[cfg(not(test))]
+mod steps {
+    pub(super) fn count() {}
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

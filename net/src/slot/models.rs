@@ -100,8 +100,8 @@ fn a_waiter_that_goes_takes_no_wake_along() {
     });
 }
 
-/// A woken future comes back while the driver is still at the slot, and just drops its key: nobody stays in the list, though
-/// nothing took it out.
+/// A woken future comes back while the driver is still at the slot, and just drops its key: nobody stays in the list,
+/// though nothing took it out.
 ///
 /// Planted: the key dropped as well after the second look, which the driver's turn may precede (`Slot::wait`).
 #[test]

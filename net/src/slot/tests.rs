@@ -267,7 +267,8 @@ fn a_key_whose_waiter_was_taken_out_leads_to_nobody_else() {
     assert_eq!((stale.wakes(), other.wakes(), slot.waiting()), (5, 3, 0));
 }
 
-/// How many waiters are looked at while `count` of them come, get other wakers, are woken, come again, and go, one by one.
+/// How many waiters are looked at while `count` of them come, get other wakers, are woken, come again, and go, one by
+/// one.
 fn steps_of_a_crowd(count: usize) -> usize {
     let slot = Slot::new(Ready::EMPTY);
     let tasks = [Task::new(), Task::new()];

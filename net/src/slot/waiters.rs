@@ -1,15 +1,16 @@
 //! `Waiters`: the waiters of one fd, in the order of arrival among those with the same interest.
 //!
 //! Called by `slot`, under its lock; therefore nothing here wakes, clones or drops a waker: they are moved in and out.
-//! A waiter is either *keyed* (a leaf future, which can take itself out again) or *polled* (by a `poll_` method, whose caller
-//! keeps nothing between polls). Of the polled ones there is one for each direction: the last.
+//! A waiter is either *keyed* (a leaf future, which can take itself out again) or *polled* (by a `poll_` method, whose
+//! caller keeps nothing between polls). Of the polled ones there is one for each direction: the last.
 //!
-//! Most sockets have one waiter at a time, and there may be many sockets: the first has its place in the slot itself, and
-//! only a second one needs memory (`crowd`).
+//! Most sockets have one waiter at a time, and there may be many sockets: the first has its place in the slot itself,
+//! and only a second one needs memory (`crowd`).
 //!
 //! Rejected: a list alone (an allocation of 48 bytes per connection). An intrusive list through the futures (they would
-//! have to be pinned, and `unsafe` would decide who may touch them). Polled waiters told apart by their wakers (nobody says
-//! that a former one is no longer wanted: their number has to be bounded, and each poll looks through all of them).
+//! have to be pinned, and `unsafe` would decide who may touch them). Polled waiters told apart by their wakers (nobody
+//! says that a former one is no longer wanted: their number has to be bounded, and each poll looks through all of
+//! them).
 
 use std::num::NonZeroU64;
 use std::task::Waker;
@@ -29,8 +30,8 @@ impl Key {
     }
 }
 
-/// Names a keyed waiter: the first one by a number that is given out once, one of the crowd by its spot, above the highest bit
-/// of which there is a one.
+/// Names a keyed waiter: the first one by a number that is given out once, one of the crowd by its spot, above the
+/// highest bit of which there is a one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(NonZeroU64);
 

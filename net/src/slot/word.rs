@@ -1,7 +1,8 @@
 //! `Word`: the readiness of one fd in one atomic word.
 //!
-//! Called by `slot` alone. The low byte holds the flags of `Ready`; the rest is the tick, a count of what the kernel has
-//! reported. Two events differ in their tick even when their flags are the same, and that is what makes `clear` safe:
+//! Called by `slot` alone. The low byte holds the flags of `Ready`; the rest is the tick, a count of what the kernel
+//! has reported. Two events differ in their tick even when their flags are the same, and that is what makes `clear`
+//! safe:
 //!
 //! ```text
 //!   task                                driver
@@ -49,7 +50,7 @@ impl Word {
 
     /// As new, for another fd.
     pub(crate) fn reset(&self, ready: Ready) {
-        // Relaxed: who gets to know the slot does so by what orders this before (the table's lock, the registration's cell).
+        // Relaxed: the table's lock, or the registration's cell, orders this before any other thread's access.
         self.0.store(usize::from(ready.bits()), Relaxed);
     }
 

@@ -62,8 +62,8 @@ impl<K: DatagramKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime has shut
-    /// down.
+    /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime has
+    /// shut down.
     ///
     /// # Panics
     ///
@@ -77,7 +77,7 @@ impl<K: DatagramKind> Socket<K> {
         Op::new(self.source(), site!(recv, Read), Recv(buf))
     }
 
-    /// As [`recv`](Socket::recv), from anybody, and tells from whom.
+    /// As [`recv`](Socket::recv), from any sender, whose address is returned too.
     ///
     /// # Examples
     ///
@@ -177,7 +177,7 @@ impl<K: DatagramKind> Socket<K> {
         self.source().try_op(Interest::READABLE, |source| source.recv(buf))
     }
 
-    /// As [`try_recv`](Socket::try_recv), and tells from whom.
+    /// As [`try_recv`](Socket::try_recv), and returns the sender's address too.
     ///
     /// # Examples
     ///

@@ -2,8 +2,8 @@
 //!
 //! Also the macro that makes the two functions of an option; `tcp/options` and `udp` use it too.
 //!
-//! Rejected: leaving the options to socket2's `SockRef`, which takes any of these sockets. Whoever needs one would have to
-//! know of that crate, and its version would be a part of ours.
+//! Rejected: leaving the options to socket2's `SockRef`, which takes any of these sockets. A user of one option would
+//! have to know of that crate, and its version would be a part of ours.
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,8 +14,8 @@ use crate::kind::IpKind;
 use crate::socket::Socket;
 use crate::sys;
 
-/// Each line is an option: its two functions, those of socket2 or `sys` for it, a value, and its documentation. The first
-/// line opens the examples, the second makes their socket.
+/// Each line is an option: its two functions, those of socket2 or `sys` for it, a value, and its documentation. The
+/// first line opens the examples, the second makes their socket.
 macro_rules! options {
     ($fence:literal, $socket:literal;
      $($get:ident / $set:ident: $ty:ty = $raw_get:path, $raw_set:path, $value:literal, $doc:literal;)*) => { $(
@@ -94,10 +94,11 @@ impl<K: IpKind> Socket<K> {
     options! {
         "```", "TcpSocket::new_v4()?";
         reuseaddr / set_reuseaddr: bool = Raw::reuse_address, Raw::set_reuse_address, "true",
-            "whether the address may be one that was just in use (`SO_REUSEADDR` in socket(7)); to be set before it is bound";
-        reuseport / set_reuseport: bool = Raw::reuse_port, Raw::set_reuse_port, "true",
-            "whether several sockets may bind to the same address and share what arrives (`SO_REUSEPORT` in socket(7)); \
+            "whether the address may be one that was just in use (`SO_REUSEADDR` in socket(7)); \
              to be set before it is bound";
+        reuseport / set_reuseport: bool = Raw::reuse_port, Raw::set_reuse_port, "true",
+            "whether several sockets may bind to the same address and share what arrives \
+             (`SO_REUSEPORT` in socket(7)); to be set before it is bound";
         send_buffer_size / set_send_buffer_size: u32 = Raw::send_buffer_size, Raw::set_send_buffer_size, "65536",
             "the size of the kernel's buffer for what is to be sent, in bytes; Linux doubles what is set \
              (`SO_SNDBUF` in socket(7))";
@@ -105,14 +106,15 @@ impl<K: IpKind> Socket<K> {
             "the size of the kernel's buffer for what has arrived, in bytes; Linux doubles what is set \
              (`SO_RCVBUF` in socket(7))";
         tos_v4 / set_tos_v4: u32 = Raw::tos_v4, Raw::set_tos_v4, "0x10",
-            "the type of service in the head of IPv4 packets, today six bits of DSCP and two of ECN (`IP_TOS` in ip(7); \
-             RFC 2474)";
+            "the type of service in the head of IPv4 packets, today six bits of DSCP and two of ECN \
+             (`IP_TOS` in ip(7); RFC 2474)";
     }
 
     options! {
         "```no_run", "TcpSocket::new_v6()?";
         tclass_v6 / set_tclass_v6: u32 = sys::options::tclass, sys::options::set_tclass, "0x10",
-            "the traffic class in the head of IPv6 packets, the same eight bits as `tos_v4` (`IPV6_TCLASS` in RFC 3542)";
+            "the traffic class in the head of IPv6 packets, the same eight bits as `tos_v4` \
+             (`IPV6_TCLASS` in RFC 3542)";
         only_v6 / set_only_v6: bool = Raw::only_v6, Raw::set_only_v6, "true",
             "whether an IPv6 socket leaves IPv4 alone (`IPV6_V6ONLY` in ipv6(7)); to be set before it is bound";
     }

@@ -14,8 +14,8 @@ use crate::source::Wait;
 impl<K: ListenerKind> Socket<K> {
     /// Takes the next connection, and the address that it comes from.
     ///
-    /// Several tasks may accept from one listener. Connections that were gone again before they could be accepted, or that the
-    /// network has an error for, are passed over.
+    /// Several tasks may accept from one listener. Connections that were gone again before they could be accepted, or
+    /// that the network has an error for, are passed over.
     ///
     /// # Examples
     ///
@@ -33,10 +33,11 @@ impl<K: ListenerKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of accept(2), with the address of the listener. None of them ends it. If there are too many open files or too little
-    /// memory the connection stays in the queue, and the next `accept` tries again at once: pause before it, or close
-    /// something. `mini::net::next_connection` does that for a server; a loop of your own asks
-    /// [`raw_os_error`](crate::raw_os_error) for the number, `EMFILE` for instance. If it has to wait: that the runtime has shut down.
+    /// Those of accept(2), with the address of the listener. None of them ends it. If there are too many open files or
+    /// too little memory the connection stays in the queue, and the next `accept` tries again at once: pause before it,
+    /// or close something. `mini::net::next_connection` does that for a server; a loop of your own asks
+    /// [`raw_os_error`](crate::raw_os_error) for the number, `EMFILE` for instance. If it has to wait: that the runtime
+    /// has shut down.
     ///
     /// # Panics
     ///

@@ -11,8 +11,8 @@ use crate::socket::{Socket, site};
 impl<K: StreamKind> Socket<K> {
     /// Reads what has arrived into the front of `buf`.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end of the stream (RFC 9293,
-    /// section 3.6; read(2)). There is no time limit here.
+    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end of the stream (RFC
+    /// 9293, section 3.6; read(2)). There is no time limit here.
     ///
     /// # Examples
     ///
@@ -30,8 +30,8 @@ impl<K: StreamKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the runtime
-    /// has shut down.
+    /// Those of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the
+    /// runtime has shut down.
     ///
     /// # Panics
     ///
@@ -45,7 +45,8 @@ impl<K: StreamKind> Socket<K> {
         Op::new(self.source(), site!(read, Read), Recv(buf))
     }
 
-    /// As [`read`](Socket::read), into several buffers, each filled before the next. No more than 1024 of them are used.
+    /// As [`read`](Socket::read), into several buffers, each filled before the next. No more than 1024 of them are
+    /// used.
     ///
     /// # Examples
     ///
@@ -95,7 +96,8 @@ impl<K: StreamKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the stream ends before; otherwise as [`read`](Socket::read). How much was read is unknown then.
+    /// `UnexpectedEof` if the stream ends before; otherwise as [`read`](Socket::read). How much was read is unknown
+    /// then.
     ///
     /// # Panics
     ///
@@ -111,8 +113,8 @@ impl<K: StreamKind> Socket<K> {
 
     /// Writes from the front of `buf` what there is room for.
     ///
-    /// Returns the number of bytes that the kernel took, `0..=buf.len()`. A peer that is gone is the error `BrokenPipe` or
-    /// `ConnectionReset`, never a signal.
+    /// Returns the number of bytes that the kernel took, `0..=buf.len()`. A peer that is gone is the error `BrokenPipe`
+    /// or `ConnectionReset`, never a signal.
     ///
     /// # Examples
     ///
@@ -182,7 +184,8 @@ impl<K: StreamKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Socket::write). How much was written is unknown then.
+    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Socket::write). How much was written is unknown
+    /// then.
     ///
     /// # Panics
     ///

@@ -11,8 +11,8 @@ use socket2::{MaybeUninitSlice, SockAddr};
 use super::{Left, Rule, Source};
 use crate::sys::{SHORT_READS_TELL, ancillary, socket};
 
-/// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs less
-/// than it costs the kernel to take in a message header and a list of buffers.
+/// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs
+/// less than it costs the kernel to take in a message header and a list of buffers.
 const GATHERED: usize = 512;
 
 fn gather<'a>(bufs: &[IoSlice<'_>], into: &'a mut [u8; GATHERED]) -> &'a [u8] {

@@ -1,7 +1,7 @@
-//! `Handle`: one user's hold on a stream that a thread serves, and its own place among all who wait for that thread.
+//! `Handle`: one user's access to a stream that a thread serves.
 //!
-//! Called by `stdio`. The process has one slot for such a stream. A `poll_` method wakes whoever polled *its handle* last,
-//! and takes no wake from those who poll another handle: so a handle has keys for them, as a future has one.
+//! Called by `stdio`. All handles of a stream share one slot. A `poll_` method wakes the task that polled *its own
+//! handle* last, so each handle has keys of its own, as a future has.
 
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -48,7 +48,7 @@ impl<S: Served> Handle<S> {
         polled
     }
 
-    /// Takes a waiter out that a future has left.
+    /// Removes the waiter of a future that is dropped.
     pub(super) fn forget(&self, key: &mut Key) {
         self.stream.slot().forget(key);
     }

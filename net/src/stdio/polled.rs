@@ -1,4 +1,4 @@
-//! `Polled`: a standard stream that never blocks, though it is shared with processes for whom it does.
+//! `Polled`: a standard stream that never blocks, though other processes share it and need it to block.
 //!
 //! Called by `stdio`.
 

@@ -1,14 +1,16 @@
 //! A standard stream that is read, or written, by a thread.
 //!
-//! Called by `stdio`, for files, and for all that would block the thread that asks. There is one `Reader` and one `Writer`
-//! for a stream in the process, so that what was read is there for whoever reads next, and what is written goes out
-//! in order. The thread starts when there is something to do and ends when that is done. It belongs to no runtime, so none
-//! waits for it, and it does not keep the process from ending. (Nor does a paused clock stand still for it.)
+//! Called by `stdio`, for files, and for any stream that would block the thread that asks. There is one `Reader` and
+//! one `Writer` for a stream in the process, so that bytes that were read are there for the next reader, and bytes that
+//! are written go out in order. The thread starts when there is something to do and ends when that is done. It belongs
+//! to no runtime, so none waits for it, and it does not keep the process from ending. (Nor does a paused clock stand
+//! still for it.)
 //!
 //! The waiting is that of the sockets (`slot`): look, and if there is nothing, take the readiness back and wait for the
 //! thread to set it again.
 //!
-//! A child of fork(2) has no such thread. It starts one of its own, and what the parent has yet to write is the parent's.
+//! A child of fork(2) has no such thread. It starts one of its own, and what the parent has yet to write is the
+//! parent's.
 //!
 //! # Rejected
 //!
@@ -23,13 +25,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
 
+use mini_context::contain;
+
 use super::handle::Served;
 use crate::error::no_thread;
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Slot};
 use crate::source::Wait;
 use crate::sys::{Custody, Events, Poller, Token, fork::Process};
-use crate::unwind::contain;
 
 /// Bytes that are read at once, or wait to be written.
 const ROOM: usize = 64 << 10;
@@ -87,8 +90,8 @@ impl Busy {
         self.0 = None;
     }
 
-    /// If the thread is the parent's, forgets it and returns true. The slot then counts as `ready`, since that thread will never
-    /// set it. Its waiters are tasks of the parent and are left alone.
+    /// If the thread is the parent's, forgets it and returns true. The slot then counts as `ready`, since that thread
+    /// will never set it. Its waiters are tasks of the parent and are left alone.
     #[cold]
     fn leave_parent(&mut self, slot: &Slot, ready: Ready) -> bool {
         let is_left = self.0.take_if(|process| !process.is_current()).is_some();
@@ -158,7 +161,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Writers wait for room as for `WRITABLE`. Flushes wait apart, as for `READABLE`, since there may be room while they wait.
+    /// Writers wait for room as for `WRITABLE`. Flushes wait apart, as for `READABLE`, since there may be room while
+    /// they wait.
     const ALL: Ready = Ready::from_bits(Ready::WRITABLE.bits() | Ready::READABLE.bits());
 
     /// To what `file` gives, a duplicate of the stream.

@@ -1,10 +1,11 @@
 //! File descriptors that travel with a message: `SCM_RIGHTS` in unix(7) and cmsg(3).
 //!
-//! Called by `source`. What travels is a list of entries in the kernel's layout, each a head (`cmsghdr`), a gap, its data
-//! and another gap. It is written and read here as bytes, checked against their length, without a pointer into them.
+//! Called by `source`. What travels is a list of entries in the kernel's layout, each a head (`cmsghdr`), a gap, its
+//! data and another gap. It is written and read here as bytes, checked against their length, without a pointer into
+//! them.
 //!
-//! The hard part is to lose no descriptor: each number that the kernel has put into a list is an open file of this process.
-//! So a list is read to its end and all of it owned before anything is judged.
+//! The hard part is to lose no descriptor: each number that the kernel has put into a list is an open file of this
+//! process. So a list is read to its end and all of it owned before anything is judged.
 //!
 //! Rejected: the pointer macros of cmsg(3): a dozen unsafe steps, which trust each length that they find.
 
@@ -21,8 +22,8 @@ use super::socket;
 /// The most that Linux sends with one message (`SCM_MAX_FD` in unix(7)); others take no more.
 pub(crate) const MAX_FDS: usize = 253;
 
-/// Enough for that many, with a head of 16 bytes, and for what options of the socket add (credentials, say), which comes
-/// first.
+/// Enough for that many, with a head of 16 bytes, and for what options of the socket add (credentials, say), which
+/// comes first.
 const ROOM: usize = 1056 + 512;
 
 /// A descriptor of the sender's process, which comes with each message where SO_PASSPIDFD is set (Linux 6.5).
@@ -40,7 +41,8 @@ pub(crate) fn send_fds(fd: BorrowedFd<'_>, buf: &[u8], fds: &[BorrowedFd<'_>]) -
     socket::send_message(fd, buf, encode(fds, &mut [0; ROOM]))
 }
 
-/// Receives into `buf`, with at most `max` descriptors. If there are more, or some could not be opened here, all are closed.
+/// Receives into `buf`, with at most `max` descriptors. If there are more, or some could not be opened here, all are
+/// closed.
 pub(crate) fn recv_fds(fd: BorrowedFd<'_>, buf: &mut [u8], max: usize) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut room = [0; ROOM];
     let mut bufs = [IoSliceMut::new(buf)];
@@ -106,8 +108,8 @@ fn put_head(room: &mut [u8; ROOM], len: usize) {
 }
 
 fn own(fd: RawFd) -> OwnedFd {
-    // SAFETY: the kernel has just opened this descriptor for the message that `recv_fds` took (`decode` gets nothing else),
-    // so nobody else owns it. Test: `descriptors_travel_with_the_message`.
+    // SAFETY: the kernel has just opened this descriptor for the message that `recv_fds` took (`decode` gets nothing
+    // else), so nobody else owns it. Test: `descriptors_travel_with_the_message`.
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 

@@ -1,13 +1,13 @@
 //! `Bell`: what makes a wait return.
 //!
-//! Called by the poller. It is an `EVFILT_USER` event, which needs no fd; where the system has none (NetBSD before 10, OpenBSD
-//! before 7.8) it is a pair of sockets, one byte a ring.
+//! Called by the poller. It is an `EVFILT_USER` event, which needs no fd; where the system has none (NetBSD before 10,
+//! OpenBSD before 7.8) it is a pair of sockets, one byte a ring.
 //!
 //! # Why no ring of a pair is lost
 //!
-//! A byte that nobody reads is in the way once the socket is full: then no ring is an event any more. So the wait that hears
-//! the bell reads all there is, before it returns. A ring that comes in between is swallowed with the rest: the wait that
-//! returns is the one it asked for.
+//! A byte that nobody reads is in the way once the socket is full: then no ring is an event any more. So the wait that
+//! hears the bell reads all there is, before it returns. A ring that comes in between is swallowed with the rest: the
+//! wait that returns is the one it asked for.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -27,7 +27,8 @@ const ALL: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPO
 /// What the bell is added for.
 const BELL: c_int = libc::EPOLLIN | libc::EPOLLET;
 
-/// Whether a read that brings less than was asked for has brought all there is, unless an event has told of urgent data.
+/// Whether a read that brings less than was asked for has brought all there is, unless an event has told of urgent
+/// data.
 pub(crate) const SHORT_READS_TELL: bool = true;
 
 /// Set once the kernel (older than 5.11) or a sandbox has refused epoll_pwait2(2).
@@ -57,15 +58,15 @@ impl Poller {
         Ok(Ready::EMPTY)
     }
 
-    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is closed next:
-    /// a duplicate would keep the registration alive.
+    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is
+    /// closed next: a duplicate would keep the registration alive.
     pub(crate) fn remove(&self, fd: RawFd, token: Token, custody: Custody) {
         self.claims.remove(fd, token, custody, || self.delete(fd));
     }
 
     fn delete(&self, fd: RawFd) {
-        // SAFETY: EPOLL_CTL_DEL reads no event (epoll_ctl(2)), and a number that names no registered file is refused with
-        // an error that nobody needs; `stale_event_does_not_wake_the_next_socket` runs it.
+        // SAFETY: EPOLL_CTL_DEL reads no event (epoll_ctl(2)), and a number that names no registered file is refused
+        // with an error that nobody needs; `stale_event_does_not_wake_the_next_socket` runs it.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
     }
 
@@ -94,8 +95,9 @@ impl Poller {
         }
     }
 
-    /// As `notify`, where the write was refused: by a counter at its limit after 2^64 - 2 rings, or by what stands between the
-    /// program and the kernel. An eventfd can be written or read at any time, and whoever is asked for both answers at once.
+    /// For when the write was refused: by a counter at its limit after 2^64 - 2 rings, or by a sandbox. An eventfd at
+    /// that limit is readable, and one below it is writable. So an `EPOLL_CTL_MOD` that also asks for `EPOLLOUT`
+    /// reports it at once.
     fn notify_without_write(&self) {
         // Fails only if the write could not have helped either: the descriptors are not ours any more.
         let _ = self.control(libc::EPOLL_CTL_MOD, self.bell.as_fd(), BELL | libc::EPOLLOUT, Token::BELL);
@@ -128,8 +130,9 @@ impl Poller {
         let limit = KernelTime::at_most_a_year(limit);
         let (list, room) = (events.list.as_mut_ptr(), events.room());
         let no_mask = std::ptr::null::<libc::sigset_t>();
-        // SAFETY: `list` as in `wait_millis`; `limit` has the kernel's layout and outlives the call, which only reads it;
-        // a null mask is "leave the signal mask alone", its size then unread. `a_turn_waits_at_least_its_timeout` runs it.
+        // SAFETY: `list` as in `wait_millis`; `limit` has the kernel's layout and outlives the call, which only reads
+        // it; a null mask is "leave the signal mask alone", its size then unread. `a_turn_waits_at_least_its_timeout`
+        // runs it.
         let filled = unsafe {
             libc::syscall(libc::SYS_epoll_pwait2, self.epoll.as_raw_fd(), list, room, &raw const limit, no_mask, 0usize)
         };
@@ -220,8 +223,8 @@ fn check(result: c_int) -> io::Result<c_int> {
 
 fn owned(result: c_int) -> io::Result<OwnedFd> {
     let fd = check(result)?;
-    // SAFETY: the kernel has just made this fd, so nobody else owns it; `a_dropped_reactor_closes_its_fds` checks that it
-    // is closed once.
+    // SAFETY: the kernel has just made this fd, so nobody else owns it; `a_dropped_reactor_closes_its_fds` checks that
+    // it is closed once.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,13 +1,13 @@
 //! `Process`: whether this is still the process that something was made in, or a child that fork(2) has made of it.
 //!
-//! Called by the reactor, whose epoll instance is the same in parent and child, and by the runtime, whose threads do not exist
-//! in a child. A handler of pthread_atfork(3) counts in the child, so the answer is one load.
+//! Called by the reactor, whose epoll instance is the same in parent and child, and by the runtime, whose threads do
+//! not exist in a child. A handler of pthread_atfork(3) counts in the child, so the answer is one load.
 //!
-//! Children that start another program at once, without a copy of the memory (vfork(2), posix_spawn(3)), call no handler: it
-//! would count in the memory of the parent.
+//! Children that start another program at once, without a copy of the memory (vfork(2), posix_spawn(3)), call no
+//! handler: it would count in the memory of the parent.
 //!
-//! Rejected: getpid(2) at each use (a system call). A page that the kernel empties in a child (`MADV_WIPEONFORK`, of Linux
-//! alone).
+//! Rejected: getpid(2) at each use (a system call). A page that the kernel empties in a child (`MADV_WIPEONFORK`, of
+//! Linux alone).
 
 #![allow(unsafe_code)]
 
@@ -55,9 +55,9 @@ impl Process {
     pub fn current() -> Process {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
-            // SAFETY: the handler does what it may in the child of a process with threads, it adds to an atomic; it is a function
-            // of this program, which is there as long as the process. Without memory for it a fork is not noticed.
-            // Test: tests/tests/fork.rs `the_parents_runtime_refuses_to_serve_in_a_child`.
+            // SAFETY: the handler does what it may in the child of a process with threads, it adds to an atomic; it is
+            // a function of this program, which is there as long as the process. Without memory for it a fork is not
+            // noticed. Test: tests/tests/fork.rs `the_parents_runtime_refuses_to_serve_in_a_child`.
             unsafe { pthread_atfork(None, None, Some(count)) };
         });
         Process(FORKS.load(Relaxed))

@@ -4,18 +4,18 @@
 //! triggered. The bell (`bell`) is an event like any other. There is no out-of-band filter that all of these
 //! systems have, so `Ready::PRIORITY` is never reported.
 //!
-//! The changes of one call get an answer each (`EV_RECEIPT`), in their order: without that the first that fails ends the
-//! list, and some fds have only one direction. There are as many answers as there is room for, so such a call never waits,
-//! and takes no event that somebody else should have.
+//! The changes of one call get an answer each (`EV_RECEIPT`), in their order: without that the first that fails ends
+//! the list, and some fds have only one direction. There are as many answers as there is room for, so such a call never
+//! waits, and takes no event that somebody else should have.
 //!
-//! The hard part is what a kqueue does not refuse: who adds an fd twice has exchanged the token of the first, who then
-//! hears nothing any more. So it is known here which numbers are in, and for whom (`added`). A number alone does not tell
-//! whether its fd is: one of the user's may have been closed (see `Custody`), which removes its filters, and the number be
-//! another's. Then the kernel is asked, by an `EV_ENABLE`. That sets the token, to what it is.
+//! The hard part: a kqueue accepts an fd that is already in it. The second `EV_ADD` replaces the token, and the first
+//! registration gets no event any more. So `added` records which numbers are registered, and for which token. If the fd
+//! is the user's, it may have been closed, which removes its filters, and its number reused; then an `EV_ENABLE` asks
+//! the kernel whether the filters are there, and leaves the token as it was.
 //!
-//! Who removes a number of the user's has to be in `added` still. Such a number is added, looked for and removed under the
-//! lock, so that it does not change hands in between. One of ours needs no lock for its calls: until it has been removed,
-//! nobody else gets the number, and all who try are refused.
+//! A registration with `Custody::Users` removes its number only if `added` still names its token. Such a number is
+//! added, looked up and removed under the lock. A number with `Custody::Ours` needs no lock for the calls: no other fd
+//! can get it before it is removed, and a second `add` is refused.
 //!
 //! A child of fork(2) does not inherit a kqueue. What has its number there is another file, which must not be closed.
 
@@ -41,8 +41,8 @@ mod bell;
 /// A token travels in the kernel's user pointer.
 const _: () = assert!(size_of::<usize>() == 8, "the kqueue backend needs 64-bit pointers");
 
-/// Whether a read that brings less than was asked for has brought all there is. No event tells of urgent data, where a read
-/// ends, and not all systems tell that it ended where descriptors came, which nobody wanted.
+/// Whether a read that brings less than was asked for has brought all there is. No event tells of urgent data, where a
+/// read ends, and not all systems tell that it ended where descriptors came, which nobody wanted.
 pub(crate) const SHORT_READS_TELL: bool = false;
 
 /// Both directions.
@@ -70,8 +70,8 @@ impl Poller {
         Ok(Poller { queue: ManuallyDrop::new(queue), process: Process::current(), bell, added: Mutex::default() })
     }
 
-    /// Reports what `fd` is ready for at once, and from then on every change. Returns what it is for good, of which there will
-    /// be no report.
+    /// Reports what `fd` is ready for at once, and from then on every change. Returns what it is for good, of which
+    /// there will be no report.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token, custody: Custody) -> io::Result<Ready> {
         let number = fd.as_raw_fd();
         let mut added = self.added();
@@ -114,8 +114,8 @@ impl Poller {
         }
     }
 
-    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is closed next:
-    /// a late event would cost a lookup.
+    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is
+    /// closed next: a late event would cost a lookup.
     pub(crate) fn remove(&self, fd: RawFd, token: Token, custody: Custody) {
         if custody == Custody::Ours {
             self.delete(fd);
@@ -146,8 +146,8 @@ impl Poller {
         let limit = timeout.map(at_most_a_day);
         let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
         let (list, room) = (events.list.as_mut_ptr(), events.list.len());
-        // SAFETY: `list` points to `room` initialised entries that `events` owns and lends to this call alone; `limit` is
-        // null or points to a local that outlives the call; `more_events_than_room_arrive_in_several_turns` runs it.
+        // SAFETY: `list` points to `room` initialised entries that `events` owns and lends to this call alone; `limit`
+        // is null or points to a local that outlives the call; `more_events_than_room_arrive_in_several_turns` runs it.
         let filled = unsafe { bsd::kevent(self.queue.as_raw_fd(), ptr::null(), 0, list, room as _, limit) };
         if filled < 0 {
             return Err(io::Error::last_os_error());
@@ -242,8 +242,8 @@ fn translate(event: &kevent) -> Ready {
 
 /// One direction of an fd was refused, the other was not.
 ///
-/// `EPIPE` is said of a pipe without a reader, for which NetBSD says `EBADF`: its writer need not wait. All else means that
-/// there is no such direction.
+/// `EPIPE` is said of a pipe without a reader, for which NetBSD says `EBADF`: its writer need not wait. All else means
+/// that there is no such direction.
 fn refused(error: io::Error, over: Ready) -> io::Result<Ready> {
     match error.raw_os_error() {
         Some(libc::EPIPE | libc::EBADF) => Ok(over),
@@ -276,8 +276,8 @@ fn apply(queue: &OwnedFd, changes: &mut [kevent]) -> io::Result<()> {
     let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     loop {
         // SAFETY: `list` has `len` initialised entries, borrowed exclusively, which may be read and written in one call
-        // (kqueue(2): "may be the same array"); `at_once` outlives the call. `a_lazily_registered_read_is_woken_by_data`
-        // runs it.
+        // (kqueue(2): "may be the same array"); `at_once` outlives the call.
+        // `a_lazily_registered_read_is_woken_by_data` runs it.
         let done = unsafe { bsd::kevent(queue.as_raw_fd(), list, len as _, list, len as _, &at_once) };
         match io::Error::last_os_error() {
             _ if done >= 0 => return Ok(()),

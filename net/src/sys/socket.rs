@@ -1,7 +1,7 @@
 //! The raw, non-blocking socket calls: the one layer under the readiness logic.
 //!
-//! Called by `source` (data) and by the sockets (making and connecting). Each function is one system call that returns at
-//! once, with `WouldBlock` if it could not be done; a simulated network would stand in for this file.
+//! Called by `source` (data) and by the sockets (making and connecting). Each function is one system call that returns
+//! at once, with `WouldBlock` if it could not be done; a simulated network would stand in for this file.
 
 #![allow(unsafe_code)]
 
@@ -75,8 +75,8 @@ pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io:
     SockRef::from(&fd).recv_from_with_flags(for_kernel(buf), flags)
 }
 
-/// Reads into several buffers, and ancillary data into `control`. Returns how much of each, and whether ancillary data came
-/// for which there was no room. So many bytes are initialised then.
+/// Reads into several buffers, and ancillary data into `control`. Returns how much of each, and whether ancillary data
+/// came for which there was no room. So many bytes are initialised then.
 pub(crate) fn recv_message(
     fd: BorrowedFd<'_>,
     bufs: &mut [MaybeUninitSlice<'_>],
@@ -92,9 +92,9 @@ pub(crate) fn recv_message(
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = control.len() as _;
     }
-    // SAFETY: `msg_iov` is `bufs`, whose elements have the layout of iovec (MaybeUninitSlice's guarantee), of which at least
-    // `msg_iovlen` exist, and `msg_control` is null or `control`, of that length; the exclusive borrows keep both alive
-    // over the call, and any bytes may be written there. `vectored_calls_move_all_slices` runs it, and
+    // SAFETY: `msg_iov` is `bufs`, whose elements have the layout of iovec (MaybeUninitSlice's guarantee), of which at
+    // least `msg_iovlen` exist, and `msg_control` is null or `control`, of that length; the exclusive borrows keep both
+    // alive over the call, and any bytes may be written there. `vectored_calls_move_all_slices` runs it, and
     // `descriptors_travel_with_the_message`.
     let received = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut header, flags) };
     if received < 0 {
@@ -144,7 +144,7 @@ pub(crate) fn for_kernel(buf: &mut [u8]) -> &mut [MaybeUninit<u8>] {
 /// As `for_kernel`, of several buffers.
 pub(crate) fn slices_for_kernel<'a, 'b>(bufs: &'a mut [IoSliceMut<'b>]) -> &'a mut [MaybeUninitSlice<'b>] {
     let (start, len) = (bufs.as_mut_ptr().cast::<MaybeUninitSlice<'b>>(), bufs.len());
-    // SAFETY: same memory, length and borrow, and both types have the layout of iovec (their guarantee). What is written to
-    // the buffers comes from the kernel, and so is initialised; `vectored_calls_move_all_slices` runs it.
+    // SAFETY: same memory, length and borrow, and both types have the layout of iovec (their guarantee). What is
+    // written to the buffers comes from the kernel, and so is initialised; `vectored_calls_move_all_slices` runs it.
     unsafe { std::slice::from_raw_parts_mut(start, len) }
 }

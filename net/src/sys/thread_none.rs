@@ -1,5 +1,5 @@
-//! For systems that neither tell how a thread of this process fares, nor let it set how punctual it is woken, nor where it
-//! runs.
+//! For systems that neither tell how a thread of this process fares, nor let it set how punctual it is woken, nor where
+//! it runs.
 
 use std::io;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The options that only TCP has, on streams, listeners, and sockets that are neither yet.
 //!
-//! What is set on a `TcpSocket` is kept by what it becomes; what is set on a listener is mostly, on Linux, handed on to its
-//! connections (tcp(7)).
+//! What is set on a `TcpSocket` is kept by what it becomes; what is set on a listener is mostly, on Linux, handed on to
+//! its connections (tcp(7)).
 
 use std::io;
 use std::time::Duration;
@@ -29,21 +29,21 @@ impl<K: TcpKind> Socket<K> {
             "how long an answer is waited for before the peer is asked again, in whole seconds, at least one \
              (`TCP_KEEPINTVL` in tcp(7)); setting it turns keepalive on";
         keepalive_retries / set_keepalive_retries: u32 = opt::keepalive_retries, opt::set_keepalive_retries, "3",
-            "how often the peer is asked in vain before the connection is given up (`TCP_KEEPCNT` in tcp(7)); \
-             setting it turns keepalive on";
+            "how many questions may stay without an answer before the connection is given up \
+             (`TCP_KEEPCNT` in tcp(7)); setting it turns keepalive on";
     }
 
     options! {
         "```no_run", "TcpSocket::new_v4()?";
         quickack / set_quickack: bool = sys::quickack, sys::set_quickack, "true",
-            "whether the kernel confirms at once what arrives; it goes back to its own judgement after a while, so this is \
-             set again and again, after each read say (`TCP_QUICKACK` in tcp(7))";
+            "whether the kernel confirms at once what arrives; it goes back to its own judgement after a while, so \
+             this is set again and again, after each read say (`TCP_QUICKACK` in tcp(7))";
     }
 
     /// How long the kernel goes on sending after the stream is dropped (`SO_LINGER` in socket(7)).
     ///
-    /// `None`, the default, is as long as it takes, without anybody waiting. Zero is: not at all, the peer's connection is
-    /// reset.
+    /// `None`, the default, is as long as it takes, without anybody waiting. Zero is: not at all, the peer's connection
+    /// is reset.
     ///
     /// # Examples
     ///
@@ -64,7 +64,8 @@ impl<K: TcpKind> Socket<K> {
         self.sock().linger().map_err(self.refused("get `linger` of"))
     }
 
-    /// Sets what [`linger`](Socket::linger) tells, in whole seconds: a part of one counts as one, so that only zero resets.
+    /// Sets what [`linger`](Socket::linger) tells, in whole seconds: a part of one counts as one, so that only zero
+    /// resets.
     ///
     /// More than zero seconds make the drop of the stream block the thread for as long.
     ///

@@ -29,8 +29,8 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of connect(2) and [`lookup_host`](crate::lookup_host): the error of the last address. If it has to wait: that
-    /// the runtime has shut down.
+    /// Those of connect(2) and [`lookup_host`](crate::lookup_host): the error of the last address. If it has to wait:
+    /// that the runtime has shut down.
     ///
     /// # Panics
     ///

@@ -236,7 +236,7 @@ fn shutdown_wakes_all_waiters_with_an_error() {
     assert_eq!((reader.wakes(), other.wakes()), (1, 1));
     assert!(is_shut_down(&reader.poll(read.as_mut())));
     assert!(is_shut_down(&other.poll(readable.as_mut())));
-    // Who comes later does not hang either, whether the socket was registered or not.
+    // A later wait does not hang either, whether the socket was registered or not.
     assert!(is_shut_down(&reader.poll(pin!(b.read(&mut [0; 8])))));
     assert!(is_shut_down(&reader.poll(pin!(a.read(&mut [0; 8])))));
     assert!(is_shut_down(&reader.poll(pin!(a.readable()))));

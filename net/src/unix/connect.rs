@@ -1,8 +1,9 @@
 //! `ConnectUnix`: connects to a Unix listener, waiting if its queue is full.
 //!
-//! Made by `UnixStream::connect` and `UnixSeqpacket::connect`. A non-blocking connect(2) to a Unix socket is done at once, or fails; with a full queue it
-//! fails with `EAGAIN`, and no event will ever tell that there is room (unix(7)). The connect is then made on the blocking
-//! pool, in short turns, so that it ends soon after nobody wants it any more, or the runtime has shut down.
+//! Made by `UnixStream::connect` and `UnixSeqpacket::connect`. A non-blocking connect(2) to a Unix socket is done at
+//! once, or fails; with a full queue it fails with `EAGAIN`, and no event will ever tell that there is room (unix(7)).
+//! The connect is then made on the blocking pool, in short turns, so that it ends soon after nobody wants it any more,
+//! or the runtime has shut down.
 //!
 //! Rejected: giving the `WouldBlock` to the user, who could do nothing but try again after a sleep.
 
@@ -30,7 +31,8 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// Makes a connection; returned by [`UnixStream::connect`](crate::UnixStream::connect).
 ///
-/// `P` is the type of the path, which is kept until the connection is made or refused: its destructor may remove the socket.
+/// `P` is the type of the path, which is kept until the connection is made or refused: its destructor may remove the
+/// socket.
 #[must_use = "futures do nothing unless awaited"]
 pub struct ConnectUnix<K, P = ()> {
     attempt: Attempt<K>,

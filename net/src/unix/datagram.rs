@@ -131,8 +131,8 @@ impl UnixDatagram {
 
     /// Sends `buf` as one message to the socket at `path`; returns its length.
     ///
-    /// If that socket's queue is full of other senders' messages, the kernel does not tell this one when there is room, and
-    /// it goes on waiting; a socket that is [connected](UnixDatagram::connect) is told.
+    /// If that socket's queue is full of other senders' messages, the kernel does not tell this one when there is room,
+    /// and it goes on waiting; a socket that is [connected](UnixDatagram::connect) is told.
     ///
     /// # Examples
     ///

@@ -25,11 +25,12 @@ pub struct RecvFds<'a> {
 }
 
 impl<K: DataKind + UnixKind> Socket<K> {
-    /// Sends what there is room for of `buf`, and with it `fds`, which the other side gets as descriptors of its own for the
-    /// same open files (`SCM_RIGHTS` in unix(7)).
+    /// Sends what there is room for of `buf`, and with it `fds`, which the other side gets as descriptors of its own
+    /// for the same open files (`SCM_RIGHTS` in unix(7)).
     ///
-    /// Returns how much of `buf` was sent, `1..=buf.len()` for a stream: the descriptors have gone with the first byte, and the
-    /// rest can be [written](Socket::write_all) as always. A message goes as a whole. There may be up to 253 descriptors.
+    /// Returns how much of `buf` was sent, `1..=buf.len()` for a stream: the descriptors have gone with the first byte,
+    /// and the rest can be [written](Socket::write_all) as always. A message goes as a whole. There may be up to 253
+    /// descriptors.
     ///
     /// # Examples
     ///
@@ -54,9 +55,9 @@ impl<K: DataKind + UnixKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are on their way. `InvalidInput` for more than
-    /// 253, and for descriptors without a byte on a stream, where nobody would get them. If it has to wait: that the runtime has
-    /// shut down.
+    /// Those of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are on their way. `InvalidInput` for
+    /// more than 253, and for descriptors without a byte on a stream, where nobody would get them. If it has to wait:
+    /// that the runtime has shut down.
     ///
     /// # Panics
     ///
@@ -72,9 +73,9 @@ impl<K: DataKind + UnixKind> Socket<K> {
 
     /// Receives what has arrived into the front of `buf`, and up to `max` descriptors that came with it, at most 253.
     ///
-    /// Returns the number of bytes, as [`read`](Socket::read) and [`recv`](Socket::recv) do, and the descriptors, which no child
-    /// process inherits. What was sent with several calls comes with several; bytes may come without descriptors. A plain read
-    /// drops the descriptors of what it reads.
+    /// Returns the number of bytes, as [`read`](Socket::read) and [`recv`](Socket::recv) do, and the descriptors, which
+    /// no child process inherits. What was sent with several calls comes with several; bytes may come without
+    /// descriptors. A plain read drops the descriptors of what it reads.
     ///
     /// # Examples
     ///
@@ -82,9 +83,9 @@ impl<K: DataKind + UnixKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then all of them
-    /// are closed and the bytes are lost, so what follows on a stream may make no sense. If it has to wait: that the runtime has
-    /// shut down.
+    /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then all
+    /// of them are closed and the bytes are lost, so what follows on a stream may make no sense. If it has to wait:
+    /// that the runtime has shut down.
     ///
     /// # Panics
     ///

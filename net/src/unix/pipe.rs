@@ -2,9 +2,9 @@
 //!
 //! An end is a `Source` of a `File`, used by the same futures as a stream. `receiver` and `sender` have the methods.
 //!
-//! The hard part is a FIFO that nobody has opened for writing yet. Its reads say "the end" as they do when the last writer has
-//! gone, and only the poller knows the difference; so an end that was not made here with its writer asks the poller before its
-//! first read (`Rule::Fifo`).
+//! The hard part is a FIFO that nobody has opened for writing yet. Its reads say "the end" as they do when the last
+//! writer has gone, and only the poller knows the difference; so an end that was not made here with its writer asks the
+//! poller before its first read (`Rule::Fifo`).
 //!
 //! Rejected: a kind of `Socket`. A pipe has no address, no options, and read(2) in place of recv(2).
 
@@ -92,8 +92,8 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Whether to open it for both directions, though only one is used. A receiver then never comes to an end, and a sender
-    /// needs nobody who reads. Linux does that; POSIX does not say what it means.
+    /// Whether to open it for both directions, though only one is used. A receiver then never comes to an end, and a
+    /// sender needs no reader. Linux does that; POSIX does not say what it means.
     ///
     /// # Examples
     ///
@@ -139,9 +139,8 @@ impl OpenOptions {
     ///
     /// # Errors
     ///
-    /// Those of open(2): `ENXIO` (see [`raw_os_error`](crate::raw_os_error)) if nobody has opened it for reading, which can be tried
-    /// again later. `InvalidInput` if it is no
-    /// FIFO.
+    /// Those of open(2): `ENXIO` (see [`raw_os_error`](crate::raw_os_error)) if nobody has opened it for reading, which
+    /// can be tried again later. `InvalidInput` if it is no FIFO.
     pub fn open_sender(&self, path: impl AsRef<Path>) -> io::Result<Sender> {
         let path = path.as_ref();
         let file =

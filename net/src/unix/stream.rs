@@ -21,8 +21,8 @@ impl<K: ConnectionKind + UnixKind> Socket<K> {
     ///
     /// # Errors
     ///
-    /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. If it has to wait:
-    /// that the runtime has shut down.
+    /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. If it has
+    /// to wait: that the runtime has shut down.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! The budget of a poll: what a task may complete before it has to let others run.
 //!
-//! Rejected: a budget that the runtime alone refills. A future that a foreign executor polls would starve once it is spent, so
-//! it is full again as soon as it has made the task yield.
+//! Rejected: a budget that the runtime alone refills. A future that a foreign executor polls would starve once it is
+//! spent, so it is full again as soon as it has made the task yield.
 
 use std::task::{Context, Poll};
 
@@ -10,9 +10,9 @@ use crate::LOCAL;
 /// What a task may spend before it has to let others run.
 pub const BUDGET: u8 = 128;
 
-/// What a system call costs of that: it takes 0.3 to 20 µs, where what else is counted takes a tenth. So a task whose sockets
-/// are always ready makes 32 calls in a run, which is some tens of microseconds with small messages, and half a millisecond
-/// with large ones.
+/// What a system call costs of that: it takes 0.3 to 20 µs, where what else is counted takes a tenth. So a task whose
+/// sockets are always ready makes 32 calls in a run, which is some tens of microseconds with small messages, and half a
+/// millisecond with large ones.
 const CALL: u8 = 4;
 
 /// Spends one unit of the running task's budget.

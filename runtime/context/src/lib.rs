@@ -1,11 +1,14 @@
-//! What a thread knows of the poll in progress: how much of its budget is left, and what it waits for.
+//! What the crates of the runtime share: the state of the poll in progress on a thread, and a way to contain panics.
 //!
-//! A runtime calls [`begin_poll`] before it polls a task, and reads the [`notes`] after a poll that returned `Pending`. Leaf
-//! futures spend the budget and leave the notes, whichever crate they are of, and whether a runtime is there or not: so all
-//! leaves of a task share one budget, and each new crate of leaves needs no place of its own here. What a crate's futures
-//! work with (a reactor, timers) is that crate's.
+//! The state of a poll is its budget and its notes. A runtime calls [`begin_poll`] before it polls a task, and reads
+//! the [`notes`] after a poll that returned `Pending`. Leaf futures spend the budget and leave the notes, whichever
+//! crate they are of, and whether a runtime is there or not: so all leaves of a task share one budget, and each new
+//! crate of leaves needs no place of its own here. What a crate's futures work with (a reactor, timers) is that
+//! crate's.
 //!
-//! Everything is of one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
+//! The state belongs to one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
+//!
+//! [`contain`] runs the user's code that must not end a thread of the runtime.
 //!
 //! # Examples
 //!
@@ -29,9 +32,11 @@
 
 mod budget;
 mod notes;
+mod unwind;
 
 pub use budget::{BUDGET, check_budget, poll_budget, poll_call, spend_call, swap_budget};
 pub use notes::{IoKind, Note, Notes, Reason, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes};
+pub use unwind::contain;
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
 //! Where a poll waits: left by a leaf future each time it returns `Pending`, taken back when that is dropped.
 //!
-//! There is room for two: the last leaf that waits for something to happen, and the last that waits for a time. Many a task
-//! waits for the one or the other.
+//! There is room for two: the last leaf that waits for something to happen, and the last that waits for a time. Many a
+//! task waits for the one or the other.
 
 use std::panic::Location;
 
@@ -91,8 +91,8 @@ pub fn leave_note(note: Note) {
     });
 }
 
-/// Takes back the note of a leaf that waits no more, if it is the last one that is no timer's. Another's is lost with it: then
-/// nothing is known.
+/// Takes back the note of a leaf that waits no more, if it is the last one that is no timer's. Another's is lost with
+/// it: then nothing is known.
 ///
 /// # Examples
 ///

@@ -22,12 +22,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 use std::task::{Poll, Waker};
 use std::thread;
 
+use mini_context::contain;
+
 use crate::runtime::{Handle, Runtime};
 use crate::scheduler::config::Config;
 use crate::scheduler::refuse_inside_worker;
 use crate::scheduler::shared::Shared;
 use crate::sync::{Mutex, lock};
-use crate::unwind::contain;
 
 /// One event loop per core, each with tasks, timers and sockets of its own, that share nothing.
 ///

@@ -7,13 +7,13 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_context::contain;
 use mini_net::{Events, Reactor};
 use mini_time::{Clock, Park, Timers};
 
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Unparker, Wait};
 use crate::sync::{HAS_TIME, thread};
-use crate::unwind::contain;
 
 /// The reactor of a runtime, and who waits in it.
 #[derive(Clone, Debug)]

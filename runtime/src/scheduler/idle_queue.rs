@@ -14,9 +14,10 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
+use mini_context::contain;
+
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, lock};
-use crate::unwind::contain;
 
 /// The futures that wait for a idle_queue of one core.
 #[derive(Debug, Default)]

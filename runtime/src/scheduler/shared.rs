@@ -7,6 +7,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::task::Wake;
 
+use mini_context::contain;
 use mini_net::{Object, failed};
 use mini_time::Clock;
 
@@ -22,7 +23,6 @@ use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
 use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start};
-use crate::unwind::contain;
 
 mod spawn;
 

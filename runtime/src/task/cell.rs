@@ -14,11 +14,12 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use mini_context::contain;
+
 use super::origin::Label;
 use super::stage::Stage;
 use super::{Header, JoinError, Source};
 use crate::task::allocator;
-use crate::unwind::contain;
 
 /// Header first, so that a pointer to the cell is a pointer to its header.
 #[repr(C)]

@@ -33,8 +33,8 @@ fn model(model: impl Fn(&Timers) + Send + Sync + 'static) {
     builder.check(move || model(&Timers::new(Clock::pausable(true), Waker::noop().clone())));
 }
 
-/// A timer that is due is added and removed while another thread fires: it wakes once at most, nothing of it stays, and a
-/// timer that takes its place is not touched.
+/// A timer that is due is added and removed while another thread fires: it wakes once at most, nothing of it stays, and
+/// a timer that takes its place is not touched.
 ///
 /// Planted: `remove` that does not ask for the generation of the key.
 #[test]

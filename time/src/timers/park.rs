@@ -1,6 +1,6 @@
 //! The announcement of a driver that sleeps, or is about to.
 //!
-//! The driver [stands](Announcement::stand) one up under the lock of its wheel. Who adds an earlier deadline
+//! The driver [stands](Announcement::stand) one up under the lock of its wheel. A thread that adds an earlier deadline
 //! [takes](Announcement::take) it under the same lock, and rings the bell. So either the driver has seen that deadline
 //! when it read the first one under the lock, or the announcement is seen and the bell rung, once a park.
 //!
@@ -17,8 +17,8 @@
 //! If A2 comes first, B3 rings. If B2 comes first, A3 sees the announcement gone and takes the lock. A bell that is
 //! rung always, and heard by a wait that begins later, needs neither A1 nor the fences.
 //!
-//! The price is a ring in vain: a timer that another thread adds after the park finds the announcement standing, once.
-//! The thread that made it knows better ([`Announcement::end`]).
+//! The price is one needless ring: a timer that another thread adds after the park finds the announcement standing,
+//! once. The thread that made it knows better ([`Announcement::end`]).
 //!
 //! Rejected:
 //! - Standing it up and taking it down under the lock at each park: two locks a park for a server that has no timers.
@@ -74,8 +74,8 @@ impl Announcement {
         }
     }
 
-    /// Takes it, if it promises to sleep past `deadline`; says whether thread `me`, who calls, must ring the bell. Under
-    /// the lock.
+    /// Takes it, if it promises to sleep past `deadline`; says whether the calling thread, `me`, must ring the bell.
+    /// Under the lock.
     #[inline]
     #[must_use = "the driver may sleep past the deadline"]
     pub(crate) fn take(&self, deadline: u64, me: impl FnOnce() -> u64) -> bool {

@@ -1,9 +1,9 @@
 //! Where a wheel lives: a place in memory that is never freed, lent to one `Timers` after the other.
 //!
 //! So a sleep refers to its wheel without counting, from any thread and for as long as it likes. A [`Lease`] names the
-//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so ([`Refusal::Dead`]).
-//! Stores that were given back are lent again, so there are never more than `Timers` were alive at one time; an empty
-//! one is less than a kilobyte.
+//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so
+//! ([`Refusal::Dead`]). Stores that were given back are lent again, so there are never more than `Timers` were alive at
+//! one time; an empty one is less than a kilobyte.
 //!
 //! Rejected:
 //! - An `Arc` in each sleep: two locked instructions, 10 ns of a timer that is armed and cancelled.
@@ -43,8 +43,8 @@ pub(crate) enum State {
 
 /// A place for a wheel.
 pub(crate) struct Store {
-    /// No timer is due before. Written under the lock; who reads it without may miss a timer that another thread is
-    /// just adding.
+    /// No timer is due before. Written under the lock; a read without it may miss a timer that another thread is just
+    /// adding.
     pub(super) bound: AtomicU64,
     /// A time the clock has shown. Goes back at times, when threads race; it is a lower bound, and a hint.
     pub(super) seen: AtomicU64,

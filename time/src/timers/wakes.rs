@@ -2,10 +2,9 @@
 //!
 //! `Timers` alone calls it. A waker that panics costs the others nothing.
 
-use std::any::Any;
-use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
+
+use mini_context::contain;
 
 #[derive(Default)]
 pub(crate) struct Wakes(pub(crate) Vec<Waker>);
@@ -17,19 +16,9 @@ impl Wakes {
         // Each leaves the list before it is woken, so that none is woken twice.
         self.0.reverse();
         while let Some(waker) = self.0.pop() {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                drop_payload(payload);
-            }
+            contain(|| waker.wake());
         }
         count
-    }
-}
-
-/// The panic has been printed. A payload may panic in its own destructor; what comes of that is leaked rather than dropped.
-#[cold]
-fn drop_payload(payload: Box<dyn Any + Send>) {
-    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-        mem::forget(second);
     }
 }
 

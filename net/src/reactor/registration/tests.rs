@@ -139,8 +139,8 @@ fn readiness_without_an_operation_survives_the_end_of_a_runtime() {
     assert!(matches!(task.poll(readable.as_mut()), Poll::Ready(Ok(()))));
 }
 
-/// The fd of an entry is closed by the user, and the next one gets its number; with `custody`. In a process of its own, where
-/// the lowest number is the next.
+/// The fd of an entry is closed by the user, and the next one gets its number; with `custody`. In a process of its own,
+/// where the lowest number is the next.
 fn exchanged(reactor: &Reactor, custody: Custody) -> (Registration, Registration, [StdUnixStream; 2]) {
     let (first, _other) = StdUnixStream::pair().unwrap();
     let number = first.as_raw_fd();

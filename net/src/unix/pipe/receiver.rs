@@ -28,9 +28,9 @@ end!(Receiver, Fifo, check_receiver);
 impl Receiver {
     /// Reads what has arrived into the front of `buf`.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody has the other end open
-    /// for writing. For a FIFO that may be over when the next one comes, so it can be read again. As long as nobody has come at
-    /// all, this waits.
+    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody has the other
+    /// end open for writing. For a FIFO that may be over when the next one comes, so it can be read again. As long as
+    /// nobody has come at all, this waits.
     ///
     /// # Examples
     ///
@@ -38,8 +38,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// Those of read(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the runtime has
-    /// shut down.
+    /// Those of read(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the
+    /// runtime has shut down.
     ///
     /// # Panics
     ///
@@ -54,7 +54,8 @@ impl Receiver {
         Op::new(self.source(), site!(read, Read), Recv(buf))
     }
 
-    /// As [`read`](Receiver::read), into several buffers, each filled before the next. No more than 1024 of them are used.
+    /// As [`read`](Receiver::read), into several buffers, each filled before the next. No more than 1024 of them are
+    /// used.
     ///
     /// # Examples
     ///
@@ -93,7 +94,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the end comes before; otherwise as [`read`](Receiver::read). How much was read is unknown then.
+    /// `UnexpectedEof` if the end comes before; otherwise as [`read`](Receiver::read). How much was read is unknown
+    /// then.
     ///
     /// # Panics
     ///
@@ -169,7 +171,8 @@ impl Receiver {
 
     /// As [`readable`](Receiver::readable), as a function to poll.
     ///
-    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is woken.
+    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is
+    /// woken.
     ///
     /// # Examples
     ///

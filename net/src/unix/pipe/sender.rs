@@ -31,7 +31,8 @@ end!(Sender, Stream, check_sender);
 impl Sender {
     /// Writes from the front of `buf` what there is room for; returns how much that is.
     ///
-    /// No more than 4096 bytes (`PIPE_BUF` in pipe(7)) go as a whole, not mixed with what others write to the same pipe.
+    /// No more than 4096 bytes (`PIPE_BUF` in pipe(7)) go as a whole, not mixed with what others write to the same
+    /// pipe.
     ///
     /// # Examples
     ///
@@ -44,7 +45,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Those of write(2): `BrokenPipe` if nobody has the other end open. If it has to wait: that the runtime has shut down.
+    /// Those of write(2): `BrokenPipe` if nobody has the other end open. If it has to wait: that the runtime has shut
+    /// down.
     ///
     /// # Panics
     ///
@@ -88,7 +90,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Sender::write). How much was written is unknown then.
+    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Sender::write). How much was written is unknown
+    /// then.
     ///
     /// # Panics
     ///
@@ -132,7 +135,8 @@ impl Sender {
         self.source().try_op(Interest::WRITABLE, |source| File::write_vectored(source, bufs))
     }
 
-    /// Waits until a write will probably not block: there is room, or nobody reads. Otherwise as [`ready`](Sender::ready).
+    /// Waits until a write will probably not block: there is room, or nobody reads. Otherwise as
+    /// [`ready`](Sender::ready).
     ///
     /// # Examples
     ///
@@ -162,7 +166,8 @@ impl Sender {
 
     /// As [`writable`](Sender::writable), as a function to poll.
     ///
-    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is woken.
+    /// Of the tasks that wait by this method and by those of the I/O traits, only the one that has polled last is
+    /// woken.
     ///
     /// # Examples
     ///

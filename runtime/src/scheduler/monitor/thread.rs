@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mini_context::contain;
 use mini_net::Events;
 
 use crate::scheduler::core::Core;
@@ -13,7 +14,6 @@ use crate::scheduler::shared::Shared;
 use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::{HAS_TIME, lock, thread};
 use crate::threads;
-use crate::unwind::contain;
 
 /// Looks between two tries to start threads for which the system had no room: nobody waits for one in the moment.
 const TRY_INTERVAL: u32 = 16;

@@ -52,7 +52,7 @@ fn use_timers(timers: &Timers, seed: u64, rounds: u64) -> usize {
         if round % 3 == 0 {
             drop(dropped);
         }
-        // No lost wake: whoever is not woken parks for ever.
+        // No lost wake: a thread that is not woken parks for ever.
         while std::pin::Pin::new(&mut waiting).poll(&mut cx) == Poll::Pending {
             thread::park();
         }

@@ -1,13 +1,24 @@
-//! Panics of the user's code that must not take a worker along: wakers, hooks, destructors.
+//! Panics of the user's code that must not end a thread of the runtime: wakers, hooks, destructors.
 //!
-//! The panic hook has printed them by the time they arrive here. Futures are not run through this: their panics travel
-//! in a [`JoinError`](crate::task::JoinError).
+//! Called by the crates of the runtime. Futures do not run in here: their panics travel to those that wait for them.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls `f`; `None` if it panicked.
-pub(crate) fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
+/// Calls `f` and returns its value, or `None` if it panicked.
+///
+/// The panic hook has printed the panic by then. The payload is dropped; if its destructor panics too, the second
+/// payload is leaked.
+///
+/// # Examples
+///
+/// ```
+/// use mini_context::contain;
+///
+/// assert_eq!(contain(|| 7), Some(7));
+/// assert_eq!(contain(|| panic!("a waker that panics")), None::<()>);
+/// ```
+pub fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(f)) {
         Ok(value) => Some(value),
         Err(payload) => {
@@ -17,7 +28,7 @@ pub(crate) fn contain<T>(f: impl FnOnce() -> T) -> Option<T> {
     }
 }
 
-/// A payload may panic in its own destructor; what comes of that is leaked rather than dropped.
+/// A payload may panic in its own destructor. The payload of that panic may do so too, so it is leaked.
 #[cold]
 fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -25,7 +36,7 @@ fn drop_payload(payload: Box<dyn Any + Send>) {
     }
 }
 
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
 mod tests {
     use super::contain;
     use std::panic::{panic_any, resume_unwind};
