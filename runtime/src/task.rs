@@ -106,12 +106,14 @@ const _: () = assert!(size_of::<Header>() <= 88, "an idle task costs at most 88 
 /// Where a new task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Runs on any worker; the caller queues it.
-    Shared,
     /// Runs on its home core, which the caller holds; the caller queues it.
     Owned,
+    /// Runs on any worker; the caller queues it.
+    Shared,
     /// Runs on its home core; the caller posts it to the inbox.
     Posted,
+    /// Runs on any worker; the caller, which holds no core, leaves it in the injector.
+    Injected,
 }
 
 /// The slot of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's reference.
@@ -146,7 +148,7 @@ where
     F::Output: 'static,
 {
     let state = match start {
-        Start::Shared => State::shared(),
+        Start::Shared | Start::Injected => State::shared(),
         Start::Owned => State::owned(),
         Start::Posted => State::posted(),
     };

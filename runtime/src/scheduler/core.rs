@@ -30,9 +30,7 @@ use crate::scheduler::ownership::Ownership;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
-use crate::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
-};
+use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Mutex, lock};
 use crate::task::cache::{RemoteFrees, TaskCache};
@@ -53,9 +51,9 @@ pub(crate) struct Core {
     driver: Driver,
     local: UnsafeCell<Local>,
     inbox: Fifo<Task>,
-    woken: LocalQueue,
+    /// By class, as in [`Local`].
+    queues: [LocalQueue; 2],
     next: Next,
-    again: LocalQueue,
     remote_frees: RemoteFrees,
     /// The owner works, or is about to.
     pub(crate) is_up: AtomicBool,
@@ -74,10 +72,6 @@ pub(crate) struct Core {
     pub(crate) is_in_long_run: AtomicBool,
     /// The owner is in a run that is expected to last longer than it takes to wake another worker, and has woken none in it. The owner's.
     pub(crate) wakes_early: AtomicBool,
-    /// The time that the class *again* was owed when the last worker left, in nanoseconds.
-    pub(crate) owed: AtomicI64,
-    /// What a cycle of the processor takes, as the owner has found it last (`meter.rs`).
-    pub(crate) cycle_rate: AtomicU64,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
     /// The owner's.
@@ -107,21 +101,37 @@ pub(crate) enum Entry {
 
 /// What only the owner touches.
 struct Local {
-    woken: VecDeque<Entry>,
-    again: VecDeque<Entry>,
+    /// By class.
+    queues: [VecDeque<Entry>; 2],
     tasks: OwnedTasks<Task>,
     blocks: TaskCache,
-    events: Events,
+    kept: Kept,
     /// The thread that spawned the tasks that may not leave it, while there are any.
     pinned_to: Option<ThreadId>,
+}
+
+/// What a worker leaves for the next one.
+pub(crate) struct Kept {
+    /// The buffer for [`Driver`] calls.
+    pub(crate) events: Events,
+    /// The time that the class *again* is owed, in nanoseconds.
+    pub(crate) owed: i64,
+    /// What a cycle of the processor takes (`meter.rs`).
+    pub(crate) rate: u64,
 }
 
 impl Local {
     /// Takes the tasks out of the queue that are not going to end here, among them all that may not leave the thread.
     fn forget(&mut self, is_meant: fn(&Entry) -> bool) {
-        self.woken.retain(|entry| !is_meant(entry));
-        self.again.retain(|entry| !is_meant(entry));
+        for queue in &mut self.queues {
+            queue.retain(|entry| !is_meant(entry));
+        }
         self.pinned_to = None;
+    }
+
+    /// Entries in the queues.
+    fn queued(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
     }
 }
 
@@ -135,13 +145,11 @@ impl Core {
         handle: ReactorHandle,
     ) -> Self {
         let (driver, unparker) = Driver::new(clock.clone(), handle);
-        let [woken, again] = queues;
         let local = Local {
-            woken: VecDeque::new(),
-            again: VecDeque::new(),
+            queues: Default::default(),
             tasks: OwnedTasks::default(),
             blocks: TaskCache::new(),
-            events: Events::new(),
+            kept: Kept { events: Events::new(), owed: 0, rate: 0 },
             pinned_to: None,
         };
         Self {
@@ -153,9 +161,8 @@ impl Core {
             driver,
             local: UnsafeCell::new(local),
             inbox: Fifo::new(),
-            woken,
+            queues,
             next: Next::new(),
-            again,
             remote_frees: RemoteFrees::new(),
             is_up: AtomicBool::new(false),
             shared_tasks: Mutex::default(),
@@ -166,8 +173,6 @@ impl Core {
             is_stalled: AtomicBool::new(false),
             is_in_long_run: AtomicBool::new(false),
             wakes_early: AtomicBool::new(false),
-            owed: AtomicI64::new(0),
-            cycle_rate: AtomicU64::new(0),
             is_blocked: AtomicBool::new(false),
             spins_for_job: Spins::default(),
             spins_for_wake: Spins::default(),
@@ -253,7 +258,7 @@ impl Core {
             if pinned {
                 local.pinned_to = Some(thread::current().id());
             }
-            local.woken.push_back(Entry::Task(entry));
+            local.queues[Class::Woken as usize].push_back(Entry::Task(entry));
             self.counts.spawned.add(1);
             Ok(())
         });
@@ -292,30 +297,21 @@ impl Core {
 
     /// Queues an entry at the back of its class.
     pub(crate) fn push_entry(&self, entry: Entry, class: Class) {
-        self.local(|local| match class {
-            Class::Woken => local.woken.push_back(entry),
-            Class::Again => local.again.push_back(entry),
-        });
+        self.local(|local| local.queues[class as usize].push_back(entry));
     }
 
     pub(crate) fn pop_entry(&self, class: Class) -> Option<Entry> {
-        self.local(|local| match class {
-            Class::Woken => local.woken.pop_front(),
-            Class::Again => local.again.pop_front(),
-        })
+        self.local(|local| local.queues[class as usize].pop_front())
     }
 
     /// Entries of a class in the owner's queue. Owner only.
     pub(crate) fn owned_len(&self, class: Class) -> usize {
-        self.local(|local| match class {
-            Class::Woken => local.woken.len(),
-            Class::Again => local.again.len(),
-        })
+        self.local(|local| local.queues[class as usize].len())
     }
 
     /// Whether the owner's queues hold anything. Owner only.
     pub(crate) fn has_owned_work(&self) -> bool {
-        self.local(|local| !local.woken.is_empty() || !local.again.is_empty())
+        self.local(|local| local.queued() > 0)
     }
 
     // Ends.
@@ -339,18 +335,14 @@ impl Core {
 
     /// Entries that wait to be run here.
     pub(crate) fn queue_depth(&self) -> usize {
-        let owned = if self.is_held() {
-            self.local(|local| local.woken.len() + local.again.len())
-        } else {
-            self.queued.load(Relaxed)
-        };
+        let owned = if self.is_held() { self.local(|local| local.queued()) } else { self.queued.load(Relaxed) };
         owned + self.shared_len() + self.inbox.len()
     }
 
     /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only, who runs nothing.
     pub(crate) fn note_queue(&self) {
-        self.queued.store(self.local(|local| local.woken.len() + local.again.len()), Relaxed);
-        for class in [Class::Woken, Class::Again] {
+        self.queued.store(self.local(|local| local.queued()), Relaxed);
+        for class in Class::ALL {
             self.noted[class as usize].store(self.len_of(class), Relaxed);
         }
     }
@@ -416,13 +408,14 @@ impl Core {
         }
     }
 
-    /// The buffer for [`Driver`] calls. Owner only; given back by [`put_events`](Self::put_events).
-    pub(crate) fn take_events(&self) -> Events {
-        self.local(|local| std::mem::replace(&mut local.events, Events::with_capacity(1)))
+    /// What the last worker has left. Owner only; given back by [`put_kept`](Self::put_kept).
+    pub(crate) fn take_kept(&self) -> Kept {
+        let nothing = Kept { events: Events::with_capacity(1), owed: 0, rate: 0 };
+        self.local(|local| std::mem::replace(&mut local.kept, nothing))
     }
 
-    pub(crate) fn put_events(&self, events: Events) {
-        self.local(|local| local.events = events);
+    pub(crate) fn put_kept(&self, kept: Kept) {
+        self.local(|local| local.kept = kept);
     }
 
     pub(crate) fn shared(&self) -> &Shared {

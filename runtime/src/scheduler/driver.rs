@@ -103,30 +103,17 @@ impl Driver {
         self.fire();
     }
 
-    /// [`park`](Self::park) under a paused clock: if nothing real is waited for, time jumps to the next deadline instead.
-    pub(crate) fn park_paused(&self, events: &mut Events, wait: Wait, is_waited_for: bool) {
+    /// [`park`](Self::park) where the clock may be paused: if nothing real is waited for, time jumps to the next deadline
+    /// instead.
+    pub(crate) fn park_advancing(&self, events: &mut Events, wait: Wait, limit: Option<Duration>, is_waited_for: bool) {
         // Announced first: a timer that another thread adds from here on rings.
-        match self.timers.prepare_park() {
-            Park::Ready => {}
-            _ if !is_waited_for && self.timers.auto_advance() => {}
-            Park::Forever => self.wait(events, None, wait),
-            // Another thread has let the clock run.
-            Park::Until(limit) => self.wait(events, Some(limit), wait),
-        }
-        self.timers.finish_park();
-        self.fire();
-    }
-
-    /// [`park`](Self::park) with a limit, where the unparker is heard in the reactor; under a paused clock time jumps as in
-    /// [`park_paused`](Self::park_paused).
-    pub(crate) fn park_within(&self, events: &mut Events, limit: Duration, is_waited_for: bool) {
         let timeout = match self.timers.prepare_park() {
-            Park::Ready => Duration::ZERO,
-            _ if !is_waited_for && self.timers.auto_advance() => Duration::ZERO,
-            Park::Until(wait) => wait.min(limit),
+            Park::Ready => Some(Duration::ZERO),
+            _ if !is_waited_for && self.timers.auto_advance() => Some(Duration::ZERO),
+            Park::Until(wait) => Some(limit.map_or(wait, |limit| wait.min(limit))),
             Park::Forever => limit,
         };
-        self.turn(events, Some(timeout));
+        self.wait(events, timeout, wait);
         self.timers.finish_park();
         self.fire();
     }

@@ -48,13 +48,6 @@ impl<T> Fifo<T> {
         self.len.store(entries.len(), Relaxed);
     }
 
-    /// Adds entries at the back. The iterator runs under the lock.
-    pub(crate) fn extend(&self, more: impl IntoIterator<Item = T>) {
-        let mut entries = lock(&self.entries);
-        entries.extend(more);
-        self.len.store(entries.len(), Relaxed);
-    }
-
     /// Takes the oldest entry.
     #[inline]
     pub(crate) fn pop(&self) -> Option<T> {
@@ -115,10 +108,10 @@ mod tests {
         let fifo = Fifo::new();
         let mut kept = Vec::new();
         assert_eq!(fifo.take_share(2, 4, |entry| kept.push(entry)), None);
-        fifo.extend(0..7);
+        (0..7).for_each(|i| fifo.push(i));
         assert_eq!(fifo.take_share(2, 4, |entry| kept.push(entry)), Some(0));
         assert_eq!((kept.as_slice(), fifo.len()), ([1, 2, 3].as_slice(), 3));
-        fifo.extend(7..30);
+        (7..30).for_each(|i| fifo.push(i));
         assert_eq!(fifo.take_share(2, 4, |entry| kept.push(entry)), Some(4));
         assert_eq!((kept.len(), fifo.len()), (7, 21));
     }
@@ -181,7 +174,7 @@ mod models {
     fn each_entry_has_one_taker() {
         loom::model(|| {
             let fifo = Arc::new(Fifo::new());
-            fifo.extend(1..=3);
+            (1..=3).for_each(|i| fifo.push(i));
             let takers = [(); 2].map(|()| {
                 let fifo = fifo.clone();
                 thread::spawn(move || {

@@ -29,10 +29,8 @@ mod spawn;
 pub(crate) struct Shared {
     pub(crate) cores: Box<[Core]>,
     pub(crate) config: Config,
-    /// Woken tasks for any worker.
-    pub(crate) injector: Fifo<Queued>,
-    /// Tasks of the class *again* that the queue of a worker had no room for.
-    pub(crate) again: Fifo<Queued>,
+    /// By class: woken tasks for any worker; tasks of the class *again* that the queue of a worker had no room for.
+    injectors: [Fifo<Queued>; 2],
     pub(crate) idle: Idle,
     pub(crate) monitor: Monitor,
     pub(crate) blocking: Arc<Blocking<Queued>>,
@@ -66,8 +64,7 @@ impl Shared {
             let blocking = Blocking::new(&config, cores[0].unparker.clone());
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
             Self {
-                injector: Fifo::new(),
-                again: Fifo::new(),
+                injectors: [Fifo::new(), Fifo::new()],
                 idle: Idle::new(config.workers),
                 monitor: Monitor::default(),
                 resolver: resolver(&blocking),
@@ -118,9 +115,9 @@ impl Shared {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (core, way) = self.place();
-        let (task, handle) = task::new(future, core.schedule(), way.start(), origin);
-        self.start(task, core, way);
+        let (core, start) = self.place();
+        let (task, handle) = task::new(future, core.schedule(), start, origin);
+        self.start(task, core, start);
         handle
     }
 
@@ -142,10 +139,12 @@ impl Shared {
 
     /// The tasks of a class for any worker.
     pub(crate) fn injector(&self, class: Class) -> &Fifo<Queued> {
-        match class {
-            Class::Woken => &self.injector,
-            Class::Again => &self.again,
-        }
+        &self.injectors[class as usize]
+    }
+
+    /// Whether tasks wait for any worker.
+    pub(crate) fn has_injected(&self) -> bool {
+        self.injectors.iter().any(|injector| !injector.is_empty())
     }
 
     pub(crate) fn poller(&self) -> &PollerRole {

@@ -15,7 +15,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
 use crate::sync::{Deadline, thread};
-use crate::task::{Id, Task};
+use crate::task::{Class, Id, Task};
 
 /// What a shutdown had to leave behind; see [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
 ///
@@ -296,7 +296,7 @@ impl Shared {
             // Every task is cancelled by now. What is alive is in the injector, or on its way there on a thread that
             // woke it before it was cancelled and has yet to push it.
             loop {
-                while let Some(task) = self.injector.pop().or_else(|| self.again.pop()) {
+                while let Some(task) = self.injector(Class::Woken).pop().or_else(|| self.injector(Class::Again).pop()) {
                     task.cancel();
                 }
                 if !self.is_any_task_alive() {

@@ -39,51 +39,11 @@ pub(crate) enum Wait {
     Thread = 2,
 }
 
-/// Whether and how the worker waits, or is about to.
-#[derive(Debug)]
-pub(crate) struct Parked(AtomicU8);
-
-impl Parked {
-    pub(crate) fn new() -> Self {
-        Self(AtomicU8::new(UP))
-    }
-
-    /// A1, A2.
-    pub(crate) fn announce(&self, wait: Wait) {
-        self.0.store(wait as u8, Relaxed);
-        fence(SeqCst);
-    }
-
-    /// After the wait, or instead of it. Says whether somebody has taken it, and so has ended the wait; a hint.
-    pub(crate) fn retract(&self) -> bool {
-        let is_taken = !self.is_parked();
-        self.0.store(UP, Relaxed);
-        is_taken
-    }
-
-    /// B2, B3: which wait the caller, who has put work in place, must end.
-    pub(crate) fn must_unpark(&self) -> Option<Wait> {
-        fence(SeqCst);
-        if self.0.load(Relaxed) == UP {
-            return None;
-        }
-        match self.0.swap(UP, AcqRel) {
-            UP => None,
-            wait if wait == Wait::Thread as u8 => Some(Wait::Thread),
-            _ => Some(Wait::Reactor),
-        }
-    }
-
-    /// Whether the worker waits. For looking on, not for deciding to ring.
-    pub(crate) fn is_parked(&self) -> bool {
-        self.0.load(Relaxed) != UP
-    }
-}
-
-/// The flag together with what ends the wait.
+/// Whether and how a worker waits, and what ends the wait.
 #[derive(Debug)]
 pub(crate) struct Unparker {
-    parked: Parked,
+    /// [`UP`], or the [`Wait`] that the worker is in, or about to begin.
+    parked: AtomicU8,
     reactor: mini_net::Reactor,
     /// Rung, and not heard yet, for who waits as a thread.
     rung: Mutex<bool>,
@@ -92,7 +52,38 @@ pub(crate) struct Unparker {
 
 impl Unparker {
     pub(crate) fn new(reactor: mini_net::Reactor) -> Arc<Self> {
-        Arc::new(Self { parked: Parked::new(), reactor, rung: Mutex::new(false), waiting: Condvar::new() })
+        Arc::new(Self { parked: AtomicU8::new(UP), reactor, rung: Mutex::new(false), waiting: Condvar::new() })
+    }
+
+    /// A1, A2.
+    pub(crate) fn announce(&self, wait: Wait) {
+        self.parked.store(wait as u8, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// After the wait, or instead of it. Says whether somebody has taken it, and so has ended the wait; a hint.
+    pub(crate) fn retract(&self) -> bool {
+        let is_taken = !self.is_parked();
+        self.parked.store(UP, Relaxed);
+        is_taken
+    }
+
+    /// B2, B3: which wait the caller, who has put work in place, must end.
+    pub(crate) fn must_unpark(&self) -> Option<Wait> {
+        fence(SeqCst);
+        if self.parked.load(Relaxed) == UP {
+            return None;
+        }
+        match self.parked.swap(UP, AcqRel) {
+            UP => None,
+            wait if wait == Wait::Thread as u8 => Some(Wait::Thread),
+            _ => Some(Wait::Reactor),
+        }
+    }
+
+    /// Whether the worker waits. For looking on, not for deciding to ring.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.load(Relaxed) != UP
     }
 
     /// Waits as a thread until the unparker has rung since the last time, or until `limit` is over.
@@ -113,22 +104,9 @@ impl Unparker {
         self.waiting.notify_one();
     }
 
-    pub(crate) fn announce(&self, wait: Wait) {
-        self.parked.announce(wait);
-    }
-
-    /// See [`Parked::retract`].
-    pub(crate) fn retract(&self) -> bool {
-        self.parked.retract()
-    }
-
-    pub(crate) fn is_parked(&self) -> bool {
-        self.parked.is_parked()
-    }
-
     /// Rings if the worker is parked and nobody else has rung; says whether it did.
     pub(crate) fn unpark(&self) -> bool {
-        match self.parked.must_unpark() {
+        match self.must_unpark() {
             None => return false,
             Some(Wait::Reactor) => self.reactor.notify(),
             Some(Wait::Thread) => self.end_wait(),
@@ -159,7 +137,8 @@ mod models {
     #[test]
     fn work_is_seen_or_the_bell_rings() {
         loom::model(|| {
-            let shared = Arc::new((Parked::new(), AtomicU32::new(0), AtomicU32::new(0)));
+            let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
+            let shared = Arc::new((unparker, AtomicU32::new(0), AtomicU32::new(0)));
             let pushers: Vec<_> = (0..2)
                 .map(|_| {
                     let shared = shared.clone();

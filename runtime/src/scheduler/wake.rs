@@ -28,7 +28,7 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
 use crate::sync::HAS_TIME;
 use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
-use crate::task::Queued;
+use crate::task::{Class, Queued};
 
 /// Since when tasks wait in the queue of a worker that runs others before them.
 #[derive(Debug, Default)]
@@ -61,9 +61,9 @@ impl Queueing {
 }
 
 impl Shared {
-    /// Leaves woken tasks for any worker, and wakes one if none that is up will come to them soon.
-    pub(crate) fn inject(&self, tasks: impl IntoIterator<Item = Queued>) {
-        self.injector.extend(tasks);
+    /// Leaves a woken task for any worker, and wakes one if none that is up will come to it soon.
+    pub(crate) fn inject(&self, task: Queued) {
+        self.injector(Class::Woken).push(task);
         if self.lacks_worker() {
             self.wake_one();
         }

@@ -16,7 +16,7 @@ use mini_net::Events;
 
 use crate::scheduler::MainFuture;
 use crate::scheduler::context;
-use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::core::{Core, Entry, Kept};
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
 use crate::scheduler::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
@@ -119,12 +119,13 @@ impl<'a> Worker<'a> {
             shared.monitor.rouse();
         }
         let slack = slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
+        let kept = core.take_kept();
         let mut worker = Self {
             shared,
             core,
             main: None,
-            events: core.take_events(),
-            meter: Meter::new(core.driver().timers().clock().clone(), core.cycle_rate.load(Relaxed)),
+            events: kept.events,
+            meter: Meter::new(core.driver().timers().clock().clone(), kept.rate),
             looked: 0,
             look_at_run: 0,
             again_after: AGAIN_AFTER,
@@ -133,7 +134,7 @@ impl<'a> Worker<'a> {
             compared: core.index(),
             queueing: Queueing::default(),
             turn: Turn::Woken,
-            debt: Debt::resume(core.owed.load(Relaxed)),
+            debt: Debt::resume(kept.owed),
             owned_first: [false; 2],
             quotas: Default::default(),
             was_woken: true,
@@ -145,7 +146,7 @@ impl<'a> Worker<'a> {
             context: Some(context),
         };
         worker.put_off_look();
-        core.counts.unpark(worker.meter.system_now());
+        core.counts.busy.unpark(worker.meter.system_now());
         Ok(worker)
     }
 
@@ -284,7 +285,7 @@ impl<'a> Worker<'a> {
             core.is_in_long_run.store(true, Relaxed);
             shared.monitor.note_stuck();
         }
-        let waits = core.shared_len() > 0 || !shared.injector.is_empty();
+        let waits = core.shared_len() > 0 || !shared.injector(Class::Woken).is_empty();
         let has_woken = waits && shared.idle.is_someone_parked() && shared.wake_for_work();
         core.wakes_early.store(!has_woken, Relaxed);
         if is_stuck && shared.idle.is_someone_parked() {
@@ -353,13 +354,13 @@ impl Drop for Worker<'_> {
             self.close();
         }
         self.leave();
-        core.owed.store(self.debt.nanos(), Relaxed);
         core.is_up.store(false, Relaxed);
         self.meter.leave_out();
-        core.counts.park(self.meter.system_now());
+        core.counts.busy.park(self.meter.system_now());
         core.note_queue();
         core.take_remote_frees();
-        core.put_events(std::mem::replace(&mut self.events, Events::with_capacity(1)));
+        let events = std::mem::replace(&mut self.events, Events::with_capacity(1));
+        core.put_kept(Kept { events, owed: self.debt.nanos(), rate: self.meter.rate() });
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
         }
@@ -370,7 +371,7 @@ impl Drop for Worker<'_> {
         self.context = None;
         core.ownership.release();
         shared.keep_served(core);
-        if !(shared.injector.is_empty() && shared.again.is_empty()) && shared.lacks_worker() {
+        if shared.has_injected() && shared.lacks_worker() {
             shared.wake_one();
         }
         shared.keep_poller();

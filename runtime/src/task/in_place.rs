@@ -93,7 +93,7 @@ impl Blocked {
         shared.monitor.note_stuck();
         core.idle_queue().disperse();
         // After that, as a worker that parks: somebody may have seen this one up, and called nobody.
-        if core.shared_len() > 0 || !(shared.injector.is_empty() && shared.again.is_empty()) {
+        if core.shared_len() > 0 || shared.has_injected() {
             shared.wake_one();
         }
         monitor::thread::start(shared);

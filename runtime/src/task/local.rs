@@ -117,7 +117,7 @@ impl<T: 'static> LocalKey<T> {
         let mut value = Some(value);
         match self.enter(&mut value) {
             Ok(_inside) => f(),
-            Err(refusal) => refusal.panic(),
+            Err(why) => refuse(why),
         }
     }
 
@@ -193,19 +193,19 @@ impl<T: 'static> LocalKey<T> {
         self.try_with(T::clone)
     }
 
-    /// Exchanges `value` with what is in place, until the guard is dropped.
-    fn enter<'a>(&'static self, value: &'a mut Option<T>) -> Result<Inside<'a, T>, Refusal> {
+    /// Exchanges `value` with what is in place, until the guard is dropped; else says why that is not possible.
+    fn enter<'a>(&'static self, value: &'a mut Option<T>) -> Result<Inside<'a, T>, &'static str> {
         self.swap(value)?;
         Ok(Inside { key: self, value })
     }
 
-    fn swap(&'static self, value: &mut Option<T>) -> Result<(), Refusal> {
+    fn swap(&'static self, value: &mut Option<T>) -> Result<(), &'static str> {
         let swapped =
             self.place.try_with(|place| place.try_borrow_mut().map(|mut place| mem::swap(&mut *place, value)));
         match swapped {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Refusal::Borrowed),
-            Err(_) => Err(Refusal::Ending),
+            Ok(Err(_)) => Err("inside of LocalKey::with of the same key"),
+            Err(_) => Err("on a thread that has dropped its thread-locals"),
         }
     }
 }
@@ -216,25 +216,10 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
     }
 }
 
-/// Why a scope cannot be entered.
-#[derive(Debug)]
-enum Refusal {
-    Borrowed,
-    Ending,
-}
-
-impl Refusal {
-    #[track_caller]
-    fn panic(&self) -> ! {
-        match self {
-            Self::Borrowed => {
-                panic!("a scope of a task-local value was entered inside of LocalKey::with of the same key")
-            }
-            Self::Ending => {
-                panic!("a scope of a task-local value was entered on a thread that has dropped its thread-locals")
-            }
-        }
-    }
+/// Refuses to run a scope that could not be entered.
+#[track_caller]
+fn refuse(why: &str) -> ! {
+    panic!("a scope of a task-local value was entered {why}")
 }
 
 /// While it lives, the scope's value is in place, and what was there before is in `value`.
@@ -304,7 +289,7 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
         let mut this = self.project();
         let inside = match this.key.enter(this.value) {
             Ok(inside) => inside,
-            Err(refusal) => refusal.panic(),
+            Err(why) => refuse(why),
         };
         let future = this.future.as_mut().as_pin_mut();
         let poll = future.expect("a TaskLocalFuture was polled after it was ready").poll(cx);

@@ -34,6 +34,10 @@ pub(crate) enum Class {
     Again,
 }
 
+impl Class {
+    pub(crate) const ALL: [Class; 2] = [Class::Woken, Class::Again];
+}
+
 /// What came of a run.
 #[must_use]
 pub(crate) enum Ran {

@@ -57,7 +57,7 @@ impl Schedule {
             }
         });
         if let Some(task) = task {
-            self.shared().inject([task]);
+            self.shared().inject(task);
         }
     }
 

@@ -48,8 +48,8 @@ impl Core {
 
     /// Drops the tasks in the owner's queue. The root stays queued: it may be what waits for them.
     fn discard_queue(&self) {
-        let (woken, again) = self.local(|local| (std::mem::take(&mut local.woken), std::mem::take(&mut local.again)));
-        for entry in woken.into_iter().chain(again) {
+        let queues = self.local(|local| std::mem::take(&mut local.queues));
+        for entry in queues.into_iter().flatten() {
             match entry {
                 Entry::Task(task) => task.cancel(),
                 Entry::Main => self.push_entry(entry, Class::Woken),
@@ -72,7 +72,7 @@ impl Core {
                 entry.cancel();
             }
         }
-        while let Some(task) = self.pop_shared() {
+        while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::Again)) {
             task.cancel();
         }
         self.drop_owned();

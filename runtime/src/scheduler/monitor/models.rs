@@ -3,7 +3,7 @@
 use super::*;
 use crate::scheduler::idle::Idle;
 use crate::scheduler::poller::PollerRole;
-use crate::scheduler::unparker::{Parked, Wait};
+use crate::scheduler::unparker::{Unparker, Wait};
 use crate::sync::thread;
 use loom::sync::Arc;
 
@@ -12,7 +12,7 @@ struct Runtime {
     monitor: Monitor,
     poller: PollerRole,
     idle: Idle,
-    parked: Parked,
+    unparker: std::sync::Arc<Unparker>,
     /// Of the one that blocks.
     is_stalled: AtomicBool,
 }
@@ -22,12 +22,12 @@ impl Runtime {
     fn park(&self) -> bool {
         loop {
             let is_poller = self.monitor.has_stuck() && self.poller.try_take(1);
-            self.parked.announce(if is_poller { Wait::Reactor } else { Wait::Thread });
+            self.unparker.announce(if is_poller { Wait::Reactor } else { Wait::Thread });
             self.idle.park(1);
             if is_poller || self.poller.is_taken() || !self.monitor.has_stuck() {
                 return is_poller && self.monitor.has_stuck() && self.is_stalled.load(Relaxed);
             }
-            self.parked.retract();
+            self.unparker.retract();
             self.idle.unpark(1);
         }
     }
@@ -46,7 +46,7 @@ impl Runtime {
                 self.idle.parked().any(|worker| worker == 1)
             }
         };
-        unparked &= self.parked.must_unpark().is_some();
+        unparked &= self.unparker.must_unpark().is_some();
         unparked
     }
 }
@@ -61,7 +61,7 @@ fn the_timers_of_who_blocks_are_minded() {
             monitor: Monitor::default(),
             poller: PollerRole::new(),
             idle: Idle::new(2),
-            parked: Parked::new(),
+            unparker: Unparker::new(mini_net::Reactor::new().unwrap()),
             is_stalled: AtomicBool::new(false),
         };
         runtime.idle.unpark(0);

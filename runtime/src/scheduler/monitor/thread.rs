@@ -12,6 +12,7 @@ use crate::scheduler::rules::{STALL, TICK};
 use crate::scheduler::shared::Shared;
 use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::{HAS_TIME, lock, thread};
+use crate::task::Class;
 use crate::threads;
 use crate::unwind::contain;
 
@@ -105,7 +106,7 @@ fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
     core.driver().serve(events, None);
     loop {
         // What has been woken went to the injector, and nobody was woken as long as one worker is up.
-        if !shared.injector.is_empty() && shared.idle.is_someone_parked() {
+        if !shared.injector(Class::Woken).is_empty() && shared.idle.is_someone_parked() {
             shared.wake_one();
         }
         let left = TICK.saturating_sub(begin.elapsed());
@@ -190,7 +191,7 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<Seen>]) -> Option<&'a Core> {
     if stuck.is_none() && shared.cores.iter().any(Core::is_stuck) {
         shared.monitor.note_stuck();
     }
-    needs_worker |= stuck.is_some() && !(shared.injector.is_empty() && shared.again.is_empty());
+    needs_worker |= stuck.is_some() && shared.has_injected();
     if needs_worker {
         shared.wake_for_work();
     }

@@ -5,7 +5,6 @@
 use super::{Stop, Worker};
 use crate::scheduler::core::Core;
 use crate::scheduler::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Class;
 
 impl Worker<'_> {
@@ -38,7 +37,11 @@ impl Worker<'_> {
         if !self.has_shared || !shared.idle.is_someone_parked() {
             return self.queueing.end();
         }
-        if self.queueing.has_lasted(core.shared_len() + shared.injector.len(), now, core.counts.runs.get()) {
+        if self.queueing.has_lasted(
+            core.shared_len() + shared.injector(Class::Woken).len(),
+            now,
+            core.counts.runs.get(),
+        ) {
             shared.wake_for_work();
             self.meter.leave_out();
         }
@@ -63,7 +66,7 @@ impl Worker<'_> {
         if self.shared.monitor.has_stuck() {
             for other in self.others().filter(|other| other.is_stuck()) {
                 other.driver().fire();
-                if core.woken_len() == 0 {
+                if core.len_of(Class::Woken) == 0 {
                     other.steal_for(core);
                 }
             }
@@ -78,7 +81,6 @@ impl Worker<'_> {
     /// The driver is looked at now, or waited for.
     pub(super) fn put_off_look(&mut self) {
         self.meter.set();
-        self.core.cycle_rate.store(self.meter.rate(), Relaxed);
         let now = self.meter.now();
         self.looked = now;
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
@@ -105,7 +107,7 @@ impl Worker<'_> {
         };
         self.compared = other;
         let other = &self.shared.cores[other];
-        for class in [Class::Woken, Class::Again] {
+        for class in Class::ALL {
             let more = how_many_more(other.len_of(class), other.noted(class), core.len_of(class));
             if more > 0 {
                 other.steal_half(core, class, more.div_ceil(2) as u32);
@@ -116,14 +118,14 @@ impl Worker<'_> {
     /// When to look around: the sooner if what waits here is of the class *again*.
     fn look_at(&self) -> u64 {
         let core = self.core;
-        let has_again = || core.owned_len(Class::Again) + core.again_len() > 0;
+        let has_again = || core.owned_len(Class::Again) + core.len_of(Class::Again) > 0;
         let time = if self.woken_len() == 0 && has_again() { WAKE_COST } else { LOOK_TIME };
         self.looked.saturating_add(time)
     }
 
     /// Woken tasks that wait for this worker.
     fn woken_len(&self) -> usize {
-        self.core.owned_len(Class::Woken) + self.core.woken_len()
+        self.core.owned_len(Class::Woken) + self.core.len_of(Class::Woken)
     }
 }
 

@@ -151,7 +151,7 @@ impl Worker<'_> {
         {
             return Some(Entry::Task(task));
         }
-        let shared = || core.pop_shared_of(class).map(Entry::Task);
+        let shared = || core.pop_shared(class).map(Entry::Task);
         let owned_first = &mut self.owned_first[class as usize];
         *owned_first = !*owned_first;
         match *owned_first {
@@ -163,7 +163,7 @@ impl Worker<'_> {
     /// Sets which part of the runs of each class is taken from its injector until the next look: the same that the tasks there are of all
     /// that wait, here and there.
     pub(super) fn set_quotas(&mut self) {
-        for class in [Class::Woken, Class::Again] {
+        for class in Class::ALL {
             let here = self.core.owned_len(class) + self.core.len_of(class);
             self.quotas[class as usize].set(self.shared.injector(class).len(), here);
         }
@@ -185,9 +185,9 @@ impl Worker<'_> {
         } else if self.others().any(Core::is_worth_stealing) && shared.idle.start_search() {
             self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
             shared.idle.finish_search();
-            task = core.pop_shared_of(Class::Woken).or_else(|| {
+            task = core.pop_shared(Class::Woken).or_else(|| {
                 self.turn = Turn::Spare;
-                core.pop_shared_of(Class::Again)
+                core.pop_shared(Class::Again)
             });
         }
         if task.is_some() {

@@ -75,7 +75,7 @@ impl Worker<'_> {
         core.counts.parks.add(1);
         core.note_queue();
         core.take_remote_frees();
-        core.counts.park(self.meter.system_now());
+        core.counts.busy.park(self.meter.system_now());
         let (wait, is_poller) = self.choose_wait();
         core.unparker.announce(wait);
         shared.idle.park(core.index());
@@ -89,7 +89,7 @@ impl Worker<'_> {
             }
         }
         self.put_off_look();
-        core.counts.unpark(self.meter.system_now());
+        core.counts.busy.unpark(self.meter.system_now());
         if is_poller {
             core.driver().poller().leave();
         }
@@ -145,7 +145,7 @@ impl Worker<'_> {
         if core.has_owned_work() || !core.unparker.is_parked() {
             return; // the poll has woken a task, or heard the unparker, whose flag is taken by who rings
         }
-        driver.park_paused(&mut self.events, wait, is_waited_for);
+        driver.park_advancing(&mut self.events, wait, None, is_waited_for);
     }
 
     /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody who saw
@@ -155,17 +155,11 @@ impl Worker<'_> {
         shared.monitor.has_stuck() && !self.is_closed && self.others().any(Core::is_worth_stealing)
     }
 
-    /// Whether tasks wait for any worker.
-    fn has_injected(&self) -> bool {
-        let is_empty = self.shared.injector.is_empty() && self.shared.again.is_empty();
-        !is_empty && !self.is_closed
-    }
-
     /// The last look before the wait; see `unparker.rs` and `idle.rs`.
     pub(super) fn sees_work(&self) -> bool {
         self.core.has_mail()
             || self.main.as_ref().is_some_and(|main| main.is_woken())
-            || self.has_injected()
+            || !self.is_closed && self.shared.has_injected()
             || self.misses_call()
             || self.stop().is_some()
     }

@@ -67,10 +67,10 @@ impl<'a> Worker<'a> {
         // In this order: a job wakes whom it has to wake before it counts as done.
         let is_waited_for = shared.blocking.in_flight() > 0;
         if !self.sees_work() {
-            core.counts.park(self.meter.system_now());
-            core.driver().park_within(&mut self.events, limit, is_waited_for);
+            core.counts.busy.park(self.meter.system_now());
+            core.driver().park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
             self.meter.set();
-            core.counts.unpark(self.meter.system_now());
+            core.counts.busy.unpark(self.meter.system_now());
         }
         core.unparker.retract();
         core.is_up.store(true, Relaxed);
