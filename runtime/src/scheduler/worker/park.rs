@@ -71,14 +71,9 @@ impl Worker<'_> {
     /// Waits as `unparker.rs` and `idle.rs` say, and sees to what the wait has brought.
     fn rest(&mut self) {
         let (shared, core) = (self.shared, self.core);
-        core.is_up.store(false, Relaxed);
-        core.counts.parks.add(1);
         core.note_queue();
-        core.take_remote_frees();
-        core.counts.busy.park(self.meter.system_now());
         let (wait, is_poller) = self.choose_wait();
-        core.unparker.announce(wait);
-        shared.idle.park(core.index());
+        self.announce_wait(wait);
         if !self.is_unheard(wait) && !self.sees_work() {
             if core.driver().timers().clock().is_paused() {
                 self.park_paused(wait);
@@ -88,18 +83,36 @@ impl Worker<'_> {
                 core.driver().park(&mut self.events, wait, None);
             }
         }
-        self.put_off_look();
-        core.counts.busy.unpark(self.meter.system_now());
         if is_poller {
             core.driver().poller().leave();
         }
-        self.was_woken = core.unparker.retract();
-        core.is_up.store(true, Relaxed);
-        shared.idle.unpark(core.index());
+        self.was_woken = self.end_wait();
         self.note_wait();
         if !self.is_alone() {
             shared.monitor.rouse();
         }
+    }
+
+    /// Lets others know that this worker parks. It looks for work once more after that.
+    pub(super) fn announce_wait(&mut self, wait: Wait) {
+        let core = self.core;
+        core.is_up.store(false, Relaxed);
+        core.counts.parks.add(1);
+        core.take_remote_frees();
+        core.counts.busy.park(self.meter.system_now());
+        core.unparker.announce(wait);
+        self.shared.idle.park(core.index());
+    }
+
+    /// Lets others know that this worker is up; says whether one of them has unparked it.
+    pub(super) fn end_wait(&mut self) -> bool {
+        let core = self.core;
+        self.put_off_look();
+        core.counts.busy.unpark(self.meter.system_now());
+        let was_woken = core.unparker.retract();
+        core.is_up.store(true, Relaxed);
+        self.shared.idle.unpark(core.index());
+        was_woken
     }
 
     /// How to wait, and whether as the poller: among several workers that one alone waits in the reactor, whether it is wanted

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Core, Shared, Worker};
 use crate::scheduler::rules::LOOK_TIME;
 use crate::scheduler::unparker::Wait;
-use crate::sync::{atomic::Ordering::Relaxed, thread::ThreadId};
+use crate::sync::thread::ThreadId;
 
 impl<'a> Worker<'a> {
     /// Sits down for one turn. The thread's timer slack is left to the embedder.
@@ -57,24 +57,14 @@ impl<'a> Worker<'a> {
 
     /// Waits as in [`park`](Worker::park), but with a limit, and always where the unparker's descriptor is heard.
     fn wait(&mut self, limit: Duration) {
-        let (shared, core) = (self.shared, self.core);
-        core.is_up.store(false, Relaxed);
         self.meter.leave_out(); // the last runs may not have been measured
-        core.counts.parks.add(1);
-        core.take_remote_frees();
-        core.unparker.announce(Wait::Reactor);
-        shared.idle.park(core.index());
+        self.announce_wait(Wait::Reactor);
         // In this order: a job wakes whom it has to wake before it counts as done.
-        let is_waited_for = shared.blocking.in_flight() > 0;
+        let is_waited_for = self.shared.blocking.in_flight() > 0;
         if !self.sees_work() {
-            core.counts.busy.park(self.meter.system_now());
-            core.driver().park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
-            self.meter.set();
-            core.counts.busy.unpark(self.meter.system_now());
+            self.core.driver().park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
         }
-        core.unparker.retract();
-        core.is_up.store(true, Relaxed);
-        shared.idle.unpark(core.index());
+        self.end_wait();
     }
 
     /// A1 to A3 of `embed.rs`; says whether there is more to do.
