@@ -171,7 +171,8 @@ fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
             return None;
         }
         let mut is_any_kept = false;
-        for core in cores.iter().filter(|core| core.ownership.is_held_by_thread() && !core.is_blocked.load(Relaxed)) {
+        for core in cores.iter().filter(|core| core.ownership.is_held_by_thread() && !core.run.is_blocked.load(Relaxed))
+        {
             core.unparker.unpark();
             is_any_kept = true;
         }

@@ -66,14 +66,7 @@ pub(crate) struct Core {
     noted: [AtomicUsize; 2],
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
-    /// The owner is in a run that has lasted since the monitor's last look. The monitor's.
-    pub(crate) is_stalled: AtomicBool,
-    /// The owner is in a run that is expected to last longer than the time between two looks. The owner's.
-    pub(crate) is_in_long_run: AtomicBool,
-    /// The owner is in a run that is expected to last longer than it takes to wake another worker, and has woken none in it. The owner's.
-    pub(crate) wakes_early: AtomicBool,
-    /// The owner is in `block_in_place`.
-    pub(crate) is_blocked: AtomicBool,
+    pub(crate) run: RunState,
     /// The owner's.
     pub(crate) spins_for_job: Spins,
     pub(crate) spins_for_wake: Spins,
@@ -82,6 +75,25 @@ pub(crate) struct Core {
     pub(crate) embedder: Embedder,
     /// Threads inside the runtime that hold no core and use this driver.
     pub(crate) entered: AtomicUsize,
+}
+
+/// What the run that the owner is in means to others.
+#[derive(Debug, Default)]
+pub(crate) struct RunState {
+    /// The run has lasted since the monitor's last look. The monitor's.
+    pub(crate) is_stalled: AtomicBool,
+    /// The run is expected to last longer than the time between two looks. The owner's.
+    pub(crate) is_in_long_run: AtomicBool,
+    /// The run is expected to last longer than it takes to wake another worker, and the owner has woken none in it. The owner's.
+    pub(crate) wakes_early: AtomicBool,
+    /// The owner is in `block_in_place`.
+    pub(crate) is_blocked: AtomicBool,
+}
+
+impl RunState {
+    fn is_stuck(&self) -> bool {
+        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+    }
 }
 
 // SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in `core_refs`
@@ -163,23 +175,20 @@ impl Core {
             inbox: Fifo::new(),
             queues,
             next: Next::new(),
-            remote_frees: RemoteFrees::new(),
-            is_up: AtomicBool::new(false),
+            remote_frees: RemoteFrees::default(),
+            is_up: AtomicBool::default(),
             shared_tasks: Mutex::default(),
             counts: Counts::new(clock),
-            queued: AtomicUsize::new(0),
-            noted: [(); 2].map(|()| AtomicUsize::new(0)),
-            owner: AtomicI32::new(0),
-            is_stalled: AtomicBool::new(false),
-            is_in_long_run: AtomicBool::new(false),
-            wakes_early: AtomicBool::new(false),
-            is_blocked: AtomicBool::new(false),
+            queued: AtomicUsize::default(),
+            noted: Default::default(),
+            owner: AtomicI32::default(),
+            run: RunState::default(),
             spins_for_job: Spins::default(),
             spins_for_wake: Spins::default(),
             idle_queue: Arc::default(),
-            closed: AtomicBool::new(false),
-            embedder: Embedder::new(),
-            entered: AtomicUsize::new(0),
+            closed: AtomicBool::default(),
+            embedder: Embedder::default(),
+            entered: AtomicUsize::default(),
         }
     }
 
@@ -354,7 +363,7 @@ impl Core {
 
     /// Whether the owner does not come to its queues, timers and events for a while, so that others are to do so.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+        self.run.is_stuck()
     }
 
     /// Tasks that belong here and are alive, owned or shared.

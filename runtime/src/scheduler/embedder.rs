@@ -31,7 +31,7 @@
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
 /// What a core knows about a embedder.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Embedder {
     /// Somebody has asked for the descriptor.
     watched: AtomicBool,
@@ -40,10 +40,6 @@ pub(crate) struct Embedder {
 }
 
 impl Embedder {
-    pub(crate) fn new() -> Self {
-        Self { watched: AtomicBool::new(false), has_more: AtomicBool::new(false) }
-    }
-
     /// The descriptor is watched from now on; whether the caller must ring, so that the embedder begins with a turn.
     #[must_use]
     pub(crate) fn watch(&self) -> bool {
@@ -80,7 +76,7 @@ mod models {
     #[test]
     fn who_leaves_a_core_unparks_for_the_embedder() {
         loom::model(|| {
-            let shared = Arc::new((Embedder::new(), Mutex::new(false)));
+            let shared = Arc::new((Embedder::default(), Mutex::new(false)));
             let leaving = shared.clone();
             let leaver = thread::spawn(move || {
                 *leaving.1.lock().unwrap() = false; // its last look

@@ -80,7 +80,7 @@ impl Shared {
     /// monitor has seen to be a stall, which may go on for any time, one is woken each time.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
-        if core.wakes_early.load(Relaxed) || core.is_stalled.load(Relaxed) {
+        if core.run.wakes_early.load(Relaxed) || core.run.is_stalled.load(Relaxed) {
             self.wake_in_run(core);
         }
     }
@@ -89,7 +89,7 @@ impl Shared {
     fn wake_in_run(&self, core: &Core) {
         let is_worth_it = core.shared_len() > 1 || core.is_stuck();
         if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() {
-            core.wakes_early.store(false, Relaxed);
+            core.run.wakes_early.store(false, Relaxed);
         }
     }
 

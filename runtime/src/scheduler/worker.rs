@@ -109,15 +109,7 @@ impl<'a> Worker<'a> {
             close_if_closing(shared, core);
             return Err(thread);
         }
-        core.is_up.store(true, Relaxed);
-        core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
-        core.counts.sittings.add(1); // the monitor looks for progress that stands still
-        shared.idle.unpark(core.index());
-        if shared.cores.len() > 1 {
-            core.set_owner();
-            monitor::thread::start(shared);
-            shared.monitor.rouse();
-        }
+        announce_up(shared, core);
         let slack = slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
         let kept = core.take_kept();
         let mut worker = Self {
@@ -282,20 +274,20 @@ impl<'a> Worker<'a> {
         }
         let is_stuck = expected >= LOOK_TIME;
         if is_stuck {
-            core.is_in_long_run.store(true, Relaxed);
+            core.run.is_in_long_run.store(true, Relaxed);
             shared.monitor.note_stuck();
         }
         let waits = core.shared_len() > 0 || !shared.injector(Class::Woken).is_empty();
         let has_woken = waits && shared.idle.is_someone_parked() && shared.wake_for_work();
-        core.wakes_early.store(!has_woken, Relaxed);
+        core.run.wakes_early.store(!has_woken, Relaxed);
         if is_stuck && shared.idle.is_someone_parked() {
             shared.hand_over(core, self.meter.now().saturating_add(expected));
         }
     }
 
     fn end_long_run(&self) {
-        self.core.wakes_early.store(false, Relaxed);
-        self.core.is_in_long_run.store(false, Relaxed);
+        self.core.run.wakes_early.store(false, Relaxed);
+        self.core.run.is_in_long_run.store(false, Relaxed);
     }
 
     /// Whether the core must be left, or closed.
@@ -341,6 +333,19 @@ impl<'a> Worker<'a> {
         }
         self.core.drop_owned();
         self.core.flush();
+    }
+}
+
+/// Lets others know that the calling thread works on `core` from here on.
+fn announce_up(shared: &Arc<Shared>, core: &Core) {
+    core.is_up.store(true, Relaxed);
+    core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
+    core.counts.sittings.add(1); // the monitor looks for progress that stands still
+    shared.idle.unpark(core.index());
+    if shared.cores.len() > 1 {
+        core.set_owner();
+        monitor::thread::start(shared);
+        shared.monitor.rouse();
     }
 }
 

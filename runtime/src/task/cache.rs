@@ -93,7 +93,7 @@ impl TaskCache {
 }
 
 /// The blocks that other threads have sent home.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RemoteFrees {
     first: AtomicPtr<Free>,
     /// How many bytes there are, or are about to be.
@@ -101,10 +101,6 @@ pub(crate) struct RemoteFrees {
 }
 
 impl RemoteFrees {
-    pub(crate) fn new() -> Self {
-        Self { first: AtomicPtr::new(ptr::null_mut()), bytes: AtomicUsize::new(0) }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.first.load(Relaxed).is_null()
     }
@@ -245,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_the_owner_is_bounded() {
-        let returned = RemoteFrees::new();
+        let returned = RemoteFrees::default();
         for _ in 0..2 * KEPT / size_of_class(0) {
             // SAFETY: just allocated.
             unsafe { returned.push(block(0), 0) };
@@ -302,7 +298,7 @@ mod models {
     #[test]
     fn a_block_is_taken_once() {
         loom::model(|| {
-            let shared = Arc::new(Shared(RemoteFrees::new()));
+            let shared = Arc::new(Shared(RemoteFrees::default()));
             let pushers: Vec<_> = (0..2)
                 .map(|_| {
                     let shared = shared.clone();

@@ -87,7 +87,7 @@ impl Blocked {
     fn begin(shared: &Arc<Shared>) -> Option<Self> {
         let blocked = Self(context::set_aside()?);
         let core = blocked.core();
-        core.is_blocked.store(true, Relaxed);
+        core.run.is_blocked.store(true, Relaxed);
         core.set_owner();
         shared.idle.park(core.index());
         shared.monitor.note_stuck();
@@ -111,6 +111,6 @@ impl Drop for Blocked {
     fn drop(&mut self) {
         let core = self.core();
         core.shared().idle.unpark(core.index());
-        core.is_blocked.store(false, Relaxed);
+        core.run.is_blocked.store(false, Relaxed);
     }
 }

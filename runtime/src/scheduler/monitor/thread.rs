@@ -121,7 +121,7 @@ fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
 fn is_quiet(shared: &Shared) -> bool {
     !shared.monitor.lacks_thread.load(SeqCst)
         && shared.idle.is_everyone_parked()
-        && !shared.cores.iter().any(|core| core.is_blocked.load(Relaxed))
+        && !shared.cores.iter().any(|core| core.run.is_blocked.load(Relaxed))
 }
 
 /// Waits until a worker is unparked.
@@ -167,8 +167,8 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<Seen>]) -> Option<&'a Core> {
         let before = seen.filter(|seen| is_up && seen.progress == core.counts.progress());
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
         *seen = is_up.then(|| before.unwrap_or_else(|| Seen::of(core)));
-        if is_stalled != core.is_stalled.load(Relaxed) {
-            core.is_stalled.store(is_stalled, Relaxed);
+        if is_stalled != core.run.is_stalled.load(Relaxed) {
+            core.run.is_stalled.store(is_stalled, Relaxed);
         }
         if core.is_stuck() {
             stuck = Some(core);

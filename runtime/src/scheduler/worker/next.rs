@@ -207,7 +207,7 @@ impl Worker<'_> {
     pub(super) fn others(&self) -> impl Iterator<Item = &'_ Core> {
         let (shared, own) = (self.shared, self.core.index());
         let blocked = shared.monitor.has_stuck().then(|| shared.idle.parked()).into_iter().flatten();
-        let blocked = blocked.filter(|&other| shared.cores[other].is_blocked.load(Relaxed));
+        let blocked = blocked.filter(|&other| shared.cores[other].run.is_blocked.load(Relaxed));
         shared.idle.up().chain(blocked).filter(move |&other| other != own).map(|other| &shared.cores[other])
     }
 }
