@@ -1,4 +1,4 @@
-//! The numbers that steer the scheduler, each a time, a share or a size, with its reason.
+//! The numbers that decide who runs and who is woken, each a time, a share or a size, with its reason.
 //!
 //! Read by the worker's loop (`worker.rs`), by the rule that wakes workers (`wake.rs`), by the monitor and the local queue. A number
 //! that decides who runs, who is woken or when a worker looks around stands here or nowhere.
@@ -10,12 +10,11 @@ use std::time::Duration;
 /// A worker looks at its driver and the injector after this time plus the run in progress.
 ///
 /// It bounds how late an event is seen beside tasks that never wait. With looks every 100 µs the 99th percentile of an echo with 64
-/// connections doubled: a look that finds one event at a time costs a system call for each.
+/// connections doubled: a look that finds one event at a time costs a system call for each. Where tasks of the class *again* wait, and
+/// no woken one, a worker looks after [`WAKE_COST`]: what comes then waits for them alone.
 pub(crate) const LOOK_TIME: u64 = nanos(Duration::from_micros(500));
 
-/// Where tasks of the class *again* wait, and no woken one, it looks after [`WAKE_COST`]: what comes then waits for them alone.
-///
-/// The same in runs, for runs that are short: a look costs a system call, about as much as eight short runs.
+/// A worker looks after this many runs too: a look costs a system call, about as much as eight short runs.
 pub(crate) const LOOK_RUNS: u32 = 64;
 
 /// A task that has run for this long since it last waited, and asks to run once more, is of the class *again*.
@@ -36,6 +35,16 @@ pub(crate) const WOKEN_SHARE: i64 = 3;
 
 /// Woken tasks may run this long before the share of *again* is looked at, so that a batch of them is not interrupted.
 pub(crate) const HEAD_START: i64 = nanos(Duration::from_millis(1)) as i64;
+
+/// What is owed to *again* at most, in nanoseconds: after one long woken run others that were woken do not wait for a third of it.
+pub(crate) const MOST_OWED: i64 = 4 * HEAD_START;
+
+/// By how much *again* may be ahead of its share, in nanoseconds: a run that the system has stopped for a while is no reason to stop
+/// the class.
+pub(crate) const MOST_AHEAD: i64 = 1_000 * HEAD_START;
+
+/// How many tasks a worker takes from its inbox between two runs: other threads may post faster than it runs.
+pub(crate) const MAIL_LIMIT: usize = 64;
 
 /// What it costs to wake a parked worker: 15 µs of the waker, 23 µs until the other one runs, where a processor must come out of its
 /// sleep on a virtual machine.

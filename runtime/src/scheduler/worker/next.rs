@@ -9,7 +9,7 @@
 
 use super::Worker;
 use crate::scheduler::core::{Core, Entry};
-use crate::scheduler::rules::{HEAD_START, LOCAL_QUEUE, LOOK_RUNS, STEAL_BATCH, WOKEN_SHARE};
+use crate::scheduler::rules::{HEAD_START, LOCAL_QUEUE, LOOK_RUNS, MOST_AHEAD, MOST_OWED, STEAL_BATCH, WOKEN_SHARE};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::{Class, Queued};
 
@@ -22,12 +22,6 @@ pub(super) enum Turn {
     /// It is of the class *again*, whose share it is.
     Share,
 }
-
-/// What is owed at most, in nanoseconds: after one long woken run others that were woken do not wait for a third of it.
-const MOST_OWED: i64 = 4 * HEAD_START;
-
-/// By how much the class may be ahead of its share: a run that the system has stopped for a while is no reason to stop the class.
-const MOST_AHEAD: i64 = 1_000 * HEAD_START;
 
 /// The part of the runs that are taken from an injector, in 64ths; they are spread evenly.
 #[derive(Debug, Default)]
