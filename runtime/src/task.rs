@@ -78,7 +78,7 @@ use crate::unwind::contain;
 use cell::Vtable;
 pub(crate) use origin::Origin;
 use owned::Slotted;
-use refcount::{Local, OnComplete, OnRelease, RefCount};
+use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
 use times::Times;
@@ -89,11 +89,11 @@ struct Header {
     vtable: &'static Vtable,
     schedule: Schedule,
     refs: RefCount,
-    local: Local,
+    local: LocalCount,
     state: State,
     id: Id,
     location: &'static Location<'static>,
-    waiter: waiter::Place,
+    waiter: waiter::WaiterSlot,
     wait: WaitSlot,
     slot: Cell<u32>,
     stage: StageWord,
@@ -157,11 +157,11 @@ where
         vtable: cell::vtable::<F, O::Label>(),
         schedule,
         refs: RefCount::new(),
-        local: Local::new(),
+        local: LocalCount::new(),
         state,
         id: Id::next(),
         location,
-        waiter: waiter::Place::new(),
+        waiter: waiter::WaiterSlot::new(),
         wait: WaitSlot::new(),
         slot: Cell::new(UNREGISTERED),
         stage: StageWord::new(),

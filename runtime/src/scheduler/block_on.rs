@@ -1,7 +1,7 @@
 //! Driving a future to its end on the calling thread.
 //!
 //! The thread takes a core and works as its worker, so that the future pays no hop to another thread per message; a
-//! worker thread leaves its core to it. If no core can be had it is a guest (see `ownership.rs`): it polls the future itself, parks in
+//! worker thread leaves its core to it. If no core can be had it is an external thread (see `ownership.rs`): it polls the future itself, parks in
 //! between, and takes a core as soon as one is free.
 
 use std::pin::pin;
@@ -106,7 +106,7 @@ fn work(shared: &Arc<Shared>, core: &Core, given: &mut MainFuture<'_>) {
     }
 }
 
-/// Wakes a guest.
+/// Wakes an external thread.
 struct External {
     thread: Thread,
     woken: AtomicBool,
@@ -129,17 +129,17 @@ impl Wake for External {
 fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     let core = &shared.cores[0];
     let thread = thread::current();
-    let guest = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
-    let waker = Waker::from(guest.clone());
+    let external = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
+    let waker = Waker::from(external.clone());
     {
         let _inside = shared.enter();
         let waiting = Waiting { core, thread: &thread };
         let polled = DropInside(&mut *given);
         let mut taken = false;
         while !taken {
-            if guest.woken.swap(false, Acquire) {
+            if external.woken.swap(false, Acquire) {
                 core.ownership.leave(&thread); // the poll may be long: the worker thread need not wait for it
-                let polling = context::enter_guest(shared);
+                let polling = context::enter_external(shared);
                 if (polled.0)(Some(&waker)) {
                     return;
                 }
@@ -148,7 +148,7 @@ fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
             taken = core.ownership.take_or_wait(&thread);
             if !taken {
                 core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
-                if !guest.woken.load(Relaxed) {
+                if !external.woken.load(Relaxed) {
                     thread::park();
                 }
             }
@@ -183,7 +183,7 @@ fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
     }
 }
 
-/// Tells the ownership that a guest does not wait any more.
+/// Tells the ownership that an external thread does not wait any more.
 struct Waiting<'a> {
     core: &'a Core,
     thread: &'a Thread,

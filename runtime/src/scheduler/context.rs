@@ -26,7 +26,7 @@ struct Tls {
     /// The runtime for which this thread runs what may block.
     serves: Cell<*const Shared>,
     /// The runtime whose `block_on` polls on this thread what it was given, without a core.
-    guest_of: Cell<*const Shared>,
+    external_of: Cell<*const Shared>,
 }
 
 thread_local! {
@@ -37,7 +37,7 @@ thread_local! {
             task: Cell::new(ptr::null()),
             ended: Cell::new(ptr::null()),
             serves: Cell::new(ptr::null()),
-            guest_of: Cell::new(ptr::null()),
+            external_of: Cell::new(ptr::null()),
         }
     };
     /// The runtimes this thread is inside of, the innermost last. `Tls::shared` is that of the last one.
@@ -186,31 +186,31 @@ impl Drop for SetAside {
     }
 }
 
-/// While it lives, this thread polls as a guest, or does not though it did.
-pub(crate) struct GuestGuard(*const Shared);
+/// While it lives, this thread polls as an external thread, or does not though it did.
+pub(crate) struct ExternalGuard(*const Shared);
 
 /// Marks this thread as one that polls what was given to `block_on` without a core. The caller keeps `shared` while the guard lives.
-pub(crate) fn enter_guest(shared: &Arc<Shared>) -> GuestGuard {
-    TLS.with(|tls| GuestGuard(tls.guest_of.replace(Arc::as_ptr(shared))))
+pub(crate) fn enter_external(shared: &Arc<Shared>) -> ExternalGuard {
+    TLS.with(|tls| ExternalGuard(tls.external_of.replace(Arc::as_ptr(shared))))
 }
 
-/// Lets the guest that this thread is block: `block_on` is possible there.
-pub(crate) fn leave_guest() -> GuestGuard {
-    TLS.with(|tls| GuestGuard(tls.guest_of.replace(ptr::null())))
+/// Lets this thread block, if it is an external one: `block_on` is possible there.
+pub(crate) fn leave_external() -> ExternalGuard {
+    TLS.with(|tls| ExternalGuard(tls.external_of.replace(ptr::null())))
 }
 
-impl Drop for GuestGuard {
+impl Drop for ExternalGuard {
     fn drop(&mut self) {
-        TLS.with(|tls| tls.guest_of.set(self.0));
+        TLS.with(|tls| tls.external_of.set(self.0));
     }
 }
 
-/// Calls `f` with the runtime whose guest this thread is.
+/// Calls `f` with the runtime that this thread is an external thread of.
 pub(crate) fn with_host<T>(f: impl FnOnce(&Shared) -> T) -> Option<T> {
     TLS.with(|tls| {
-        // SAFETY: null, or set by `enter_guest` from a reference that outlives the guard, which resets the cell.
+        // SAFETY: null, or set by `enter_external` from a reference that outlives the guard, which resets the cell.
         // Test: tests/tests/block_in_place.rs `in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks`.
-        unsafe { tls.guest_of.get().as_ref() }.map(f)
+        unsafe { tls.external_of.get().as_ref() }.map(f)
     })
 }
 

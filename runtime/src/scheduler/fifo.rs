@@ -139,16 +139,16 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::scheduler::idle::Idle;
+    use crate::scheduler::idle::ParkedSet;
     use loom::{sync::Arc, thread};
 
     /// A task goes into the injector while both workers go to rest: one of them takes it, or one is woken.
     ///
-    /// Planted: no note of the length in `push`; no fence in `Idle::park`.
+    /// Planted: no note of the length in `push`; no fence in `ParkedSet::park`.
     #[test]
     fn what_is_injected_is_taken_or_someone_is_woken() {
         loom::model(|| {
-            let shared = Arc::new((Fifo::new(), Idle::new(2)));
+            let shared = Arc::new((Fifo::new(), ParkedSet::new(2)));
             shared.1.unpark(0);
             shared.1.unpark(1);
             let workers = [0, 1].map(|worker| {

@@ -35,14 +35,14 @@ const WORD: usize = u64::BITS as usize;
 
 /// The parked workers of one runtime.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(crate) struct ParkedSet {
     /// A bit for each worker. Those that the last word has too many are always set.
     parked: Box<[AtomicU64]>,
     searching: AtomicBool,
     workers: usize,
 }
 
-impl Idle {
+impl ParkedSet {
     /// All workers are parked at first: no thread holds their cores.
     pub(crate) fn new(workers: usize) -> Self {
         let parked = (0..workers.div_ceil(WORD)).map(|_| AtomicU64::new(u64::MAX)).collect();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_push_wakes_only_if_everyone_is_parked() {
-        let idle = Idle::new(2);
+        let idle = ParkedSet::new(2);
         assert!(idle.must_wake(), "no thread holds a core yet");
         idle.unpark(1);
         assert!(!idle.must_wake() && idle.are_others_parked(1) && !idle.are_others_parked(0));
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn each_worker_of_many_has_a_bit() {
         for workers in [1, 63, 64, 65, 128, 200] {
-            let idle = Idle::new(workers);
+            let idle = ParkedSet::new(workers);
             assert!(idle.parked().eq(0..workers) && idle.up().next().is_none());
             for worker in 0..workers {
                 idle.unpark(worker);
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn one_searches_at_a_time() {
-        let idle = Idle::new(2);
+        let idle = ParkedSet::new(2);
         assert!(idle.start_search());
         assert!(!idle.start_search());
         idle.finish_search();
@@ -180,7 +180,7 @@ mod models {
     #[test]
     fn an_injected_task_is_seen_or_someone_is_woken() {
         loom::model(|| {
-            let shared = Arc::new((Idle::new(2), AtomicU32::new(0), AtomicU32::new(0)));
+            let shared = Arc::new((ParkedSet::new(2), AtomicU32::new(0), AtomicU32::new(0)));
             shared.0.unpark(0);
             shared.0.unpark(1);
             let workers: Vec<_> = (0..2)
@@ -208,7 +208,7 @@ mod models {
     #[test]
     fn a_call_left_to_a_searcher_is_not_lost() {
         loom::model(|| {
-            let shared = Arc::new((Idle::new(2), AtomicU32::new(0)));
+            let shared = Arc::new((ParkedSet::new(2), AtomicU32::new(0)));
             shared.0.unpark(0);
             shared.0.unpark(1);
             let other = shared.clone();
@@ -236,8 +236,8 @@ mod models {
     #[test]
     fn searches_come_one_after_the_other() {
         loom::model(|| {
-            let shared = Arc::new((Idle::new(2), AtomicU32::new(0), AtomicU32::new(0)));
-            let search = |shared: &(Idle, AtomicU32, AtomicU32)| {
+            let shared = Arc::new((ParkedSet::new(2), AtomicU32::new(0), AtomicU32::new(0)));
+            let search = |shared: &(ParkedSet, AtomicU32, AtomicU32)| {
                 if !shared.0.start_search() {
                     return 0;
                 }

@@ -21,7 +21,8 @@ use crate::sync::atomic::{
     AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-type Entry = NonNull<()>;
+/// An entry, as `Queued::into_raw` makes it.
+type Raw = NonNull<()>;
 
 /// A ring of entries; one owner, many thieves.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl LocalQueue {
     /// # Errors
     ///
     /// Gives the entry back if the ring is full.
-    pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
+    pub(crate) fn push(&self, entry: Raw) -> Result<(), Raw> {
         let tail = self.tail.load(Relaxed);
         // Acquire: pairs with the AcqRel of the thief that emptied the slot.
         if tail.wrapping_sub(self.head.load(Acquire)) >= self.capacity() {
@@ -80,7 +81,7 @@ impl LocalQueue {
     }
 
     /// Takes the oldest entry. Owner only.
-    pub(crate) fn pop(&self) -> Option<Entry> {
+    pub(crate) fn pop(&self) -> Option<Raw> {
         let tail = self.tail.load(Relaxed);
         let mut head = self.head.load(Acquire);
         while head != tail {
@@ -132,7 +133,7 @@ impl Next {
 
     /// Puts an entry into the slot, which is empty. Owner only, so it stays empty until then.
     #[inline]
-    pub(crate) fn put(&self, entry: Entry) {
+    pub(crate) fn put(&self, entry: Raw) {
         debug_assert!(self.is_empty(), "an entry would be lost");
         // Release: hands the entry to whoever takes it.
         self.0.store(entry.as_ptr(), Release);
@@ -140,7 +141,7 @@ impl Next {
 
     /// Takes the entry. Any thread.
     #[inline]
-    pub(crate) fn take(&self) -> Option<Entry> {
+    pub(crate) fn take(&self) -> Option<Raw> {
         if self.is_empty() {
             return None;
         }
@@ -153,7 +154,7 @@ impl Next {
 }
 
 #[cfg(all(test, not(shuttle)))]
-fn entry(number: usize) -> Entry {
+fn entry(number: usize) -> Raw {
     NonNull::new(ptr::without_provenance_mut(number)).expect("numbers from 1")
 }
 
@@ -316,7 +317,7 @@ mod models {
         });
     }
 
-    fn drain(ring: &LocalQueue) -> Vec<Entry> {
+    fn drain(ring: &LocalQueue) -> Vec<Raw> {
         std::iter::from_fn(|| ring.pop()).collect()
     }
 }

@@ -68,13 +68,13 @@ impl PollerRole {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::scheduler::idle::Idle;
+    use crate::scheduler::idle::ParkedSet;
     use crate::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
     use loom::{sync::Arc, thread};
 
     struct Runtime {
         poller: PollerRole,
-        idle: Idle,
+        idle: ParkedSet,
         has_sockets: AtomicBool,
         rings: AtomicUsize,
     }
@@ -83,7 +83,7 @@ mod models {
         fn new(has_sockets: bool) -> Arc<Self> {
             let runtime = Self {
                 poller: PollerRole::new(),
-                idle: Idle::new(2),
+                idle: ParkedSet::new(2),
                 has_sockets: AtomicBool::new(has_sockets),
                 rings: AtomicUsize::new(0),
             };

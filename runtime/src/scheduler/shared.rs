@@ -17,7 +17,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::fifo::Fifo;
-use crate::scheduler::idle::Idle;
+use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
@@ -31,7 +31,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     /// By class: woken tasks for any worker; tasks of the class *again* that the queue of a worker had no room for.
     injectors: [Fifo<Queued>; 2],
-    pub(crate) idle: Idle,
+    pub(crate) idle: ParkedSet,
     pub(crate) monitor: Monitor,
     pub(crate) blocking: Arc<Blocking<Queued>>,
     pub(crate) process: mini_net::Process,
@@ -65,7 +65,7 @@ impl Shared {
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
             Self {
                 injectors: [Fifo::new(), Fifo::new()],
-                idle: Idle::new(config.workers),
+                idle: ParkedSet::new(config.workers),
                 monitor: Monitor::default(),
                 resolver: resolver(&blocking),
                 blocking,

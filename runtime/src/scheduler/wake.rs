@@ -95,7 +95,7 @@ impl Shared {
 
     /// Wakes a parked worker, unless one is about to find the work by itself; says whether it did.
     pub(crate) fn wake_for_work(&self) -> bool {
-        // Pairs with that in `Idle::park`: a worker that parks sees what has been queued, or is seen here.
+        // Pairs with that in `ParkedSet::park`: a worker that parks sees what has been queued, or is seen here.
         fence(SeqCst);
         // Where nothing takes time a wake would be one order more of many.
         HAS_TIME && self.idle.is_someone_parked() && !self.idle.is_someone_searching() && self.wake_one()
@@ -118,7 +118,7 @@ impl Shared {
 
     /// Unparks one worker, the poller last; says whether there was one.
     pub(crate) fn unpark_one(&self) -> bool {
-        // Pairs with that in `Idle::park`: a worker that parks sees what the caller has put in place, or is seen here.
+        // Pairs with that in `ParkedSet::park`: a worker that parks sees what the caller has put in place, or is seen here.
         fence(SeqCst);
         let poller = self.poller().holder();
         let mut others = self.idle.parked().filter(|&worker| Some(worker) != poller);

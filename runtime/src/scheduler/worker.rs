@@ -36,9 +36,9 @@ mod thread;
 mod turn;
 
 use free_core::close_if_closing;
-pub(crate) use free_core::{Refusal, close_core, with_free_core};
+pub(crate) use free_core::{NoCore, close_core, with_free_core};
 pub(crate) use main_task::MainTask;
-use next::{Debt, Quota, Turn};
+use next::{Debt, Quota, Why};
 use park::ParkStats;
 pub(crate) use thread::start_thread;
 
@@ -72,7 +72,7 @@ pub(crate) struct Worker<'a> {
     compared: usize,
     queueing: Queueing,
     /// Why what runs has its turn.
-    turn: Turn,
+    why: Why,
     debt: Debt,
     /// Of each class, whether an owned task came first the last time.
     owned_first: [bool; 2],
@@ -125,7 +125,7 @@ impl<'a> Worker<'a> {
             compare_at: 0,
             compared: core.index(),
             queueing: Queueing::default(),
-            turn: Turn::Woken,
+            why: Why::Woken,
             debt: Debt::resume(kept.owed),
             owned_first: [false; 2],
             quotas: Default::default(),
@@ -213,7 +213,7 @@ impl<'a> Worker<'a> {
         if is_long {
             // What was not measured before is none of its time.
             let before = self.meter.leave_out();
-            self.debt.note(Turn::Woken, before);
+            self.debt.note(Why::Woken, before);
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
@@ -227,7 +227,7 @@ impl<'a> Worker<'a> {
             self.end_long_run();
         }
         if let Some(took) = took {
-            self.debt.note(self.turn_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
+            self.debt.note(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
         }
         match ran {
             Ran::Through => {}
@@ -249,21 +249,21 @@ impl<'a> Worker<'a> {
         if since_wait.is_some() {
             self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
         }
-        self.debt.note(self.turn_of(is_again), took);
+        self.debt.note(self.why_of(is_again), took);
         false
     }
 
     /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few wait now.
     #[inline]
     fn again_after(&self) -> u32 {
-        if self.turn == Turn::Woken { self.again_after } else { 0 }
+        if self.why == Why::Woken { self.again_after } else { 0 }
     }
 
     /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is owed for it. The
     /// system may have stopped it, and the task, alone in its class, would be paid for that.
     #[inline]
-    fn turn_of(&self, is_again: bool) -> Turn {
-        if is_again && self.turn == Turn::Woken { Turn::Spare } else { self.turn }
+    fn why_of(&self, is_again: bool) -> Why {
+        if is_again && self.why == Why::Woken { Why::Spare } else { self.why }
     }
 
     /// A run begins that is going to take longer than a wake, by what it took the last time: others are told.

@@ -54,17 +54,17 @@ use crate::scheduler::idle_queue::IdleQueue;
 /// Safe: there is nothing to lose but the place in the line.
 #[track_caller]
 pub fn idle() -> Idle {
-    Idle { wait: Wait::Begins, location: Location::caller() }
+    Idle { step: Step::Begins, location: Location::caller() }
 }
 
 /// The future of [`idle`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Idle {
-    wait: Wait,
+    step: Step,
     location: &'static Location<'static>,
 }
 
-enum Wait {
+enum Step {
     Begins,
     /// In the line of a core, at this place.
     At(Arc<IdleQueue>, u64),
@@ -79,22 +79,22 @@ impl Future for Idle {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone(); // user code: before a place is given up
         let here = context::with_held(|core| core.idle_queue().clone());
-        self.wait = match (std::mem::replace(&mut self.wait, Wait::Over), here) {
-            (Wait::Over | Wait::Yielded, _) => return Poll::Ready(()),
-            (Wait::At(idle_queue, place), Some(here)) if Arc::ptr_eq(&idle_queue, &here) => {
+        self.step = match (std::mem::replace(&mut self.step, Step::Over), here) {
+            (Step::Over | Step::Yielded, _) => return Poll::Ready(()),
+            (Step::At(idle_queue, place), Some(here)) if Arc::ptr_eq(&idle_queue, &here) => {
                 match idle_queue.stay(place, waker) {
-                    Ok(()) => Wait::At(idle_queue, place),
+                    Ok(()) => Step::At(idle_queue, place),
                     Err(_) => return Poll::Ready(()),
                 }
             }
-            (Wait::At(idle_queue, place), _) if !idle_queue.leave(place) => return Poll::Ready(()),
+            (Step::At(idle_queue, place), _) if !idle_queue.leave(place) => return Poll::Ready(()),
             (_, Some(here)) => {
                 let place = here.enter(waker);
-                Wait::At(here, place)
+                Step::At(here, place)
             }
             (_, None) => {
                 waker.wake();
-                Wait::Yielded
+                Step::Yielded
             }
         };
         leave_note(Note { reason: Reason::Idle, location: self.location });
@@ -104,7 +104,7 @@ impl Future for Idle {
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        if let Wait::At(idle_queue, place) = &self.wait {
+        if let Step::At(idle_queue, place) = &self.step {
             idle_queue.leave(*place);
             forget_wait(|note| note.reason == Reason::Idle);
         }

@@ -59,7 +59,7 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
             if context::with_host(Shared::is_multi_thread) == Some(false) {
                 refuse();
             }
-            let _blocks = context::leave_guest();
+            let _blocks = context::leave_external();
             f()
         }
         Some(None) => refuse(),

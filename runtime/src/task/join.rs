@@ -190,7 +190,7 @@ impl<T> JoinHandle<T> {
         let header = self.task.header();
         let displaced = match self.take_waiter() {
             Ok(displaced) => displaced,
-            Err(Ended) => return (OnJoin::Done, [Some(waiter), None]),
+            Err(AlreadyDone) => return (OnJoin::Done, [Some(waiter), None]),
         };
         header.waiter.put(waiter);
         let found = header.refs.offer();
@@ -201,10 +201,10 @@ impl<T> JoinHandle<T> {
     }
 
     /// Takes back the waiter that was left with the runner, if there is one.
-    fn take_waiter(&self) -> Result<Option<Waker>, Ended> {
+    fn take_waiter(&self) -> Result<Option<Waker>, AlreadyDone> {
         let header = self.task.header();
         match header.refs.withdraw() {
-            OnWithdraw::Done => Err(Ended),
+            OnWithdraw::Done => Err(AlreadyDone),
             OnWithdraw::Nothing => Ok(None),
             // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (refcount.rs).
             // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
@@ -214,7 +214,7 @@ impl<T> JoinHandle<T> {
 }
 
 /// The task has ended: its waiter, if there was one, is the runner's.
-struct Ended;
+struct AlreadyDone;
 
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;

@@ -110,9 +110,9 @@ pub(crate) struct RefCount(AtomicU32);
 
 /// What the owner counts beside it. A type of its own, since in one struct the two would take eight bytes of a header.
 #[derive(Debug)]
-pub(crate) struct Local(Cell<i16>);
+pub(crate) struct LocalCount(Cell<i16>);
 
-impl Local {
+impl LocalCount {
     pub(crate) fn new() -> Self {
         Self(Cell::new(0))
     }
@@ -185,7 +185,7 @@ impl RefCount {
     /// Edges 3, 4, 6 and 7: the output is in place. The owner (or, for a task that was never registered, its only holder).
     ///
     /// `waiter` reads the waiter; what it returned last is in the answer.
-    pub(crate) fn complete<W>(&self, local: &Local, waiter: impl Fn() -> W) -> OnComplete<W> {
+    pub(crate) fn complete<W>(&self, local: &LocalCount, waiter: impl Fn() -> W) -> OnComplete<W> {
         let merged = DONE.wrapping_add((i32::from(local.0.get()) * REF as i32) as u32);
         let mut now = self.0.load(Acquire);
         loop {

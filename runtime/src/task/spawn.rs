@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use super::{Id, JoinHandle, Origin, Start};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
-use crate::scheduler::worker::{self, Refusal};
+use crate::scheduler::worker::{self, NoCore};
 
 /// Starts a task on the current runtime and returns a handle to its output.
 ///
@@ -105,14 +105,14 @@ where
     }
     match worker::with_free_core(&context::current_shared(call), spawn) {
         Ok(handle) => handle,
-        Err(Refusal::Pinned(thread)) => panic!(
+        Err(NoCore::Pinned(thread)) => panic!(
             "{call}: this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call it there"
         ),
-        Err(Refusal::Taken) => panic!(
+        Err(NoCore::Taken) => panic!(
             "{call} needs a worker, and another thread works for this runtime: call it from a task or inside block_on, on \
              the thread that runs it"
         ),
-        Err(Refusal::Shared | Refusal::Blocking) => {
+        Err(NoCore::Shared | NoCore::Blocking) => {
             panic!("{call} needs a worker: call it from a task or inside block_on, on the thread that runs it")
         }
     }

@@ -11,21 +11,21 @@ use std::task::{RawWakerVTable, Waker};
 
 use crate::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// The place. It does not drop what is in it: whoever has the right to does.
+/// The slot. It does not drop what is in it: whoever has the right to does.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WaiterSlot {
     data: AtomicPtr<()>,
     vtable: AtomicPtr<RawWakerVTable>,
 }
 
-/// What was in the place: a waker, if all was as `refcount.rs` says.
+/// What was in the slot: a waker, if all was as `refcount.rs` says.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct RawWaiter {
     data: *const (),
     vtable: *const RawWakerVTable,
 }
 
-impl Place {
+impl WaiterSlot {
     pub(super) fn new() -> Self {
         Self { data: AtomicPtr::new(ptr::null_mut()), vtable: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -39,8 +39,8 @@ impl Place {
 
     /// Relaxed: `complete` acquires it.
     #[inline]
-    pub(super) fn look(&self) -> Seen {
-        Seen { data: self.data.load(Relaxed), vtable: self.vtable.load(Relaxed) }
+    pub(super) fn look(&self) -> RawWaiter {
+        RawWaiter { data: self.data.load(Relaxed), vtable: self.vtable.load(Relaxed) }
     }
 
     /// Whether `waker` is the same as the one in it.
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-impl Seen {
+impl RawWaiter {
     /// The waker.
     ///
     /// # Safety

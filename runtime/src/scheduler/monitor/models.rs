@@ -1,7 +1,7 @@
 //! What the monitor, and who is about to block, promise to the timers of others, under loom.
 
 use super::*;
-use crate::scheduler::idle::Idle;
+use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Unparker, Wait};
 use crate::sync::thread;
@@ -11,7 +11,7 @@ use loom::sync::Arc;
 struct Runtime {
     monitor: Monitor,
     poller: PollerRole,
-    idle: Idle,
+    idle: ParkedSet,
     unparker: std::sync::Arc<Unparker>,
     /// Of the one that blocks.
     is_stalled: AtomicBool,
@@ -60,7 +60,7 @@ fn the_timers_of_who_blocks_are_minded() {
         let runtime = Runtime {
             monitor: Monitor::default(),
             poller: PollerRole::new(),
-            idle: Idle::new(2),
+            idle: ParkedSet::new(2),
             unparker: Unparker::new(mini_net::Reactor::new().unwrap()),
             is_stalled: AtomicBool::new(false),
         };
@@ -80,7 +80,7 @@ fn the_timers_of_who_blocks_are_minded() {
 #[test]
 fn the_watch_does_not_sleep_while_a_worker_is_up() {
     loom::model(|| {
-        let shared = Arc::new((Monitor::default(), Idle::new(1)));
+        let shared = Arc::new((Monitor::default(), ParkedSet::new(1)));
         let other = shared.clone();
         let worker = thread::spawn(move || {
             other.1.unpark(0);

@@ -137,7 +137,7 @@ fn sleep(shared: &Shared) {
 
 /// What a look saw of a worker that was up.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LastLook {
     progress: u64,
     /// Its CPU time when that was seen first.
     cpu_time: Option<Duration>,
@@ -145,7 +145,7 @@ struct Seen {
     told: Option<Option<mini_time::Instant>>,
 }
 
-impl Seen {
+impl LastLook {
     fn of(core: &Core) -> Self {
         Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time(), told: None }
     }
@@ -160,13 +160,13 @@ impl Seen {
 }
 
 /// One look at all workers; returns one that is stuck.
-fn look<'a>(shared: &'a Shared, seen: &mut [Option<Seen>]) -> Option<&'a Core> {
+fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Core> {
     let (mut stuck, mut needs_worker) = (None, false);
     for (core, seen) in shared.cores.iter().zip(seen) {
         let is_up = !core.unparker.is_parked() && core.ownership.is_held();
         let before = seen.filter(|seen| is_up && seen.progress == core.counts.progress());
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
-        *seen = is_up.then(|| before.unwrap_or_else(|| Seen::of(core)));
+        *seen = is_up.then(|| before.unwrap_or_else(|| LastLook::of(core)));
         if is_stalled != core.run.is_stalled.load(Relaxed) {
             core.run.is_stalled.store(is_stalled, Relaxed);
         }

@@ -15,7 +15,8 @@ use crate::task::{Class, Queued};
 
 /// Why the entry that runs has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Why {
+    /// It is a woken task.
     Woken,
     /// It is of the class *again*, and no woken task waits.
     Spare,
@@ -80,14 +81,14 @@ impl Debt {
 
     /// A run has taken so many nanoseconds. However long one was, it is made up for within bounds.
     #[inline]
-    pub(super) fn note(&mut self, turn: Turn, took: u64) {
+    pub(super) fn note(&mut self, why: Why, took: u64) {
         // What is longer than 4 s counts as 4 s, far beyond all bounds here; so the sums stay small too.
         let took = i64::from(u32::try_from(took).unwrap_or(u32::MAX));
-        self.0 = match turn {
-            Turn::Woken => (self.0 + took).min(MOST_OWED),
+        self.0 = match why {
+            Why::Woken => (self.0 + took).min(MOST_OWED),
             // Time that nobody else wanted pays what is owed, and is not paid for.
-            Turn::Spare => self.0.min((self.0 - WOKEN_SHARE * took).max(0)),
-            Turn::Share => (self.0 - WOKEN_SHARE * took).max(-MOST_AHEAD),
+            Why::Spare => self.0.min((self.0 - WOKEN_SHARE * took).max(0)),
+            Why::Share => (self.0 - WOKEN_SHARE * took).max(-MOST_AHEAD),
         };
     }
 }
@@ -102,7 +103,7 @@ impl Worker<'_> {
             self.core.read_inbox();
         }
         if self.debt.is_due() {
-            self.turn = Turn::Share;
+            self.why = Why::Share;
             if let Some(entry) = self.pop(Class::Again) {
                 return Some(entry);
             }
@@ -113,7 +114,7 @@ impl Worker<'_> {
             }
             self.debt.forgive();
         }
-        self.turn = Turn::Woken;
+        self.why = Why::Woken;
         if let Some(entry) = self.pop(Class::Woken) {
             return Some(entry);
         }
@@ -123,12 +124,12 @@ impl Worker<'_> {
             self.wake_next();
             return Some(Entry::Task(task));
         }
-        self.turn = Turn::Spare;
+        self.why = Why::Spare;
         if let Some(entry) = self.pop(Class::Again) {
             return Some(entry);
         }
         self.queueing.end();
-        self.turn = Turn::Woken;
+        self.why = Why::Woken;
         if self.has_shared { self.find_work().map(Entry::Task) } else { None }
     }
 
@@ -175,12 +176,12 @@ impl Worker<'_> {
         let (shared, core) = (self.shared, self.core);
         let mut task = self.take_injected(Class::Again);
         if task.is_some() {
-            self.turn = Turn::Spare;
+            self.why = Why::Spare;
         } else if self.others().any(Core::is_worth_stealing) && shared.idle.start_search() {
             self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
             shared.idle.finish_search();
             task = core.pop_shared(Class::Woken).or_else(|| {
-                self.turn = Turn::Spare;
+                self.why = Why::Spare;
                 core.pop_shared(Class::Again)
             });
         }
@@ -216,10 +217,10 @@ mod tests {
     fn again_has_its_share_when_woken_tasks_never_end() {
         let (mut debt, mut again, mut woken) = (Debt::default(), 0, 0);
         for _ in 0..10_000 {
-            let (turn, took, sum) =
-                if debt.is_due() { (Turn::Share, 70_000, &mut again) } else { (Turn::Woken, 10_000, &mut woken) };
+            let (why, took, sum) =
+                if debt.is_due() { (Why::Share, 70_000, &mut again) } else { (Why::Woken, 10_000, &mut woken) };
             *sum += took;
-            debt.note(turn, took);
+            debt.note(why, took);
         }
         let share = again as f64 / (again + woken) as f64;
         assert!((0.24..0.26).contains(&share), "{share}");
@@ -229,19 +230,19 @@ mod tests {
     fn a_batch_of_woken_tasks_is_not_interrupted() {
         let mut debt = Debt::default();
         for _ in 0..100 {
-            debt.note(Turn::Woken, MS / 2);
+            debt.note(Why::Woken, MS / 2);
             assert!(!debt.is_due());
-            debt.note(Turn::Spare, 5 * MS);
+            debt.note(Why::Spare, 5 * MS);
         }
     }
 
     #[test]
     fn one_long_run_of_woken_tasks_is_not_made_up_for_as_a_whole() {
         let mut debt = Debt::default();
-        debt.note(Turn::Woken, 60_000 * MS);
-        debt.note(Turn::Share, MS);
+        debt.note(Why::Woken, 60_000 * MS);
+        debt.note(Why::Share, MS);
         assert!(debt.is_due());
-        debt.note(Turn::Share, MS);
+        debt.note(Why::Share, MS);
         assert!(!debt.is_due());
     }
 
@@ -262,14 +263,14 @@ mod tests {
     #[test]
     fn spare_time_pays_and_is_not_paid_for() {
         let mut debt = Debt::default();
-        debt.note(Turn::Spare, 100 * MS);
-        debt.note(Turn::Woken, MS);
+        debt.note(Why::Spare, 100 * MS);
+        debt.note(Why::Woken, MS);
         assert!(debt.is_due());
-        debt.note(Turn::Share, 50 * MS);
-        debt.note(Turn::Spare, 50 * MS);
-        debt.note(Turn::Woken, 149 * MS);
+        debt.note(Why::Share, 50 * MS);
+        debt.note(Why::Spare, 50 * MS);
+        debt.note(Why::Woken, 149 * MS);
         assert!(!debt.is_due(), "one long turn is followed by three times as long for others");
-        debt.note(Turn::Woken, 2 * MS);
+        debt.note(Why::Woken, 2 * MS);
         assert!(debt.is_due());
     }
 }

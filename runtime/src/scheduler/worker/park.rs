@@ -24,7 +24,7 @@ impl Worker<'_> {
         self.check_process();
         self.meter.leave_out(); // the last runs may not have been measured
         if !self.spins() {
-            self.rest();
+            self.wait();
         }
     }
 
@@ -69,7 +69,7 @@ impl Worker<'_> {
     }
 
     /// Waits as `unparker.rs` and `idle.rs` say, and sees to what the wait has brought.
-    fn rest(&mut self) {
+    fn wait(&mut self) {
         let (shared, core) = (self.shared, self.core);
         core.note_queue();
         let (wait, is_poller) = self.choose_wait();

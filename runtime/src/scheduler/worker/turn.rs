@@ -34,7 +34,7 @@ impl<'a> Worker<'a> {
             polls = self.run_ready();
         }
         if polls == 0 && (!limit.is_zero() || driver.timers().clock().is_paused()) {
-            self.wait(limit);
+            self.wait_within(limit);
             polls = self.run_ready();
         }
         (polls, self.look_back())
@@ -55,8 +55,8 @@ impl<'a> Worker<'a> {
         polls
     }
 
-    /// Waits as in [`park`](Worker::park), but with a limit, and always where the unparker's descriptor is heard.
-    fn wait(&mut self, limit: Duration) {
+    /// As [`wait`](Worker::wait), but with a limit, and always where the unparker's descriptor is heard.
+    fn wait_within(&mut self, limit: Duration) {
         self.meter.leave_out(); // the last runs may not have been measured
         self.announce_wait(Wait::Reactor);
         // In this order: a job wakes whom it has to wake before it counts as done.

@@ -22,12 +22,12 @@ struct List {
 }
 
 /// Tells the set that one of its tasks has ended: the waker of that task's handle.
-struct Entry {
+struct EndWaker {
     ended: Arc<Ended>,
     number: u32,
 }
 
-impl Wake for Entry {
+impl Wake for EndWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -41,7 +41,7 @@ impl Wake for Entry {
 impl Ended {
     /// The waker of the task whose number that is: adds it when it is woken.
     pub(super) fn waker(self: &Arc<Self>, number: u32) -> Waker {
-        Arc::new(Entry { ended: self.clone(), number }).into()
+        Arc::new(EndWaker { ended: self.clone(), number }).into()
     }
 
     /// Wakes who waits for the set.

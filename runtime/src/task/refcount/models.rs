@@ -8,7 +8,7 @@ mod shared;
 /// What a task has, as far as a life rules it.
 struct Task {
     refs: RefCount,
-    local: Local,
+    local: LocalCount,
     output: UnsafeCell<u32>,
     /// The number of the waiter that was put there last.
     waiter: AtomicU32,
@@ -29,7 +29,7 @@ impl Task {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             refs: RefCount::new(),
-            local: Local::new(),
+            local: LocalCount::new(),
             output: UnsafeCell::new(0),
             waiter: AtomicU32::new(0),
             taken: Default::default(),

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn edges_1_and_4_a_waiter_is_woken() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     assert_eq!(life.offer(), OnJoin::Pending);
     assert_eq!(life.complete(&local, || 3), OnComplete::Wake(3));
     assert!(life.is_done());
@@ -14,7 +14,7 @@ fn edges_1_and_4_a_waiter_is_woken() {
 
 #[test]
 fn edges_2_and_7_a_waiter_that_is_not_the_first_is_looked_for_again() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     for _ in 0..3 {
         assert_eq!(life.offer(), OnJoin::Pending);
         assert_eq!(life.withdraw(), OnWithdraw::Waiter);
@@ -29,7 +29,7 @@ fn edges_2_and_7_a_waiter_that_is_not_the_first_is_looked_for_again() {
 
 #[test]
 fn edge_2_a_withdrawn_waiter_is_not_woken() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     assert_eq!(life.offer(), OnJoin::Pending);
     assert_eq!(life.withdraw(), OnWithdraw::Waiter);
     assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
@@ -37,7 +37,7 @@ fn edge_2_a_withdrawn_waiter_is_not_woken() {
 
 #[test]
 fn a_withdrawal_that_is_too_late_leaves_the_waiter_to_the_runner_for_ever() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     assert_eq!(life.withdraw(), OnWithdraw::Nothing);
     assert_eq!(life.offer(), OnJoin::Pending);
     assert_eq!(life.complete(&local, || 3), OnComplete::Wake(3));
@@ -47,7 +47,7 @@ fn a_withdrawal_that_is_too_late_leaves_the_waiter_to_the_runner_for_ever() {
 
 #[test]
 fn edge_3_an_offer_after_the_end_finds_it() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
     assert_eq!(life.offer(), OnJoin::Done);
     assert_eq!(life.release(), OnRelease::Free, "the runtime's reference went with the end");
@@ -55,7 +55,7 @@ fn edge_3_an_offer_after_the_end_finds_it() {
 
 #[test]
 fn edge_5_leaving_after_the_end_takes_the_output_along() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     assert_eq!(life.complete(&local, || 3), OnComplete::Nothing);
     assert_eq!(life.leave(), OnJoin::Done);
     assert_eq!(life.release(), OnRelease::Free);
@@ -63,7 +63,7 @@ fn edge_5_leaving_after_the_end_takes_the_output_along() {
 
 #[test]
 fn edge_6_leaving_before_the_end_lets_the_runner_drop_the_output() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     assert_eq!(life.leave(), OnJoin::Pending);
     assert_eq!(life.complete(&local, || 3), OnComplete::DropOutput);
     assert_eq!(life.release(), OnRelease::Free);
@@ -71,7 +71,7 @@ fn edge_6_leaving_before_the_end_lets_the_runner_drop_the_output() {
 
 #[test]
 fn the_last_of_many_frees_wherever_each_was_counted() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     for _ in 0..3 {
         local.retain(&life);
     }
@@ -87,7 +87,7 @@ fn the_last_of_many_frees_wherever_each_was_counted() {
 
 #[test]
 fn more_references_than_the_cell_counts_go_to_the_word() {
-    let (life, local) = (RefCount::new(), Local::new());
+    let (life, local) = (RefCount::new(), LocalCount::new());
     let many = i32::from(i16::MAX) + 5;
     (0..many).for_each(|_| local.retain(&life));
     (0..2 * many).for_each(|_| local.release(&life));

@@ -8,7 +8,7 @@ use crate::sync::atomic::AtomicBool;
 struct Shared {
     state: State,
     refs: RefCount,
-    local: Local,
+    local: LocalCount,
     watched: UnsafeCell<u32>,
     memory: UnsafeCell<u32>,
     /// Wakers lie here, with their references.
@@ -31,7 +31,7 @@ impl Shared {
         Arc::new(Self {
             state: State::shared(),
             refs: RefCount::new(),
-            local: Local::new(),
+            local: LocalCount::new(),
             watched: UnsafeCell::new(0),
             memory: UnsafeCell::new(0),
             wakers: AtomicU32::new(0),
@@ -41,7 +41,7 @@ impl Shared {
         })
     }
 
-    fn count(&self, change: impl FnOnce(&Local, &RefCount)) {
+    fn count(&self, change: impl FnOnce(&LocalCount, &RefCount)) {
         Task::write(&self.watched, 1);
         change(&self.local, &self.refs);
     }
@@ -66,12 +66,12 @@ impl Shared {
         Task::read(&self.memory);
         let (then, owes) = self.state.start();
         if owes {
-            self.count(Local::release);
+            self.count(LocalCount::release);
         }
         if is_last || then == OnStart::Drop {
             return self.end();
         }
-        self.count(Local::retain);
+        self.count(LocalCount::retain);
         self.wakers.fetch_add(1, Relaxed);
         match self.state.finish_pending() {
             OnPending::Requeue => self.queue(),
