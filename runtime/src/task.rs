@@ -1,6 +1,6 @@
 //! Tasks: futures that the runtime polls, the handles to them, and what a task may ask about itself.
 
-// One allocation holds header, future (later output) and join slot.
+// One allocation holds header, future (later output) and name.
 //
 // Called by the spawning functions, by every waker, and by the worker that runs a queue entry (`Queued::run`).
 //
@@ -12,11 +12,11 @@
 //
 // | field | who |
 // |---|---|
-// | `stage` | whoever has started it, until it is idle or queued again (`state.rs`); once `life` says DONE, the join handle, or the runner if that is gone |
+// | `stage` | whoever has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
 // | `slot` | the registry's owner or lock holder |
 // | `local` | the owner (`refcount.rs`): the holder of the home core, or of a shared task who has started it |
-// | `tally`, `wait` | the runner writes, anybody may read; which stage it is, who has the right to the stage |
+// | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; anybody may read |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
 // hangs); one reference count per queue entry (two locked instructions per wake).
@@ -280,7 +280,7 @@ impl Task {
         match header.refs.complete(&header.local, || header.waiter.look()) {
             OnComplete::Nothing => return,
             // SAFETY: `complete` says that it is ours (refcount.rs).
-            // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             OnComplete::Wake(waiter) => return wake(unsafe { waiter.into_waker() }),
             // SAFETY: as above, and DONE is set, so nobody writes there any more.
             // Test: as above.
@@ -294,7 +294,7 @@ impl Task {
     fn drop_output(&self) {
         let header = self.header();
         let inside = context::enter_output(self);
-        // SAFETY: `life` gave the output to the caller (rights table, row 1).
+        // SAFETY: `refs` gave the output to the caller (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
         drop(inside);

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The word carries a large number while a thread holds the core, so it is zero only when nobody does and no reference is
-//! left. While it is not zero the core_refs together have one count of the shared: whoever leads it away from zero takes that
+//! left. While it is not zero the references together have one count of `Shared`: whoever leads it away from zero takes that
 //! count, whoever leads it back gives it back.
 //!
 //! Rejected: a count of the scheduler for each task (two locked instructions per task, 10 ns of a spawn). The sum is not zero
@@ -35,7 +35,7 @@ impl CoreRefs {
         Self { word: AtomicI64::new(0), here: Cell::new(0) }
     }
 
-    /// A thread has taken the core; whether the caller must take the count of the shared.
+    /// A thread has taken the core; whether the caller must take the count of `Shared`.
     #[must_use]
     pub(crate) fn hold(&self) -> bool {
         self.word.fetch_add(HOLDER, AcqRel) == 0
@@ -48,7 +48,7 @@ impl CoreRefs {
         self.word.fetch_add(change, AcqRel) + change == 0
     }
 
-    /// A reference made by another thread than the holder; whether the caller must take the count of the shared.
+    /// A reference made by another thread than the holder; whether the caller must take the count of `Shared`.
     #[must_use]
     pub(crate) fn add(&self) -> bool {
         self.word.fetch_add(1, AcqRel) == 0

@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code)]
 
-/// The counter, or `None` where there is none that a program may read, or it changes its rate.
+/// The counter. Meaningful only if [`are_steady`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 pub(crate) fn read() -> u64 {

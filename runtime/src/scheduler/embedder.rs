@@ -30,7 +30,7 @@
 
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
-/// What a core knows about a embedder.
+/// What a core knows about an embedder.
 #[derive(Debug, Default)]
 pub(crate) struct Embedder {
     /// Somebody has asked for the descriptor.
@@ -69,7 +69,7 @@ mod models {
         thread,
     };
 
-    /// A embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the descriptor is readable
+    /// An embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the descriptor is readable
     /// afterwards.
     ///
     /// Fails when `watch` rings before it says that it watches, or when the leaver asks before its last look.

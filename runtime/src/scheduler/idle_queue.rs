@@ -1,4 +1,4 @@
-//! Who waits for a idle_queue: a moment in which a core's worker has nothing else to do.
+//! The futures that wait for a moment in which a core's worker has nothing else to do.
 //!
 //! Filled by [`Idle`](crate::task::Idle), when the worker polls it; emptied by the worker, one at a time, when it has found
 //! no task and a poll of its driver has brought none. A worker does not park before that: since only the holder of a
@@ -18,7 +18,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, lock};
 use crate::unwind::contain;
 
-/// The futures that wait for a idle_queue of one core.
+/// The futures of `task::idle` that wait on one core.
 #[derive(Debug, Default)]
 pub(crate) struct IdleQueue {
     places: Mutex<Places>,

@@ -1,5 +1,5 @@
-//! The monitor of a multi-threaded runtime: a thread that looks, every millisecond while some workers are up and some are parked,
-//! whether one of them is stalled.
+//! The monitor of a multi-threaded runtime: a thread that looks, every millisecond while a worker is up, whether one is
+//! stalled.
 //!
 //! Started with the first worker of a runtime that has several, or before that when it is needed. It never runs tasks, and turns the
 //! driver only while all workers are stuck. A worker is *stalled* if it has run nothing between two looks, and has used the CPU meanwhile or waits for something: one
@@ -8,13 +8,13 @@
 //! A stalled worker is *stuck*, as is one in a run that it expects to be long (`worker.rs`) or in `block_in_place`. Whatever is stuck
 //! is open to others: thieves may take the task in its next slot too, the poller minds its timers beside the sockets of all, and a
 //! worker that is up fires them at its looks. The monitor wakes a parked worker for what waits there, and sees to it that there is a
-//! poller. Nothing of this costs the owner more than the store that counts its progress.
+//! poller.
 //!
 //! It also tries again to start the threads of workers for which the system had no room, so that their tasks, sockets and timers
 //! are not left alone until somebody comes by.
 //!
-//! When all workers have been parked for a while the monitor sleeps without a timeout; the next worker that is unparked wakes it (once
-//! per idle period, so a busy server never pays).
+//! When all workers have been parked for a while the monitor sleeps without a timeout; the next worker that is unparked wakes it. An
+//! unpark pays a fence and a load for this; the system call comes once per idle period.
 //!
 //! ```text
 //! worker                           monitor

@@ -174,11 +174,11 @@ impl<T> JoinHandle<T> {
     /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has one.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
-        let life = &header.refs;
-        if life.is_done() {
+        let refs = &header.refs;
+        if refs.is_done() {
             return OnJoin::Done;
         }
-        if life.has_waiter() && header.waiter.is(waker) {
+        if refs.has_waiter() && header.waiter.is(waker) {
             return OnJoin::Pending;
         }
         self.leave_waiter(waker.clone()).0
@@ -195,7 +195,7 @@ impl<T> JoinHandle<T> {
         header.waiter.put(waiter);
         let found = header.refs.offer();
         // SAFETY: just put there, and the offer came too late, so it is still the handle's (refcount.rs).
-        // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+        // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
         let refused = (found == OnJoin::Done).then(|| unsafe { header.waiter.look().into_waker() });
         (found, [displaced, refused])
     }
@@ -207,7 +207,7 @@ impl<T> JoinHandle<T> {
             OnWithdraw::Done => Err(AlreadyDone),
             OnWithdraw::Nothing => Ok(None),
             // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (refcount.rs).
-            // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             OnWithdraw::Waiter => Ok(Some(unsafe { header.waiter.look().into_waker() })),
         }
     }
@@ -230,7 +230,7 @@ impl<T> Future for JoinHandle<T> {
         }
         assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
         let mut output: Option<Result<T, JoinError>> = None;
-        // SAFETY: `life` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and `output` is `None`.
+        // SAFETY: `refs` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and `output` is `None`.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
         self.is_spent = true;

@@ -119,19 +119,19 @@ impl LocalCount {
 
     /// One more reference. The owner, before DONE.
     #[inline]
-    pub(crate) fn retain(&self, life: &RefCount) {
+    pub(crate) fn retain(&self, refs: &RefCount) {
         match self.0.get().checked_add(1) {
             Some(more) => self.0.set(more),
-            None => life.retain(),
+            None => refs.retain(),
         }
     }
 
     /// One reference less, which is not the last. The owner, before DONE.
     #[inline]
-    pub(crate) fn release(&self, life: &RefCount) {
+    pub(crate) fn release(&self, refs: &RefCount) {
         match self.0.get().checked_sub(1) {
             Some(less) => self.0.set(less),
-            None => drop(life.0.fetch_sub(REF, Release)),
+            None => drop(refs.0.fetch_sub(REF, Release)),
         }
     }
 }

@@ -118,7 +118,7 @@ where
     }
 }
 
-/// Runs `job` on a thread of the blocking shared, where it may block, and returns a handle to its output.
+/// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.
 ///
 /// For file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
 /// microseconds. Aborting takes effect only before the job has started.

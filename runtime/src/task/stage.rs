@@ -52,14 +52,14 @@ mod tests {
 
     #[test]
     fn the_count_wraps_without_touching_the_stage() {
-        let tally = StageWord(AtomicU32::new(COUNT - 1));
-        tally.count_poll();
-        tally.count_poll();
-        assert_eq!((tally.polls(), tally.is(Stage::Future)), (0, true));
-        tally.count_poll();
-        for stage in [Stage::Output, Stage::Empty] {
-            tally.set_stage(stage);
-            assert_eq!((tally.polls(), tally.is(stage), tally.is(Stage::Future)), (1, true, false));
+        let stage = StageWord(AtomicU32::new(COUNT - 1));
+        stage.count_poll();
+        stage.count_poll();
+        assert_eq!((stage.polls(), stage.is(Stage::Future)), (0, true));
+        stage.count_poll();
+        for next in [Stage::Output, Stage::Empty] {
+            stage.set_stage(next);
+            assert_eq!((stage.polls(), stage.is(next), stage.is(Stage::Future)), (1, true, false));
         }
     }
 }

@@ -46,7 +46,7 @@ impl Core {
         }
     }
 
-    /// Drops the tasks in the owner's queue. The root stays queued: it may be what waits for them.
+    /// Drops the tasks in the owner's queue. The main task stays queued: it may be what waits for them.
     fn discard_queue(&self) {
         let queues = self.local(|local| std::mem::take(&mut local.queues));
         for entry in queues.into_iter().flatten() {

@@ -18,7 +18,8 @@ impl Core {
         }
     }
 
-    /// The queue is full, and what comes next goes where any worker finds it. So it comes after all that wait here already.
+    /// The queue is full: the task goes to the injector, from which each worker takes a part of its runs (`Quota`). It may overtake
+    /// tasks that wait here.
     #[cold]
     fn overflow(&self, raw: NonNull<()>, class: Class) {
         match class {

@@ -45,7 +45,7 @@ pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T
     core.embedder.note_more(core.has_owned_work());
     drop(context);
     core.ownership.release();
-    core.unparker.unpark(); // a embedder that waits between two turns
+    core.unparker.unpark(); // an embedder that waits between two turns
     close_if_closing(shared, core);
     done
 }

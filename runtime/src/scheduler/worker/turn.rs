@@ -1,4 +1,4 @@
-//! One turn of a worker in an embedder's loop; `embed.rs` has the protocol.
+//! One turn of a worker in an embedder's loop; `embedder.rs` has the protocol.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -67,7 +67,7 @@ impl<'a> Worker<'a> {
         self.end_wait();
     }
 
-    /// A1 to A3 of `embed.rs`; says whether there is more to do.
+    /// A1 to A3 of `embedder.rs`; says whether there is more to do.
     fn look_back(&mut self) -> bool {
         let (core, driver) = (self.core, self.core.driver());
         let is_watched = core.embedder.is_watched();
