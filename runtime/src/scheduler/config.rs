@@ -43,7 +43,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The defaults. One worker; more are set by who knows the flavour.
+    /// The defaults. One worker; the builder sets more for its flavour.
     pub(crate) fn new(is_multi_thread: bool) -> Self {
         Self {
             is_multi_thread,

@@ -200,7 +200,7 @@ impl Core {
         &self.driver
     }
 
-    /// Who waits for the owner to have nothing else to do.
+    /// The futures that wait for the owner to have nothing else to do.
     pub(crate) fn idle_queue(&self) -> &Arc<IdleQueue> {
         &self.idle_queue
     }
@@ -348,7 +348,7 @@ impl Core {
         owned + self.shared_len() + self.inbox.len()
     }
 
-    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only, who runs nothing.
+    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only, between two runs.
     pub(crate) fn note_queue(&self) {
         self.queued.store(self.local(|local| local.queued()), Relaxed);
         for class in Class::ALL {

@@ -46,7 +46,7 @@ impl Embedder {
         !self.watched.load(Relaxed) && !self.watched.swap(true, SeqCst)
     }
 
-    /// Asked by who leaves the core, after its last look at the reactor: whether it must ring.
+    /// Asked by a thread that leaves the core, after its last look at the reactor: whether it must ring.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(SeqCst)
     }

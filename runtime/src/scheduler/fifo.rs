@@ -1,7 +1,7 @@
 //! A queue that any thread may push to and pop from: a core's inbox, and the runtime's injector.
 //!
 //! What a full local queue has no room for goes to the injector, and a worker that has nothing left takes a share under one
-//! lock. Looking whether it is empty is one plain load, as workers do that before every run; only who adds or takes an entry
+//! lock. Looking whether it is empty is one plain load, as workers do that before every run; only a thread that adds or takes an entry
 //! locks. Neither orders anything that happens outside of the queue: a push is followed by the fence of `idle.rs` or
 //! `unparker.rs`, which the worker's last look before its wait comes after.
 //!

@@ -18,13 +18,13 @@
 //!
 //! Work in a worker's own queue needs no such care: its owner is up. When another worker is woken for it is in `wake.rs`.
 //!
-//! The bits stand in words of 64: who looks for a worker to wake, or for one to steal from, reads one word for 64 workers.
+//! The bits stand in words of 64: a thread that looks for a worker to wake, or to steal from, reads one word for 64 workers.
 //!
-//! One worker at a time searches other queues: a crowd of thieves slows down the one that has the work. The searcher that
-//! finds work and leaves some behind wakes the next one.
+//! One worker at a time searches other queues: a crowd of thieves slows down the one that has the work. A worker that was
+//! woken and has found more than it runs next wakes the next one.
 //!
 //! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of sleepers under a
-//! mutex (every park takes it). A count of the parked ones alone (who looks for one then asks all).
+//! mutex (every park takes it). A count of the parked ones alone (a thread that looks for one then asks all).
 
 use crate::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,

@@ -4,7 +4,7 @@
 //! no task and a poll of its driver has brought none. A worker does not park before that: since only the holder of a
 //! core lets somebody wait there, it always knows, and nobody has to ring for this.
 //!
-//! A place is a number that is never used twice, and is taken once: by the worker, which wakes who waits there, or by the
+//! A place is a number that is never used twice, and is taken once: by the worker, which wakes the future that waits there, or by the
 //! future, which leaves when it is dropped or polled by another worker. Any thread may do the latter.
 //!
 //! Rejected: all at once (the second one would run while what the first one has spawned is ready). A wake by the driver's
@@ -107,7 +107,7 @@ impl IdleQueue {
         self.take(|_| Some(place)).is_some()
     }
 
-    /// The owner is about to block. Who can run elsewhere is woken to take a place there; the others keep theirs.
+    /// The owner is about to block. A future that can run elsewhere is woken and takes a place there; the others keep theirs.
     pub(crate) fn disperse(&self) {
         if self.is_empty() {
             return;
@@ -121,7 +121,7 @@ impl IdleQueue {
         }
     }
 
-    /// Wakes who has waited longest.
+    /// Wakes the future that has waited longest.
     pub(crate) fn release(&self) {
         if let Some(first) = self.take(Places::first) {
             contain(|| first.wake());

@@ -5,7 +5,7 @@
 //! not fit goes to the injector, which is the caller's business.
 //!
 //! `head` and `tail` only grow (modulo 2^32). Slots in `head..tail` are full. The owner alone writes slots and `tail`;
-//! `head` moves by compare-exchange, and who moves it from `h` to `h + n` owns the `n` entries read before. A thief that
+//! `head` moves by compare-exchange, and the thread that moves it from `h` to `h + n` owns the `n` entries read before. A thief that
 //! read slots which were reused meanwhile fails its exchange, since `head` had to pass them; it would be fooled only if
 //! exactly 2^32 entries passed in between.
 //!

@@ -65,7 +65,7 @@ impl Monitor {
         self.thread.get().is_some()
     }
 
-    /// Whether the poller, thieves and who looks around are to mind stuck workers too.
+    /// Whether the poller, thieves and workers at their looks are to mind stuck workers too.
     #[inline]
     pub(crate) fn has_stuck(&self) -> bool {
         self.has_stuck.load(Relaxed)

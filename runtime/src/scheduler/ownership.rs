@@ -27,7 +27,7 @@ pub(crate) struct Ownership {
 #[derive(Debug, Default)]
 struct State {
     held: bool,
-    /// The holder is the worker thread, who gives the core up when it is asked to.
+    /// The holder is the worker thread, which gives the core up when it is asked to.
     by_thread: bool,
     /// The worker thread has been started.
     has_thread: bool,
@@ -177,7 +177,7 @@ mod models {
             })
         }
 
-        /// What is done by who holds the core.
+        /// What the thread that holds the core does.
         fn hold(&self) {
             assert_eq!(self.holders.fetch_add(1, Relaxed), 0, "two hold the core");
             self.holders.fetch_sub(1, Relaxed);

@@ -19,7 +19,7 @@ pub(crate) const LOOK_RUNS: u32 = 64;
 
 /// A task that has run for this long since it last waited, and asks to run once more, is of the class *again*.
 ///
-/// As long as two wakes of a worker: whoever runs for less is done before another worker could have helped. If many woken tasks wait it
+/// As long as two wakes of a worker: a task that runs for less is done before another worker could have helped. If many woken tasks wait it
 /// is [`LOOK_TIME`] divided by their number: a thousand tasks that compute would delay others by a tenth of a second before they were
 /// of that class.
 pub(crate) const AGAIN_AFTER: u32 = nanos(Duration::from_micros(100)) as u32;

@@ -45,7 +45,7 @@ pub(crate) struct Unparker {
     /// [`UP`], or the [`Wait`] that the worker is in, or about to begin.
     parked: AtomicU8,
     reactor: mini_net::Reactor,
-    /// Rung, and not heard yet, for who waits as a thread.
+    /// Rung, and not heard yet, for a worker that waits as a thread.
     rung: Mutex<bool>,
     waiting: Condvar,
 }
@@ -68,7 +68,7 @@ impl Unparker {
         is_taken
     }
 
-    /// B2, B3: which wait the caller, who has put work in place, must end.
+    /// B2, B3: which wait the caller, which has put work in place, must end.
     pub(crate) fn must_unpark(&self) -> Option<Wait> {
         fence(SeqCst);
         if self.parked.load(Relaxed) == UP {

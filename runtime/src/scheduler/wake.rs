@@ -1,17 +1,17 @@
 //! The one rule by which a parked worker is woken: when work has waited, or will have to wait, for longer than a wake costs.
 //!
 //! Two workers of which one is parked are a rented and a bought pair of skis: to let a task wait costs as long as it waits, to wake the
-//! other worker costs [`WAKE_COST`] once. Who buys when the rent paid has reached the price pays twice the best at most, whatever
-//! comes (Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). Who knows how long the wait will be decides at once.
+//! other worker costs [`WAKE_COST`] once. A skier who buys once the rent paid has reached the price pays at most twice the best,
+//! whatever comes (Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). If the length of the wait is known, decide at once.
 //! So a parked worker is woken
 //!
 //! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time ([`Queueing::has_lasted`]),
 //! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it or in a stall
 //!    ([`Shared::wake_early`]),
 //! 3. by the monitor, for a worker in a run that nobody knew to be long (`monitor.rs`),
-//! 4. by whoever queues work for any worker while all are parked, or all that are up are in such runs ([`Shared::inject`]).
+//! 4. by a thread that queues work for any worker while all are parked, or all that are up are in such runs ([`Shared::inject`]).
 //!
-//! Who was woken for work and has found more than it can run at once wakes the next ([`Worker`](super::worker::Worker)), so that many
+//! A worker that was woken for work and has found more than it can run at once wakes the next ([`Worker`](super::worker::Worker)), so that many
 //! workers do not start one after the other. While one searches nobody is woken: that one will find the work.
 //!
 //! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that goes on: three
@@ -106,7 +106,7 @@ impl Shared {
         if self.unpark_one() {
             return true;
         }
-        // The core of a current_thread runtime is for who calls `block_on` or `turn`.
+        // The core of a current_thread runtime belongs to the thread in `block_on` or `turn`.
         if self.is_closing() || !self.is_multi_thread() {
             return false;
         }

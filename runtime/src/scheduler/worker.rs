@@ -318,11 +318,11 @@ impl<'a> Worker<'a> {
     /// Closes the core; see [`Core::close`].
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
-        self.has_shared = false; // on a closed core no shared task must come to lie in the queues
+        self.has_shared = false; // on a closed core no shared task may be queued
         if self.core.close() {
             self.shared.core_closed();
         } else {
-            self.core.flush(); // it was closed before this worker came, who may have queued something here
+            self.core.flush(); // it was closed before this worker came, which may have queued something
         }
     }
 

@@ -1,7 +1,7 @@
 //! A set of tasks, whose outputs come in the order in which the tasks end.
 //!
 //! Each task's join handle has a waker of the set (`ended.rs`), which puts the number of its place into a list when the task
-//! is done, and wakes who waits for the set. So a completion costs the same whatever the size of the set, and nobody
+//! is done, and wakes the task that waits for the set. So a completion costs the same whatever the size of the set, and nobody
 //! polls handles that are not done. A place is used again only after its number has been taken from the list.
 //!
 //! Rejected: a wrapper around each future that reports its end (it runs before the output is there, so who is told must wait once
@@ -124,7 +124,7 @@ impl<T> JoinSet<T> {
     /// });
     /// ```
     pub fn detach_all(&mut self) {
-        // Who still ends tells the old list.
+        // A task that ends from here on tells the old list.
         let ended = std::mem::take(&mut self.ended);
         self.free.clear();
         self.ready.clear();

@@ -1,6 +1,6 @@
 //! `Queued`, a task's place in a queue, and what running it comes to: one poll, and what the state says is owed after it.
 //!
-//! Called by the worker, which takes it out of a queue, and by all who put it into one. A place is a pointer that counts
+//! Called by the worker, which takes it out of a queue, and by all that put it into one. A place is a pointer that counts
 //! nothing: the registry keeps a task until it is done, and a queued task is not done. Who may touch which field is told in
 //! `task.rs`, by the rights table.
 //!

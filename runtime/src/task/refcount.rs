@@ -146,7 +146,7 @@ impl RefCount {
 
     /// One more reference. Any thread that has one.
     pub(crate) fn retain(&self) {
-        // Relaxed: who clones has a reference already. The bound keeps leaked wakers from wrapping the count.
+        // Relaxed: a thread that clones has a reference already. The bound keeps leaked wakers from wrapping the count.
         if count(self.0.fetch_add(REF, Relaxed)) > MAX {
             std::process::abort();
         }

@@ -40,7 +40,7 @@ impl StageWord {
         self.0.load(Relaxed) >> SHIFT == stage as u32
     }
 
-    /// Who calls has the right to the stage, which is handed on with the state or the life of the task.
+    /// The caller has the right to the stage, which is handed on with the state or the references of the task.
     pub(super) fn set_stage(&self, stage: Stage) {
         self.0.store(self.polls() | (stage as u32) << SHIFT, Relaxed);
     }

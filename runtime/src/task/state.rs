@@ -35,7 +35,7 @@
 //! out (they need that for the pointer anyway).
 //!
 //! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES is set
-//! with CLAIMED, and edge 2 tells it to the runner, who gives the reference back in plain memory (`refcount.rs`). It goes with the
+//! with CLAIMED, and edge 2 tells it to the runner, which gives the reference back in plain memory (`refcount.rs`). It goes with the
 //! end of the poll.
 //!
 //! Rejected: one atomic word for both kinds (a wake, start and finish of an owned task would cost three locked
@@ -154,7 +154,7 @@ impl State {
         Self { main: AtomicU8::new(CLAIMED), remote: AtomicU8::new(SHARED) }
     }
 
-    /// An owned task spawned by the holder of the core, who is about to queue it.
+    /// An owned task spawned by the holder of the core, which is about to queue it.
     pub(crate) fn owned() -> Self {
         Self { main: AtomicU8::new(WOKEN), remote: AtomicU8::new(0) }
     }
@@ -176,7 +176,7 @@ impl State {
         self.main.load(Relaxed) & DONE != 0
     }
 
-    /// Whether it seems to wait. A hint, but for who polls it: it does not.
+    /// Whether it seems to wait. A hint; exact for the thread that polls it (it does not).
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.main.load(Relaxed) == 0

@@ -1,4 +1,4 @@
-//! Where a join handle leaves the waker of who awaits it; `refcount.rs` says whose it is.
+//! Where a join handle leaves the waker of the task that awaits it; `refcount.rs` says whose it is.
 //!
 //! Two words that may be read while they are written: the runner looks before it knows whether what it sees counts.
 //!

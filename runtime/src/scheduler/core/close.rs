@@ -1,6 +1,6 @@
 //! The end of a core: its tasks are cancelled and dropped here, and none runs or starts afterwards.
 //!
-//! Called by the worker that holds the core, or by who closes one that nobody holds. The hard part is that destructors go on using the
+//! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is that destructors go on using the
 //! core: they wake, spawn and post while it is being emptied.
 
 use super::{Core, Entry, OwnedTasks};
@@ -61,7 +61,7 @@ impl Core {
     /// afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
-        // From here wakes go to the injector, and posts are buried by who posts.
+        // From here wakes go to the injector; a thread that posts buries its post itself.
         if self.closed.swap(true, SeqCst) {
             return false;
         }

@@ -30,7 +30,7 @@ impl Core {
 
     /// Queues a shared task that this thread, the owner, has woken.
     ///
-    /// At the end: who is woken by many runs once after them, and a server's connection answers in one go what it was asked in
+    /// At the back: a task that many runs wake then runs once after all of them, and a server's connection answers in one go what it was asked in
     /// one. Only where nothing else waits there is a shorter way.
     pub(crate) fn queue_woken(&self, task: Queued) {
         if context::is_in_task() && self.len_of(Class::Woken) == 0 {

@@ -1,4 +1,4 @@
-//! What the monitor, and who is about to block, promise to the timers of others, under loom.
+//! What the monitor, and a worker that is about to block, promise to the timers of others, under loom.
 
 use super::*;
 use crate::scheduler::idle::ParkedSet;

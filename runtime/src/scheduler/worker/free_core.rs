@@ -32,7 +32,7 @@ pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T
         return Err(NoCore::Blocking);
     }
     let core = &shared.cores[0];
-    // An external thread has found another thread there, who may have left since: that is chance.
+    // An external thread found the core taken, and its holder may have left since: refuse either way.
     if context::with_host(|_| ()).is_some() || !core.ownership.try_take() {
         return Err(NoCore::Taken);
     }

@@ -153,10 +153,10 @@ impl Worker<'_> {
     fn park_paused(&mut self, wait: Wait) {
         let (core, driver) = (self.core, self.core.driver());
         driver.poll(&mut self.events);
-        // In this order: a job wakes whom it has to wake before it counts as done.
+        // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         if core.has_owned_work() || !core.unparker.is_parked() {
-            return; // the poll has woken a task, or heard the unparker, whose flag is taken by who rings
+            return; // the poll has woken a task, or heard the unparker, whose flag the ringing thread has taken
         }
         driver.park_advancing(&mut self.events, wait, None, is_waited_for);
     }

@@ -17,7 +17,7 @@ const PAUSES: [u64; 6] = [1, 4, 15, 30, 60, 90];
 /// Starts the background thread that works on a core while nobody else does. The ownership has noted the worker thread.
 ///
 /// If the system has no thread now it may have one soon. The monitor tries again until it has. Without a monitor, and if nobody works
-/// in the runtime who would come to the tasks, this thread does so for a moment; not each time, though, where it goes on.
+/// in the runtime that would come to the tasks, this thread does so for a moment; not each time, though, where it goes on.
 ///
 /// Not in a child of fork(2): a wake there may be one of the parent's, but its events are not the child's to take.
 pub(crate) fn start_thread(shared: &Arc<Shared>, index: usize) {

@@ -59,7 +59,7 @@ impl<'a> Worker<'a> {
     fn wait_within(&mut self, limit: Duration) {
         self.meter.leave_out(); // the last runs may not have been measured
         self.announce_wait(Wait::Reactor);
-        // In this order: a job wakes whom it has to wake before it counts as done.
+        // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         if !self.sees_work() {
             self.core.driver().park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);

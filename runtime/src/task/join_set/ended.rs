@@ -44,7 +44,7 @@ impl Ended {
         Arc::new(EndWaker { ended: self.clone(), number }).into()
     }
 
-    /// Wakes who waits for the set.
+    /// Wakes the task that waits for the set.
     pub(super) fn wake(&self) {
         let waiter = lock(&self.list).waiter.take();
         if let Some(waiter) = waiter {
@@ -52,7 +52,7 @@ impl Ended {
         }
     }
 
-    /// Adds a task, and wakes who waits for the set.
+    /// Adds a task, and wakes the one that waits for the set.
     pub(super) fn push(&self, number: u32) {
         let mut list = lock(&self.list);
         list.numbers.push_back(number);

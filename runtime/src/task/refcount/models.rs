@@ -14,7 +14,7 @@ struct Task {
     waiter: AtomicU32,
     /// How often each waiter was taken: to be woken or dropped.
     taken: [AtomicU32; 5],
-    /// Touched by who uses the task, and by who frees it.
+    /// Touched by the threads that use the task, and by the one that frees it.
     memory: UnsafeCell<u32>,
 }
 
