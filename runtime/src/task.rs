@@ -116,7 +116,8 @@ pub(crate) enum Start {
     Injected,
 }
 
-/// The slot of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's reference.
+/// The slot of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's
+/// reference.
 const UNREGISTERED: u32 = u32::MAX;
 
 /// A counted reference to a task.
@@ -271,8 +272,8 @@ impl Task {
         self.end(|_| ());
     }
 
-    /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which this is. If there is
-    /// no handle, `drop_output` sees to the output.
+    /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which this
+    /// is. If there is no handle, `drop_output` sees to the output.
     fn end(self, drop_output: impl FnOnce(&Self)) {
         let task = ManuallyDrop::new(self);
         let header = task.header();
@@ -306,7 +307,8 @@ impl Task {
         contain(|| drop(error));
     }
 
-    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone (`refcount.rs`).
+    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone
+    /// (`refcount.rs`).
     #[inline]
     fn release_ended(self) {
         debug_assert!(self.header().refs.is_done());
@@ -317,7 +319,8 @@ impl Task {
 }
 
 impl Header {
-    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a task that any thread may run, or owns it.
+    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a task that any thread may
+    /// run, or owns it.
     #[inline]
     fn is_counted_here(&self) -> bool {
         if self.state.is_shared() {
@@ -326,8 +329,8 @@ impl Header {
         self.is_owned_here()
     }
 
-    /// Whether this thread holds the core of a task that only it runs, that is registered (so that nobody else can be its holder)
-    /// and that has not ended.
+    /// Whether this thread holds the core of a task that only it runs, that is registered (so that nobody else can be
+    /// its holder) and that has not ended.
     #[inline]
     fn is_owned_here(&self) -> bool {
         !self.state.is_shared() && self.schedule.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()

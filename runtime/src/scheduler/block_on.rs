@@ -1,8 +1,8 @@
 //! Driving a future to its end on the calling thread.
 //!
 //! The thread takes a core and works as its worker, so that the future pays no hop to another thread per message; a
-//! worker thread leaves its core to it. If no core can be had it is an external thread (see `ownership.rs`): it polls the future itself, parks in
-//! between, and takes a core as soon as one is free.
+//! worker thread leaves its core to it. If no core can be had it is an external thread (see `ownership.rs`): it polls
+//! the future itself, parks in between, and takes a core as soon as one is free.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use crate::sync::thread::{self, Thread};
 /// One that rests leaves within microseconds. No longer than this: all of them may be in long polls.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
 
-/// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without one.
+/// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without
+/// one.
 ///
 /// All that is generic is behind it, so that a program has the rest of this module once, compiled with the runtime.
 pub(crate) type MainFuture<'a> = dyn FnMut(Option<&Waker>) -> bool + 'a;
@@ -64,7 +65,8 @@ fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     }
 }
 
-/// Panics on a thread that runs tasks, and in the future given to a `block_on`. The task that has forked this process is none of them.
+/// Panics on a thread that runs tasks, and in the future given to a `block_on`. The task that has forked this process
+/// is none of them.
 #[track_caller]
 pub(crate) fn refuse_inside_worker(call: &str) {
     assert!(

@@ -1,12 +1,14 @@
 //! One core of a runtime: the queues, registries and driver that one thread at a time works on.
 //!
 //! A `current_thread` runtime has one core, a `multi_thread` runtime has one per worker. The thread that holds a core
-//! (see `ownership.rs`) is its *owner*. Called by wakers and spawns, through a task's `Schedule`, and by the worker's loop.
+//! (see `ownership.rs`) is its *owner*. Called by wakers and spawns, through a task's `Schedule`, and by the worker's
+//! loop.
 //!
 //! What only the owner touches sits in `Local`. Owned tasks are queued there with plain stores. Other threads
 //! post to the inbox and ring the unparker.
 //!
-//! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never contended).
+//! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never
+//! contended).
 
 #![allow(unsafe_code)]
 
@@ -84,7 +86,8 @@ pub(crate) struct RunState {
     pub(crate) is_stalled: AtomicBool,
     /// The run is expected to last longer than the time between two looks. The owner's.
     pub(crate) is_in_long_run: AtomicBool,
-    /// The run is expected to last longer than it takes to wake another worker, and the owner has woken none in it. The owner's.
+    /// The run is expected to last longer than it takes to wake another worker, and the owner has woken none in it. The
+    /// owner's.
     pub(crate) wakes_early: AtomicBool,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
@@ -96,9 +99,9 @@ impl RunState {
     }
 }
 
-// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in `core_refs`
-// (schedule.rs); `shared` is a plain address.
-// Everything else is `Sync` by itself. Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in
+// `core_refs` (schedule.rs); `shared` is a plain address. Everything else is `Sync` by itself. Test:
+// tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
@@ -348,7 +351,8 @@ impl Core {
         owned + self.shared_len() + self.inbox.len()
     }
 
-    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only, between two runs.
+    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only,
+    /// between two runs.
     pub(crate) fn note_queue(&self) {
         self.queued.store(self.local(|local| local.queued()), Relaxed);
         for class in Class::ALL {
@@ -436,8 +440,8 @@ impl Core {
 
 /// An entry of a ring or slot of a core, which hold nothing else.
 fn from_raw(raw: NonNull<()>) -> Queued {
-    // SAFETY: `push_back` and `queue_woken` (core/queues.rs) put only `Queued::into_raw` there, and each entry comes out once
-    // (local_queue.rs).
+    // SAFETY: `push_back` and `queue_woken` (core/queues.rs) put only `Queued::into_raw` there, and each entry comes
+    // out once (local_queue.rs).
     // Test: local_queue.rs, model `no_entry_is_lost_or_doubled`.
     unsafe { Queued::from_raw(raw) }
 }

@@ -1,26 +1,26 @@
 //! How many references tasks have to their core, and so to the scheduler that it is a part of.
 //!
-//! Called by [`Schedule`](crate::task::schedule::Schedule), and when a thread takes a core or leaves it. Nearly all tasks are spawned and freed
-//! by the thread that holds their core, so that thread counts in `here`, a plain cell; the others count in the word. When
-//! the holder leaves, it adds what it has counted.
+//! Called by [`Schedule`](crate::task::schedule::Schedule), and when a thread takes a core or leaves it. Nearly all
+//! tasks are spawned and freed by the thread that holds their core, so that thread counts in `here`, a plain cell; the
+//! others count in the word. When the holder leaves, it adds what it has counted.
 //!
 //! ```text
 //! word:  0  ---- first reference, or a holder comes ---->  more  ---- last reference gone, and no holder ---->  0
 //! ```
 //!
-//! The word carries a large number while a thread holds the core, so it is zero only when nobody does and no reference is
-//! left. While it is not zero the references together have one count of `Shared`: whoever leads it away from zero takes that
-//! count, whoever leads it back gives it back.
+//! The word carries a large number while a thread holds the core, so it is zero only when nobody does and no reference
+//! is left. While it is not zero the references together have one count of `Shared`: whoever leads it away from zero
+//! takes that count, whoever leads it back gives it back.
 //!
-//! Rejected: a count of the scheduler for each task (two locked instructions per task, 10 ns of a spawn). The sum is not zero
-//! while a holder has negative counts in `here`, since the word carries what it is owed.
+//! Rejected: a count of the scheduler for each task (two locked instructions per task, 10 ns of a spawn). The sum is
+//! not zero while a holder has negative counts in `here`, since the word carries what it is owed.
 
 use std::cell::Cell;
 
 use crate::sync::atomic::{AtomicI64, Ordering::AcqRel};
 
-/// What a holder adds to the word. Others would have to give back as many references that the holder counted before the word
-/// came near zero: at 10 ns each that takes 700 years.
+/// What a holder adds to the word. Others would have to give back as many references that the holder counted before the
+/// word came near zero: at 10 ns each that takes 700 years.
 const HOLDER: i64 = 1 << 61;
 
 /// The word, and what the holder counts.

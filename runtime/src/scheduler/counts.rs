@@ -1,16 +1,17 @@
 //! What a worker counts while it works on a core, for [`Metrics`](crate::runtime::Metrics) and the monitor.
 //!
-//! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so that counting costs the
-//! hot path nothing that others could feel; anybody reads. `posted` alone is written by others, under the lock of the shared
-//! registry. No number ever goes back, so that whoever samples them may subtract.
+//! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so that counting costs
+//! the hot path nothing that others could feel; anybody reads. `posted` alone is written by others, under the lock of
+//! the shared registry. No number ever goes back, so that whoever samples them may subtract.
 //!
-//! Busy time is one word: while the worker waits, the sum so far; while it is up, the moment at which it would have begun had it
-//! never waited. The clock is read when a wait begins, when it ends, and by a reader. A reader that asks while a wait begins may
-//! read the clock later than the worker did; the answer is kept, so that the next one is not less.
+//! Busy time is one word: while the worker waits, the sum so far; while it is up, the moment at which it would have
+//! begun had it never waited. The clock is read when a wait begins, when it ends, and by a reader. A reader that asks
+//! while a wait begins may read the clock later than the worker did; the answer is kept, so that the next one is not
+//! less.
 //!
-//! Rejected: a sum and a moment in two words (a reader between the two stores counts a stretch twice, and the next time it has
-//! gone back). The CPU time of the worker's thread (nothing to store; but a poll that blocks would not count, and a thread in
-//! `block_on` brings what it did before).
+//! Rejected: a sum and a moment in two words (a reader between the two stores counts a stretch twice, and the next time
+//! it has gone back). The CPU time of the worker's thread (nothing to store; but a poll that blocks would not count,
+//! and a thread in `block_on` brings what it did before).
 
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;

@@ -87,8 +87,8 @@ impl Driver {
         }
     }
 
-    /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The wait has been
-    /// announced.
+    /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The wait
+    /// has been announced.
     pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
@@ -103,8 +103,8 @@ impl Driver {
         self.fire();
     }
 
-    /// [`park`](Self::park) where the clock may be paused: if nothing real is waited for, time jumps to the next deadline
-    /// instead.
+    /// [`park`](Self::park) where the clock may be paused: if nothing real is waited for, time jumps to the next
+    /// deadline instead.
     pub(crate) fn park_advancing(&self, events: &mut Events, wait: Wait, limit: Option<Duration>, is_waited_for: bool) {
         // Announced first: a timer that another thread adds from here on rings.
         let timeout = match self.timers.prepare_park() {
@@ -118,8 +118,8 @@ impl Driver {
         self.fire();
     }
 
-    /// The owner goes, and waits elsewhere until the first deadline: an earlier one, added by another thread from here on,
-    /// rings. Says whether a deadline is due, or would be as time jumps.
+    /// The owner goes, and waits elsewhere until the first deadline: an earlier one, added by another thread from here
+    /// on, rings. Says whether a deadline is due, or would be as time jumps.
     pub(crate) fn announce_leave(&self, is_waited_for: bool) -> bool {
         let is_due = self.timers.prepare_park() == Park::Ready;
         // Not that there are timers: time does not jump to those that never fire.

@@ -1,8 +1,8 @@
 //! The loop that a `current_thread` runtime is embedded in, as its core knows it.
 //!
-//! The hard part is a wake between two turns, from another thread or from the embedder. It must make the descriptor readable,
-//! and only an announced wait is rung for (`unparker.rs`). So a turn ends with the announcement that a worker's wait begins with,
-//! and it stands while the embedder is out:
+//! The hard part is a wake between two turns, from another thread or from the embedder. It must make the descriptor
+//! readable, and only an announced wait is rung for (`unparker.rs`). So a turn ends with the announcement that a
+//! worker's wait begins with, and it stands while the embedder is out:
 //!
 //! ```text
 //! embedder                                          other thread, or the embedder itself
@@ -21,12 +21,12 @@
 //!      '---> another thread in `block_on` ---> OUT, rung
 //! ```
 //!
-//! A ring is a write to the eventfd in the epoll, so it makes that readable until a turn looks. Every turn looks there, also
-//! without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's place; when it leaves, it
-//! rings, and the embedder's next turn sets all right (`Embedder`).
+//! A ring is a write to the eventfd in the epoll, so it makes that readable until a turn looks. Every turn looks there,
+//! also without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's place;
+//! when it leaves, it rings, and the embedder's next turn sets all right (`Embedder`).
 //!
-//! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own beside the
-//! epoll (a write more per wake).
+//! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
+//! beside the epoll (a write more per wake).
 
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -69,8 +69,8 @@ mod models {
         thread,
     };
 
-    /// An embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the descriptor is readable
-    /// afterwards.
+    /// An embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the
+    /// descriptor is readable afterwards.
     ///
     /// Fails when `watch` rings before it says that it watches, or when the leaver asks before its last look.
     #[test]

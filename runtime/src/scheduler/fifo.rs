@@ -1,15 +1,15 @@
 //! A queue that any thread may push to and pop from: a core's inbox, and the runtime's injector.
 //!
-//! What a full local queue has no room for goes to the injector, and a worker that has nothing left takes a share under one
-//! lock. Looking whether it is empty is one plain load, as workers do that before every run; only a thread that adds or takes an entry
-//! locks. Neither orders anything that happens outside of the queue: a push is followed by the fence of `idle.rs` or
-//! `unparker.rs`, which the worker's last look before its wait comes after.
+//! What a full local queue has no room for goes to the injector, and a worker that has nothing left takes a share under
+//! one lock. Looking whether it is empty is one plain load, as workers do that before every run; only a thread that
+//! adds or takes an entry locks. Neither orders anything that happens outside of the queue: a push is followed by the
+//! fence of `idle.rs` or `unparker.rs`, which the worker's last look before its wait comes after.
 //!
 //! Rejected: a list of blocks without a lock (`SegQueue` of `crossbeam-queue`, which stood here). A push and a pop take
 //! more instructions than with the lock, as does a look, and no fewer locked ones; with 1, 2 and 8 threads that push at
-//! once the times are the same within their spread. It allocates and frees every few dozen entries, on different threads,
-//! and malloc answers that with a lock that sleeps in the kernel: a third of all futex calls while 200,000 timers fired
-//! in a second on two workers. Its two crates were a tenth of what a user compiles.
+//! once the times are the same within their spread. It allocates and frees every few dozen entries, on different
+//! threads, and malloc answers that with a lock that sleeps in the kernel: a third of all futex calls while 200,000
+//! timers fired in a second on two workers. Its two crates were a tenth of what a user compiles.
 
 use std::collections::VecDeque;
 
@@ -61,8 +61,8 @@ impl<T> Fifo<T> {
         entry
     }
 
-    /// Takes one of `parts` equal parts, at least one entry and at most `most` more; all but the first go to `keep`, which
-    /// runs under the lock.
+    /// Takes one of `parts` equal parts, at least one entry and at most `most` more; all but the first go to `keep`,
+    /// which runs under the lock.
     pub(crate) fn take_share(&self, parts: usize, most: usize, keep: impl FnMut(T)) -> Option<T> {
         if self.is_empty() {
             return None;

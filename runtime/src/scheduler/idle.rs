@@ -1,9 +1,10 @@
 //! Which workers are parked, and whether one must be woken for work that belongs to nobody.
 //!
-//! Called by workers before and after they park, or block in `block_in_place`, and by whoever puts a task into the injector.
+//! Called by workers before and after they park, or block in `block_in_place`, and by whoever puts a task into the
+//! injector.
 //!
-//! The protocol only has to make sure that a task in the injector is seen while *all* workers are parked; a worker that is
-//! up looks into the injector at each of its looks, and once more before it parks:
+//! The protocol only has to make sure that a task in the injector is seen while *all* workers are parked; a worker that
+//! is up looks into the injector at each of its looks, and once more before it parks:
 //!
 //! ```text
 //! worker                                   other thread
@@ -16,15 +17,18 @@
 //! The fences are ordered. If B2 comes before the A2 of some worker, that worker's A3 sees B1. Otherwise every A2 came
 //! first, and B3 sees all bits. A worker that is parked but has been unparked already is on its way up, and will look.
 //!
-//! Work in a worker's own queue needs no such care: its owner is up. When another worker is woken for it is in `wake.rs`.
+//! Work in a worker's own queue needs no such care: its owner is up. When another worker is woken for it is in
+//! `wake.rs`.
 //!
-//! The bits stand in words of 64: a thread that looks for a worker to wake, or to steal from, reads one word for 64 workers.
+//! The bits stand in words of 64: a thread that looks for a worker to wake, or to steal from, reads one word for 64
+//! workers.
 //!
-//! One worker at a time searches other queues: a crowd of thieves slows down the one that has the work. A worker that was
-//! woken and has found more than it runs next wakes the next one.
+//! One worker at a time searches other queues: a crowd of thieves slows down the one that has the work. A worker that
+//! was woken and has found more than it runs next wakes the next one.
 //!
-//! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of sleepers under a
-//! mutex (every park takes it). A count of the parked ones alone (a thread that looks for one then asks all).
+//! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of
+//! sleepers under a mutex (every park takes it). A count of the parked ones alone (a thread that looks for one then
+//! asks all).
 
 use crate::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
@@ -201,8 +205,8 @@ mod models {
         });
     }
 
-    /// A worker that is about to get stuck queues a task, and calls only if somebody rests and nobody searches: the one who
-    /// searches finds the task, or sees it in its last look, or is called.
+    /// A worker that is about to get stuck queues a task, and calls only if somebody rests and nobody searches: the one
+    /// who searches finds the task, or sees it in its last look, or is called.
     ///
     /// Planted: no fence in `park`.
     #[test]

@@ -1,13 +1,13 @@
 //! The run queue of one worker: a bounded ring that its owner fills and other workers may take half of, and a slot in
 //! front of it for a task that was woken while no other waited.
 //!
-//! The owner calls [`push`](LocalQueue::push) and [`pop`](LocalQueue::pop); thieves call [`steal_into`](LocalQueue::steal_into). What does
-//! not fit goes to the injector, which is the caller's business.
+//! The owner calls [`push`](LocalQueue::push) and [`pop`](LocalQueue::pop); thieves call
+//! [`steal_into`](LocalQueue::steal_into). What does not fit goes to the injector, which is the caller's business.
 //!
 //! `head` and `tail` only grow (modulo 2^32). Slots in `head..tail` are full. The owner alone writes slots and `tail`;
-//! `head` moves by compare-exchange, and the thread that moves it from `h` to `h + n` owns the `n` entries read before. A thief that
-//! read slots which were reused meanwhile fails its exchange, since `head` had to pass them; it would be fooled only if
-//! exactly 2^32 entries passed in between.
+//! `head` moves by compare-exchange, and the thread that moves it from `h` to `h + n` owns the `n` entries read before.
+//! A thief that read slots which were reused meanwhile fails its exchange, since `head` had to pass them; it would be
+//! fooled only if exactly 2^32 entries passed in between.
 //!
 //! Source: the idea of stealing half from a bounded ring is that of the Go scheduler (`runtime/proc.go`, `runqgrab`).
 //!
@@ -122,7 +122,8 @@ impl LocalQueue {
     }
 }
 
-/// The slot for a task that was woken by another while nothing else waited: it runs next, and costs less than a place in the ring.
+/// The slot for a task that was woken by another while nothing else waited: it runs next, and costs less than a place
+/// in the ring.
 #[derive(Debug)]
 pub(crate) struct Next(AtomicPtr<()>);
 
@@ -299,8 +300,9 @@ mod models {
 
     /// A woken task is taken from the slot by its owner or by the thief of a stalled worker.
     ///
-    /// The owner does not fill it again after it has emptied it, as loom then loses the second entry: it lets the thief's exchange of
-    /// null for null come after the plain store that has replaced that null, which exchanges what it has not read.
+    /// The owner does not fill it again after it has emptied it, as loom then loses the second entry: it lets the
+    /// thief's exchange of null for null come after the plain store that has replaced that null, which exchanges what
+    /// it has not read.
     ///
     /// Planted: `take` that looks and then stores.
     #[test]

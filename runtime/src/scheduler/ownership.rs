@@ -1,9 +1,9 @@
 //! Who holds a core: nobody, a thread in `block_on`, or the core's worker thread, a background thread.
 //!
 //! Called when a thread enters or leaves a runtime. A core without a holder is served by nobody, so a multi-threaded
-//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` is worked for like a
-//! worker: it takes a free core, or asks the worker threads for the place of one. If it gets none it polls its future by itself
-//! (as an *external thread*) until one is free.
+//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` is worked for like
+//! a worker: it takes a free core, or asks the worker threads for the place of one. If it gets none it polls its future
+//! by itself (as an *external thread*) until one is free.
 //!
 //! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
 //! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
@@ -52,7 +52,8 @@ impl Ownership {
 
     /// Takes the core, or registers `external` to be unparked when it is released; says whether it was taken.
     ///
-    /// A registered thread comes back, to take the core or to [leave](Self::leave): until then the worker thread stays away.
+    /// A registered thread comes back, to take the core or to [leave](Self::leave): until then the worker thread stays
+    /// away.
     pub(crate) fn take_or_wait(&self, external: &Thread) -> bool {
         let mut state = lock(&self.state);
         let taken = !std::mem::replace(&mut state.held, true);
@@ -131,7 +132,8 @@ impl Ownership {
         lock(&self.state).lacks_thread
     }
 
-    /// Waits until the core is free and no external thread wants it, and takes it; `false` if the runtime has shut down.
+    /// Waits until the core is free and no external thread wants it, and takes it; `false` if the runtime has shut
+    /// down.
     pub(crate) fn take_as_worker_thread(&self) -> bool {
         let mut state = lock(&self.state);
         state.lacks_thread = false;
@@ -280,7 +282,8 @@ mod models {
         });
     }
 
-    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread goes home.
+    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread goes
+    /// home.
     ///
     /// Planted: `retire` that notifies nobody.
     #[test]

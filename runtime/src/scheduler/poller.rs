@@ -1,12 +1,12 @@
 //! The poller of a runtime: which of its parked workers waits for events.
 //!
-//! All workers of a runtime share one reactor. One parked worker, the *poller*, waits in it; the other parked workers wait as
-//! threads, and a worker that is up only looks now and then. So a batch of events comes to one worker, which shares it if that
-//! pays, and no socket has to wait for a certain worker. Asked by `driver.rs`; a worker chooses its wait before it announces it
-//! (`unparker.rs`), and gives the role up when it is up again.
+//! All workers of a runtime share one reactor. One parked worker, the *poller*, waits in it; the other parked workers
+//! wait as threads, and a worker that is up only looks now and then. So a batch of events comes to one worker, which
+//! shares it if that pays, and no socket has to wait for a certain worker. Asked by `driver.rs`; a worker chooses its
+//! wait before it announces it (`unparker.rs`), and gives the role up when it is up again.
 //!
-//! While workers are stuck, or may be, the poller minds their timers too (`monitor.rs`), and there is one even without sockets.
-//! While sockets are registered and all workers are parked, one of them is the poller:
+//! While workers are stuck, or may be, the poller minds their timers too (`monitor.rs`), and there is one even without
+//! sockets. While sockets are registered and all workers are parked, one of them is the poller:
 //!
 //! ```text
 //! worker                                      the poller                    whoever registers the first socket
@@ -21,17 +21,17 @@
 //! If the role was free at A3 the worker does not wait. If it was taken, its holder is up at some time later, and comes
 //! to A1 itself, or leaves its core to a thread that does. A first socket is seen at A3, or by B3.
 //!
-//! A poller that has got nothing for itself may leave the role to a worker that has been unparked and is on its way up, as
-//! the events are for the main task or an owned task there: that worker comes to A1 when the role is free already, or sees so
-//! at A3. A poller whose runs are long wakes another worker as soon as it begins one.
+//! A poller that has got nothing for itself may leave the role to a worker that has been unparked and is on its way up,
+//! as the events are for the main task or an owned task there: that worker comes to A1 when the role is free already,
+//! or sees so at A3. A poller whose runs are long wakes another worker as soon as it begins one.
 //!
-//! An unpark of the poller is an event of the reactor, which another thread that looks there may be given. Such a thread
-//! unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken until the poller
-//! is up. An only worker takes the role too once there is a monitor, which may look there for it.
+//! An unpark of the poller is an event of the reactor, which another thread that looks there may be given. Such a
+//! thread unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken
+//! until the poller is up. An only worker takes the role too once there is a monitor, which may look there for it.
 //!
-//! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to 5
-//! requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A reactor
-//! per worker in one that all share: a second wait for each batch.
+//! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to
+//! 5 requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A
+//! reactor per worker in one that all share: a second wait for each batch.
 
 use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 

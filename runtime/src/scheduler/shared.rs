@@ -1,7 +1,8 @@
-//! What the cores of one runtime share: the injector, the idle counters, the blocking threads, the worker threads, the end.
+//! What the cores of one runtime share: the injector, the idle counters, the blocking threads, the worker threads, the
+//! end.
 //!
-//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core.rs`), so it lives until the last
-//! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
+//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core.rs`), so it lives until the
+//! last waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -39,7 +40,8 @@ pub(crate) struct Shared {
     pub(super) end: End,
 }
 
-/// Told when a socket is registered and there was none: if no worker comes to it soon, a parked one must wait for its events.
+/// Told when a socket is registered and there was none: if no worker comes to it soon, a parked one must wait for its
+/// events.
 struct OnUse(Weak<Shared>);
 
 impl Wake for OnUse {

@@ -14,11 +14,11 @@
 //! wait. Whoever takes the announcement owes the one ring; one that comes late costs the worker one extra turn.
 //!
 //! The poller (`poller.rs`) waits in the reactor, where a write to the eventfd ends the wait. All others, and all while
-//! nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5 µs less per wait and
-//! wake. A first registration is work in the sense of B1, and rings.
+//! nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5 µs less per wait
+//! and wake. A first registration is work in the sense of B1, and rings.
 //!
-//! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the thread
-//! by `std::thread::park`: it takes away what a caller of `block_on` has coming for its own `park`.
+//! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the
+//! thread by `std::thread::park`: it takes away what a caller of `block_on` has coming for its own `park`.
 
 use std::sync::Arc;
 use std::task::Wake;
@@ -161,7 +161,8 @@ mod models {
         });
     }
 
-    /// The whole unparker: a worker waits as a thread while two others bring work. It hears of all, with one ring per wait.
+    /// The whole unparker: a worker waits as a thread while two others bring work. It hears of all, with one ring per
+    /// wait.
     ///
     /// Planted: no `rung = true` in `end_wait`; no fence in `must_unpark`.
     #[test]

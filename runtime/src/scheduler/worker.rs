@@ -2,9 +2,9 @@
 //!
 //! Run by `block_on` on the calling thread, and by the worker threads of a multi-threaded runtime.
 //!
-//! After a run the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is looked at before each
-//! run, as that takes one load. All that is known of the next run, its last duration, is used before it begins: if it is going to be
-//! long, other workers are told.
+//! After a run the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is
+//! looked at before each run, as that takes one load. All that is known of the next run, its last duration, is used
+//! before it begins: if it is going to be long, other workers are told.
 //!
 //! Rejected: reading the time after 1, 2, 4, ... runs (short runs between long ones put it off).
 
@@ -253,14 +253,15 @@ impl<'a> Worker<'a> {
         false
     }
 
-    /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few wait now.
+    /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few
+    /// wait now.
     #[inline]
     fn again_after(&self) -> u32 {
         if self.why == Why::Woken { self.again_after } else { 0 }
     }
 
-    /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is owed for it. The
-    /// system may have stopped it, and the task, alone in its class, would be paid for that.
+    /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is
+    /// owed for it. The system may have stopped it, and the task, alone in its class, would be paid for that.
     #[inline]
     fn why_of(&self, is_again: bool) -> Why {
         if is_again && self.why == Why::Woken { Why::Spare } else { self.why }

@@ -2,16 +2,16 @@
 //!
 //! Filled and emptied by `allocator.rs`. A core keeps at most 256 KiB, and gives all of it back when its runtime goes.
 //!
-//! A task that ends on another core than it began sends its block home, if somebody works there: a stack that others push
-//! to and the owner takes as a whole (so no entry is looked at by two threads, and none can come back while somebody
-//! looks at it). Then no thread frees what another one allocates at the same time, which malloc answers with a lock
-//! that sleeps in the kernel.
+//! A task that ends on another core than it began sends its block home, if somebody works there: a stack that others
+//! push to and the owner takes as a whole (so no entry is looked at by two threads, and none can come back while
+//! somebody looks at it). Then no thread frees what another one allocates at the same time, which malloc answers with a
+//! lock that sleeps in the kernel.
 //!
-//! Blocks are sorted by size, in the steps of 16 bytes that malloc has (whose chunks are multiples of 16 with 8 bytes of its
-//! own), so keeping them wastes nothing.
+//! Blocks are sorted by size, in the steps of 16 bytes that malloc has (whose chunks are multiples of 16 with 8 bytes
+//! of its own), so keeping them wastes nothing.
 //!
-//! Rejected: leaving it to malloc, whose cache per thread holds seven blocks of a size: a burst of 1,000 tasks spent a third
-//! of its instructions there. A slab of pages (a page stays as long as one task in it lives).
+//! Rejected: leaving it to malloc, whose cache per thread holds seven blocks of a size: a burst of 1,000 tasks spent a
+//! third of its instructions there. A slab of pages (a page stays as long as one task in it lives).
 
 #![allow(unsafe_code)]
 

@@ -195,14 +195,15 @@ unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) 
     Poll::Ready(())
 }
 
-/// Drops a future whose poll panics while that panic unwinds, as the locals of a function are dropped: locks that it holds are
-/// poisoned, and what looks at [`std::thread::panicking`] sees it. A second panic ends here, not the process.
+/// Drops a future whose poll panics while that panic unwinds, as the locals of a function are dropped: locks that it
+/// holds are poisoned, and what looks at [`std::thread::panicking`] sees it. A second panic ends here, not the process.
 struct DropOnUnwind<F>(*mut F);
 
 impl<F> Drop for DropOnUnwind<F> {
     fn drop(&mut self) {
         contain(|| {
-            // SAFETY: the poll above has ended by its panic, and nobody looks at the future again: the output is put there.
+            // SAFETY: the poll above has ended by its panic, and nobody looks at the future again: the output is put
+            // there.
             // Test: tests/tests/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
             unsafe { ptr::drop_in_place(self.0) }
         });

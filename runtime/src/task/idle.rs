@@ -1,7 +1,7 @@
 //! Waiting until there is nothing else to do.
 //!
-//! The future takes a place in the [`IdleQueue`] of the core whose worker polls it. If it is polled on another core, because its
-//! task was stolen or it was given to another one, it gives that place up and takes one there.
+//! The future takes a place in the [`IdleQueue`] of the core whose worker polls it. If it is polled on another core,
+//! because its task was stolen or it was given to another one, it gives that place up and takes one there.
 
 use std::fmt;
 use std::future::Future;
@@ -15,12 +15,12 @@ use mini_context::{Note, Reason, forget_wait, leave_note};
 use crate::scheduler::context;
 use crate::scheduler::idle_queue::IdleQueue;
 
-/// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and timers
-/// has brought none.
+/// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and
+/// timers has brought none.
 ///
-/// What awaits this before each step has a low priority: it comes after everything else. A server that does so
-/// before each `accept` serves the connections it has before it takes new ones. Those who wait are released one at
-/// a time, first come first served, so that each finds nothing else ready. With a paused clock they come before time moves on.
+/// What awaits this before each step has a low priority: it comes after everything else. A server that does so before
+/// each `accept` serves the connections it has before it takes new ones. Those who wait are released one at a time,
+/// first come first served, so that each finds nothing else ready. With a paused clock they come before time moves on.
 ///
 /// On a worker that is never idle this never ends; beside `yield_now` in a loop it does not end either. A task that is
 /// stolen waits for the worker it is on. On a thread that works for no core, such as one of another executor, or

@@ -21,9 +21,10 @@ use crate::scheduler::context;
 ///
 /// Made by [`spawn`](crate::spawn), [`spawn_local`](crate::spawn_local) and [`spawn_blocking`](crate::spawn_blocking).
 ///
-/// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its last
-/// poll was pending for, with the line that made that future. Of several futures it shows one: a socket rather than a timer, and
-/// else the last. `unknown` says that it was nothing of this runtime, such as a channel of another crate.
+/// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its
+/// last poll was pending for, with the line that made that future. Of several futures it shows one: a socket rather
+/// than a timer, and else the last. `unknown` says that it was nothing of this runtime, such as a channel of another
+/// crate.
 ///
 /// # Examples
 ///
@@ -184,8 +185,8 @@ impl<T> JoinHandle<T> {
         self.leave_waiter(waker.clone()).0
     }
 
-    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done. To be dropped by the caller,
-    /// when all is done: the wakers that are not needed, which are user code.
+    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done. To be dropped
+    /// by the caller, when all is done: the wakers that are not needed, which are user code.
     pub(super) fn leave_waiter(&mut self, waiter: Waker) -> (OnJoin, [Option<Waker>; 2]) {
         let header = self.task.header();
         let displaced = match self.take_waiter() {
@@ -230,7 +231,8 @@ impl<T> Future for JoinHandle<T> {
         }
         assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
         let mut output: Option<Result<T, JoinError>> = None;
-        // SAFETY: `refs` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and `output` is `None`.
+        // SAFETY: `refs` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and
+        // `output` is `None`.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
         self.is_spent = true;

@@ -1,11 +1,11 @@
 //! Task-local values: what a future finds whenever it is polled, on whatever thread.
 //!
-//! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there for the time of each poll, and for
-//! the time in which its future is dropped; what was there before, the value of a scope further out, is kept by the scope
-//! meanwhile and put back, also when the future panics.
+//! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there for the time of each poll, and
+//! for the time in which its future is dropped; what was there before, the value of a scope further out, is kept by the
+//! scope meanwhile and put back, also when the future panics.
 //!
-//! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures that are
-//! not tasks).
+//! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures
+//! that are not tasks).
 
 use std::cell::RefCell;
 use std::fmt;
@@ -56,8 +56,8 @@ macro_rules! task_local {
 
 /// A task-local value; declared by [`task_local!`](crate::task_local).
 ///
-/// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that are
-/// spawned in there do not inherit it.
+/// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that
+/// are spawned in there do not inherit it.
 ///
 /// # Examples
 ///
@@ -90,8 +90,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// The future, when it is polled inside of [`with`](Self::with) of the same key, or after the thread has dropped its
-    /// thread-local values.
+    /// The future, when it is polled inside of [`with`](Self::with) of the same key, or after the thread has dropped
+    /// its thread-local values.
     ///
     /// # Cancel safety
     ///
@@ -230,8 +230,8 @@ struct Inside<'a, T: 'static> {
 
 impl<T: 'static> Drop for Inside<'_, T> {
     fn drop(&mut self) {
-        // Only a borrow, which ends with the closure of `with`, or the end of the thread could be in the way, and nothing that
-        // borrows or drops the place outlives what was called inside.
+        // Only a borrow, which ends with the closure of `with`, or the end of the thread could be in the way, and
+        // nothing that borrows or drops the place outlives what was called inside.
         let _ = self.key.swap(self.value);
     }
 }
@@ -264,7 +264,8 @@ pin_project! {
 impl<T: 'static, F> TaskLocalFuture<T, F> {
     /// Takes the value out, after the future is ready or instead of polling it again.
     ///
-    /// Returns `None` if it has been taken already. A future that is polled or dropped afterwards sees the key without a value.
+    /// Returns `None` if it has been taken already. A future that is polled or dropped afterwards sees the key without
+    /// a value.
     ///
     /// # Examples
     ///

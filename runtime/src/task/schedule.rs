@@ -1,8 +1,8 @@
 //! A task's reference to the core it belongs to.
 //!
-//! Every task has one; wakers ask it whether this thread holds the core, and queue the task through it. It points to a core
-//! and keeps the scheduler that contains it alive: all references to a core together have one count of `Shared`, see
-//! `core_refs.rs`.
+//! Every task has one; wakers ask it whether this thread holds the core, and queue the task through it. It points to a
+//! core and keeps the scheduler that contains it alive: all references to a core together have one count of `Shared`,
+//! see `core_refs.rs`.
 //!
 //! Rejected: an `Arc<Core>` per task beside an `Arc<Shared>` in the core (a cycle, or a second count per spawn).
 
@@ -103,8 +103,8 @@ impl Drop for Schedule {
     }
 }
 
-/// The calling thread, which keeps the scheduler alive, holds the core from here until [`leave`]: it counts what it makes and
-/// frees in plain memory.
+/// The calling thread, which keeps the scheduler alive, holds the core from here until [`leave`]: it counts what it
+/// makes and frees in plain memory.
 pub(crate) fn hold(core: &Core) {
     if core.core_refs().hold() {
         count_shared(core);

@@ -1,7 +1,8 @@
 //! How often a task was polled, and what its cell holds, in four bytes.
 //!
-//! The count is the runner's, for those who print the task. The stage is for the functions in `cell.rs`, which have the right
-//! to the stage when they call; kept there and not in an enum of future and output, it costs an idle task nothing.
+//! The count is the runner's, for those who print the task. The stage is for the functions in `cell.rs`, which have the
+//! right to the stage when they call; kept there and not in an enum of future and output, it costs an idle task
+//! nothing.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -1,7 +1,7 @@
 //! The end of a core: its tasks are cancelled and dropped here, and none runs or starts afterwards.
 //!
-//! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is that destructors go on using the
-//! core: they wake, spawn and post while it is being emptied.
+//! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is
+//! that destructors go on using the core: they wake, spawn and post while it is being emptied.
 
 use super::{Core, Entry, OwnedTasks};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
@@ -57,8 +57,8 @@ impl Core {
         }
     }
 
-    /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts here
-    /// afterwards. Owner only; `false` if that has been done before.
+    /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts
+    /// here afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
         // From here wakes go to the injector; a thread that posts buries its post itself.
@@ -81,7 +81,8 @@ impl Core {
         true
     }
 
-    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it is said.
+    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it
+    /// is said.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         let forgotten = self.local(|local| {
             local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.slot())));

@@ -1,7 +1,8 @@
-//! The shared tasks that wait for the owner of a core: a local queue for each class, and the slot of the one to run next.
+//! The shared tasks that wait for the owner of a core: a local queue for each class, and the slot of the one to run
+//! next.
 //!
-//! Filled and emptied by the owner, but for thieves: a worker that has nothing left takes half of a queue, and the slot too where
-//! the owner is stuck. What a queue has no room for goes to the injector of its class.
+//! Filled and emptied by the owner, but for thieves: a worker that has nothing left takes half of a queue, and the slot
+//! too where the owner is stuck. What a queue has no room for goes to the injector of its class.
 
 use std::ptr::NonNull;
 
@@ -18,8 +19,8 @@ impl Core {
         }
     }
 
-    /// The queue is full: the task goes to the injector, from which each worker takes a part of its runs (`Quota`). It may overtake
-    /// tasks that wait here.
+    /// The queue is full: the task goes to the injector, from which each worker takes a part of its runs (`Quota`). It
+    /// may overtake tasks that wait here.
     #[cold]
     fn overflow(&self, raw: NonNull<()>, class: Class) {
         match class {
@@ -30,8 +31,8 @@ impl Core {
 
     /// Queues a shared task that this thread, the owner, has woken.
     ///
-    /// At the back: a task that many runs wake then runs once after all of them, and a server's connection answers in one go what it was asked in
-    /// one. Only where nothing else waits there is a shorter way.
+    /// At the back: a task that many runs wake then runs once after all of them, and a server's connection answers in
+    /// one go what it was asked in one. Only where nothing else waits there is a shorter way.
     pub(crate) fn queue_woken(&self, task: Queued) {
         if context::is_in_task() && self.len_of(Class::Woken) == 0 {
             self.next.put(task.into_raw());
@@ -65,7 +66,8 @@ impl Core {
         self.queues.iter().any(|queue| queue.len() > 0) || self.is_stuck() && !self.next.is_empty()
     }
 
-    /// Takes work from this core for `thief`, whose owner calls: woken tasks, or if there are none others. Returns how much.
+    /// Takes work from this core for `thief`, whose owner calls: woken tasks, or if there are none others. Returns how
+    /// much.
     pub(crate) fn steal_for(&self, thief: &Core) -> usize {
         let mut found = self.steal_half(thief, Class::Woken, STEAL_BATCH);
         if self.is_stuck()

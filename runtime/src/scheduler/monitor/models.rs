@@ -32,8 +32,8 @@ impl Runtime {
         }
     }
 
-    /// What the owner of the timer does before it blocks, in the order of `Blocked::begin` and `Shared::hand_over`; whether somebody was
-    /// unparked.
+    /// What the owner of the timer does before it blocks, in the order of `Blocked::begin` and `Shared::hand_over`;
+    /// whether somebody was unparked.
     fn block(&self) -> bool {
         self.is_stalled.store(true, Relaxed);
         self.idle.park(0);

@@ -1,4 +1,5 @@
-//! The thread of the monitor: what one look at all workers is, and what comes of it. What it is for is told in `monitor.rs`.
+//! The thread of the monitor: what one look at all workers is, and what comes of it. What it is for is told in
+//! `monitor.rs`.
 //!
 //! Rejected: as a part of `Monitor`, which the workers ask and tell (both would need `Shared`, which contains it).
 
@@ -19,7 +20,8 @@ use crate::unwind::contain;
 /// Looks between two tries to start threads for which the system had no room: nobody waits for one in the moment.
 const TRY_INTERVAL: u32 = 16;
 
-/// After how many looks at a runtime whose workers are parked the monitor goes to sleep: to wake it costs as much as twenty looks.
+/// After how many looks at a runtime whose workers are parked the monitor goes to sleep: to wake it costs as much as
+/// twenty looks.
 const QUIET_TICKS: u32 = 20;
 
 /// Starts it, unless it has been. If that fails the next worker tries again. There is none where nothing takes time.
@@ -99,8 +101,8 @@ fn has_help(shared: &Shared) -> bool {
         || shared.wake_one()
 }
 
-/// Turns the driver of a core in its owner's place, for a tick, or until the owner goes on: all workers are stuck, and what they wait for
-/// may come from here, as in a `block_on` inside of `block_in_place`.
+/// Turns the driver of a core in its owner's place, for a tick, or until the owner goes on: all workers are stuck, and
+/// what they wait for may come from here, as in a `block_on` inside of `block_in_place`.
 fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
     let (begin, seen) = (Instant::now(), core.counts.progress());
     core.driver().serve(events, None);

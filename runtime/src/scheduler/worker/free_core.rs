@@ -22,8 +22,8 @@ pub(crate) enum NoCore {
     Pinned(ThreadId),
 }
 
-/// Holds the core of a `current_thread` runtime while `f` runs, on a thread that has entered it, if nobody works there. What `f`
-/// leaves to do is done when somebody comes.
+/// Holds the core of a `current_thread` runtime while `f` runs, on a thread that has entered it, if nobody works there.
+/// What `f` leaves to do is done when somebody comes.
 pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T) -> Result<T, NoCore> {
     if shared.is_multi_thread() {
         return Err(NoCore::Shared);
@@ -50,7 +50,8 @@ pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T
     done
 }
 
-/// Called after the ownership was released: an end that began meanwhile found it taken, and left the core to this thread.
+/// Called after the ownership was released: an end that began meanwhile found it taken, and left the core to this
+/// thread.
 pub(super) fn close_if_closing(shared: &Arc<Shared>, core: &Core) {
     if shared.is_closing() && core.ownership.try_take() {
         close_core(shared, core);

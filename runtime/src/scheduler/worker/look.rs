@@ -1,4 +1,5 @@
-//! What a worker does between two runs: the glance, which is a few comparisons, and the look at all that has come from elsewhere.
+//! What a worker does between two runs: the glance, which is a few comparisons, and the look at all that has come from
+//! elsewhere.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
@@ -8,7 +9,8 @@ use crate::scheduler::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME,
 use crate::task::Class;
 
 impl Worker<'_> {
-    /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the core must be left.
+    /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the
+    /// core must be left.
     #[inline]
     pub(super) fn glance(&mut self) -> Option<Stop> {
         let now = self.meter.now();
@@ -92,8 +94,9 @@ impl Worker<'_> {
         self.compare_at = self.compare_at.min(now.saturating_add(TICK.as_nanos() as u64));
     }
 
-    /// Takes from another worker half of what that one has more. Tasks that ask to run again and again would stay where they are, and run
-    /// the less often the more they are there. Of an odd number the odd one changes sides each time, and has its turn on both.
+    /// Takes from another worker half of what that one has more. Tasks that ask to run again and again would stay where
+    /// they are, and run the less often the more they are there. Of an odd number the odd one changes sides each time,
+    /// and has its turn on both.
     fn compare(&mut self) {
         let core = self.core;
         let last = self.compared;
@@ -131,8 +134,8 @@ impl Worker<'_> {
 
 /// How many tasks more another worker has than this one, which runs none just now and has `own`.
 ///
-/// The other runs one beside those that `wait`, or has put that back just now: so it has no more than it has `noted` lately. Its only
-/// one is left to it.
+/// The other runs one beside those that `wait`, or has put that back just now: so it has no more than it has `noted`
+/// lately. Its only one is left to it.
 fn how_many_more(wait: usize, noted: usize, own: usize) -> usize {
     let theirs = (wait + 1).min(noted);
     if theirs > 1 { theirs.saturating_sub(own) } else { 0 }

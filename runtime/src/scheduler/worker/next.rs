@@ -1,11 +1,11 @@
 //! What a worker runs next: [`Worker::next`] is the one function that chooses.
 //!
-//! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in, first out. While
-//! woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some from the injector, and one
-//! that has nothing at all from other workers.
+//! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
+//! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
+//! from the injector, and one that has nothing at all from other workers.
 //!
-//! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its streams,
-//! with a write for each: six times as many, and 0.64 of the requests per second).
+//! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
+//! streams, with a write for each: six times as many, and 0.64 of the requests per second).
 
 use super::Worker;
 use crate::scheduler::core::{Core, Entry};
@@ -32,8 +32,8 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// As `there` is of all that wait, but a sixteenth at least, so that the last ones do not wait for ever longer, and three quarters at
-    /// most: what waits here goes on, however much comes.
+    /// As `there` is of all that wait, but a sixteenth at least, so that the last ones do not wait for ever longer, and
+    /// three quarters at most: what waits here goes on, however much comes.
     fn set(&mut self, there: usize, here: usize) {
         let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
         self.part = if there == 0 { 0 } else { (part as u32).clamp(LOOK_RUNS / 16, LOOK_RUNS / 4 * 3) };
@@ -155,8 +155,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Sets which part of the runs of each class is taken from its injector until the next look: the same that the tasks there are of all
-    /// that wait, here and there.
+    /// Sets which part of the runs of each class is taken from its injector until the next look: the same that the
+    /// tasks there are of all that wait, here and there.
     pub(super) fn set_quotas(&mut self) {
         for class in Class::ALL {
             let here = self.core.owned_len(class) + self.core.len_of(class);

@@ -28,9 +28,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any other thread, if
-    /// that has paid lately and runs are short; says whether there is something to do. (Beside one that is up it would take to others
-    /// what that one is about to run.)
+    /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any
+    /// other thread, if that has paid lately and runs are short; says whether there is something to do. (Beside one
+    /// that is up it would take to others what that one is about to run.)
     fn spins(&mut self) -> bool {
         let core = self.core;
         let (spins, limit) = match self.shared.blocking.in_flight() {
@@ -115,8 +115,9 @@ impl Worker<'_> {
         was_woken
     }
 
-    /// How to wait, and whether as the poller: among several workers that one alone waits in the reactor, whether it is wanted
-    /// for sockets or for others' timers. An only worker always may; it says so where the monitor may be looking there for it.
+    /// How to wait, and whether as the poller: among several workers that one alone waits in the reactor, whether it is
+    /// wanted for sockets or for others' timers. An only worker always may; it says so where the monitor may be looking
+    /// there for it.
     fn choose_wait(&self) -> (Wait, bool) {
         let is_shared = !self.is_alone() || self.shared.monitor.is_started();
         match self.wants_poller() {
@@ -126,8 +127,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether somebody must wait in the reactor. Where an embedder watches, rings meant for it are heard too, and the descriptor
-    /// does not stay readable.
+    /// Whether somebody must wait in the reactor. Where an embedder watches, rings meant for it are heard too, and the
+    /// descriptor does not stay readable.
     fn wants_poller(&self) -> bool {
         self.core.driver().has_sockets() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
     }
@@ -161,8 +162,8 @@ impl Worker<'_> {
         driver.park_advancing(&mut self.events, wait, None, is_waited_for);
     }
 
-    /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody who saw
-    /// this worker up.
+    /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody
+    /// who saw this worker up.
     fn misses_call(&self) -> bool {
         let shared = self.shared;
         shared.monitor.has_stuck() && !self.is_closed && self.others().any(Core::is_worth_stealing)

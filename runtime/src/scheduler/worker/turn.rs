@@ -22,8 +22,8 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Delivers and runs what is ready, after a wait of at most `limit` if nothing is. Returns how many tasks it has polled, and whether
-    /// there is more to do.
+    /// Delivers and runs what is ready, after a wait of at most `limit` if nothing is. Returns how many tasks it has
+    /// polled, and whether there is more to do.
     pub(crate) fn turn(&mut self, limit: Duration) -> (usize, bool) {
         let driver = self.core.driver();
         driver.serve(&mut self.events, None);

@@ -1,7 +1,7 @@
 //! Which tasks of a set have ended: a list of their numbers, filled by the runners of the tasks.
 //!
-//! Called by the set, which empties it, and by the tasks' ends, through wakers. The lock is held for a few instructions; no
-//! user code runs under it.
+//! Called by the set, which empties it, and by the tasks' ends, through wakers. The lock is held for a few
+//! instructions; no user code runs under it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -123,10 +123,11 @@ impl Task {
     }
 }
 
-/// The output is read by the handle xor dropped by one side; a waiter offered in time is woken, each is taken once; one side frees.
+/// The output is read by the handle xor dropped by one side; a waiter offered in time is woken, each is taken once; one
+/// side frees.
 ///
-/// Planted: `complete` or `offer` Relaxed; `withdraw` that ignores DONE, before its step or in it, or forgets AGAIN; `complete` that
-/// ignores AGAIN, or gives its reference back where it has to look again.
+/// Planted: `complete` or `offer` Relaxed; `withdraw` that ignores DONE, before its step or in it, or forgets AGAIN;
+/// `complete` that ignores AGAIN, or gives its reference back where it has to look again.
 #[test]
 fn the_output_has_one_owner_and_a_waiter_is_not_forgotten() {
     loom::model(|| {
@@ -169,7 +170,8 @@ fn a_waiter_is_woken_when_its_task_may_be_gone() {
     });
 }
 
-/// A waker that the owner counted is dropped elsewhere while the task ends and its handle goes: freed once, by the last.
+/// A waker that the owner counted is dropped elsewhere while the task ends and its handle goes: freed once, by the
+/// last.
 ///
 /// Fails when `complete` forgets `local`, when `release` frees before DONE, or is Relaxed.
 #[test]

@@ -155,11 +155,11 @@ impl Shared {
     }
 }
 
-/// A task is polled by one worker, woken by that and by another one, and run to its end by either: references that were counted in
-/// the poll and left in the queue are counted once, and the last one frees.
+/// A task is polled by one worker, woken by that and by another one, and run to its end by either: references that were
+/// counted in the poll and left in the queue are counted once, and the last one frees.
 ///
-/// Planted: an exchange in `wake` or `wake_owing`, or `finish_pending`, that is Relaxed; `finish_pending` that leaves OWES; a reference
-/// that is left and given back as well.
+/// Planted: an exchange in `wake` or `wake_owing`, or `finish_pending`, that is Relaxed; `finish_pending` that leaves
+/// OWES; a reference that is left and given back as well.
 #[test]
 fn references_counted_by_who_polls_and_left_in_the_queue_come_out_even() {
     loom::model(|| {
