@@ -1,6 +1,6 @@
 //! Tasks: futures that the runtime polls, the handles to them, and what a task may ask about itself.
 
-// One allocation holds header, future (later output) and join slot.
+// One allocation holds header, future (later output) and name.
 //
 // Called by the spawning functions, by every waker, and by the worker that runs a queue entry (`Queued::run`).
 //
@@ -12,11 +12,11 @@
 //
 // | field | who |
 // |---|---|
-// | `stage` | whoever has started it, until it is idle or queued again (`state.rs`); once `life` says DONE, the join handle, or the runner if that is gone |
+// | `stage` | whoever has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
 // | `slot` | the registry's owner or lock holder |
 // | `local` | the owner (`refcount.rs`): the holder of the home core, or of a shared task who has started it |
-// | `tally`, `wait` | the runner writes, anybody may read; which stage it is, who has the right to the stage |
+// | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; anybody may read |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
 // hangs); one reference count per queue entry (two locked instructions per wake).
@@ -79,7 +79,7 @@ use crate::task::schedule::Schedule;
 use cell::Vtable;
 pub(crate) use origin::Origin;
 use owned::Slotted;
-use refcount::{Local, OnComplete, OnRelease, RefCount};
+use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
 use times::Times;
@@ -90,11 +90,11 @@ struct Header {
     vtable: &'static Vtable,
     schedule: Schedule,
     refs: RefCount,
-    local: Local,
+    local: LocalCount,
     state: State,
     id: Id,
     location: &'static Location<'static>,
-    waiter: waiter::Place,
+    waiter: waiter::WaiterSlot,
     wait: WaitSlot,
     slot: Cell<u32>,
     stage: StageWord,
@@ -107,15 +107,18 @@ const _: () = assert!(size_of::<Header>() <= 88, "an idle task costs at most 88 
 /// Where a new task starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// Runs on any worker; the caller queues it.
-    Shared,
     /// Runs on its home core, which the caller holds; the caller queues it.
     Owned,
+    /// Runs on any worker; the caller queues it.
+    Shared,
     /// Runs on its home core; the caller posts it to the inbox.
     Posted,
+    /// Runs on any worker; the caller, which holds no core, leaves it in the injector.
+    Injected,
 }
 
-/// The slot of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's reference.
+/// The slot of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's
+/// reference.
 const UNREGISTERED: u32 = u32::MAX;
 
 /// A counted reference to a task.
@@ -147,7 +150,7 @@ where
     F::Output: 'static,
 {
     let state = match start {
-        Start::Shared => State::shared(),
+        Start::Shared | Start::Injected => State::shared(),
         Start::Owned => State::owned(),
         Start::Posted => State::posted(),
     };
@@ -156,11 +159,11 @@ where
         vtable: cell::vtable::<F, O::Label>(),
         schedule,
         refs: RefCount::new(),
-        local: Local::new(),
+        local: LocalCount::new(),
         state,
         id: Id::next(),
         location,
-        waiter: waiter::Place::new(),
+        waiter: waiter::WaiterSlot::new(),
         wait: WaitSlot::new(),
         slot: Cell::new(UNREGISTERED),
         stage: StageWord::new(),
@@ -270,8 +273,8 @@ impl Task {
         self.end(|_| ());
     }
 
-    /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which this is. If there is
-    /// no handle, `drop_output` sees to the output.
+    /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which this
+    /// is. If there is no handle, `drop_output` sees to the output.
     fn end(self, drop_output: impl FnOnce(&Self)) {
         let task = ManuallyDrop::new(self);
         let header = task.header();
@@ -279,7 +282,7 @@ impl Task {
         match header.refs.complete(&header.local, || header.waiter.look()) {
             OnComplete::Nothing => return,
             // SAFETY: `complete` says that it is ours (refcount.rs).
-            // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             OnComplete::Wake(waiter) => return wake(unsafe { waiter.into_waker() }),
             // SAFETY: as above, and DONE is set, so nobody writes there any more.
             // Test: as above.
@@ -293,7 +296,7 @@ impl Task {
     fn drop_output(&self) {
         let header = self.header();
         let inside = context::enter_output(self);
-        // SAFETY: `life` gave the output to the caller (rights table, row 1).
+        // SAFETY: `refs` gave the output to the caller (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
         drop(inside);
@@ -305,7 +308,8 @@ impl Task {
         contain(|| drop(error));
     }
 
-    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone (`refcount.rs`).
+    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone
+    /// (`refcount.rs`).
     #[inline]
     fn release_ended(self) {
         debug_assert!(self.header().refs.is_done());
@@ -316,7 +320,8 @@ impl Task {
 }
 
 impl Header {
-    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a task that any thread may run, or owns it.
+    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a task that any thread may
+    /// run, or owns it.
     #[inline]
     fn is_counted_here(&self) -> bool {
         if self.state.is_shared() {
@@ -325,8 +330,8 @@ impl Header {
         self.is_owned_here()
     }
 
-    /// Whether this thread holds the core of a task that only it runs, that is registered (so that nobody else can be its holder)
-    /// and that has not ended.
+    /// Whether this thread holds the core of a task that only it runs, that is registered (so that nobody else can be
+    /// its holder) and that has not ended.
     #[inline]
     fn is_owned_here(&self) -> bool {
         !self.state.is_shared() && self.schedule.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()

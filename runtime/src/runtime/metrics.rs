@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
+use crate::task::Class;
 
 /// Numbers of a runtime, as they are when they are asked for; see [`Handle::metrics`](crate::runtime::Handle::metrics).
 ///
@@ -110,7 +111,7 @@ impl Metrics {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn global_queue_depth(&self) -> usize {
-        self.shared.injector.len() + self.shared.again.len()
+        Class::ALL.iter().map(|&class| self.shared.injector(class).len()).sum()
     }
 
     /// Threads that are there for blocking jobs, at work or not.

@@ -263,8 +263,8 @@ fn external_and_worker_threads_share_the_cores() {
             flag.wait().await;
             task.await.unwrap();
         });
-        for (number, guest) in externals.into_iter().enumerate() {
-            assert_eq!(guest.join().unwrap(), number);
+        for (number, external) in externals.into_iter().enumerate() {
+            assert_eq!(external.join().unwrap(), number);
         }
         end(runtime);
     });

@@ -1,8 +1,8 @@
 //! Driving a future to its end on the calling thread.
 //!
 //! The thread takes a core and works as its worker, so that the future pays no hop to another thread per message; a
-//! worker thread leaves its core to it. If no core can be had it is a guest (see `ownership.rs`): it polls the future itself, parks in
-//! between, and takes a core as soon as one is free.
+//! worker thread leaves its core to it. If no core can be had it is an external thread (see `ownership.rs`): it polls
+//! the future itself, parks in between, and takes a core as soon as one is free.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ use crate::sync::thread::{self, Thread};
 /// One that rests leaves within microseconds. No longer than this: all of them may be in long polls.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
 
-/// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without one.
+/// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without
+/// one.
 ///
 /// All that is generic is behind it, so that a program has the rest of this module once, compiled with the runtime.
 pub(crate) type MainFuture<'a> = dyn FnMut(Option<&Waker>) -> bool + 'a;
@@ -64,7 +65,8 @@ fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     }
 }
 
-/// Panics on a thread that runs tasks, and in the future given to a `block_on`. The task that has forked this process is none of them.
+/// Panics on a thread that runs tasks, and in the future given to a `block_on`. The task that has forked this process
+/// is none of them.
 #[track_caller]
 pub(crate) fn refuse_inside_worker(call: &str) {
     assert!(
@@ -106,7 +108,7 @@ fn work(shared: &Arc<Shared>, core: &Core, given: &mut MainFuture<'_>) {
     }
 }
 
-/// Wakes a guest.
+/// Wakes an external thread.
 struct External {
     thread: Thread,
     woken: AtomicBool,
@@ -129,17 +131,17 @@ impl Wake for External {
 fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     let core = &shared.cores[0];
     let thread = thread::current();
-    let guest = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
-    let waker = Waker::from(guest.clone());
+    let external = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
+    let waker = Waker::from(external.clone());
     {
         let _inside = shared.enter();
         let waiting = Waiting { core, thread: &thread };
         let polled = DropInside(&mut *given);
         let mut taken = false;
         while !taken {
-            if guest.woken.swap(false, Acquire) {
+            if external.woken.swap(false, Acquire) {
                 core.ownership.leave(&thread); // the poll may be long: the worker thread need not wait for it
-                let polling = context::enter_guest(shared);
+                let polling = context::enter_external(shared);
                 if (polled.0)(Some(&waker)) {
                     return;
                 }
@@ -148,7 +150,7 @@ fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
             taken = core.ownership.take_or_wait(&thread);
             if !taken {
                 core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
-                if !guest.woken.load(Relaxed) {
+                if !external.woken.load(Relaxed) {
                     thread::park();
                 }
             }
@@ -171,7 +173,8 @@ fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
             return None;
         }
         let mut is_any_kept = false;
-        for core in cores.iter().filter(|core| core.ownership.is_held_by_thread() && !core.is_blocked.load(Relaxed)) {
+        for core in cores.iter().filter(|core| core.ownership.is_held_by_thread() && !core.run.is_blocked.load(Relaxed))
+        {
             core.unparker.unpark();
             is_any_kept = true;
         }
@@ -182,7 +185,7 @@ fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
     }
 }
 
-/// Tells the ownership that a guest does not wait any more.
+/// Tells the ownership that an external thread does not wait any more.
 struct Waiting<'a> {
     core: &'a Core,
     thread: &'a Thread,

@@ -2,8 +2,8 @@
 //!
 //! Filled by the [`Builder`](crate::runtime::Builder), read by whoever needs a setting.
 //!
-//! Rejected: reading the environment when a builder is made (a mistake there must be an error of `build`, and whoever sets a
-//! number of workers need not care about it).
+//! Rejected: reading the environment when a builder is made (a mistake there must be an error of `build`, and whoever
+//! sets a number of workers need not care about it).
 
 use std::env;
 use std::ffi::OsStr;
@@ -43,7 +43,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The defaults. One worker; more are set by who knows the flavour.
+    /// The defaults. One worker; the builder sets more for its flavour.
     pub(crate) fn new(is_multi_thread: bool) -> Self {
         Self {
             is_multi_thread,

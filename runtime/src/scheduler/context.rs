@@ -26,7 +26,7 @@ struct Tls {
     /// The runtime for which this thread runs what may block.
     serves: Cell<*const Shared>,
     /// The runtime whose `block_on` polls on this thread what it was given, without a core.
-    guest_of: Cell<*const Shared>,
+    external_of: Cell<*const Shared>,
 }
 
 thread_local! {
@@ -37,7 +37,7 @@ thread_local! {
             task: Cell::new(ptr::null()),
             ended: Cell::new(ptr::null()),
             serves: Cell::new(ptr::null()),
-            guest_of: Cell::new(ptr::null()),
+            external_of: Cell::new(ptr::null()),
         }
     };
     /// The runtimes this thread is inside of, the innermost last. `Tls::shared` is that of the last one.
@@ -171,7 +171,8 @@ pub(crate) fn set_aside() -> Option<SetAside> {
 
 impl SetAside {
     pub(crate) fn core(&self) -> &Core {
-        // SAFETY: it was held when this was made, so the guard of `enter_held` further out on this stack keeps it alive.
+        // SAFETY: it was held when this was made, so the guard of `enter_held` further out on this stack keeps it
+        // alive.
         // Test: tests/tests/block_in_place.rs `it_runs_on_the_callers_thread`.
         unsafe { &*self.held }
     }
@@ -186,36 +187,38 @@ impl Drop for SetAside {
     }
 }
 
-/// While it lives, this thread polls as a guest, or does not though it did.
-pub(crate) struct GuestGuard(*const Shared);
+/// While it lives, this thread polls as an external thread, or does not though it did.
+pub(crate) struct ExternalGuard(*const Shared);
 
-/// Marks this thread as one that polls what was given to `block_on` without a core. The caller keeps `shared` while the guard lives.
-pub(crate) fn enter_guest(shared: &Arc<Shared>) -> GuestGuard {
-    TLS.with(|tls| GuestGuard(tls.guest_of.replace(Arc::as_ptr(shared))))
+/// Marks this thread as one that polls what was given to `block_on` without a core. The caller keeps `shared` while the
+/// guard lives.
+pub(crate) fn enter_external(shared: &Arc<Shared>) -> ExternalGuard {
+    TLS.with(|tls| ExternalGuard(tls.external_of.replace(Arc::as_ptr(shared))))
 }
 
-/// Lets the guest that this thread is block: `block_on` is possible there.
-pub(crate) fn leave_guest() -> GuestGuard {
-    TLS.with(|tls| GuestGuard(tls.guest_of.replace(ptr::null())))
+/// Lets this thread block, if it is an external one: `block_on` is possible there.
+pub(crate) fn leave_external() -> ExternalGuard {
+    TLS.with(|tls| ExternalGuard(tls.external_of.replace(ptr::null())))
 }
 
-impl Drop for GuestGuard {
+impl Drop for ExternalGuard {
     fn drop(&mut self) {
-        TLS.with(|tls| tls.guest_of.set(self.0));
+        TLS.with(|tls| tls.external_of.set(self.0));
     }
 }
 
-/// Calls `f` with the runtime whose guest this thread is.
+/// Calls `f` with the runtime that this thread is an external thread of.
 pub(crate) fn with_host<T>(f: impl FnOnce(&Shared) -> T) -> Option<T> {
     TLS.with(|tls| {
-        // SAFETY: null, or set by `enter_guest` from a reference that outlives the guard, which resets the cell.
-        // Test: tests/tests/block_in_place.rs `in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks`.
-        unsafe { tls.guest_of.get().as_ref() }.map(f)
+        // SAFETY: null, or set by `enter_external` from a reference that outlives the guard, which resets the cell.
+        // Test: tests/tests/block_in_place.rs
+        // `in_block_on_of_a_current_thread_runtime_it_panics_whoever_runs_the_tasks`.
+        unsafe { tls.external_of.get().as_ref() }.map(f)
     })
 }
 
-/// Whether this thread is polling a task or what was given to `block_on`, so that it must not block. In a process that one of those has
-/// forked it is not: nobody waits for it there.
+/// Whether this thread is polling a task or what was given to `block_on`, so that it must not block. In a process that
+/// one of those has forked it is not: nobody waits for it there.
 pub(crate) fn is_polling() -> bool {
     with_held(|core| core.shared().process.is_current()) == Some(true)
         || with_host(|shared| shared.process.is_current()) == Some(true)
@@ -238,7 +241,8 @@ impl Drop for TaskGuard {
 /// While it lives, this thread drops the output of a task, or does not though it did.
 pub(crate) struct OutputGuard(*const Task);
 
-/// Marks the output of `task`, which has ended, as what this thread drops. The caller keeps the reference while the guard lives.
+/// Marks the output of `task`, which has ended, as what this thread drops. The caller keeps the reference while the
+/// guard lives.
 pub(crate) fn enter_output(task: &Task) -> OutputGuard {
     TLS.with(|tls| OutputGuard(tls.ended.replace(task)))
 }
@@ -347,8 +351,8 @@ pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
 /// The core of `shared` that this thread holds.
 #[inline]
 pub(crate) fn held_of(shared: &Shared) -> Option<&Core> {
-    // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested. One that
-    // belongs to `shared` is a part of it, so it lives as long as the reference to `shared`.
+    // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
+    // One that belongs to `shared` is a part of it, so it lives as long as the reference to `shared`.
     // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     unsafe { held().as_ref() }.filter(|core| core.belongs_to(shared))
 }

@@ -1,12 +1,14 @@
 //! One core of a runtime: the queues, registries and driver that one thread at a time works on.
 //!
 //! A `current_thread` runtime has one core, a `multi_thread` runtime has one per worker. The thread that holds a core
-//! (see `ownership.rs`) is its *owner*. Called by wakers and spawns, through a task's `Schedule`, and by the worker's loop.
+//! (see `ownership.rs`) is its *owner*. Called by wakers and spawns, through a task's `Schedule`, and by the worker's
+//! loop.
 //!
 //! What only the owner touches sits in `Local`. Owned tasks are queued there with plain stores. Other threads
 //! post to the inbox and ring the unparker.
 //!
-//! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never contended).
+//! Rejected: a lock around `Local` (two locked instructions per wake of an owned task, for a lock that is never
+//! contended).
 
 #![allow(unsafe_code)]
 
@@ -30,9 +32,7 @@ use crate::scheduler::ownership::Ownership;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
-use crate::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst,
-};
+use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Mutex, lock};
 use crate::task::cache::{RemoteFrees, TaskCache};
@@ -53,9 +53,9 @@ pub(crate) struct Core {
     driver: Driver,
     local: UnsafeCell<Local>,
     inbox: Fifo<Task>,
-    woken: LocalQueue,
+    /// By class, as in [`Local`].
+    queues: [LocalQueue; 2],
     next: Next,
-    again: LocalQueue,
     remote_frees: RemoteFrees,
     /// The owner works, or is about to.
     pub(crate) is_up: AtomicBool,
@@ -68,18 +68,7 @@ pub(crate) struct Core {
     noted: [AtomicUsize; 2],
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
-    /// The owner is in a run that has lasted since the monitor's last look. The monitor's.
-    pub(crate) is_stalled: AtomicBool,
-    /// The owner is in a run that is expected to last longer than the time between two looks. The owner's.
-    pub(crate) is_in_long_run: AtomicBool,
-    /// The owner is in a run that is expected to last longer than it takes to wake another worker, and has woken none in it. The owner's.
-    pub(crate) wakes_early: AtomicBool,
-    /// The time that the class *again* was owed when the last worker left, in nanoseconds.
-    pub(crate) owed: AtomicI64,
-    /// What a cycle of the processor takes, as the owner has found it last (`meter.rs`).
-    pub(crate) cycle_rate: AtomicU64,
-    /// The owner is in `block_in_place`.
-    pub(crate) is_blocked: AtomicBool,
+    pub(crate) run: RunState,
     /// The owner's.
     pub(crate) spins_for_job: Spins,
     pub(crate) spins_for_wake: Spins,
@@ -90,9 +79,29 @@ pub(crate) struct Core {
     pub(crate) entered: AtomicUsize,
 }
 
-// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in `core_refs`
-// (schedule.rs); `shared` is a plain address.
-// Everything else is `Sync` by itself. Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+/// What the run that the owner is in means to others.
+#[derive(Debug, Default)]
+pub(crate) struct RunState {
+    /// The run has lasted since the monitor's last look. The monitor's.
+    pub(crate) is_stalled: AtomicBool,
+    /// The run is expected to last longer than the time between two looks. The owner's.
+    pub(crate) is_in_long_run: AtomicBool,
+    /// The run is expected to last longer than it takes to wake another worker, and the owner has woken none in it. The
+    /// owner's.
+    pub(crate) wakes_early: AtomicBool,
+    /// The owner is in `block_in_place`.
+    pub(crate) is_blocked: AtomicBool,
+}
+
+impl RunState {
+    fn is_stuck(&self) -> bool {
+        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+    }
+}
+
+// SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in
+// `core_refs` (schedule.rs); `shared` is a plain address. Everything else is `Sync` by itself. Test:
+// tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
@@ -107,21 +116,37 @@ pub(crate) enum Entry {
 
 /// What only the owner touches.
 struct Local {
-    woken: VecDeque<Entry>,
-    again: VecDeque<Entry>,
+    /// By class.
+    queues: [VecDeque<Entry>; 2],
     tasks: OwnedTasks<Task>,
     blocks: TaskCache,
-    events: Events,
+    kept: Kept,
     /// The thread that spawned the tasks that may not leave it, while there are any.
     pinned_to: Option<ThreadId>,
+}
+
+/// What a worker leaves for the next one.
+pub(crate) struct Kept {
+    /// The buffer for [`Driver`] calls.
+    pub(crate) events: Events,
+    /// The time that the class *again* is owed, in nanoseconds.
+    pub(crate) owed: i64,
+    /// What a cycle of the processor takes (`meter.rs`).
+    pub(crate) rate: u64,
 }
 
 impl Local {
     /// Takes the tasks out of the queue that are not going to end here, among them all that may not leave the thread.
     fn forget(&mut self, is_meant: fn(&Entry) -> bool) {
-        self.woken.retain(|entry| !is_meant(entry));
-        self.again.retain(|entry| !is_meant(entry));
+        for queue in &mut self.queues {
+            queue.retain(|entry| !is_meant(entry));
+        }
         self.pinned_to = None;
+    }
+
+    /// Entries in the queues.
+    fn queued(&self) -> usize {
+        self.queues.iter().map(VecDeque::len).sum()
     }
 }
 
@@ -135,13 +160,11 @@ impl Core {
         handle: ReactorHandle,
     ) -> Self {
         let (driver, unparker) = Driver::new(clock.clone(), handle);
-        let [woken, again] = queues;
         let local = Local {
-            woken: VecDeque::new(),
-            again: VecDeque::new(),
+            queues: Default::default(),
             tasks: OwnedTasks::default(),
             blocks: TaskCache::new(),
-            events: Events::new(),
+            kept: Kept { events: Events::new(), owed: 0, rate: 0 },
             pinned_to: None,
         };
         Self {
@@ -153,28 +176,22 @@ impl Core {
             driver,
             local: UnsafeCell::new(local),
             inbox: Fifo::new(),
-            woken,
+            queues,
             next: Next::new(),
-            again,
-            remote_frees: RemoteFrees::new(),
-            is_up: AtomicBool::new(false),
+            remote_frees: RemoteFrees::default(),
+            is_up: AtomicBool::default(),
             shared_tasks: Mutex::default(),
             counts: Counts::new(clock),
-            queued: AtomicUsize::new(0),
-            noted: [(); 2].map(|()| AtomicUsize::new(0)),
-            owner: AtomicI32::new(0),
-            is_stalled: AtomicBool::new(false),
-            is_in_long_run: AtomicBool::new(false),
-            wakes_early: AtomicBool::new(false),
-            owed: AtomicI64::new(0),
-            cycle_rate: AtomicU64::new(0),
-            is_blocked: AtomicBool::new(false),
+            queued: AtomicUsize::default(),
+            noted: Default::default(),
+            owner: AtomicI32::default(),
+            run: RunState::default(),
             spins_for_job: Spins::default(),
             spins_for_wake: Spins::default(),
             idle_queue: Arc::default(),
-            closed: AtomicBool::new(false),
-            embedder: Embedder::new(),
-            entered: AtomicUsize::new(0),
+            closed: AtomicBool::default(),
+            embedder: Embedder::default(),
+            entered: AtomicUsize::default(),
         }
     }
 
@@ -186,7 +203,7 @@ impl Core {
         &self.driver
     }
 
-    /// Who waits for the owner to have nothing else to do.
+    /// The futures that wait for the owner to have nothing else to do.
     pub(crate) fn idle_queue(&self) -> &Arc<IdleQueue> {
         &self.idle_queue
     }
@@ -253,7 +270,7 @@ impl Core {
             if pinned {
                 local.pinned_to = Some(thread::current().id());
             }
-            local.woken.push_back(Entry::Task(entry));
+            local.queues[Class::Woken as usize].push_back(Entry::Task(entry));
             self.counts.spawned.add(1);
             Ok(())
         });
@@ -292,30 +309,21 @@ impl Core {
 
     /// Queues an entry at the back of its class.
     pub(crate) fn push_entry(&self, entry: Entry, class: Class) {
-        self.local(|local| match class {
-            Class::Woken => local.woken.push_back(entry),
-            Class::Again => local.again.push_back(entry),
-        });
+        self.local(|local| local.queues[class as usize].push_back(entry));
     }
 
     pub(crate) fn pop_entry(&self, class: Class) -> Option<Entry> {
-        self.local(|local| match class {
-            Class::Woken => local.woken.pop_front(),
-            Class::Again => local.again.pop_front(),
-        })
+        self.local(|local| local.queues[class as usize].pop_front())
     }
 
     /// Entries of a class in the owner's queue. Owner only.
     pub(crate) fn owned_len(&self, class: Class) -> usize {
-        self.local(|local| match class {
-            Class::Woken => local.woken.len(),
-            Class::Again => local.again.len(),
-        })
+        self.local(|local| local.queues[class as usize].len())
     }
 
     /// Whether the owner's queues hold anything. Owner only.
     pub(crate) fn has_owned_work(&self) -> bool {
-        self.local(|local| !local.woken.is_empty() || !local.again.is_empty())
+        self.local(|local| local.queued() > 0)
     }
 
     // Ends.
@@ -339,18 +347,15 @@ impl Core {
 
     /// Entries that wait to be run here.
     pub(crate) fn queue_depth(&self) -> usize {
-        let owned = if self.is_held() {
-            self.local(|local| local.woken.len() + local.again.len())
-        } else {
-            self.queued.load(Relaxed)
-        };
+        let owned = if self.is_held() { self.local(|local| local.queued()) } else { self.queued.load(Relaxed) };
         owned + self.shared_len() + self.inbox.len()
     }
 
-    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only, who runs nothing.
+    /// Lets others know how many entries are in the owner's queue, and how many shared tasks it has. Owner only,
+    /// between two runs.
     pub(crate) fn note_queue(&self) {
-        self.queued.store(self.local(|local| local.woken.len() + local.again.len()), Relaxed);
-        for class in [Class::Woken, Class::Again] {
+        self.queued.store(self.local(|local| local.queued()), Relaxed);
+        for class in Class::ALL {
             self.noted[class as usize].store(self.len_of(class), Relaxed);
         }
     }
@@ -362,7 +367,7 @@ impl Core {
 
     /// Whether the owner does not come to its queues, timers and events for a while, so that others are to do so.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+        self.run.is_stuck()
     }
 
     /// Tasks that belong here and are alive, owned or shared.
@@ -416,13 +421,14 @@ impl Core {
         }
     }
 
-    /// The buffer for [`Driver`] calls. Owner only; given back by [`put_events`](Self::put_events).
-    pub(crate) fn take_events(&self) -> Events {
-        self.local(|local| std::mem::replace(&mut local.events, Events::with_capacity(1)))
+    /// What the last worker has left. Owner only; given back by [`put_kept`](Self::put_kept).
+    pub(crate) fn take_kept(&self) -> Kept {
+        let nothing = Kept { events: Events::with_capacity(1), owed: 0, rate: 0 };
+        self.local(|local| std::mem::replace(&mut local.kept, nothing))
     }
 
-    pub(crate) fn put_events(&self, events: Events) {
-        self.local(|local| local.events = events);
+    pub(crate) fn put_kept(&self, kept: Kept) {
+        self.local(|local| local.kept = kept);
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -434,8 +440,8 @@ impl Core {
 
 /// An entry of a ring or slot of a core, which hold nothing else.
 fn from_raw(raw: NonNull<()>) -> Queued {
-    // SAFETY: `push_back` and `queue_woken` (core/queues.rs) put only `Queued::into_raw` there, and each entry comes out once
-    // (local_queue.rs).
+    // SAFETY: `push_back` and `queue_woken` (core/queues.rs) put only `Queued::into_raw` there, and each entry comes
+    // out once (local_queue.rs).
     // Test: local_queue.rs, model `no_entry_is_lost_or_doubled`.
     unsafe { Queued::from_raw(raw) }
 }

@@ -1,16 +1,17 @@
 //! What a worker counts while it works on a core, for [`Metrics`](crate::runtime::Metrics) and the monitor.
 //!
-//! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so that counting costs the
-//! hot path nothing that others could feel; anybody reads. `posted` alone is written by others, under the lock of the shared
-//! registry. No number ever goes back, so that whoever samples them may subtract.
+//! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so that counting costs
+//! the hot path nothing that others could feel; anybody reads. `posted` alone is written by others, under the lock of
+//! the shared registry. No number ever goes back, so that whoever samples them may subtract.
 //!
-//! Busy time is one word: while the worker waits, the sum so far; while it is up, the moment at which it would have begun had it
-//! never waited. The clock is read when a wait begins and when it ends, and by who asks. Who asks while a wait begins may read
-//! the clock later than the worker did; the answer is kept, so that the next one is not less.
+//! Busy time is one word: while the worker waits, the sum so far; while it is up, the moment at which it would have
+//! begun had it never waited. The clock is read when a wait begins, when it ends, and by a reader. A reader that asks
+//! while a wait begins may read the clock later than the worker did; the answer is kept, so that the next one is not
+//! less.
 //!
-//! Rejected: a sum and a moment in two words (a reader between the two stores counts a stretch twice, and the next time it has
-//! gone back). The CPU time of the worker's thread (nothing to store; but a poll that blocks would not count, and a thread in
-//! `block_on` brings what it did before).
+//! Rejected: a sum and a moment in two words (a reader between the two stores counts a stretch twice, and the next time
+//! it has gone back). The CPU time of the worker's thread (nothing to store; but a poll that blocks would not count,
+//! and a thread in `block_on` brings what it did before).
 
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
@@ -52,7 +53,7 @@ pub(crate) struct Counts {
     pub(crate) posted: Count,
     /// Owned tasks that have ended.
     pub(crate) ended: Count,
-    busy: Busy,
+    pub(crate) busy: Busy,
 }
 
 impl Counts {
@@ -86,23 +87,14 @@ impl Counts {
         let nanos = self.busy.nanos();
         Duration::from_nanos(self.busy.told.fetch_max(nanos, Relaxed).max(nanos))
     }
-
-    /// The worker waits from `now` on, in system nanoseconds of the clock, or leaves.
-    pub(crate) fn park(&self, now: u64) {
-        self.busy.park(now);
-    }
-
-    /// The worker is up as of `now`.
-    pub(crate) fn unpark(&self, now: u64) {
-        self.busy.unpark(now);
-    }
 }
 
 /// Set while the worker rests.
 const RESTS: u64 = 1 << 63;
 
+/// How long the worker has been up.
 #[derive(Debug)]
-struct Busy {
+pub(crate) struct Busy {
     clock: Clock,
     /// With [`RESTS`]: the nanoseconds it was up. Without: when it would have begun, in nanoseconds since the base.
     word: AtomicU64,
@@ -111,11 +103,13 @@ struct Busy {
 }
 
 impl Busy {
-    fn park(&self, now: u64) {
+    /// The worker waits from `now` on, in system nanoseconds of the clock, or leaves.
+    pub(crate) fn park(&self, now: u64) {
         self.word.store(RESTS | self.sum(now), Release);
     }
 
-    fn unpark(&self, now: u64) {
+    /// The worker is up as of `now`.
+    pub(crate) fn unpark(&self, now: u64) {
         // Not below 0: nobody is up for longer than since the clock was made.
         self.word.store(now.saturating_sub(self.sum(now)) & !RESTS, Release);
     }
@@ -146,14 +140,14 @@ mod tests {
         let clock = Clock::real();
         let counts = Counts::new(clock.clone());
         assert_eq!(counts.busy(), Duration::ZERO);
-        counts.unpark(clock.system_nanos());
+        counts.busy.unpark(clock.system_nanos());
         while counts.busy() < Duration::from_micros(50) {}
         let end = clock.system_nanos();
-        counts.park(end);
+        counts.busy.park(end);
         let sum = counts.busy();
         assert!(sum >= Duration::from_micros(50));
-        counts.unpark(end + 1_000_000);
-        counts.park(end + 1_000_007);
+        counts.busy.unpark(end + 1_000_000);
+        counts.busy.park(end + 1_000_007);
         assert_eq!(counts.busy(), sum + Duration::from_nanos(7));
     }
 

@@ -1,13 +1,13 @@
 //! The processor's cycle counter, where it counts at a constant rate.
 //!
-//! Read by the worker's [`Meter`](super::meter::Meter) after each run. Reading it takes 8 to 12 ns on a virtual machine; the system's
-//! clock, which is the counter and a conversion behind a call, takes 30.
+//! Read by the worker's [`Meter`](super::meter::Meter) after each run. Reading it takes 8 to 12 ns on a virtual
+//! machine; the system's clock, which is the counter and a conversion behind a call, takes 30.
 //!
 //! Rejected: the kernel's coarse clock (5 ns; as old as the last tick of the processor, 1 to 4 ms).
 
 #![allow(unsafe_code)]
 
-/// The counter, or `None` where there is none that a program may read, or it changes its rate.
+/// The counter. Meaningful only if [`are_steady`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline]
 pub(crate) fn read() -> u64 {
@@ -16,8 +16,8 @@ pub(crate) fn read() -> u64 {
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Whether the counter counts at a constant rate, in sleep states too (AMD64 Architecture Programmer's Manual, volume 3,
-/// CPUID Fn8000_0007_EDX bit 8).
+/// Whether the counter counts at a constant rate, in sleep states too (AMD64 Architecture Programmer's Manual, volume
+/// 3, CPUID Fn8000_0007_EDX bit 8).
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) fn are_steady() -> bool {
     use std::arch::x86_64::__cpuid;
@@ -25,7 +25,8 @@ pub(crate) fn are_steady() -> bool {
     __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & STEADY != 0
 }
 
-/// The counter-timer virtual count, which always counts at a constant rate (Arm Architecture Reference Manual, CNTVCT_EL0).
+/// The counter-timer virtual count, which always counts at a constant rate (Arm Architecture Reference Manual,
+/// CNTVCT_EL0).
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 #[inline]
 pub(crate) fn read() -> u64 {

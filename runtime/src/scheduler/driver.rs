@@ -87,8 +87,8 @@ impl Driver {
         }
     }
 
-    /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The wait has been
-    /// announced.
+    /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The wait
+    /// has been announced.
     pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
@@ -103,36 +103,23 @@ impl Driver {
         self.fire();
     }
 
-    /// [`park`](Self::park) under a paused clock: if nothing real is waited for, time jumps to the next deadline instead.
-    pub(crate) fn park_paused(&self, events: &mut Events, wait: Wait, is_waited_for: bool) {
+    /// [`park`](Self::park) where the clock may be paused: if nothing real is waited for, time jumps to the next
+    /// deadline instead.
+    pub(crate) fn park_advancing(&self, events: &mut Events, wait: Wait, limit: Option<Duration>, is_waited_for: bool) {
         // Announced first: a timer that another thread adds from here on rings.
-        match self.timers.prepare_park() {
-            Park::Ready => {}
-            _ if !is_waited_for && self.timers.auto_advance() => {}
-            Park::Forever => self.wait(events, None, wait),
-            // Another thread has let the clock run.
-            Park::Until(limit) => self.wait(events, Some(limit), wait),
-        }
-        self.timers.finish_park();
-        self.fire();
-    }
-
-    /// [`park`](Self::park) with a limit, where the unparker is heard in the reactor; under a paused clock time jumps as in
-    /// [`park_paused`](Self::park_paused).
-    pub(crate) fn park_within(&self, events: &mut Events, limit: Duration, is_waited_for: bool) {
         let timeout = match self.timers.prepare_park() {
-            Park::Ready => Duration::ZERO,
-            _ if !is_waited_for && self.timers.auto_advance() => Duration::ZERO,
-            Park::Until(wait) => wait.min(limit),
+            Park::Ready => Some(Duration::ZERO),
+            _ if !is_waited_for && self.timers.auto_advance() => Some(Duration::ZERO),
+            Park::Until(wait) => Some(limit.map_or(wait, |limit| wait.min(limit))),
             Park::Forever => limit,
         };
-        self.turn(events, Some(timeout));
+        self.wait(events, timeout, wait);
         self.timers.finish_park();
         self.fire();
     }
 
-    /// The owner goes, and waits elsewhere until the first deadline: an earlier one, added by another thread from here on,
-    /// rings. Says whether a deadline is due, or would be as time jumps.
+    /// The owner goes, and waits elsewhere until the first deadline: an earlier one, added by another thread from here
+    /// on, rings. Says whether a deadline is due, or would be as time jumps.
     pub(crate) fn announce_leave(&self, is_waited_for: bool) -> bool {
         let is_due = self.timers.prepare_park() == Park::Ready;
         // Not that there are timers: time does not jump to those that never fire.

@@ -1,8 +1,8 @@
 //! The loop that a `current_thread` runtime is embedded in, as its core knows it.
 //!
-//! The hard part is a wake between two turns, from another thread or from the embedder. It must make the descriptor readable,
-//! and only an announced wait is rung for (`unparker.rs`). So a turn ends with the announcement that a worker's wait begins with,
-//! and it stands while the embedder is out:
+//! The hard part is a wake between two turns, from another thread or from the embedder. It must make the descriptor
+//! readable, and only an announced wait is rung for (`unparker.rs`). So a turn ends with the announcement that a
+//! worker's wait begins with, and it stands while the embedder is out:
 //!
 //! ```text
 //! embedder                                          other thread, or the embedder itself
@@ -21,17 +21,17 @@
 //!      '---> another thread in `block_on` ---> OUT, rung
 //! ```
 //!
-//! A ring is a write to the eventfd in the epoll, so it makes that readable until a turn looks. Every turn looks there, also
-//! without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's place; when it leaves, it
-//! rings, and the embedder's next turn sets all right (`Embedder`).
+//! A ring is a write to the eventfd in the epoll, so it makes that readable until a turn looks. Every turn looks there,
+//! also without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's place;
+//! when it leaves, it rings, and the embedder's next turn sets all right (`Embedder`).
 //!
-//! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own beside the
-//! epoll (a write more per wake).
+//! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
+//! beside the epoll (a write more per wake).
 
 use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
-/// What a core knows about a embedder.
-#[derive(Debug)]
+/// What a core knows about an embedder.
+#[derive(Debug, Default)]
 pub(crate) struct Embedder {
     /// Somebody has asked for the descriptor.
     watched: AtomicBool,
@@ -40,17 +40,13 @@ pub(crate) struct Embedder {
 }
 
 impl Embedder {
-    pub(crate) fn new() -> Self {
-        Self { watched: AtomicBool::new(false), has_more: AtomicBool::new(false) }
-    }
-
     /// The descriptor is watched from now on; whether the caller must ring, so that the embedder begins with a turn.
     #[must_use]
     pub(crate) fn watch(&self) -> bool {
         !self.watched.load(Relaxed) && !self.watched.swap(true, SeqCst)
     }
 
-    /// Asked by who leaves the core, after its last look at the reactor: whether it must ring.
+    /// Asked by a thread that leaves the core, after its last look at the reactor: whether it must ring.
     pub(crate) fn is_watched(&self) -> bool {
         self.watched.load(SeqCst)
     }
@@ -73,14 +69,14 @@ mod models {
         thread,
     };
 
-    /// A embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the descriptor is readable
-    /// afterwards.
+    /// An embedder begins to watch while a thread in `block_on` leaves, which may hear the embedder's ring: the
+    /// descriptor is readable afterwards.
     ///
     /// Fails when `watch` rings before it says that it watches, or when the leaver asks before its last look.
     #[test]
     fn who_leaves_a_core_unparks_for_the_embedder() {
         loom::model(|| {
-            let shared = Arc::new((Embedder::new(), Mutex::new(false)));
+            let shared = Arc::new((Embedder::default(), Mutex::new(false)));
             let leaving = shared.clone();
             let leaver = thread::spawn(move || {
                 *leaving.1.lock().unwrap() = false; // its last look

@@ -65,8 +65,8 @@ impl End {
         self.ended.notify_all();
     }
 
-    /// Waits until all cores are closed and all threads gone; returns how many cores were not closed, and how many of their threads
-    /// have not ended. (The monitor ends when it is told to.)
+    /// Waits until all cores are closed and all threads gone; returns how many cores were not closed, and how many of
+    /// their threads have not ended. (The monitor ends when it is told to.)
     pub(crate) fn wait(&self, mut deadline: Deadline) -> (usize, usize) {
         let mut ending = lock(&self.ending);
         while (ending.open_cores > 0 || ending.threads > 0 || ending.has_monitor) && !deadline.is_over() {

@@ -1,15 +1,15 @@
 //! A queue that any thread may push to and pop from: a core's inbox, and the runtime's injector.
 //!
-//! What a full local queue has no room for goes to the injector, and a worker that has nothing left takes a share under one
-//! lock. Looking whether it is empty is one plain load, as workers do that before every run; only who adds or takes an entry
-//! locks. Neither orders anything that happens outside of the queue: a push is followed by the fence of `idle.rs` or
-//! `unparker.rs`, which the worker's last look before its wait comes after.
+//! What a full local queue has no room for goes to the injector, and a worker that has nothing left takes a share under
+//! one lock. Looking whether it is empty is one plain load, as workers do that before every run; only a thread that
+//! adds or takes an entry locks. Neither orders anything that happens outside of the queue: a push is followed by the
+//! fence of `idle.rs` or `unparker.rs`, which the worker's last look before its wait comes after.
 //!
 //! Rejected: a list of blocks without a lock (`SegQueue` of `crossbeam-queue`, which stood here). A push and a pop take
 //! more instructions than with the lock, as does a look, and no fewer locked ones; with 1, 2 and 8 threads that push at
-//! once the times are the same within their spread. It allocates and frees every few dozen entries, on different threads,
-//! and malloc answers that with a lock that sleeps in the kernel: a third of all futex calls while 200,000 timers fired
-//! in a second on two workers. Its two crates were a tenth of what a user compiles.
+//! once the times are the same within their spread. It allocates and frees every few dozen entries, on different
+//! threads, and malloc answers that with a lock that sleeps in the kernel: a third of all futex calls while 200,000
+//! timers fired in a second on two workers. Its two crates were a tenth of what a user compiles.
 
 use std::collections::VecDeque;
 
@@ -48,13 +48,6 @@ impl<T> Fifo<T> {
         self.len.store(entries.len(), Relaxed);
     }
 
-    /// Adds entries at the back. The iterator runs under the lock.
-    pub(crate) fn extend(&self, more: impl IntoIterator<Item = T>) {
-        let mut entries = lock(&self.entries);
-        entries.extend(more);
-        self.len.store(entries.len(), Relaxed);
-    }
-
     /// Takes the oldest entry.
     #[inline]
     pub(crate) fn pop(&self) -> Option<T> {
@@ -68,8 +61,8 @@ impl<T> Fifo<T> {
         entry
     }
 
-    /// Takes one of `parts` equal parts, at least one entry and at most `most` more; all but the first go to `keep`, which
-    /// runs under the lock.
+    /// Takes one of `parts` equal parts, at least one entry and at most `most` more; all but the first go to `keep`,
+    /// which runs under the lock.
     pub(crate) fn take_share(&self, parts: usize, most: usize, keep: impl FnMut(T)) -> Option<T> {
         if self.is_empty() {
             return None;
@@ -115,10 +108,10 @@ mod tests {
         let fifo = Fifo::new();
         let mut kept = Vec::new();
         assert_eq!(fifo.take_share(2, 4, |entry| kept.push(entry)), None);
-        fifo.extend(0..7);
+        (0..7).for_each(|i| fifo.push(i));
         assert_eq!(fifo.take_share(2, 4, |entry| kept.push(entry)), Some(0));
         assert_eq!((kept.as_slice(), fifo.len()), ([1, 2, 3].as_slice(), 3));
-        fifo.extend(7..30);
+        (7..30).for_each(|i| fifo.push(i));
         assert_eq!(fifo.take_share(2, 4, |entry| kept.push(entry)), Some(4));
         assert_eq!((kept.len(), fifo.len()), (7, 21));
     }
@@ -146,16 +139,16 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::scheduler::idle::Idle;
+    use crate::scheduler::idle::ParkedSet;
     use loom::{sync::Arc, thread};
 
     /// A task goes into the injector while both workers go to rest: one of them takes it, or one is woken.
     ///
-    /// Planted: no note of the length in `push`; no fence in `Idle::park`.
+    /// Planted: no note of the length in `push`; no fence in `ParkedSet::park`.
     #[test]
     fn what_is_injected_is_taken_or_someone_is_woken() {
         loom::model(|| {
-            let shared = Arc::new((Fifo::new(), Idle::new(2)));
+            let shared = Arc::new((Fifo::new(), ParkedSet::new(2)));
             shared.1.unpark(0);
             shared.1.unpark(1);
             let workers = [0, 1].map(|worker| {
@@ -181,7 +174,7 @@ mod models {
     fn each_entry_has_one_taker() {
         loom::model(|| {
             let fifo = Arc::new(Fifo::new());
-            fifo.extend(1..=3);
+            (1..=3).for_each(|i| fifo.push(i));
             let takers = [(); 2].map(|()| {
                 let fifo = fifo.clone();
                 thread::spawn(move || {

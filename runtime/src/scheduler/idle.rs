@@ -1,9 +1,10 @@
 //! Which workers are parked, and whether one must be woken for work that belongs to nobody.
 //!
-//! Called by workers before and after they park, or block in `block_in_place`, and by whoever puts a task into the injector.
+//! Called by workers before and after they park, or block in `block_in_place`, and by whoever puts a task into the
+//! injector.
 //!
-//! The protocol only has to make sure that a task in the injector is seen while *all* workers are parked; a worker that is
-//! up looks into the injector at each of its looks, and once more before it parks:
+//! The protocol only has to make sure that a task in the injector is seen while *all* workers are parked; a worker that
+//! is up looks into the injector at each of its looks, and once more before it parks:
 //!
 //! ```text
 //! worker                                   other thread
@@ -16,15 +17,18 @@
 //! The fences are ordered. If B2 comes before the A2 of some worker, that worker's A3 sees B1. Otherwise every A2 came
 //! first, and B3 sees all bits. A worker that is parked but has been unparked already is on its way up, and will look.
 //!
-//! Work in a worker's own queue needs no such care: its owner is up. When another worker is woken for it is in `wake.rs`.
+//! Work in a worker's own queue needs no such care: its owner is up. When another worker is woken for it is in
+//! `wake.rs`.
 //!
-//! The bits stand in words of 64: who looks for a worker to wake, or for one to steal from, reads one word for 64 workers.
+//! The bits stand in words of 64: a thread that looks for a worker to wake, or to steal from, reads one word for 64
+//! workers.
 //!
-//! One worker at a time searches other queues: a crowd of thieves slows down the one that has the work. The searcher that
-//! finds work and leaves some behind wakes the next one.
+//! One worker at a time searches other queues: a crowd of thieves slows down the one that has the work. A worker that
+//! was woken and has found more than it runs next wakes the next one.
 //!
-//! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of sleepers under a
-//! mutex (every park takes it). A count of the parked ones alone (who looks for one then asks all).
+//! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of
+//! sleepers under a mutex (every park takes it). A count of the parked ones alone (a thread that looks for one then
+//! asks all).
 
 use crate::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
@@ -35,14 +39,14 @@ const WORD: usize = u64::BITS as usize;
 
 /// The parked workers of one runtime.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(crate) struct ParkedSet {
     /// A bit for each worker. Those that the last word has too many are always set.
     parked: Box<[AtomicU64]>,
     searching: AtomicBool,
     workers: usize,
 }
 
-impl Idle {
+impl ParkedSet {
     /// All workers are parked at first: no thread holds their cores.
     pub(crate) fn new(workers: usize) -> Self {
         let parked = (0..workers.div_ceil(WORD)).map(|_| AtomicU64::new(u64::MAX)).collect();
@@ -131,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_push_wakes_only_if_everyone_is_parked() {
-        let idle = Idle::new(2);
+        let idle = ParkedSet::new(2);
         assert!(idle.must_wake(), "no thread holds a core yet");
         idle.unpark(1);
         assert!(!idle.must_wake() && idle.are_others_parked(1) && !idle.are_others_parked(0));
@@ -145,7 +149,7 @@ mod tests {
     #[test]
     fn each_worker_of_many_has_a_bit() {
         for workers in [1, 63, 64, 65, 128, 200] {
-            let idle = Idle::new(workers);
+            let idle = ParkedSet::new(workers);
             assert!(idle.parked().eq(0..workers) && idle.up().next().is_none());
             for worker in 0..workers {
                 idle.unpark(worker);
@@ -159,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_searches_at_a_time() {
-        let idle = Idle::new(2);
+        let idle = ParkedSet::new(2);
         assert!(idle.start_search());
         assert!(!idle.start_search());
         idle.finish_search();
@@ -180,7 +184,7 @@ mod models {
     #[test]
     fn an_injected_task_is_seen_or_someone_is_woken() {
         loom::model(|| {
-            let shared = Arc::new((Idle::new(2), AtomicU32::new(0), AtomicU32::new(0)));
+            let shared = Arc::new((ParkedSet::new(2), AtomicU32::new(0), AtomicU32::new(0)));
             shared.0.unpark(0);
             shared.0.unpark(1);
             let workers: Vec<_> = (0..2)
@@ -201,14 +205,14 @@ mod models {
         });
     }
 
-    /// A worker that is about to get stuck queues a task, and calls only if somebody rests and nobody searches: the one who
-    /// searches finds the task, or sees it in its last look, or is called.
+    /// A worker that is about to get stuck queues a task, and calls only if somebody rests and nobody searches: the one
+    /// who searches finds the task, or sees it in its last look, or is called.
     ///
     /// Planted: no fence in `park`.
     #[test]
     fn a_call_left_to_a_searcher_is_not_lost() {
         loom::model(|| {
-            let shared = Arc::new((Idle::new(2), AtomicU32::new(0)));
+            let shared = Arc::new((ParkedSet::new(2), AtomicU32::new(0)));
             shared.0.unpark(0);
             shared.0.unpark(1);
             let other = shared.clone();
@@ -236,8 +240,8 @@ mod models {
     #[test]
     fn searches_come_one_after_the_other() {
         loom::model(|| {
-            let shared = Arc::new((Idle::new(2), AtomicU32::new(0), AtomicU32::new(0)));
-            let search = |shared: &(Idle, AtomicU32, AtomicU32)| {
+            let shared = Arc::new((ParkedSet::new(2), AtomicU32::new(0), AtomicU32::new(0)));
+            let search = |shared: &(ParkedSet, AtomicU32, AtomicU32)| {
                 if !shared.0.start_search() {
                     return 0;
                 }

@@ -1,15 +1,16 @@
-//! Who waits for a idle_queue: a moment in which a core's worker has nothing else to do.
+//! The futures that wait for a moment in which a core's worker has nothing else to do.
 //!
-//! Filled by [`Idle`](crate::task::Idle), when the worker polls it; emptied by the worker, one at a time, when it has found
-//! no task and a poll of its driver has brought none. A worker does not park before that: since only the holder of a
-//! core lets somebody wait there, it always knows, and nobody has to ring for this.
+//! Filled by [`Idle`](crate::task::Idle), when the worker polls it; emptied by the worker, one at a time, when it has
+//! found no task and a poll of its driver has brought none. A worker does not park before that: since only the holder
+//! of a core lets somebody wait there, it always knows, and nobody has to ring for this.
 //!
-//! A place is a number that is never used twice, and is taken once: by the worker, which wakes who waits there, or by the
-//! future, which leaves when it is dropped or polled by another worker. Any thread may do the latter.
+//! A place is a number that is never used twice, and is taken once: by the worker, which wakes the future that waits
+//! there, or by the future, which leaves when it is dropped or polled by another worker. Any thread may do the latter.
 //!
-//! Rejected: all at once (the second one would run while what the first one has spawned is ready). A wake by the driver's
-//! timers (costs a turn of the clock, and a deadline says nothing about other tasks). A tree by number (7 kB more in every
-//! program). A linked list of slots (its memory stays that of the largest crowd as long as one future waits).
+//! Rejected: all at once (the second one would run while what the first one has spawned is ready). A wake by the
+//! driver's timers (costs a turn of the clock, and a deadline says nothing about other tasks). A tree by number (7 kB
+//! more in every program). A linked list of slots (its memory stays that of the largest crowd as long as one future
+//! waits).
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -19,7 +20,7 @@ use mini_context::contain;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, lock};
 
-/// The futures that wait for a idle_queue of one core.
+/// The futures of `task::idle` that wait on one core.
 #[derive(Debug, Default)]
 pub(crate) struct IdleQueue {
     places: Mutex<Places>,
@@ -30,8 +31,9 @@ pub(crate) struct IdleQueue {
 /// Gaps that are kept beside as many as there are futures.
 const GAPS_KEPT: usize = 32;
 
-/// In the order of their numbers. A future that has left is a gap, which goes when it comes to the front, or with the others when
-/// they are more than the futures: a removal takes constant time on average, and the memory is that of the futures that wait.
+/// In the order of their numbers. A future that has left is a gap, which goes when it comes to the front, or with the
+/// others when they are more than the futures: a removal takes constant time on average, and the memory is that of the
+/// futures that wait.
 #[derive(Debug, Default)]
 struct Places {
     line: VecDeque<(u64, Option<Waker>)>,
@@ -108,7 +110,8 @@ impl IdleQueue {
         self.take(|_| Some(place)).is_some()
     }
 
-    /// The owner is about to block. Who can run elsewhere is woken to take a place there; the others keep theirs.
+    /// The owner is about to block. A future that can run elsewhere is woken and takes a place there; the others keep
+    /// theirs.
     pub(crate) fn disperse(&self) {
         if self.is_empty() {
             return;
@@ -122,7 +125,7 @@ impl IdleQueue {
         }
     }
 
-    /// Wakes who has waited longest.
+    /// Wakes the future that has waited longest.
     pub(crate) fn release(&self) {
         if let Some(first) = self.take(Places::first) {
             contain(|| first.wake());

@@ -1,13 +1,13 @@
 //! The run queue of one worker: a bounded ring that its owner fills and other workers may take half of, and a slot in
 //! front of it for a task that was woken while no other waited.
 //!
-//! The owner calls [`push`](LocalQueue::push) and [`pop`](LocalQueue::pop); thieves call [`steal_into`](LocalQueue::steal_into). What does
-//! not fit goes to the injector, which is the caller's business.
+//! The owner calls [`push`](LocalQueue::push) and [`pop`](LocalQueue::pop); thieves call
+//! [`steal_into`](LocalQueue::steal_into). What does not fit goes to the injector, which is the caller's business.
 //!
 //! `head` and `tail` only grow (modulo 2^32). Slots in `head..tail` are full. The owner alone writes slots and `tail`;
-//! `head` moves by compare-exchange, and who moves it from `h` to `h + n` owns the `n` entries read before. A thief that
-//! read slots which were reused meanwhile fails its exchange, since `head` had to pass them; it would be fooled only if
-//! exactly 2^32 entries passed in between.
+//! `head` moves by compare-exchange, and the thread that moves it from `h` to `h + n` owns the `n` entries read before.
+//! A thief that read slots which were reused meanwhile fails its exchange, since `head` had to pass them; it would be
+//! fooled only if exactly 2^32 entries passed in between.
 //!
 //! Source: the idea of stealing half from a bounded ring is that of the Go scheduler (`runtime/proc.go`, `runqgrab`).
 //!
@@ -21,7 +21,8 @@ use crate::sync::atomic::{
     AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-type Entry = NonNull<()>;
+/// An entry, as `Queued::into_raw` makes it.
+type Raw = NonNull<()>;
 
 /// A ring of entries; one owner, many thieves.
 #[derive(Debug)]
@@ -67,7 +68,7 @@ impl LocalQueue {
     /// # Errors
     ///
     /// Gives the entry back if the ring is full.
-    pub(crate) fn push(&self, entry: Entry) -> Result<(), Entry> {
+    pub(crate) fn push(&self, entry: Raw) -> Result<(), Raw> {
         let tail = self.tail.load(Relaxed);
         // Acquire: pairs with the AcqRel of the thief that emptied the slot.
         if tail.wrapping_sub(self.head.load(Acquire)) >= self.capacity() {
@@ -80,7 +81,7 @@ impl LocalQueue {
     }
 
     /// Takes the oldest entry. Owner only.
-    pub(crate) fn pop(&self) -> Option<Entry> {
+    pub(crate) fn pop(&self) -> Option<Raw> {
         let tail = self.tail.load(Relaxed);
         let mut head = self.head.load(Acquire);
         while head != tail {
@@ -121,7 +122,8 @@ impl LocalQueue {
     }
 }
 
-/// The slot for a task that was woken by another while nothing else waited: it runs next, and costs less than a place in the ring.
+/// The slot for a task that was woken by another while nothing else waited: it runs next, and costs less than a place
+/// in the ring.
 #[derive(Debug)]
 pub(crate) struct Next(AtomicPtr<()>);
 
@@ -132,7 +134,7 @@ impl Next {
 
     /// Puts an entry into the slot, which is empty. Owner only, so it stays empty until then.
     #[inline]
-    pub(crate) fn put(&self, entry: Entry) {
+    pub(crate) fn put(&self, entry: Raw) {
         debug_assert!(self.is_empty(), "an entry would be lost");
         // Release: hands the entry to whoever takes it.
         self.0.store(entry.as_ptr(), Release);
@@ -140,7 +142,7 @@ impl Next {
 
     /// Takes the entry. Any thread.
     #[inline]
-    pub(crate) fn take(&self) -> Option<Entry> {
+    pub(crate) fn take(&self) -> Option<Raw> {
         if self.is_empty() {
             return None;
         }
@@ -153,7 +155,7 @@ impl Next {
 }
 
 #[cfg(all(test, not(shuttle)))]
-fn entry(number: usize) -> Entry {
+fn entry(number: usize) -> Raw {
     NonNull::new(ptr::without_provenance_mut(number)).expect("numbers from 1")
 }
 
@@ -298,8 +300,9 @@ mod models {
 
     /// A woken task is taken from the slot by its owner or by the thief of a stalled worker.
     ///
-    /// The owner does not fill it again after it has emptied it, as loom then loses the second entry: it lets the thief's exchange of
-    /// null for null come after the plain store that has replaced that null, which exchanges what it has not read.
+    /// The owner does not fill it again after it has emptied it, as loom then loses the second entry: it lets the
+    /// thief's exchange of null for null come after the plain store that has replaced that null, which exchanges what
+    /// it has not read.
     ///
     /// Planted: `take` that looks and then stores.
     #[test]
@@ -316,7 +319,7 @@ mod models {
         });
     }
 
-    fn drain(ring: &LocalQueue) -> Vec<Entry> {
+    fn drain(ring: &LocalQueue) -> Vec<Raw> {
         std::iter::from_fn(|| ring.pop()).collect()
     }
 }

@@ -1,23 +1,23 @@
 //! The time that a worker goes by: nanoseconds since its clock was made, read after runs.
 //!
-//! This is the one seam through which the scheduler reads time. All its decisions compare what [`Meter::lap`] has said; a simulation
-//! replaces it by a counter of steps, as models do here, and runtimes whose clock has been paused: what a test does with time must not
-//! depend on how long its runs take.
+//! This is the one seam through which the scheduler reads time. All its decisions compare what [`Meter::lap`] has said;
+//! a simulation replaces it by a counter of steps, as models do here, and runtimes whose clock has been paused: what a
+//! test does with time must not depend on how long its runs take.
 //!
-//! The cycle counter tells how long a run took, the clock what time it is: the worker [sets](Meter::set) the meter by the clock at
-//! each look, and learns from two such moments how many nanoseconds a cycle takes. Until then, and where there is no steady counter,
-//! the clock is read each time.
+//! The cycle counter tells how long a run took, the clock what time it is: the worker [sets](Meter::set) the meter by
+//! the clock at each look, and learns from two such moments how many nanoseconds a cycle takes. Until then, and where
+//! there is no steady counter, the clock is read each time.
 //!
-//! A reading takes 8 to 12 ns, as long as a short run. So after eight short laps in a row readings are left out, as many as it takes
-//! to spend a twentieth of the time on them. The time between two readings is charged to the lap that ends with the second, which on
-//! average is right, as with the samples by which kernels account for CPU time. A run that is known to be long is always measured.
-//! What may go unnoticed are seven runs that nobody could know to be long, once: the next lap reads the time, and all others until
-//! eight in a row are short again, and sixty-four more.
+//! A reading takes 8 to 12 ns, as long as a short run. So after eight short laps in a row readings are left out, as
+//! many as it takes to spend a twentieth of the time on them. The time between two readings is charged to the lap that
+//! ends with the second, which on average is right, as with the samples by which kernels account for CPU time. A run
+//! that is known to be long is always measured. What may go unnoticed are seven runs that nobody could know to be long,
+//! once: the next lap reads the time, and all others until eight in a row are short again, and sixty-four more.
 //!
-//! Rejected: charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged to another lap
-//! all the same).
-//! Rejected: the rate from the processor's description (CPUID leaf 0x15, which most virtual machines leave empty). One rate for the
-//! whole process (a cell that all workers share, for a division every 10 ms).
+//! Rejected: charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged
+//! to another lap all the same).
+//! Rejected: the rate from the processor's description (CPUID leaf 0x15, which most virtual machines leave empty). One
+//! rate for the whole process (a cell that all workers share, for a division every 10 ms).
 
 use std::mem;
 use std::sync::LazyLock;
@@ -31,13 +31,15 @@ use crate::sync::HAS_TIME;
 /// The cycle counter can be used.
 static ARE_STEADY: LazyLock<bool> = LazyLock::new(cycles::are_steady);
 
-/// Nanoseconds between two moments that give a new rate: 10 ms, in which the two readings of a moment lie 100 ns apart at most.
+/// Nanoseconds between two moments that give a new rate: 10 ms, in which the two readings of a moment lie 100 ns apart
+/// at most.
 const CALIBRATION: u64 = 10_000_000;
 
 /// Nanoseconds after which a first, less exact rate is taken.
 const FIRST_CALIBRATION: u64 = 100_000;
 
-/// Cycles between two readings of which one shows that the thread was preempted: some microseconds, at any rate there is.
+/// Cycles between two readings of which one shows that the thread was preempted: some microseconds, at any rate there
+/// is.
 const PREEMPTED: u64 = 20_000;
 
 /// Nanoseconds of a lap that the clock is asked about, which costs nothing beside it.
@@ -101,7 +103,8 @@ impl Meter {
         self.now
     }
 
-    /// A run is over: returns the nanoseconds since the last reading, or `None` if the time was not read, as the runs before were short.
+    /// A run is over: returns the nanoseconds since the last reading, or `None` if the time was not read, as the runs
+    /// before were short.
     #[inline]
     pub(crate) fn lap(&mut self) -> Option<u64> {
         if self.unread > 0 {
@@ -124,8 +127,8 @@ impl Meter {
         self.skipped == 0
     }
 
-    /// What went on since the last lap is no part of the next one, which reads the time. Returns how long that was, with the laps before
-    /// that have not read it.
+    /// What went on since the last lap is no part of the next one, which reads the time. Returns how long that was,
+    /// with the laps before that have not read it.
     pub(crate) fn leave_out(&mut self) -> u64 {
         let took = self.measure();
         self.unread = 0;

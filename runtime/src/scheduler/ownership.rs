@@ -1,9 +1,9 @@
 //! Who holds a core: nobody, a thread in `block_on`, or the core's worker thread, a background thread.
 //!
 //! Called when a thread enters or leaves a runtime. A core without a holder is served by nobody, so a multi-threaded
-//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` is worked for like a
-//! worker: it takes a free core, or asks the worker threads for the place of one. If it gets none it polls its future by itself
-//! (as a *guest*) until one is free.
+//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` is worked for like
+//! a worker: it takes a free core, or asks the worker threads for the place of one. If it gets none it polls its future
+//! by itself (as an *external thread*) until one is free.
 //!
 //! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
 //! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
@@ -18,7 +18,7 @@ use crate::sync::{Condvar, Mutex, lock};
 pub(crate) struct Ownership {
     state: Mutex<State>,
     changed: Condvar,
-    /// A guest would like to have the place of the worker thread.
+    /// An external thread would like to have the place of the worker thread.
     wanted: AtomicBool,
     /// The worker thread has been asked, and cannot leave: it has tasks that must stay on its thread.
     declined: AtomicBool,
@@ -27,7 +27,7 @@ pub(crate) struct Ownership {
 #[derive(Debug, Default)]
 struct State {
     held: bool,
-    /// The holder is the worker thread, who gives the core up when it is asked to.
+    /// The holder is the worker thread, which gives the core up when it is asked to.
     by_thread: bool,
     /// The worker thread has been started.
     has_thread: bool,
@@ -38,9 +38,9 @@ struct State {
 }
 
 impl State {
-    /// Takes a guest off the list.
-    fn forget(&mut self, guest: &Thread) {
-        self.waiting.retain(|other| other.id() != guest.id());
+    /// Takes an external thread off the list.
+    fn forget(&mut self, external: &Thread) {
+        self.waiting.retain(|other| other.id() != external.id());
     }
 }
 
@@ -50,24 +50,25 @@ impl Ownership {
         !std::mem::replace(&mut lock(&self.state).held, true)
     }
 
-    /// Takes the core, or registers `guest` to be unparked when it is released; says whether it was taken.
+    /// Takes the core, or registers `external` to be unparked when it is released; says whether it was taken.
     ///
-    /// A registered guest comes back, to take the core or to [leave](Self::leave): until then the worker thread stays away.
-    pub(crate) fn take_or_wait(&self, guest: &Thread) -> bool {
+    /// A registered thread comes back, to take the core or to [leave](Self::leave): until then the worker thread stays
+    /// away.
+    pub(crate) fn take_or_wait(&self, external: &Thread) -> bool {
         let mut state = lock(&self.state);
         let taken = !std::mem::replace(&mut state.held, true);
-        state.forget(guest);
+        state.forget(external);
         if !taken {
-            state.waiting.push(guest.clone());
+            state.waiting.push(external.clone());
         }
         self.wanted.store(!state.waiting.is_empty(), Relaxed);
         taken
     }
 
-    /// A guest does not need the core any more.
-    pub(crate) fn leave(&self, guest: &Thread) {
+    /// An external thread does not need the core any more.
+    pub(crate) fn leave(&self, external: &Thread) {
         let mut state = lock(&self.state);
-        state.forget(guest);
+        state.forget(external);
         self.wanted.store(!state.waiting.is_empty(), Relaxed);
         drop(state);
         self.changed.notify_one();
@@ -90,12 +91,12 @@ impl Ownership {
         }
         let state = lock(&self.state);
         self.declined.store(true, Relaxed);
-        for guest in &state.waiting {
-            guest.unpark();
+        for external in &state.waiting {
+            external.unpark();
         }
     }
 
-    /// Whether a guest waits; looked at by the worker thread between polls, who then may release the core.
+    /// Whether an external thread waits; looked at by the worker thread between polls, which then may release the core.
     pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Relaxed)
     }
@@ -106,8 +107,8 @@ impl Ownership {
         state.held = false;
         state.by_thread = false;
         self.declined.store(false, Relaxed);
-        for guest in &state.waiting {
-            guest.unpark();
+        for external in &state.waiting {
+            external.unpark();
         }
         drop(state);
         self.changed.notify_one();
@@ -131,7 +132,8 @@ impl Ownership {
         lock(&self.state).lacks_thread
     }
 
-    /// Waits until the core is free and no guest wants it, and takes it; `false` if the runtime has shut down.
+    /// Waits until the core is free and no external thread wants it, and takes it; `false` if the runtime has shut
+    /// down.
     pub(crate) fn take_as_worker_thread(&self) -> bool {
         let mut state = lock(&self.state);
         state.lacks_thread = false;
@@ -177,7 +179,7 @@ mod models {
             })
         }
 
-        /// What is done by who holds the core.
+        /// What the thread that holds the core does.
         fn hold(&self) {
             assert_eq!(self.holders.fetch_add(1, Relaxed), 0, "two hold the core");
             self.holders.fetch_sub(1, Relaxed);
@@ -229,7 +231,7 @@ mod models {
         builder.check(model);
     }
 
-    /// A worker thread gives its place to a guest, takes it again, and goes when the runtime ends.
+    /// A worker thread gives its place to an external thread, takes it again, and goes when the runtime ends.
     ///
     /// Planted: `release` that unparks nobody.
     #[test]
@@ -249,17 +251,17 @@ mod models {
     ///
     /// Planted: `take_or_wait` that takes what is held; `release` that unparks nobody.
     #[test]
-    fn guests_come_one_after_the_other() {
+    fn external_threads_come_one_after_the_other() {
         model(|| {
             let place = Place::new();
             let other = place.clone();
-            let guest = thread::spawn(move || other.be_external());
+            let external = thread::spawn(move || other.be_external());
             place.be_external();
-            guest.join().unwrap();
+            external.join().unwrap();
         });
     }
 
-    /// A guest asks, and goes without the place: the worker thread comes back to it.
+    /// An external thread asks, and goes without the place: the worker thread comes back to it.
     ///
     /// Planted: `leave` that notifies nobody; `release` that doesn't; `leave` that leaves `wanted` set.
     #[test]
@@ -280,7 +282,8 @@ mod models {
         });
     }
 
-    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread goes home.
+    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread goes
+    /// home.
     ///
     /// Planted: `retire` that notifies nobody.
     #[test]

@@ -1,41 +1,41 @@
-//! The poller of a runtime: which of its resting workers waits for events.
+//! The poller of a runtime: which of its parked workers waits for events.
 //!
-//! All workers of a runtime share one reactor. One of those that rest, the *poller*, waits in it; the others wait as
-//! threads, and a worker that is up only looks now and then. So a batch of events comes to one worker, who shares it if it
-//! is worth that, and no socket has to wait for a certain worker. Asked by `driver.rs`; a worker chooses its wait before
-//! it announces it (`unparker.rs`), and gives the place up when it is up again.
+//! All workers of a runtime share one reactor. One parked worker, the *poller*, waits in it; the other parked workers
+//! wait as threads, and a worker that is up only looks now and then. So a batch of events comes to one worker, which
+//! shares it if that pays, and no socket has to wait for a certain worker. Asked by `driver.rs`; a worker chooses its
+//! wait before it announces it (`unparker.rs`), and gives the role up when it is up again.
 //!
-//! While workers are stuck in long polls, or may be, the poller minds their timers too (`monitor.rs`), and there is one even
-//! without sockets. While sockets are registered and all workers rest, one of them is the poller:
+//! While workers are stuck, or may be, the poller minds their timers too (`monitor.rs`), and there is one even without
+//! sockets. While sockets are registered and all workers are parked, one of them is the poller:
 //!
 //! ```text
-//! worker                                      the poller                    who registers the first socket
-//! A1 the place is taken, or nothing is        C1 an event: up again          B1 it counts as registered
-//!    registered: it will wait as a thread     C2 give the place up           B2 SeqCst fence
-//! A2 announce, rest: SeqCst fence             C3 work; then as A1, or leave  B3 if all workers rest: ring one bell
-//! A3 if something is registered and the place     the core to a worker thread
+//! worker                                      the poller                    whoever registers the first socket
+//! A1 the role is taken, or nothing is         C1 an event: up again         B1 it counts as registered
+//!    registered: it will wait as a thread     C2 give the role up           B2 SeqCst fence
+//! A2 announce, park: SeqCst fence             C3 work; then as A1, or leave B3 if all workers are parked: unpark one
+//! A3 if something is registered and the role     the core to a worker thread
 //!    is free: begin again
 //! A4 wait
 //! ```
 //!
-//! If the place was free at A3 the worker does not wait. If it was taken, its holder is up at some time later, and comes
+//! If the role was free at A3 the worker does not wait. If it was taken, its holder is up at some time later, and comes
 //! to A1 itself, or leaves its core to a thread that does. A first socket is seen at A3, or by B3.
 //!
-//! A poller that has got nothing for itself may leave the place to a worker that has been rung and is on its way, as the
-//! `block_on` future or an owned task there is whom the events are for: that one comes to A1 when the place is free already, or
-//! sees so at A3. One whose runs are long calls the next one as soon as it goes to work.
+//! A poller that has got nothing for itself may leave the role to a worker that has been unparked and is on its way up,
+//! as the events are for the main task or an owned task there: that worker comes to A1 when the role is free already,
+//! or sees so at A3. A poller whose runs are long wakes another worker as soon as it begins one.
 //!
-//! A ring for the poller is an event of the reactor, which another thread that looks there may be given. Such a one rings
-//! again if the place is taken: who rang the first time saw the poller's announcement, so the place is taken until the
-//! poller is up. An only worker takes the place too once there is a monitor, which may look there for it.
+//! An unpark of the poller is an event of the reactor, which another thread that looks there may be given. Such a
+//! thread unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken
+//! until the poller is up. An only worker takes the role too once there is a monitor, which may look there for it.
 //!
-//! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to 5
-//! requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A reactor
-//! per worker in one that all share: a second wait for each batch.
+//! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to
+//! 5 requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A
+//! reactor per worker in one that all share: a second wait for each batch.
 
 use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-/// The place of the one who waits for events: 0 while it is free, else one more than the index of its core.
+/// The role of the poller: 0 while it is free, else one more than the index of its holder's core.
 #[derive(Debug)]
 pub(crate) struct PollerRole(AtomicUsize);
 
@@ -44,7 +44,7 @@ impl PollerRole {
         Self(AtomicUsize::new(0))
     }
 
-    /// Takes the place for the core `index`, if it is free.
+    /// Takes the role for the core `index`, if it is free.
     pub(crate) fn try_take(&self, index: usize) -> bool {
         !self.is_taken() && self.0.compare_exchange(0, index + 1, SeqCst, SeqCst).is_ok()
     }
@@ -68,24 +68,24 @@ impl PollerRole {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::scheduler::idle::Idle;
+    use crate::scheduler::idle::ParkedSet;
     use crate::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
     use loom::{sync::Arc, thread};
 
     struct Runtime {
         poller: PollerRole,
-        idle: Idle,
+        idle: ParkedSet,
         has_sockets: AtomicBool,
-        rings: AtomicUsize,
+        unparks: AtomicUsize,
     }
 
     impl Runtime {
         fn new(has_sockets: bool) -> Arc<Self> {
             let runtime = Self {
                 poller: PollerRole::new(),
-                idle: Idle::new(2),
+                idle: ParkedSet::new(2),
                 has_sockets: AtomicBool::new(has_sockets),
-                rings: AtomicUsize::new(0),
+                unparks: AtomicUsize::new(0),
             };
             runtime.idle.unpark(0);
             runtime.idle.unpark(1);
@@ -106,11 +106,11 @@ mod models {
         }
     }
 
-    /// The poller goes up and to rest again, while another worker goes to rest: one of them waits for events then.
+    /// The poller is unparked and parks again, while another worker parks: one of them waits for events then.
     ///
-    /// Fails when the poller keeps its place, or gives it up once it has chosen how to wait the next time.
+    /// Fails when the poller keeps its role, or gives it up once it has chosen how to wait the next time.
     #[test]
-    fn one_of_those_who_rest_looks_out() {
+    fn one_of_the_parked_workers_polls() {
         loom::model(|| {
             let runtime = Runtime::new(true);
             assert!(runtime.park(0));
@@ -126,9 +126,9 @@ mod models {
         });
     }
 
-    /// The first socket comes while both workers go to rest: one of them waits for its events, or has been rung for.
+    /// The first socket comes while both workers park: one of them waits for its events, or is unparked.
     ///
-    /// Fails when the socket is counted after the look at who rests, or when A3 doesn't ask for sockets again.
+    /// Fails when the socket is counted after the look at who is parked, or when A3 doesn't ask for sockets again.
     #[test]
     fn a_first_socket_is_seen_or_someone_is_woken() {
         loom::model(|| {
@@ -139,10 +139,10 @@ mod models {
             });
             runtime.has_sockets.store(true, Release);
             if runtime.idle.must_wake() {
-                runtime.rings.fetch_add(1, Relaxed);
+                runtime.unparks.fetch_add(1, Relaxed);
             }
             let waits = workers.map(|worker| worker.join().unwrap());
-            assert!(waits.contains(&true) || runtime.rings.load(Relaxed) == 1);
+            assert!(waits.contains(&true) || runtime.unparks.load(Relaxed) == 1);
         });
     }
 }

@@ -1,7 +1,8 @@
-//! What the cores of one runtime share: the injector, the idle counters, the blocking threads, the worker threads, the end.
+//! What the cores of one runtime share: the injector, the idle counters, the blocking threads, the worker threads, the
+//! end.
 //!
-//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core.rs`), so it lives until the last
-//! waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
+//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core.rs`), so it lives until the
+//! last waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -18,7 +19,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::fifo::Fifo;
-use crate::scheduler::idle::Idle;
+use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
@@ -29,11 +30,9 @@ mod spawn;
 pub(crate) struct Shared {
     pub(crate) cores: Box<[Core]>,
     pub(crate) config: Config,
-    /// Woken tasks for any worker.
-    pub(crate) injector: Fifo<Queued>,
-    /// Tasks of the class *again* that the queue of a worker had no room for.
-    pub(crate) again: Fifo<Queued>,
-    pub(crate) idle: Idle,
+    /// By class: woken tasks for any worker; tasks of the class *again* that the queue of a worker had no room for.
+    injectors: [Fifo<Queued>; 2],
+    pub(crate) idle: ParkedSet,
     pub(crate) monitor: Monitor,
     pub(crate) blocking: Arc<Blocking<Queued>>,
     pub(crate) process: mini_net::Process,
@@ -41,7 +40,8 @@ pub(crate) struct Shared {
     pub(super) end: End,
 }
 
-/// Told when a socket is registered and there was none: if no worker comes to it soon, a parked one must wait for its events.
+/// Told when a socket is registered and there was none: if no worker comes to it soon, a parked one must wait for its
+/// events.
 struct OnUse(Weak<Shared>);
 
 impl Wake for OnUse {
@@ -66,9 +66,8 @@ impl Shared {
             let blocking = Blocking::new(&config, cores[0].unparker.clone());
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
             Self {
-                injector: Fifo::new(),
-                again: Fifo::new(),
-                idle: Idle::new(config.workers),
+                injectors: [Fifo::new(), Fifo::new()],
+                idle: ParkedSet::new(config.workers),
                 monitor: Monitor::default(),
                 resolver: resolver(&blocking),
                 blocking,
@@ -118,9 +117,9 @@ impl Shared {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let (core, way) = self.place();
-        let (task, handle) = task::new(future, core.schedule(), way.start(), origin);
-        self.start(task, core, way);
+        let (core, start) = self.place();
+        let (task, handle) = task::new(future, core.schedule(), start, origin);
+        self.start(task, core, start);
         handle
     }
 
@@ -142,10 +141,12 @@ impl Shared {
 
     /// The tasks of a class for any worker.
     pub(crate) fn injector(&self, class: Class) -> &Fifo<Queued> {
-        match class {
-            Class::Woken => &self.injector,
-            Class::Again => &self.again,
-        }
+        &self.injectors[class as usize]
+    }
+
+    /// Whether tasks wait for any worker.
+    pub(crate) fn has_injected(&self) -> bool {
+        self.injectors.iter().any(|injector| !injector.is_empty())
     }
 
     pub(crate) fn poller(&self) -> &PollerRole {

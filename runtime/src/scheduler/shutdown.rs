@@ -2,8 +2,8 @@
 //!
 //! Called when a `Runtime` is dropped or shut down; `Runtime::shutdown_timeout` returns the report.
 //!
-//! Tasks that may not leave their worker are only counted: their list is the worker's own, and it is busy. Rejected: a lock
-//! around that list (two locked instructions per task, for a worker that is stuck when its runtime ends).
+//! Tasks that may not leave their worker are only counted: their list is the worker's own, and it is busy. Rejected: a
+//! lock around that list (two locked instructions per task, for a worker that is stuck when its runtime ends).
 
 use std::fmt;
 use std::panic::Location;
@@ -15,12 +15,13 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
 use crate::sync::{Deadline, thread};
-use crate::task::{Id, Task};
+use crate::task::{Class, Id, Task};
 
 /// What a shutdown had to leave behind; see [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
 ///
-/// What was left behind goes on by itself: a task ends when its poll does, a job when its function returns. Blocking jobs that had
-/// not begun are cancelled instead. Displayed, there is a line for each; cancelled jobs that were spawned at one place share a line.
+/// What was left behind goes on by itself: a task ends when its poll does, a job when its function returns. Blocking
+/// jobs that had not begun are cancelled instead. Displayed, there is a line for each; cancelled jobs that were spawned
+/// at one place share a line.
 ///
 /// # Examples
 ///
@@ -139,8 +140,8 @@ impl ShutdownReport {
         self.workers
     }
 
-    /// How many threads that the runtime has started for its workers have not ended: those in a long poll, and those that
-    /// are still in [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
+    /// How many threads that the runtime has started for its workers have not ended: those in a long poll, and those
+    /// that are still in [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
     ///
     /// # Examples
     ///
@@ -177,8 +178,8 @@ impl ShutdownReport {
         &self.blocking
     }
 
-    /// Where the blocking jobs were spawned that were cancelled, because no thread had begun them when the grace was over. Their
-    /// handles give a [`JoinError`](crate::task::JoinError) that says so.
+    /// Where the blocking jobs were spawned that were cancelled, because no thread had begun them when the grace was
+    /// over. Their handles give a [`JoinError`](crate::task::JoinError) that says so.
     ///
     /// # Examples
     ///
@@ -198,8 +199,8 @@ impl ShutdownReport {
         &self.cancelled
     }
 
-    /// How many names are still being looked up. A connection to a Unix listener whose queue is full counts too: it waits on
-    /// the same threads, for a tenth of a second at most when the runtime has shut down.
+    /// How many names are still being looked up. A connection to a Unix listener whose queue is full counts too: it
+    /// waits on the same threads, for a tenth of a second at most when the runtime has shut down.
     ///
     /// # Examples
     ///
@@ -237,7 +238,8 @@ impl fmt::Display for ShutdownReport {
     }
 }
 
-/// The places and how often each occurs, in the order of their first occurrence. A queue may hold thousands of jobs of a few places.
+/// The places and how often each occurs, in the order of their first occurrence. A queue may hold thousands of jobs of
+/// a few places.
 fn by_place(locations: &[&'static Location<'static>]) -> Vec<(&'static Location<'static>, usize)> {
     let mut places: Vec<(&Location<'_>, usize)> = Vec::new();
     for location in locations {
@@ -250,11 +252,12 @@ fn by_place(locations: &[&'static Location<'static>]) -> Vec<(&'static Location<
 }
 
 impl Shared {
-    /// Drops all tasks, each on its worker, and waits for that and for blocking jobs until `grace` is over. Then it discards the jobs
-    /// that have not started.
+    /// Drops all tasks, each on its worker, and waits for that and for blocking jobs until `grace` is over. Then it
+    /// discards the jobs that have not started.
     ///
-    /// Without a grace, or called on one of its own workers, it only starts the end, and the jobs run. In a child of fork(2) it leaks
-    /// all there is: the tasks are those of the parent, the threads that would end are not there, and what they had locked stays so.
+    /// Without a grace, or called on one of its own workers, it only starts the end, and the jobs run. In a child of
+    /// fork(2) it leaks all there is: the tasks are those of the parent, the threads that would end are not there, and
+    /// what they had locked stays so.
     pub(crate) fn shutdown(self: &Arc<Self>, grace: Option<Duration>) -> ShutdownReport {
         if !self.process.is_current() {
             std::mem::forget(self.clone());
@@ -296,7 +299,7 @@ impl Shared {
             // Every task is cancelled by now. What is alive is in the injector, or on its way there on a thread that
             // woke it before it was cancelled and has yet to push it.
             loop {
-                while let Some(task) = self.injector.pop().or_else(|| self.again.pop()) {
+                while let Some(task) = self.injector(Class::Woken).pop().or_else(|| self.injector(Class::Again).pop()) {
                     task.cancel();
                 }
                 if !self.is_any_task_alive() {

@@ -1,22 +1,22 @@
 //! A short spin before a wait, where that has paid lately.
 //!
-//! Used by a worker that has nothing to do while a blocking job is out or no socket is registered, and by the blocking thread
-//! that has just done a job. Ending a wait through the kernel costs the waker 15 µs and the waiter 23 µs, where another
-//! processor must come out of its sleep on a virtual machine. Many a job takes less than one of the two, and so does many an
-//! answer of another thread. Where both sides spin, neither happens: a job and back takes 3 to 10 µs instead of 35, and less of
-//! the processors' time too. Where one does, the other's wait is what is left: a thread that is woken and wakes a task takes
-//! 20 µs instead of 50.
+//! Used by a worker that has nothing to do while a blocking job is out or no socket is registered, and by the blocking
+//! thread that has just done a job. Ending a wait through the kernel costs the waker 15 µs and the waiter 23 µs, where
+//! another processor must come out of its sleep on a virtual machine. Many a job takes less than one of the two, and so
+//! does many an answer of another thread. Where both sides spin, neither happens: a job and back takes 3 to 10 µs
+//! instead of 35, and less of the processors' time too. Where one does, the other's wait is what is left: a thread that
+//! is woken and wakes a task takes 20 µs instead of 50.
 //!
-//! A spin is no longer than the wait is dear that it may save, so the two together cost hardly twice the better one (Karlin and
-//! others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). Spins in vain become rare: each doubles
-//! the number of waits until the next one, and one that pays starts anew. They are in vain on one processor, where jobs are
-//! long, or where others keep the processors busy.
+//! A spin is no longer than the wait is dear that it may save, so the two together cost hardly twice the better one
+//! (Karlin and others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). Spins in vain become
+//! rare: each doubles the number of waits until the next one, and one that pays starts anew. They are in vain on one
+//! processor, where jobs are long, or where others keep the processors busy.
 //!
 //! Rejected:
-//! - To ask how many processors there are and how busy: files to read, again and again, and it says nothing about how long
-//!   the jobs are.
-//! - To spin for sockets: their events don't end a spin, and it takes the processor from the client that runs beside the
-//!   server.
+//! - To ask how many processors there are and how busy: files to read, again and again, and it says nothing about how
+//!   long the jobs are.
+//! - To spin for sockets: their events don't end a spin, and it takes the processor from the client that runs beside
+//!   the server.
 //! - To spin after runs of 100 µs: the wait is little beside them.
 
 use std::hint;
@@ -31,7 +31,8 @@ pub(crate) const FOR_JOB: Duration = Duration::from_micros(20);
 /// The longest spin for a wake by any thread: nearly what a wait costs, as that thread may have to be woken first.
 pub(crate) const FOR_WAKE: Duration = Duration::from_micros(30);
 
-/// After spins in vain one wait in so many begins with one: that costs a thousandth more, and a change is found in time.
+/// After spins in vain one wait in so many begins with one: that costs a thousandth more, and a change is found in
+/// time.
 const MAX_PAUSE: u32 = 1024;
 
 /// What came of the spins at one place where threads wait. One thread at a time uses it, so it is not modelled.
@@ -60,8 +61,8 @@ impl Spins {
     }
 }
 
-/// Spins until `is_over`, or for so long; says whether it was over in time. (A thread that has lost the processor meanwhile
-/// was not in time: then others need it.)
+/// Spins until `is_over`, or for so long; says whether it was over in time. (A thread that has lost the processor
+/// meanwhile was not in time: then others need it.)
 pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     // The clock is read every so many looks: it takes longer than they do.
     const LOOKS: u32 = 16;

@@ -14,11 +14,11 @@
 //! wait. Whoever takes the announcement owes the one ring; one that comes late costs the worker one extra turn.
 //!
 //! The poller (`poller.rs`) waits in the reactor, where a write to the eventfd ends the wait. All others, and all while
-//! nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5 µs less per wait and
-//! wake. A first registration is work in the sense of B1, and rings.
+//! nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5 µs less per wait
+//! and wake. A first registration is work in the sense of B1, and rings.
 //!
-//! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the thread
-//! by `std::thread::park`: it takes away what a caller of `block_on` has coming for its own `park`.
+//! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the
+//! thread by `std::thread::park`: it takes away what a caller of `block_on` has coming for its own `park`.
 
 use std::sync::Arc;
 use std::task::Wake;
@@ -39,35 +39,42 @@ pub(crate) enum Wait {
     Thread = 2,
 }
 
-/// Whether and how the worker waits, or is about to.
+/// Whether and how a worker waits, and what ends the wait.
 #[derive(Debug)]
-pub(crate) struct Parked(AtomicU8);
+pub(crate) struct Unparker {
+    /// [`UP`], or the [`Wait`] that the worker is in, or about to begin.
+    parked: AtomicU8,
+    reactor: mini_net::Reactor,
+    /// Rung, and not heard yet, for a worker that waits as a thread.
+    rung: Mutex<bool>,
+    waiting: Condvar,
+}
 
-impl Parked {
-    pub(crate) fn new() -> Self {
-        Self(AtomicU8::new(UP))
+impl Unparker {
+    pub(crate) fn new(reactor: mini_net::Reactor) -> Arc<Self> {
+        Arc::new(Self { parked: AtomicU8::new(UP), reactor, rung: Mutex::new(false), waiting: Condvar::new() })
     }
 
     /// A1, A2.
     pub(crate) fn announce(&self, wait: Wait) {
-        self.0.store(wait as u8, Relaxed);
+        self.parked.store(wait as u8, Relaxed);
         fence(SeqCst);
     }
 
     /// After the wait, or instead of it. Says whether somebody has taken it, and so has ended the wait; a hint.
     pub(crate) fn retract(&self) -> bool {
         let is_taken = !self.is_parked();
-        self.0.store(UP, Relaxed);
+        self.parked.store(UP, Relaxed);
         is_taken
     }
 
-    /// B2, B3: which wait the caller, who has put work in place, must end.
+    /// B2, B3: which wait the caller, which has put work in place, must end.
     pub(crate) fn must_unpark(&self) -> Option<Wait> {
         fence(SeqCst);
-        if self.0.load(Relaxed) == UP {
+        if self.parked.load(Relaxed) == UP {
             return None;
         }
-        match self.0.swap(UP, AcqRel) {
+        match self.parked.swap(UP, AcqRel) {
             UP => None,
             wait if wait == Wait::Thread as u8 => Some(Wait::Thread),
             _ => Some(Wait::Reactor),
@@ -76,23 +83,7 @@ impl Parked {
 
     /// Whether the worker waits. For looking on, not for deciding to ring.
     pub(crate) fn is_parked(&self) -> bool {
-        self.0.load(Relaxed) != UP
-    }
-}
-
-/// The flag together with what ends the wait.
-#[derive(Debug)]
-pub(crate) struct Unparker {
-    parked: Parked,
-    reactor: mini_net::Reactor,
-    /// Rung, and not heard yet, for who waits as a thread.
-    rung: Mutex<bool>,
-    waiting: Condvar,
-}
-
-impl Unparker {
-    pub(crate) fn new(reactor: mini_net::Reactor) -> Arc<Self> {
-        Arc::new(Self { parked: Parked::new(), reactor, rung: Mutex::new(false), waiting: Condvar::new() })
+        self.parked.load(Relaxed) != UP
     }
 
     /// Waits as a thread until the unparker has rung since the last time, or until `limit` is over.
@@ -113,22 +104,9 @@ impl Unparker {
         self.waiting.notify_one();
     }
 
-    pub(crate) fn announce(&self, wait: Wait) {
-        self.parked.announce(wait);
-    }
-
-    /// See [`Parked::retract`].
-    pub(crate) fn retract(&self) -> bool {
-        self.parked.retract()
-    }
-
-    pub(crate) fn is_parked(&self) -> bool {
-        self.parked.is_parked()
-    }
-
     /// Rings if the worker is parked and nobody else has rung; says whether it did.
     pub(crate) fn unpark(&self) -> bool {
-        match self.parked.must_unpark() {
+        match self.must_unpark() {
             None => return false,
             Some(Wait::Reactor) => self.reactor.notify(),
             Some(Wait::Thread) => self.end_wait(),
@@ -159,7 +137,8 @@ mod models {
     #[test]
     fn work_is_seen_or_the_bell_rings() {
         loom::model(|| {
-            let shared = Arc::new((Parked::new(), AtomicU32::new(0), AtomicU32::new(0)));
+            let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
+            let shared = Arc::new((unparker, AtomicU32::new(0), AtomicU32::new(0)));
             let pushers: Vec<_> = (0..2)
                 .map(|_| {
                     let shared = shared.clone();
@@ -182,7 +161,8 @@ mod models {
         });
     }
 
-    /// The whole unparker: a worker waits as a thread while two others bring work. It hears of all, with one ring per wait.
+    /// The whole unparker: a worker waits as a thread while two others bring work. It hears of all, with one ring per
+    /// wait.
     ///
     /// Planted: no `rung = true` in `end_wait`; no fence in `must_unpark`.
     #[test]

@@ -1,24 +1,28 @@
-//! The one rule by which a parked worker is woken: when work has waited, or will have to wait, for longer than a wake costs.
+//! The one rule by which a parked worker is woken: when work has waited, or will have to wait, for longer than a wake
+//! costs.
 //!
-//! Two workers of which one is parked are a rented and a bought pair of skis: to let a task wait costs as long as it waits, to wake the
-//! other worker costs [`WAKE_COST`] once. Who buys when the rent paid has reached the price pays twice the best at most, whatever
-//! comes (Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). Who knows how long the wait will be decides at once.
-//! So a parked worker is woken
+//! Two workers of which one is parked are a rented and a bought pair of skis: to let a task wait costs as long as it
+//! waits, to wake the other worker costs [`WAKE_COST`] once. A skier who buys once the rent paid has reached the price
+//! pays at most twice the best, whatever comes (Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988).
+//! If the length of the wait is known, decide at once. So a parked worker is woken
 //!
-//! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time ([`Queueing::has_lasted`]),
+//! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time
+//!    ([`Queueing::has_lasted`]),
 //! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it or in a stall
 //!    ([`Shared::wake_early`]),
 //! 3. by the monitor, for a worker in a run that nobody knew to be long (`monitor.rs`),
-//! 4. by whoever queues work for any worker while all are parked, or all that are up are in such runs ([`Shared::inject`]).
+//! 4. by a thread that queues work for any worker while all are parked, or all that are up are in such runs
+//!    ([`Shared::inject`]).
 //!
-//! Who was woken for work and has found more than it can run at once wakes the next ([`Worker`](super::worker::Worker)), so that many
-//! workers do not start one after the other. While one searches nobody is woken: that one will find the work.
+//! A worker that was woken for work and has found more than it can run at once wakes the next
+//! ([`Worker`](super::worker::Worker)), so that many workers do not start one after the other. While one searches
+//! nobody is woken: that one will find the work.
 //!
-//! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that goes on: three
-//! tasks that yield after 60 ns ran half as often on two workers as on one.
+//! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that
+//! goes on: three tasks that yield after 60 ns ran half as often on two workers as on one.
 //!
-//! Rejected: an estimate of the time that all queued tasks will take, by the mean of the runs before them. A burst of short tasks is
-//! spawned in one long run, and its mean says nothing about them.
+//! Rejected: an estimate of the time that all queued tasks will take, by the mean of the runs before them. A burst of
+//! short tasks is spawned in one long run, and its mean says nothing about them.
 
 use std::sync::Arc;
 
@@ -28,7 +32,7 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
 use crate::sync::HAS_TIME;
 use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
-use crate::task::Queued;
+use crate::task::{Class, Queued};
 
 /// Since when tasks wait in the queue of a worker that runs others before them.
 #[derive(Debug, Default)]
@@ -38,8 +42,8 @@ pub(super) struct Queueing {
 }
 
 impl Queueing {
-    /// At a moment in which `waiting` tasks are queued, one of which runs next: says whether the others have waited for long enough
-    /// to wake a worker for them. If so, they begin anew.
+    /// At a moment in which `waiting` tasks are queued, one of which runs next: says whether the others have waited for
+    /// long enough to wake a worker for them. If so, they begin anew.
     pub(super) fn has_lasted(&mut self, waiting: usize, now: u64, runs: u64) -> bool {
         if waiting <= 1 {
             self.since = None;
@@ -61,9 +65,9 @@ impl Queueing {
 }
 
 impl Shared {
-    /// Leaves woken tasks for any worker, and wakes one if none that is up will come to them soon.
-    pub(crate) fn inject(&self, tasks: impl IntoIterator<Item = Queued>) {
-        self.injector.extend(tasks);
+    /// Leaves a woken task for any worker, and wakes one if none that is up will come to it soon.
+    pub(crate) fn inject(&self, task: Queued) {
+        self.injector(Class::Woken).push(task);
         if self.lacks_worker() {
             self.wake_one();
         }
@@ -74,13 +78,14 @@ impl Shared {
         self.idle.must_wake() || self.monitor.has_stuck() && self.idle.up().all(|worker| self.cores[worker].is_stuck())
     }
 
-    /// Called by the owner of `core` after a task was queued there: in a run known to be long another worker is woken, once.
+    /// Called by the owner of `core` after a task was queued there: in a run known to be long another worker is woken,
+    /// once.
     ///
-    /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two looks. In a run that the
-    /// monitor has seen to be a stall, which may go on for any time, one is woken each time.
+    /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two
+    /// looks. In a run that the monitor has seen to be a stall, which may go on for any time, one is woken each time.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
-        if core.wakes_early.load(Relaxed) || core.is_stalled.load(Relaxed) {
+        if core.run.wakes_early.load(Relaxed) || core.run.is_stalled.load(Relaxed) {
             self.wake_in_run(core);
         }
     }
@@ -89,13 +94,13 @@ impl Shared {
     fn wake_in_run(&self, core: &Core) {
         let is_worth_it = core.shared_len() > 1 || core.is_stuck();
         if is_worth_it && self.idle.is_someone_parked() && self.wake_for_work() {
-            core.wakes_early.store(false, Relaxed);
+            core.run.wakes_early.store(false, Relaxed);
         }
     }
 
     /// Wakes a parked worker, unless one is about to find the work by itself; says whether it did.
     pub(crate) fn wake_for_work(&self) -> bool {
-        // Pairs with that in `Idle::park`: a worker that parks sees what has been queued, or is seen here.
+        // Pairs with that in `ParkedSet::park`: a worker that parks sees what has been queued, or is seen here.
         fence(SeqCst);
         // Where nothing takes time a wake would be one order more of many.
         HAS_TIME && self.idle.is_someone_parked() && !self.idle.is_someone_searching() && self.wake_one()
@@ -106,7 +111,7 @@ impl Shared {
         if self.unpark_one() {
             return true;
         }
-        // The core of a current_thread runtime is for who calls `block_on` or `turn`.
+        // The core of a current_thread runtime belongs to the thread in `block_on` or `turn`.
         if self.is_closing() || !self.is_multi_thread() {
             return false;
         }
@@ -118,7 +123,8 @@ impl Shared {
 
     /// Unparks one worker, the poller last; says whether there was one.
     pub(crate) fn unpark_one(&self) -> bool {
-        // Pairs with that in `Idle::park`: a worker that parks sees what the caller has put in place, or is seen here.
+        // Pairs with that in `ParkedSet::park`: a worker that parks sees what the caller has put in place, or is seen
+        // here.
         fence(SeqCst);
         let poller = self.poller().holder();
         let mut others = self.idle.parked().filter(|&worker| Some(worker) != poller);
@@ -126,16 +132,16 @@ impl Shared {
             || poller.is_some_and(|worker| self.cores[worker].unparker.unpark())
     }
 
-    /// Call after releasing a core or failing to acquire one. Unparks one worker if there are sockets and nobody polls the reactor. An
-    /// only core has nobody else; its embedder would be called each time it leaves.
+    /// Call after releasing a core or failing to acquire one. Unparks one worker if there are sockets and nobody polls
+    /// the reactor. An only core has nobody else; its embedder would be called each time it leaves.
     pub(crate) fn keep_poller(&self) {
         if self.is_multi_thread() && self.cores[0].driver().lacks_poller() && self.idle.must_wake() {
             self.unpark_one();
         }
     }
 
-    /// The owner of `core` is going to be in a run until `until`, or for a time unknown: sees to it that a parked worker polls the reactor,
-    /// and minds the timers of that core if one ends before.
+    /// The owner of `core` is going to be in a run until `until`, or for a time unknown: sees to it that a parked
+    /// worker polls the reactor, and minds the timers of that core if one ends before.
     pub(crate) fn hand_over(&self, core: &Core, until: u64) {
         self.monitor.note_stuck();
         let driver = core.driver();
@@ -166,7 +172,8 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// At which of the moments a worker is woken, if so many tasks wait, a moment is `step` nanoseconds and `runs` runs after the last.
+    /// At which of the moments a worker is woken, if so many tasks wait, a moment is `step` nanoseconds and `runs` runs
+    /// after the last.
     fn wakes(waiting: &[usize], step: u64, runs: u64) -> Vec<usize> {
         let mut queueing = Queueing::default();
         let moments = waiting.iter().enumerate();

@@ -2,9 +2,9 @@
 //!
 //! Run by `block_on` on the calling thread, and by the worker threads of a multi-threaded runtime.
 //!
-//! After a run the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is looked at before each
-//! run, as that takes one load. All that is known of the next run, its last duration, is used before it begins: if it is going to be
-//! long, other workers are told.
+//! After a run the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is
+//! looked at before each run, as that takes one load. All that is known of the next run, its last duration, is used
+//! before it begins: if it is going to be long, other workers are told.
 //!
 //! Rejected: reading the time after 1, 2, 4, ... runs (short runs between long ones put it off).
 
@@ -16,7 +16,7 @@ use mini_net::Events;
 
 use crate::scheduler::MainFuture;
 use crate::scheduler::context;
-use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::core::{Core, Entry, Kept};
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
 use crate::scheduler::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
@@ -36,9 +36,9 @@ mod thread;
 mod turn;
 
 use free_core::close_if_closing;
-pub(crate) use free_core::{Refusal, close_core, with_free_core};
+pub(crate) use free_core::{NoCore, close_core, with_free_core};
 pub(crate) use main_task::MainTask;
-use next::{Debt, Quota, Turn};
+use next::{Debt, Quota, Why};
 use park::ParkStats;
 pub(crate) use thread::start_thread;
 
@@ -72,7 +72,7 @@ pub(crate) struct Worker<'a> {
     compared: usize,
     queueing: Queueing,
     /// Why what runs has its turn.
-    turn: Turn,
+    why: Why,
     debt: Debt,
     /// Of each class, whether an owned task came first the last time.
     owned_first: [bool; 2],
@@ -109,22 +109,15 @@ impl<'a> Worker<'a> {
             close_if_closing(shared, core);
             return Err(thread);
         }
-        core.is_up.store(true, Relaxed);
-        core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
-        core.counts.sittings.add(1); // the monitor looks for progress that stands still
-        shared.idle.unpark(core.index());
-        if shared.cores.len() > 1 {
-            core.set_owner();
-            monitor::thread::start(shared);
-            shared.monitor.rouse();
-        }
+        announce_up(shared, core);
         let slack = slack.and_then(|slack| mini_net::set_timer_slack(slack.as_nanos() as u64));
+        let kept = core.take_kept();
         let mut worker = Self {
             shared,
             core,
             main: None,
-            events: core.take_events(),
-            meter: Meter::new(core.driver().timers().clock().clone(), core.cycle_rate.load(Relaxed)),
+            events: kept.events,
+            meter: Meter::new(core.driver().timers().clock().clone(), kept.rate),
             looked: 0,
             look_at_run: 0,
             again_after: AGAIN_AFTER,
@@ -132,8 +125,8 @@ impl<'a> Worker<'a> {
             compare_at: 0,
             compared: core.index(),
             queueing: Queueing::default(),
-            turn: Turn::Woken,
-            debt: Debt::resume(core.owed.load(Relaxed)),
+            why: Why::Woken,
+            debt: Debt::resume(kept.owed),
             owned_first: [false; 2],
             quotas: Default::default(),
             was_woken: true,
@@ -145,7 +138,7 @@ impl<'a> Worker<'a> {
             context: Some(context),
         };
         worker.put_off_look();
-        core.counts.unpark(worker.meter.system_now());
+        core.counts.busy.unpark(worker.meter.system_now());
         Ok(worker)
     }
 
@@ -220,7 +213,7 @@ impl<'a> Worker<'a> {
         if is_long {
             // What was not measured before is none of its time.
             let before = self.meter.leave_out();
-            self.debt.note(Turn::Woken, before);
+            self.debt.note(Why::Woken, before);
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
@@ -234,7 +227,7 @@ impl<'a> Worker<'a> {
             self.end_long_run();
         }
         if let Some(took) = took {
-            self.debt.note(self.turn_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
+            self.debt.note(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
         }
         match ran {
             Ran::Through => {}
@@ -256,21 +249,22 @@ impl<'a> Worker<'a> {
         if since_wait.is_some() {
             self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
         }
-        self.debt.note(self.turn_of(is_again), took);
+        self.debt.note(self.why_of(is_again), took);
         false
     }
 
-    /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few wait now.
+    /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few
+    /// wait now.
     #[inline]
     fn again_after(&self) -> u32 {
-        if self.turn == Turn::Woken { self.again_after } else { 0 }
+        if self.why == Why::Woken { self.again_after } else { 0 }
     }
 
-    /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is owed for it. The
-    /// system may have stopped it, and the task, alone in its class, would be paid for that.
+    /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is
+    /// owed for it. The system may have stopped it, and the task, alone in its class, would be paid for that.
     #[inline]
-    fn turn_of(&self, is_again: bool) -> Turn {
-        if is_again && self.turn == Turn::Woken { Turn::Spare } else { self.turn }
+    fn why_of(&self, is_again: bool) -> Why {
+        if is_again && self.why == Why::Woken { Why::Spare } else { self.why }
     }
 
     /// A run begins that is going to take longer than a wake, by what it took the last time: others are told.
@@ -281,20 +275,20 @@ impl<'a> Worker<'a> {
         }
         let is_stuck = expected >= LOOK_TIME;
         if is_stuck {
-            core.is_in_long_run.store(true, Relaxed);
+            core.run.is_in_long_run.store(true, Relaxed);
             shared.monitor.note_stuck();
         }
-        let waits = core.shared_len() > 0 || !shared.injector.is_empty();
+        let waits = core.shared_len() > 0 || !shared.injector(Class::Woken).is_empty();
         let has_woken = waits && shared.idle.is_someone_parked() && shared.wake_for_work();
-        core.wakes_early.store(!has_woken, Relaxed);
+        core.run.wakes_early.store(!has_woken, Relaxed);
         if is_stuck && shared.idle.is_someone_parked() {
             shared.hand_over(core, self.meter.now().saturating_add(expected));
         }
     }
 
     fn end_long_run(&self) {
-        self.core.wakes_early.store(false, Relaxed);
-        self.core.is_in_long_run.store(false, Relaxed);
+        self.core.run.wakes_early.store(false, Relaxed);
+        self.core.run.is_in_long_run.store(false, Relaxed);
     }
 
     /// Whether the core must be left, or closed.
@@ -325,11 +319,11 @@ impl<'a> Worker<'a> {
     /// Closes the core; see [`Core::close`].
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
-        self.has_shared = false; // on a closed core no shared task must come to lie in the queues
+        self.has_shared = false; // on a closed core no shared task may be queued
         if self.core.close() {
             self.shared.core_closed();
         } else {
-            self.core.flush(); // it was closed before this worker came, who may have queued something here
+            self.core.flush(); // it was closed before this worker came, which may have queued something
         }
     }
 
@@ -343,6 +337,19 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Lets others know that the calling thread works on `core` from here on.
+fn announce_up(shared: &Arc<Shared>, core: &Core) {
+    core.is_up.store(true, Relaxed);
+    core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
+    core.counts.sittings.add(1); // the monitor looks for progress that stands still
+    shared.idle.unpark(core.index());
+    if shared.cores.len() > 1 {
+        core.set_owner();
+        monitor::thread::start(shared);
+        shared.monitor.rouse();
+    }
+}
+
 impl Drop for Worker<'_> {
     fn drop(&mut self) {
         let (shared, core) = (self.shared, self.core);
@@ -353,13 +360,13 @@ impl Drop for Worker<'_> {
             self.close();
         }
         self.leave();
-        core.owed.store(self.debt.nanos(), Relaxed);
         core.is_up.store(false, Relaxed);
         self.meter.leave_out();
-        core.counts.park(self.meter.system_now());
+        core.counts.busy.park(self.meter.system_now());
         core.note_queue();
         core.take_remote_frees();
-        core.put_events(std::mem::replace(&mut self.events, Events::with_capacity(1)));
+        let events = std::mem::replace(&mut self.events, Events::with_capacity(1));
+        core.put_kept(Kept { events, owed: self.debt.nanos(), rate: self.meter.rate() });
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
         }
@@ -370,7 +377,7 @@ impl Drop for Worker<'_> {
         self.context = None;
         core.ownership.release();
         shared.keep_served(core);
-        if !(shared.injector.is_empty() && shared.again.is_empty()) && shared.lacks_worker() {
+        if shared.has_injected() && shared.lacks_worker() {
             shared.wake_one();
         }
         shared.keep_poller();

@@ -10,8 +10,8 @@ use pin_project_lite::pin_project;
 
 /// Spends one unit of the task's budget, of 128, and yields if it is spent.
 ///
-/// For a loop that computes: it stays on the thread for 128 rounds, and then lets everything else that is ready run. Sockets
-/// and timers of mini do so by themselves.
+/// For a loop that computes: it stays on the thread for 128 rounds, and then lets everything else that is ready run.
+/// Sockets and timers of mini do so by themselves.
 ///
 /// # Examples
 ///
@@ -48,7 +48,8 @@ impl Future for ConsumeBudget {
 
 /// Has `future` never be made to yield by its budget.
 ///
-/// Sockets and timers in it are as quick as they can be, and starve everything else on the thread if they are always ready.
+/// Sockets and timers in it are as quick as they can be, and starve everything else on the thread if they are always
+/// ready.
 ///
 /// # Examples
 ///

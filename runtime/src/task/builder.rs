@@ -1,7 +1,7 @@
 //! Tasks with names.
 //!
-//! The spawning functions again, with a name that panics, errors and debug output show beside the task's id. How a task keeps
-//! it stands in `origin.rs`.
+//! The spawning functions again, with a name that panics, errors and debug output show beside the task's id. How a task
+//! keeps it stands in `origin.rs`.
 //!
 //! Rejected: `io::Result` as the output of the spawning methods, as in tokio: they cannot fail.
 
@@ -16,8 +16,8 @@ use crate::scheduler::context;
 
 /// Starts tasks under a name.
 ///
-/// The name costs what an `Arc<str>` does; tasks without one pay nothing. Tasks may share a name, and a builder may start any
-/// number of them.
+/// The name costs what an `Arc<str>` does; tasks without one pay nothing. Tasks may share a name, and a builder may
+/// start any number of them.
 ///
 /// # Examples
 ///

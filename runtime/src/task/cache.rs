@@ -2,16 +2,16 @@
 //!
 //! Filled and emptied by `allocator.rs`. A core keeps at most 256 KiB, and gives all of it back when its runtime goes.
 //!
-//! A task that ends on another core than it began sends its block home, if somebody works there: a stack that others push
-//! to and the owner takes as a whole (so no entry is looked at by two threads, and none can come back while somebody
-//! looks at it). Then no thread frees what another one allocates at the same time, which malloc answers with a lock
-//! that sleeps in the kernel.
+//! A task that ends on another core than it began sends its block home, if somebody works there: a stack that others
+//! push to and the owner takes as a whole (so no entry is looked at by two threads, and none can come back while
+//! somebody looks at it). Then no thread frees what another one allocates at the same time, which malloc answers with a
+//! lock that sleeps in the kernel.
 //!
-//! Blocks are sorted by size, in the steps of 16 bytes that malloc has (whose chunks are multiples of 16 with 8 bytes of its
-//! own), so keeping them wastes nothing.
+//! Blocks are sorted by size, in the steps of 16 bytes that malloc has (whose chunks are multiples of 16 with 8 bytes
+//! of its own), so keeping them wastes nothing.
 //!
-//! Rejected: leaving it to malloc, whose cache per thread holds seven blocks of a size: a burst of 1,000 tasks spent a third
-//! of its instructions there. A slab of pages (a page stays as long as one task in it lives).
+//! Rejected: leaving it to malloc, whose cache per thread holds seven blocks of a size: a burst of 1,000 tasks spent a
+//! third of its instructions there. A slab of pages (a page stays as long as one task in it lives).
 
 #![allow(unsafe_code)]
 
@@ -93,7 +93,7 @@ impl TaskCache {
 }
 
 /// The blocks that other threads have sent home.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RemoteFrees {
     first: AtomicPtr<Free>,
     /// How many bytes there are, or are about to be.
@@ -101,10 +101,6 @@ pub(crate) struct RemoteFrees {
 }
 
 impl RemoteFrees {
-    pub(crate) fn new() -> Self {
-        Self { first: AtomicPtr::new(ptr::null_mut()), bytes: AtomicUsize::new(0) }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.first.load(Relaxed).is_null()
     }
@@ -245,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_waits_for_the_owner_is_bounded() {
-        let returned = RemoteFrees::new();
+        let returned = RemoteFrees::default();
         for _ in 0..2 * KEPT / size_of_class(0) {
             // SAFETY: just allocated.
             unsafe { returned.push(block(0), 0) };
@@ -302,7 +298,7 @@ mod models {
     #[test]
     fn a_block_is_taken_once() {
         loom::model(|| {
-            let shared = Arc::new(Shared(RemoteFrees::new()));
+            let shared = Arc::new(Shared(RemoteFrees::default()));
             let pushers: Vec<_> = (0..2)
                 .map(|_| {
                     let shared = shared.clone();

@@ -4,7 +4,6 @@
 
 #![allow(unsafe_code)]
 
-use std::any::Any;
 use std::cell::UnsafeCell;
 use std::future::Future;
 use std::mem::ManuallyDrop;
@@ -29,7 +28,8 @@ struct Cell<F: Future, L> {
     label: L,
 }
 
-/// The future, then the output; the header's tally says which.
+/// The future, then the output; the header's stage says which. Both are at the union's own address.
+#[repr(C)]
 union Content<F: Future> {
     future: ManuallyDrop<F>,
     output: ManuallyDrop<Result<F::Output, JoinError>>,
@@ -71,67 +71,94 @@ pub(super) fn allocate<F: Future, L: Label>(header: Header, future: F, label: L)
     cell.cast()
 }
 
+/// What the pointer of a task points to.
+///
+/// # Safety
+///
+/// `ptr` came from `allocate::<F, L>`, and the task is alive for `'a`.
+unsafe fn cell<'a, F: Future, L: Label>(ptr: NonNull<Header>) -> &'a Cell<F, L> {
+    // SAFETY: the header is the first field of a live `Cell<F, L>`; what changes in that is in cells and atomics.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+    unsafe { ptr.cast().as_ref() }
+}
+
+impl<F: Future, L: Label> Cell<F, L> {
+    /// Where the future is, or was.
+    fn future(&self) -> *mut F {
+        self.content.get().cast()
+    }
+
+    /// Where the output is, or will be.
+    fn output(&self) -> *mut Result<F::Output, JoinError> {
+        self.content.get().cast()
+    }
+
+    fn is(&self, stage: Stage) -> bool {
+        self.header.stage.is(stage)
+    }
+
+    /// What an error says about the task.
+    #[cold]
+    fn source(&self) -> Source {
+        Source { id: self.header.id, location: self.header.location, name: self.label.name().cloned() }
+    }
+
+    /// Drops the future in place and puts the output there; a panic of the destructor becomes the output.
+    ///
+    /// # Safety
+    ///
+    /// As [`poll`]; the stage is a future.
+    unsafe fn replace_future(&self, result: Result<F::Output, JoinError>) {
+        let dropped = catch_unwind(AssertUnwindSafe(|| {
+            // SAFETY: the stage is a future, which nobody looks at afterwards: it is overwritten below.
+            // Test: tests/tests/panics.rs `a_panicking_destructor_reaches_the_join_handle`.
+            unsafe { ptr::drop_in_place(self.future()) }
+        }));
+        let result = match dropped {
+            Ok(()) => result,
+            Err(payload) => {
+                // A second panic, of the output's destructor, has nowhere left to go.
+                contain(|| drop(result));
+                Err(JoinError::panicked(self.source(), payload))
+            }
+        };
+        // SAFETY: the caller's promise, and the future has been dropped, as far as it could be.
+        // Test: as above.
+        unsafe { self.put_output(result) };
+    }
+
+    /// Puts the output in the place of the future, which has been dropped.
+    ///
+    /// # Safety
+    ///
+    /// As [`poll`]; the stage is a future.
+    unsafe fn put_output(&self, result: Result<F::Output, JoinError>) {
+        // SAFETY: the stage is the caller's, and what stood there is gone.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { self.output().write(result) };
+        self.header.stage.set_stage(Stage::Output);
+    }
+
+    /// Moves the output out of the cell.
+    ///
+    /// # Safety
+    ///
+    /// As [`poll`]; the stage is an output.
+    unsafe fn take(&self) -> Result<F::Output, JoinError> {
+        self.header.stage.set_stage(Stage::Empty);
+        // SAFETY: the stage is the caller's, was an output, and is empty from now on.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { self.output().read() }
+    }
+}
+
 /// # Safety
 ///
 /// `ptr` came from `allocate::<F, L>`, and the task is alive.
 unsafe fn name<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<Arc<str>> {
-    // SAFETY: the header is the first field of a live `Cell<F, L>`, whose label is written once, before all this.
+    // SAFETY: the caller's promise; the label is written once, before all this.
     // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
-    let cell = unsafe { ptr.cast::<Cell<F, L>>().as_ref() };
-    cell.label.name().cloned()
-}
-
-/// What the cell of a task holds.
-///
-/// # Safety
-///
-/// `ptr` came from `allocate::<F, L>`, and the task is alive.
-unsafe fn content<F: Future, L: Label>(ptr: NonNull<Header>) -> *mut Content<F> {
-    // SAFETY: the header is the first field of a live `Cell<F, L>`.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let cell = unsafe { ptr.cast::<Cell<F, L>>().as_ref() };
-    cell.content.get()
-}
-
-/// Where the future is, or was.
-///
-/// # Safety
-///
-/// As [`content`].
-unsafe fn future<F: Future, L: Label>(ptr: NonNull<Header>) -> *mut F {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let content = unsafe { content::<F, L>(ptr) };
-    // SAFETY: the cell is alive; no reference is made.
-    // Test: as above.
-    let future: *mut ManuallyDrop<F> = unsafe { &raw mut (*content).future };
-    future.cast()
-}
-
-/// Where the output is, or will be.
-///
-/// # Safety
-///
-/// As [`content`].
-unsafe fn output<F: Future, L: Label>(ptr: NonNull<Header>) -> *mut Result<F::Output, JoinError> {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let content = unsafe { content::<F, L>(ptr) };
-    // SAFETY: the cell is alive; no reference is made.
-    // Test: as above.
-    let output: *mut ManuallyDrop<Result<F::Output, JoinError>> = unsafe { &raw mut (*content).output };
-    output.cast()
-}
-
-/// The header of a task.
-///
-/// # Safety
-///
-/// The task is alive for `'a`.
-unsafe fn header<'a>(ptr: NonNull<Header>) -> &'a Header {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    unsafe { ptr.as_ref() }
+    unsafe { cell::<F, L>(ptr) }.label.name().cloned()
 }
 
 /// # Safety
@@ -140,14 +167,11 @@ unsafe fn header<'a>(ptr: NonNull<Header>) -> &'a Header {
 unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) -> Poll<()> {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let tally = &unsafe { header(ptr) }.stage;
-    assert!(tally.is(Stage::Future), "a task that is done was polled");
-    tally.count_poll();
-    // SAFETY: the caller's promise.
-    // Test: as above.
-    let future = unsafe { future::<F, L>(ptr) };
+    let cell = unsafe { cell::<F, L>(ptr) };
+    assert!(cell.is(Stage::Future), "a task that is done was polled");
+    cell.header.stage.count_poll();
     let polled = catch_unwind(AssertUnwindSafe(|| {
-        let guard = DropOnUnwind(future);
+        let guard = DropOnUnwind(cell.future());
         // SAFETY: the stage is the caller's, and a future.
         // Test: as above.
         let future = unsafe { &mut *guard.0 };
@@ -159,29 +183,28 @@ unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) 
     }));
     match polled {
         Ok(Poll::Pending) => return Poll::Pending,
-        // SAFETY: the caller's promise.
+        // SAFETY: the stage is the caller's, and a future.
         // Test: as above.
-        Ok(Poll::Ready(output)) => unsafe { replace_future::<F, L>(ptr, Ok(output)) },
+        Ok(Poll::Ready(output)) => unsafe { cell.replace_future(Ok(output)) },
         Err(payload) => {
-            // SAFETY: the caller's promise: the task is alive.
-            // Test: tests/tests/panics.rs `a_panic_reaches_the_join_handle`.
-            let error = unsafe { panicked(ptr, payload) };
-            // SAFETY: the caller's promise, and the guard has dropped the future.
+            let error = JoinError::panicked(cell.source(), payload);
+            // SAFETY: the stage is the caller's, and the guard has dropped the future.
             // Test: tests/tests/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
-            unsafe { put_output::<F, L>(ptr, Err(error)) };
+            unsafe { cell.put_output(Err(error)) };
         }
     }
     Poll::Ready(())
 }
 
-/// Drops a future whose poll panics while that panic unwinds, as the locals of a function are dropped: locks that it holds are
-/// poisoned, and what looks at [`std::thread::panicking`] sees it. A second panic ends here, not the process.
+/// Drops a future whose poll panics while that panic unwinds, as the locals of a function are dropped: locks that it
+/// holds are poisoned, and what looks at [`std::thread::panicking`] sees it. A second panic ends here, not the process.
 struct DropOnUnwind<F>(*mut F);
 
 impl<F> Drop for DropOnUnwind<F> {
     fn drop(&mut self) {
         contain(|| {
-            // SAFETY: the poll above has ended by its panic, and nobody looks at the future again: the output is put there.
+            // SAFETY: the poll above has ended by its panic, and nobody looks at the future again: the output is put
+            // there.
             // Test: tests/tests/panics.rs `a_future_that_panics_is_dropped_while_its_panic_unwinds`.
             unsafe { ptr::drop_in_place(self.0) }
         });
@@ -194,108 +217,11 @@ impl<F> Drop for DropOnUnwind<F> {
 unsafe fn cancel<F: Future, L: Label>(ptr: NonNull<Header>) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
-    let error = unsafe { cancelled(ptr) };
+    let cell = unsafe { cell::<F, L>(ptr) };
+    let error = JoinError::cancelled(cell.source());
     // SAFETY: the caller's promise.
     // Test: as above.
-    unsafe { replace_future::<F, L>(ptr, Err(error)) };
-}
-
-/// What an error says about the task.
-///
-/// # Safety
-///
-/// The task is alive.
-unsafe fn source(ptr: NonNull<Header>) -> Source {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
-    let header = unsafe { header(ptr) };
-    // SAFETY: as above, and the table is that of this task.
-    // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
-    let name = unsafe { (header.vtable.name)(ptr) };
-    Source { id: header.id, location: header.location, name }
-}
-
-/// # Safety
-///
-/// The task is alive.
-#[cold]
-unsafe fn cancelled(ptr: NonNull<Header>) -> JoinError {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/cancel.rs `abort_drops_an_idle_task_without_a_poll`.
-    JoinError::cancelled(unsafe { source(ptr) })
-}
-
-/// Drops the future in place and puts the output there; a panic of the destructor becomes the output.
-///
-/// # Safety
-///
-/// As [`poll`]; the stage is a future.
-unsafe fn replace_future<F: Future, L: Label>(ptr: NonNull<Header>, result: Result<F::Output, JoinError>) {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/panics.rs `a_panicking_destructor_reaches_the_join_handle`.
-    let future = unsafe { future::<F, L>(ptr) };
-    let dropped = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: the stage is a future, which nobody looks at afterwards: it is overwritten below.
-        // Test: as above.
-        unsafe { ptr::drop_in_place(future) }
-    }));
-    let result = match dropped {
-        Ok(()) => result,
-        Err(payload) => {
-            // A second panic, of the output's destructor, has nowhere left to go.
-            contain(|| drop(result));
-            // SAFETY: the caller's promise: the task is alive.
-            // Test: as above.
-            Err(unsafe { panicked(ptr, payload) })
-        }
-    };
-    // SAFETY: the caller's promise, and the future has been dropped, as far as it could be.
-    // Test: as above.
-    unsafe { put_output::<F, L>(ptr, result) };
-}
-
-/// Puts the output in the place of the future, which has been dropped.
-///
-/// # Safety
-///
-/// As [`poll`]; the stage is a future.
-unsafe fn put_output<F: Future, L: Label>(ptr: NonNull<Header>, result: Result<F::Output, JoinError>) {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let output = unsafe { output::<F, L>(ptr) };
-    // SAFETY: the caller's promise: what stood there is gone.
-    // Test: as above.
-    unsafe { output.write(result) };
-    // SAFETY: the caller's promise: the task is alive.
-    // Test: as above.
-    unsafe { header(ptr) }.stage.set_stage(Stage::Output);
-}
-
-/// # Safety
-///
-/// The task is alive.
-#[cold]
-unsafe fn panicked(ptr: NonNull<Header>, payload: Box<dyn Any + Send>) -> JoinError {
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/panics.rs `a_panic_reaches_the_join_handle`.
-    JoinError::panicked(unsafe { source(ptr) }, payload)
-}
-
-/// Moves the output out of the cell.
-///
-/// # Safety
-///
-/// As [`poll`]; the stage is an output.
-unsafe fn take<F: Future, L: Label>(ptr: NonNull<Header>) -> Result<F::Output, JoinError> {
-    // SAFETY: the caller's promise: the task is alive.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    unsafe { header(ptr) }.stage.set_stage(Stage::Empty);
-    // SAFETY: the caller's promise.
-    // Test: as above.
-    let output = unsafe { output::<F, L>(ptr) };
-    // SAFETY: the stage is the caller's, was an output, and is empty from now on.
-    // Test: as above.
-    unsafe { output.read() }
+    unsafe { cell.replace_future(Err(error)) };
 }
 
 /// # Safety
@@ -304,16 +230,14 @@ unsafe fn take<F: Future, L: Label>(ptr: NonNull<Header>) -> Result<F::Output, J
 unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-    let tally = &unsafe { header(ptr) }.stage;
-    let output = if tally.is(Stage::Output) {
+    let cell = unsafe { cell::<F, L>(ptr) };
+    let output = if cell.is(Stage::Output) {
         // SAFETY: the caller's promise, and the stage is an output.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { take::<F, L>(ptr) }
-    } else if tally.is(Stage::Future) {
+        unsafe { cell.take() }
+    } else if cell.is(Stage::Future) {
         // That of an abandoned task, which must stay where it is.
-        // SAFETY: the caller's promise: the task is alive.
-        // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
-        Err(unsafe { cancelled(ptr) })
+        Err(JoinError::cancelled(cell.source()))
     } else {
         return;
     };
@@ -326,21 +250,20 @@ unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
 ///
 /// As [`poll`].
 unsafe fn drop_output<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<JoinError> {
-    // Nothing of an abandoned task, whose future must stay where it is.
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    if !unsafe { header(ptr) }.stage.is(Stage::Output) {
+    let cell = unsafe { cell::<F, L>(ptr) };
+    // Nothing of an abandoned task, whose future must stay where it is.
+    if !cell.is(Stage::Output) {
         return None;
     }
     // SAFETY: the caller's promise, and the stage is an output.
     // Test: as above.
-    match unsafe { take::<F, L>(ptr) } {
+    match unsafe { cell.take() } {
         Err(error) => Some(error),
         Ok(output) => {
             let payload = catch_unwind(AssertUnwindSafe(|| drop(output))).err()?;
-            // SAFETY: the caller's promise: the task is alive.
-            // Test: tests/tests/panics.rs `a_panicking_output_destructor_is_reported`.
-            Some(unsafe { panicked(ptr, payload) })
+            Some(JoinError::panicked(cell.source(), payload))
         }
     }
 }
@@ -349,42 +272,30 @@ unsafe fn drop_output<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<JoinE
 ///
 /// As [`poll`], and nobody refers to the task any more.
 unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
-    // SAFETY: the caller's promise.
+    let cell = ptr.cast::<Cell<F, L>>();
+    // SAFETY: a pointer into a live `Cell<F, L>`; no reference is made.
     // Test: tests/tests/named.rs `a_name_is_dropped_with_its_task`.
-    unsafe { drop_label::<F, L>(ptr) };
-    // SAFETY: as above.
+    let label = unsafe { &raw mut (*cell.as_ptr()).label };
+    // SAFETY: written by `allocate`, dropped here alone, and not looked at afterwards.
+    // Test: as above.
+    unsafe { ptr::drop_in_place(label) };
+    // SAFETY: the caller's promise: the header is still there.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let tally = &unsafe { header(ptr) }.stage;
-    if tally.is(Stage::Future) {
-        // SAFETY: as above.
+    let header = unsafe { ptr.as_ref() };
+    if header.stage.is(Stage::Future) {
+        // SAFETY: the caller's promise.
         // Test: tests/tests/local.rs `tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said`.
         return unsafe { free_around_future(ptr) };
     }
     // The handle, or in its place the runner, has taken the output (refcount.rs).
-    debug_assert!(tally.is(Stage::Empty), "an output is lost");
-    // The waiter was taken by who woke it, or by the handle.
-    // SAFETY: the caller's promise: the task is alive.
-    // Test: as above.
-    let header = unsafe { header(ptr) };
+    debug_assert!(header.stage.is(Stage::Empty), "an output is lost");
+    // The waiter was taken by whoever woke it, or by the handle.
     // SAFETY: the field is not used again, as the memory is given back.
-    // Test: as above.
+    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let home = unsafe { ptr::read(&header.schedule) };
     // SAFETY: `allocate` got it there, and all that has a destructor is out of it.
     // Test: as above.
-    unsafe { allocator::free(ptr.cast::<Cell<F, L>>(), home) };
-}
-
-/// # Safety
-///
-/// As [`free`], once; the label is not looked at afterwards.
-unsafe fn drop_label<F: Future, L: Label>(ptr: NonNull<Header>) {
-    let cell = ptr.cast::<Cell<F, L>>().as_ptr();
-    // SAFETY: a pointer into a live `Cell<F, L>`; no reference is made.
-    // Test: tests/tests/named.rs `a_name_is_dropped_with_its_task`.
-    let label = unsafe { &raw mut (*cell).label };
-    // SAFETY: written by `allocate`, and dropped here alone.
-    // Test: as above.
-    unsafe { ptr::drop_in_place(label) };
+    unsafe { allocator::free(cell, home) };
 }
 
 /// Gives up what an abandoned task has beside its future, which must stay where it is: the runtime.

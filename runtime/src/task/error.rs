@@ -61,6 +61,7 @@ pub(crate) fn because(refusal: &io::Error, discard: impl FnOnce()) {
 }
 
 impl JoinError {
+    #[cold]
     pub(crate) fn cancelled(source: Source) -> Self {
         Self(Box::new(Inner { source, cause: Cause::Cancelled(REFUSAL.take()) }))
     }
@@ -74,6 +75,7 @@ impl JoinError {
         }
     }
 
+    #[cold]
     pub(crate) fn panicked(source: Source, payload: Box<dyn Any + Send>) -> Self {
         Self(Box::new(Inner { source, cause: Cause::Panicked(Mutex::new(payload)) }))
     }

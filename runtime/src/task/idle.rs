@@ -1,7 +1,7 @@
 //! Waiting until there is nothing else to do.
 //!
-//! The future takes a place in the [`IdleQueue`] of the core whose worker polls it. If it is polled on another core, because its
-//! task was stolen or it was given to another one, it gives that place up and takes one there.
+//! The future takes a place in the [`IdleQueue`] of the core whose worker polls it. If it is polled on another core,
+//! because its task was stolen or it was given to another one, it gives that place up and takes one there.
 
 use std::fmt;
 use std::future::Future;
@@ -15,12 +15,12 @@ use mini_context::{Note, Reason, forget_wait, leave_note};
 use crate::scheduler::context;
 use crate::scheduler::idle_queue::IdleQueue;
 
-/// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and timers
-/// has brought none.
+/// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and
+/// timers has brought none.
 ///
-/// What awaits this before each step has a low priority: it comes after everything else. A server that does so
-/// before each `accept` serves the connections it has before it takes new ones. Those who wait are released one at
-/// a time, first come first served, so that each finds nothing else ready. With a paused clock they come before time moves on.
+/// What awaits this before each step has a low priority: it comes after everything else. A server that does so before
+/// each `accept` serves the connections it has before it takes new ones. Those who wait are released one at a time,
+/// first come first served, so that each finds nothing else ready. With a paused clock they come before time moves on.
 ///
 /// On a worker that is never idle this never ends; beside `yield_now` in a loop it does not end either. A task that is
 /// stolen waits for the worker it is on. On a thread that works for no core, such as one of another executor, or
@@ -54,17 +54,17 @@ use crate::scheduler::idle_queue::IdleQueue;
 /// Safe: there is nothing to lose but the place in the line.
 #[track_caller]
 pub fn idle() -> Idle {
-    Idle { wait: Wait::Begins, location: Location::caller() }
+    Idle { step: Step::Begins, location: Location::caller() }
 }
 
 /// The future of [`idle`].
 #[must_use = "futures do nothing unless awaited"]
 pub struct Idle {
-    wait: Wait,
+    step: Step,
     location: &'static Location<'static>,
 }
 
-enum Wait {
+enum Step {
     Begins,
     /// In the line of a core, at this place.
     At(Arc<IdleQueue>, u64),
@@ -79,22 +79,22 @@ impl Future for Idle {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let waker = cx.waker().clone(); // user code: before a place is given up
         let here = context::with_held(|core| core.idle_queue().clone());
-        self.wait = match (std::mem::replace(&mut self.wait, Wait::Over), here) {
-            (Wait::Over | Wait::Yielded, _) => return Poll::Ready(()),
-            (Wait::At(idle_queue, place), Some(here)) if Arc::ptr_eq(&idle_queue, &here) => {
+        self.step = match (std::mem::replace(&mut self.step, Step::Over), here) {
+            (Step::Over | Step::Yielded, _) => return Poll::Ready(()),
+            (Step::At(idle_queue, place), Some(here)) if Arc::ptr_eq(&idle_queue, &here) => {
                 match idle_queue.stay(place, waker) {
-                    Ok(()) => Wait::At(idle_queue, place),
+                    Ok(()) => Step::At(idle_queue, place),
                     Err(_) => return Poll::Ready(()),
                 }
             }
-            (Wait::At(idle_queue, place), _) if !idle_queue.leave(place) => return Poll::Ready(()),
+            (Step::At(idle_queue, place), _) if !idle_queue.leave(place) => return Poll::Ready(()),
             (_, Some(here)) => {
                 let place = here.enter(waker);
-                Wait::At(here, place)
+                Step::At(here, place)
             }
             (_, None) => {
                 waker.wake();
-                Wait::Yielded
+                Step::Yielded
             }
         };
         leave_note(Note { reason: Reason::Idle, location: self.location });
@@ -104,7 +104,7 @@ impl Future for Idle {
 
 impl Drop for Idle {
     fn drop(&mut self) {
-        if let Wait::At(idle_queue, place) = &self.wait {
+        if let Step::At(idle_queue, place) = &self.step {
             idle_queue.leave(*place);
             forget_wait(|note| note.reason == Reason::Idle);
         }

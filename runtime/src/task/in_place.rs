@@ -1,7 +1,7 @@
 //! Blocking on a worker, announced.
 //!
-//! The worker keeps its core, and gives away what is in it: it counts as resting and as stalled meanwhile (see `idle.rs` and
-//! `monitor.rs`), so that others take its tasks, also those that come, and mind its timers.
+//! The worker keeps its core, and gives away what is in it: it counts as parked and as stuck meanwhile (see `idle.rs`
+//! and `monitor.rs`), so that others take its tasks, also those that come, and mind its timers.
 //!
 //! Rejected: handing the core to another thread. It cannot be had back while that thread is in a long poll, perhaps one
 //! that waits for what this task has locked; a poll that goes on without a core would need a second kind of worker;
@@ -19,18 +19,18 @@ use crate::task::wait::NoteAside;
 
 /// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
 ///
-/// The tasks in this worker's queue go to the other workers, and its sockets and timers are served in its place. So `f` may
-/// compute or wait for a while, and may use what is not `Send`. It may call [`block_on`](crate::block_on), whose future may
-/// await sockets, timers and tasks of this runtime.
+/// The tasks in this worker's queue go to the other workers, and its sockets and timers are served in its place. So `f`
+/// may compute or wait for a while, and may use what is not `Send`. It may call [`block_on`](crate::block_on), whose
+/// future may await sockets, timers and tasks of this runtime.
 ///
 /// Anywhere but in a runtime's tasks and `block_on` it just runs `f`.
 ///
 /// What it does not do: it starts no additional worker. While all workers are in here, no task runs; so `f` must not
 /// wait for tasks of this runtime unless it has more workers than can be in here at once. Tasks of
-/// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the one that calls, wait until `f` returns.
-/// A [`block_on`](crate::block_on) elsewhere gets no worker's place while all are in here; it polls its future beside them,
-/// where `spawn_local` panics. For as long as `f` runs, a background thread wakes up every millisecond to see to this
-/// worker's sockets and timers, so one that never returns costs a little all the time.
+/// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the one that calls, wait until `f`
+/// returns. A [`block_on`](crate::block_on) elsewhere gets no worker's place while all are in here; it polls its future
+/// beside them, where `spawn_local` panics. For as long as `f` runs, a background thread wakes up every millisecond to
+/// see to this worker's sockets and timers, so one that never returns costs a little all the time.
 /// [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
 ///
 /// # Examples
@@ -46,10 +46,10 @@ use crate::task::wait::NoteAside;
 ///
 /// # Panics
 ///
-/// In the tasks and `block_on` of a `current_thread` runtime, where nobody could take its tasks: `f` might wait for one of them
-/// for ever. That is so for [`Handle::block_on`](crate::runtime::Handle::block_on) too, where tokio allows it: tokio's only polls
-/// its future, while this one runs the runtime's tasks as well unless another thread does. It panics even then, so that it does not
-/// depend on who came first. Use [`spawn_blocking`](crate::spawn_blocking) there.
+/// In the tasks and `block_on` of a `current_thread` runtime, where nobody could take its tasks: `f` might wait for one
+/// of them for ever. That is so for [`Handle::block_on`](crate::runtime::Handle::block_on) too, where tokio allows it:
+/// tokio's only polls its future, while this one runs the runtime's tasks as well unless another thread does. It panics
+/// even then, so that it does not depend on who came first. Use [`spawn_blocking`](crate::spawn_blocking) there.
 ///
 /// And if `f` does, as it will if it calls `spawn_local` outside of a `block_on` of its own.
 #[track_caller]
@@ -59,7 +59,7 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
             if context::with_host(Shared::is_multi_thread) == Some(false) {
                 refuse();
             }
-            let _blocks = context::leave_guest();
+            let _blocks = context::leave_external();
             f()
         }
         Some(None) => refuse(),
@@ -87,13 +87,13 @@ impl Blocked {
     fn begin(shared: &Arc<Shared>) -> Option<Self> {
         let blocked = Self(context::set_aside()?);
         let core = blocked.core();
-        core.is_blocked.store(true, Relaxed);
+        core.run.is_blocked.store(true, Relaxed);
         core.set_owner();
         shared.idle.park(core.index());
         shared.monitor.note_stuck();
         core.idle_queue().disperse();
         // After that, as a worker that parks: somebody may have seen this one up, and called nobody.
-        if core.shared_len() > 0 || !(shared.injector.is_empty() && shared.again.is_empty()) {
+        if core.shared_len() > 0 || shared.has_injected() {
             shared.wake_one();
         }
         monitor::thread::start(shared);
@@ -111,6 +111,6 @@ impl Drop for Blocked {
     fn drop(&mut self) {
         let core = self.core();
         core.shared().idle.unpark(core.index());
-        core.is_blocked.store(false, Relaxed);
+        core.run.is_blocked.store(false, Relaxed);
     }
 }

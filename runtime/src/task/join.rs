@@ -21,9 +21,10 @@ use crate::scheduler::context;
 ///
 /// Made by [`spawn`](crate::spawn), [`spawn_local`](crate::spawn_local) and [`spawn_blocking`](crate::spawn_blocking).
 ///
-/// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its last
-/// poll was pending for, with the line that made that future. Of several futures it shows one: a socket rather than a timer, and
-/// else the last. `unknown` says that it was nothing of this runtime, such as a channel of another crate.
+/// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its
+/// last poll was pending for, with the line that made that future. Of several futures it shows one: a socket rather
+/// than a timer, and else the last. `unknown` says that it was nothing of this runtime, such as a channel of another
+/// crate.
 ///
 /// # Examples
 ///
@@ -174,47 +175,47 @@ impl<T> JoinHandle<T> {
     /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has one.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
-        let life = &header.refs;
-        if life.is_done() {
+        let refs = &header.refs;
+        if refs.is_done() {
             return OnJoin::Done;
         }
-        if life.has_waiter() && header.waiter.is(waker) {
+        if refs.has_waiter() && header.waiter.is(waker) {
             return OnJoin::Pending;
         }
         self.leave_waiter(waker.clone()).0
     }
 
-    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done. To be dropped by the caller,
-    /// when all is done: the wakers that are not needed, which are user code.
+    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done. To be dropped
+    /// by the caller, when all is done: the wakers that are not needed, which are user code.
     pub(super) fn leave_waiter(&mut self, waiter: Waker) -> (OnJoin, [Option<Waker>; 2]) {
         let header = self.task.header();
         let displaced = match self.take_waiter() {
             Ok(displaced) => displaced,
-            Err(Ended) => return (OnJoin::Done, [Some(waiter), None]),
+            Err(AlreadyDone) => return (OnJoin::Done, [Some(waiter), None]),
         };
         header.waiter.put(waiter);
         let found = header.refs.offer();
         // SAFETY: just put there, and the offer came too late, so it is still the handle's (refcount.rs).
-        // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+        // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
         let refused = (found == OnJoin::Done).then(|| unsafe { header.waiter.look().into_waker() });
         (found, [displaced, refused])
     }
 
     /// Takes back the waiter that was left with the runner, if there is one.
-    fn take_waiter(&self) -> Result<Option<Waker>, Ended> {
+    fn take_waiter(&self) -> Result<Option<Waker>, AlreadyDone> {
         let header = self.task.header();
         match header.refs.withdraw() {
-            OnWithdraw::Done => Err(Ended),
+            OnWithdraw::Done => Err(AlreadyDone),
             OnWithdraw::Nothing => Ok(None),
             // SAFETY: offered, and withdrawn in time, so the waiter is the handle's (refcount.rs).
-            // Test: life/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
             OnWithdraw::Waiter => Ok(Some(unsafe { header.waiter.look().into_waker() })),
         }
     }
 }
 
 /// The task has ended: its waiter, if there was one, is the runner's.
-struct Ended;
+struct AlreadyDone;
 
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
@@ -230,7 +231,8 @@ impl<T> Future for JoinHandle<T> {
         }
         assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
         let mut output: Option<Result<T, JoinError>> = None;
-        // SAFETY: `life` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and `output` is `None`.
+        // SAFETY: `refs` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and
+        // `output` is `None`.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
         self.is_spent = true;

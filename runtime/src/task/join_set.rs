@@ -1,11 +1,12 @@
 //! A set of tasks, whose outputs come in the order in which the tasks end.
 //!
-//! Each task's join handle has a waker of the set (`ended.rs`), which puts the number of its place into a list when the task
-//! is done, and wakes who waits for the set. So a completion costs the same whatever the size of the set, and nobody
-//! polls handles that are not done. A place is used again only after its number has been taken from the list.
+//! Each task's join handle has a waker of the set (`ended.rs`), which puts the number of its place into a list when the
+//! task is done, and wakes the task that waits for the set. So a completion costs the same whatever the size of the
+//! set, and nobody polls handles that are not done. A place is used again only after its number has been taken from the
+//! list.
 //!
-//! Rejected: a wrapper around each future that reports its end (it runs before the output is there, so who is told must wait once
-//! more). One channel for all outputs (nothing comes from a task that panics or is cancelled).
+//! Rejected: a wrapper around each future that reports its end (it runs before the output is there, so who is told must
+//! wait once more). One channel for all outputs (nothing comes from a task that panics or is cancelled).
 
 mod ended;
 mod next;
@@ -27,9 +28,9 @@ pub use next::{JoinNext, JoinNextWithId};
 
 /// A set of tasks with outputs of one type. Dropping it aborts them all.
 ///
-/// A task may hold the set that it is in. To drop it there, or to call [`shutdown`](JoinSet::shutdown), then ends that task too,
-/// at its next await; but [`join_next`](JoinSet::join_next) waits for itself if no other task is left, until somebody aborts it
-/// or the runtime goes.
+/// A task may hold the set that it is in. To drop it there, or to call [`shutdown`](JoinSet::shutdown), then ends that
+/// task too, at its next await; but [`join_next`](JoinSet::join_next) waits for itself if no other task is left, until
+/// somebody aborts it or the runtime goes.
 ///
 /// # Examples
 ///
@@ -124,7 +125,7 @@ impl<T> JoinSet<T> {
     /// });
     /// ```
     pub fn detach_all(&mut self) {
-        // Who still ends tells the old list.
+        // A task that ends from here on tells the old list.
         let ended = std::mem::take(&mut self.ended);
         self.free.clear();
         self.ready.clear();
@@ -273,8 +274,8 @@ impl<T: 'static> JoinSet<T> {
 
     /// Polls for the output of a task that has ended; see [`join_next`](Self::join_next).
     ///
-    /// `Pending` also if the budget of the calling task is spent, which is then woken. The waker of the last call alone is
-    /// woken.
+    /// `Pending` also if the budget of the calling task is spent, which is then woken. The waker of the last call alone
+    /// is woken.
     ///
     /// # Examples
     ///

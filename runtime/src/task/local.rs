@@ -1,11 +1,11 @@
 //! Task-local values: what a future finds whenever it is polled, on whatever thread.
 //!
-//! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there for the time of each poll, and for
-//! the time in which its future is dropped; what was there before, the value of a scope further out, is kept by the scope
-//! meanwhile and put back, also when the future panics.
+//! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there for the time of each poll, and
+//! for the time in which its future is dropped; what was there before, the value of a scope further out, is kept by the
+//! scope meanwhile and put back, also when the future panics.
 //!
-//! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures that are
-//! not tasks).
+//! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures
+//! that are not tasks).
 
 use std::cell::RefCell;
 use std::fmt;
@@ -56,8 +56,8 @@ macro_rules! task_local {
 
 /// A task-local value; declared by [`task_local!`](crate::task_local).
 ///
-/// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that are
-/// spawned in there do not inherit it.
+/// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that
+/// are spawned in there do not inherit it.
 ///
 /// # Examples
 ///
@@ -90,8 +90,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// The future, when it is polled inside of [`with`](Self::with) of the same key, or after the thread has dropped its
-    /// thread-local values.
+    /// The future, when it is polled inside of [`with`](Self::with) of the same key, or after the thread has dropped
+    /// its thread-local values.
     ///
     /// # Cancel safety
     ///
@@ -117,7 +117,7 @@ impl<T: 'static> LocalKey<T> {
         let mut value = Some(value);
         match self.enter(&mut value) {
             Ok(_inside) => f(),
-            Err(refusal) => refusal.panic(),
+            Err(why) => refuse(why),
         }
     }
 
@@ -193,19 +193,19 @@ impl<T: 'static> LocalKey<T> {
         self.try_with(T::clone)
     }
 
-    /// Exchanges `value` with what is in place, until the guard is dropped.
-    fn enter<'a>(&'static self, value: &'a mut Option<T>) -> Result<Inside<'a, T>, Refusal> {
+    /// Exchanges `value` with what is in place, until the guard is dropped; else says why that is not possible.
+    fn enter<'a>(&'static self, value: &'a mut Option<T>) -> Result<Inside<'a, T>, &'static str> {
         self.swap(value)?;
         Ok(Inside { key: self, value })
     }
 
-    fn swap(&'static self, value: &mut Option<T>) -> Result<(), Refusal> {
+    fn swap(&'static self, value: &mut Option<T>) -> Result<(), &'static str> {
         let swapped =
             self.place.try_with(|place| place.try_borrow_mut().map(|mut place| mem::swap(&mut *place, value)));
         match swapped {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(Refusal::Borrowed),
-            Err(_) => Err(Refusal::Ending),
+            Ok(Err(_)) => Err("inside of LocalKey::with of the same key"),
+            Err(_) => Err("on a thread that has dropped its thread-locals"),
         }
     }
 }
@@ -216,25 +216,10 @@ impl<T: 'static> fmt::Debug for LocalKey<T> {
     }
 }
 
-/// Why a scope cannot be entered.
-#[derive(Debug)]
-enum Refusal {
-    Borrowed,
-    Ending,
-}
-
-impl Refusal {
-    #[track_caller]
-    fn panic(&self) -> ! {
-        match self {
-            Self::Borrowed => {
-                panic!("a scope of a task-local value was entered inside of LocalKey::with of the same key")
-            }
-            Self::Ending => {
-                panic!("a scope of a task-local value was entered on a thread that has dropped its thread-locals")
-            }
-        }
-    }
+/// Refuses to run a scope that could not be entered.
+#[track_caller]
+fn refuse(why: &str) -> ! {
+    panic!("a scope of a task-local value was entered {why}")
 }
 
 /// While it lives, the scope's value is in place, and what was there before is in `value`.
@@ -245,8 +230,8 @@ struct Inside<'a, T: 'static> {
 
 impl<T: 'static> Drop for Inside<'_, T> {
     fn drop(&mut self) {
-        // Only a borrow, which ends with the closure of `with`, or the end of the thread could be in the way, and nothing that
-        // borrows or drops the place outlives what was called inside.
+        // Only a borrow, which ends with the closure of `with`, or the end of the thread could be in the way, and
+        // nothing that borrows or drops the place outlives what was called inside.
         let _ = self.key.swap(self.value);
     }
 }
@@ -279,7 +264,8 @@ pin_project! {
 impl<T: 'static, F> TaskLocalFuture<T, F> {
     /// Takes the value out, after the future is ready or instead of polling it again.
     ///
-    /// Returns `None` if it has been taken already. A future that is polled or dropped afterwards sees the key without a value.
+    /// Returns `None` if it has been taken already. A future that is polled or dropped afterwards sees the key without
+    /// a value.
     ///
     /// # Examples
     ///
@@ -304,7 +290,7 @@ impl<T: 'static, F: Future> Future for TaskLocalFuture<T, F> {
         let mut this = self.project();
         let inside = match this.key.enter(this.value) {
             Ok(inside) => inside,
-            Err(refusal) => refusal.panic(),
+            Err(why) => refuse(why),
         };
         let future = this.future.as_mut().as_pin_mut();
         let poll = future.expect("a TaskLocalFuture was polled after it was ready").poll(cx);

@@ -1,8 +1,9 @@
-//! `Queued`, a task's place in a queue, and what running it comes to: one poll, and what the state says is owed after it.
+//! `Queued`, a task's place in a queue, and what running it comes to: one poll, and what the state says is owed after
+//! it.
 //!
-//! Called by the worker, which takes it out of a queue, and by all who put it into one. A place is a pointer that counts
-//! nothing: the registry keeps a task until it is done, and a queued task is not done. Who may touch which field is told in
-//! `task.rs`, by the rights table.
+//! Called by the worker, which takes it out of a queue, and by all that put it into one. A place is a pointer that
+//! counts nothing: the registry keeps a task until it is done, and a queued task is not done. Who may touch which field
+//! is told in `task.rs`, by the rights table.
 //!
 //! Rejected: running as a method of `Task`. Whoever holds a reference could poll, also twice.
 
@@ -25,13 +26,18 @@ use crate::scheduler::context;
 #[must_use]
 pub(crate) struct Queued(pub(super) NonNull<Header>);
 
-/// When a task that waits in a queue runs: woken ones first, and those of each class first in, first out (`scheduler/rules.rs`).
+/// When a task that waits in a queue runs: woken ones first, and those of each class first in, first out
+/// (`scheduler/rules.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// It was spawned, or woken after a wait; or it asks to run once more and has not run for long.
     Woken,
     /// It has run for long since it last waited, and asks to run once more.
     Again,
+}
+
+impl Class {
+    pub(crate) const ALL: [Class; 2] = [Class::Woken, Class::Again];
 }
 
 /// What came of a run.
@@ -75,9 +81,9 @@ impl Queued {
         unsafe { self.0.as_ref() }
     }
 
-    /// Polls the task once, or drops its future if it was cancelled. `lap` is called when that is done, and says how many nanoseconds are
-    /// charged to it, if that is known. If it asks to run once more it is of the class *again* if it has run for `again_after` since it
-    /// last waited.
+    /// Polls the task once, or drops its future if it was cancelled. `lap` is called when that is done, and says how
+    /// many nanoseconds are charged to it, if that is known. If it asks to run once more it is of the class *again* if
+    /// it has run for `again_after` since it last waited.
     ///
     /// For an owned task the caller holds its home core.
     #[inline(always)]

@@ -15,32 +15,34 @@
 //!        DONE <---------------------------'
 //! ```
 //!
-//! Field rights. `output`: the runner until DONE, then the handle (if GONE came first: the runner). `waiter`: the handle, but
-//! where DONE came while WAITER was set: then it is the runner's, which wakes it and so uses it up.
+//! Field rights. `output`: the runner until DONE, then the handle (if GONE came first: the runner). `waiter`: the
+//! handle, but where DONE came while WAITER was set: then it is the runner's, which wakes it and so uses it up.
 //!
-//! The runner reads the waiter before it sets DONE, in one step with which it gives its reference back: the joiner may free the
-//! task before it is woken. What it has read counts if nothing has changed meanwhile, and a waiter changes only after a
-//! `withdraw`, which leaves AGAIN. If that is set (7), the runner keeps its reference and reads the waiter after DONE. (A waiter is two
-//! words, of which it may read one of the old and one of the new; so they are atomic.)
+//! The runner reads the waiter before it sets DONE, in one step with which it gives its reference back: the joiner may
+//! free the task before it is woken. What it has read counts if nothing has changed meanwhile, and a waiter changes
+//! only after a `withdraw`, which leaves AGAIN. If that is set (7), the runner keeps its reference and reads the waiter
+//! after DONE. (A waiter is two words, of which it may read one of the old and one of the new; so they are atomic.)
 //!
 //! # The count
 //!
-//! A task that only one thread runs is woken, cloned and dropped on that thread most of the time. There the *owner*, the
-//! thread that holds the task's core, counts its references in `local`, a plain cell, and everybody else counts in the
-//! word. Only the sum means anything: a reference may be counted in one place and given back in the other, so each of
-//! them may go below zero. That does no harm because the runtime has a reference until `complete`, so nobody can have
-//! the last one before. `complete` adds `local` to the word together with DONE; from there on the word counts alone.
-//! (Biased reference counts: Choi, Shull, Torrellas, PACT 2018; theirs need a queue of objects to merge, and the end of
-//! a task spares us that.)
+//! A task that only one thread runs is woken, cloned and dropped on that thread most of the time. There the *owner*,
+//! the thread that holds the task's core, counts its references in `local`, a plain cell, and everybody else counts in
+//! the word. Only the sum means anything: a reference may be counted in one place and given back in the other, so each
+//! of them may go below zero. That does no harm because the runtime has a reference until `complete`, so nobody can
+//! have the last one before. `complete` adds `local` to the word together with DONE; from there on the word counts
+//! alone. (Biased reference counts: Choi, Shull, Torrellas, PACT 2018; theirs need a queue of objects to merge, and the
+//! end of a task spares us that.)
 //!
-//! A task that any worker may run has no such thread, but one that polls it: that one counts in `local` for the time of the
-//! poll, and the state hands the cell over with the future. A clone of the waker for whoever is to wake the task is made there.
-//! The reference of a waker that is used up by its wake is left in the queue, and given back there too (`OWES` in `state.rs`).
+//! A task that any worker may run has no such thread, but one that polls it: that one counts in `local` for the time of
+//! the poll, and the state hands the cell over with the future. A clone of the waker for whoever is to wake the task is
+//! made there. The reference of a waker that is used up by its wake is left in the queue, and given back there too
+//! (`OWES` in `state.rs`).
 //!
-//! Rejected: a word for the count beside one for the hand-over (three locked instructions at the end of a task instead of
-//! one or none, 12 ns of a spawn and join). A reference kept until the waiter has been woken (one more of them, and of the two who end a
-//! task at that time it is chance who frees it). A waker's reference left behind by a wake from outside of the runtime: the task
-//! may be gone as soon as it is queued, and with it the runtime, which the thread that wakes needs until it has rung.
+//! Rejected: a word for the count beside one for the hand-over (three locked instructions at the end of a task instead
+//! of one or none, 12 ns of a spawn and join). A reference kept until the waiter has been woken (one more of them, and
+//! of the two who end a task at that time it is chance who frees it). A waker's reference left behind by a wake from
+//! outside of the runtime: the task may be gone as soon as it is queued, and with it the runtime, which the thread that
+//! wakes needs until it has rung.
 
 use std::cell::Cell;
 
@@ -110,28 +112,28 @@ pub(crate) struct RefCount(AtomicU32);
 
 /// What the owner counts beside it. A type of its own, since in one struct the two would take eight bytes of a header.
 #[derive(Debug)]
-pub(crate) struct Local(Cell<i16>);
+pub(crate) struct LocalCount(Cell<i16>);
 
-impl Local {
+impl LocalCount {
     pub(crate) fn new() -> Self {
         Self(Cell::new(0))
     }
 
     /// One more reference. The owner, before DONE.
     #[inline]
-    pub(crate) fn retain(&self, life: &RefCount) {
+    pub(crate) fn retain(&self, refs: &RefCount) {
         match self.0.get().checked_add(1) {
             Some(more) => self.0.set(more),
-            None => life.retain(),
+            None => refs.retain(),
         }
     }
 
     /// One reference less, which is not the last. The owner, before DONE.
     #[inline]
-    pub(crate) fn release(&self, life: &RefCount) {
+    pub(crate) fn release(&self, refs: &RefCount) {
         match self.0.get().checked_sub(1) {
             Some(less) => self.0.set(less),
-            None => drop(life.0.fetch_sub(REF, Release)),
+            None => drop(refs.0.fetch_sub(REF, Release)),
         }
     }
 }
@@ -146,7 +148,7 @@ impl RefCount {
 
     /// One more reference. Any thread that has one.
     pub(crate) fn retain(&self) {
-        // Relaxed: who clones has a reference already. The bound keeps leaked wakers from wrapping the count.
+        // Relaxed: a thread that clones has a reference already. The bound keeps leaked wakers from wrapping the count.
         if count(self.0.fetch_add(REF, Relaxed)) > MAX {
             std::process::abort();
         }
@@ -182,10 +184,11 @@ impl RefCount {
         self.0.load(Relaxed) & WAITER != 0
     }
 
-    /// Edges 3, 4, 6 and 7: the output is in place. The owner (or, for a task that was never registered, its only holder).
+    /// Edges 3, 4, 6 and 7: the output is in place. The owner (or, for a task that was never registered, its only
+    /// holder).
     ///
     /// `waiter` reads the waiter; what it returned last is in the answer.
-    pub(crate) fn complete<W>(&self, local: &Local, waiter: impl Fn() -> W) -> OnComplete<W> {
+    pub(crate) fn complete<W>(&self, local: &LocalCount, waiter: impl Fn() -> W) -> OnComplete<W> {
         let merged = DONE.wrapping_add((i32::from(local.0.get()) * REF as i32) as u32);
         let mut now = self.0.load(Acquire);
         loop {

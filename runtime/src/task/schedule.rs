@@ -1,8 +1,8 @@
 //! A task's reference to the core it belongs to.
 //!
-//! Every task has one; wakers ask it whether this thread holds the core, and queue the task through it. It points to a core
-//! and keeps the scheduler that contains it alive: all references to a core together have one count of the shared, see
-//! `core_refs.rs`.
+//! Every task has one; wakers ask it whether this thread holds the core, and queue the task through it. It points to a
+//! core and keeps the scheduler that contains it alive: all references to a core together have one count of `Shared`,
+//! see `core_refs.rs`.
 //!
 //! Rejected: an `Arc<Core>` per task beside an `Arc<Shared>` in the core (a cycle, or a second count per spawn).
 
@@ -18,7 +18,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{JoinError, Queued};
 
-/// A task's reference to its core: keeps the shared, and so the core, alive.
+/// A task's reference to its core: keeps the `Shared`, and so the core, alive.
 pub(crate) struct Schedule(NonNull<Core>);
 
 // SAFETY: it is a share of an `Arc<Shared>` that points inside, and `Core` and `Shared` are `Send + Sync`.
@@ -57,7 +57,7 @@ impl Schedule {
             }
         });
         if let Some(task) = task {
-            self.shared().inject([task]);
+            self.shared().inject(task);
         }
     }
 
@@ -86,7 +86,7 @@ impl Deref for Schedule {
 
     #[inline]
     fn deref(&self) -> &Core {
-        // SAFETY: the core_refs, of whom this is one, keep the scheduler and the core in it alive.
+        // SAFETY: the references to the core, of which this is one, keep the scheduler and the core in it alive.
         // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
         unsafe { self.0.as_ref() }
     }
@@ -103,8 +103,8 @@ impl Drop for Schedule {
     }
 }
 
-/// The calling thread, which keeps the scheduler alive, holds the core from here until [`leave`]: it counts what it makes and
-/// frees in plain memory.
+/// The calling thread, which keeps the scheduler alive, holds the core from here until [`leave`]: it counts what it
+/// makes and frees in plain memory.
 pub(crate) fn hold(core: &Core) {
     if core.core_refs().hold() {
         count_shared(core);
@@ -118,19 +118,19 @@ pub(crate) fn leave(core: &Core) {
     }
 }
 
-/// Takes the core_refs' count of the shared.
+/// Takes the count of `Shared` that the references to a core have together.
 fn count_shared(core: &Core) {
-    // SAFETY: the address came from `Arc::new_cyclic`, and `core` is a part of that shared, so it is alive.
+    // SAFETY: the address came from `Arc::new_cyclic`, and `core` is a part of that `Shared`, so it is alive.
     // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
     unsafe { Arc::increment_strong_count(core.shared_address()) };
 }
 
-/// Gives the core_refs' count of the scheduler back; `core` may be gone afterwards.
+/// Gives that count back; `core` may be gone afterwards.
 fn discount_shared(core: *const Core) {
     // SAFETY: the count keeps the core alive until it is given back here.
     // Test: tests/tests/runtimes.rs `a_waker_may_outlive_its_runtime`.
     let shared = unsafe { (*core).shared_address() };
-    // SAFETY: that count was taken by `count_shared`; the core_refs say when it is due, once (model in core_refs.rs).
+    // SAFETY: that count was taken by `count_shared`; `CoreRefs` says when it is due, once (model in core_refs.rs).
     // Test: as above.
     unsafe { Arc::decrement_strong_count(shared) };
 }

@@ -8,15 +8,15 @@ use std::task::{Context, Poll};
 use super::{Id, JoinHandle, Origin, Start};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
-use crate::scheduler::worker::{self, Refusal};
+use crate::scheduler::worker::{self, NoCore};
 
 /// Starts a task on the current runtime and returns a handle to its output.
 ///
 /// The task begins to run soon, whether or not the handle is awaited; it does not run before this returns. Dropping
 /// the handle detaches it.
 ///
-/// A panic ends the task alone. Its future is dropped while the panic unwinds, so that locks it holds are poisoned, and the handle
-/// gets the payload; if a destructor panics then, that is printed and no more.
+/// A panic ends the task alone. Its future is dropped while the panic unwinds, so that locks it holds are poisoned, and
+/// the handle gets the payload; if a destructor panics then, that is printed and no more.
 ///
 /// # Examples
 ///
@@ -56,9 +56,10 @@ where
 /// Starts a task that never leaves this thread, so its future need not be `Send`.
 ///
 /// On a `current_thread` runtime it lives as long as the runtime, which must then be driven (and dropped) on this
-/// thread while the task is alive. There a thread that has [entered](crate::runtime::Runtime::enter) the runtime may spawn too,
-/// while nobody drives it; the task begins to run in the next `block_on` or `turn`. On a worker of a multi-threaded runtime it lives until that worker ends. On a
-/// thread in `block_on` of a multi-threaded runtime it ends with the call.
+/// thread while the task is alive. There a thread that has [entered](crate::runtime::Runtime::enter) the runtime may
+/// spawn too, while nobody drives it; the task begins to run in the next `block_on` or `turn`. On a worker of a
+/// multi-threaded runtime it lives until that worker ends. On a thread in `block_on` of a multi-threaded runtime it
+/// ends with the call.
 ///
 /// # Examples
 ///
@@ -74,9 +75,9 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a runtime, and on a thread that has only entered a multi-threaded one, whose tasks other threads run, or one that
-/// another thread drives, or has local tasks on; at the caller's line. Also in a `block_on` that got no worker's place, because all
-/// are taken by other threads in `block_on`, by workers with local tasks or in
+/// Outside of a runtime, and on a thread that has only entered a multi-threaded one, whose tasks other threads run, or
+/// one that another thread drives, or has local tasks on; at the caller's line. Also in a `block_on` that got no
+/// worker's place, because all are taken by other threads in `block_on`, by workers with local tasks or in
 /// [`block_in_place`](crate::task::block_in_place), or by polls of more than 200 ms; inside the closure given to
 /// `block_in_place`; and in a job of [`spawn_blocking`].
 #[track_caller]
@@ -105,28 +106,28 @@ where
     }
     match worker::with_free_core(&context::current_shared(call), spawn) {
         Ok(handle) => handle,
-        Err(Refusal::Pinned(thread)) => panic!(
+        Err(NoCore::Pinned(thread)) => panic!(
             "{call}: this runtime has tasks made by spawn_local on {thread:?}, which they may not leave: call it there"
         ),
-        Err(Refusal::Taken) => panic!(
+        Err(NoCore::Taken) => panic!(
             "{call} needs a worker, and another thread works for this runtime: call it from a task or inside block_on, on \
              the thread that runs it"
         ),
-        Err(Refusal::Shared | Refusal::Blocking) => {
+        Err(NoCore::Shared | NoCore::Blocking) => {
             panic!("{call} needs a worker: call it from a task or inside block_on, on the thread that runs it")
         }
     }
 }
 
-/// Runs `job` on a thread of the blocking shared, where it may block, and returns a handle to its output.
+/// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.
 ///
 /// For file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
 /// microseconds. Aborting takes effect only before the job has started.
 ///
 /// A runtime that is dropped runs the jobs that it has, within its [grace](crate::runtime::Runtime#shutdown).
 ///
-/// If the system has no thread to give, the job waits for one that there is. If there is none, the handle gets an error that
-/// counts as cancelled and says why.
+/// If the system has no thread to give, the job waits for one that there is. If there is none, the handle gets an error
+/// that counts as cancelled and says why.
 ///
 /// # Examples
 ///

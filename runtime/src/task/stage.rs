@@ -1,7 +1,8 @@
 //! How often a task was polled, and what its cell holds, in four bytes.
 //!
-//! The count is the runner's, for those who print the task. The stage is for the functions in `cell.rs`, which have the right
-//! to the stage when they call; kept there and not in an enum of future and output, it costs an idle task nothing.
+//! The count is the runner's, for those who print the task. The stage is for the functions in `cell.rs`, which have the
+//! right to the stage when they call; kept there and not in an enum of future and output, it costs an idle task
+//! nothing.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -40,7 +41,7 @@ impl StageWord {
         self.0.load(Relaxed) >> SHIFT == stage as u32
     }
 
-    /// Who calls has the right to the stage, which is handed on with the state or the life of the task.
+    /// The caller has the right to the stage, which is handed on with the state or the references of the task.
     pub(super) fn set_stage(&self, stage: Stage) {
         self.0.store(self.polls() | (stage as u32) << SHIFT, Relaxed);
     }
@@ -52,14 +53,14 @@ mod tests {
 
     #[test]
     fn the_count_wraps_without_touching_the_stage() {
-        let tally = StageWord(AtomicU32::new(COUNT - 1));
-        tally.count_poll();
-        tally.count_poll();
-        assert_eq!((tally.polls(), tally.is(Stage::Future)), (0, true));
-        tally.count_poll();
-        for stage in [Stage::Output, Stage::Empty] {
-            tally.set_stage(stage);
-            assert_eq!((tally.polls(), tally.is(stage), tally.is(Stage::Future)), (1, true, false));
+        let stage = StageWord(AtomicU32::new(COUNT - 1));
+        stage.count_poll();
+        stage.count_poll();
+        assert_eq!((stage.polls(), stage.is(Stage::Future)), (0, true));
+        stage.count_poll();
+        for next in [Stage::Output, Stage::Empty] {
+            stage.set_stage(next);
+            assert_eq!((stage.polls(), stage.is(next), stage.is(Stage::Future)), (1, true, false));
         }
     }
 }

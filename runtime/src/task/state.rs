@@ -11,11 +11,11 @@
 //!   4, 5 finish_pending    7 cancel = wake with one more bit: start or finish_pending then says Drop
 //! ```
 //!
-//! IDLE is zero; DONE stays DONE, whatever marks late wakes add. A task that is RUNNING is CLAIMED, maybe with marks. One that is
-//! QUEUED is WOKEN (it has marks that `start` takes off); or, a shared one, CLAIMED already by the wake that found it idle, by
-//! its spawn or its yield. The word is then as it will be in the poll, and `start` has nothing to change: one locked instruction
-//! less for most polls. A wake or a cancellation meanwhile leaves its mark as on edge 3, and `start` takes it off. If it comes so
-//! late that `start` misses it, edge 4 finds it: one poll more than needed.
+//! IDLE is zero; DONE stays DONE, whatever marks late wakes add. A task that is RUNNING is CLAIMED, maybe with marks.
+//! One that is QUEUED is WOKEN (it has marks that `start` takes off); or, a shared one, CLAIMED already by the wake
+//! that found it idle, by its spawn or its yield. The word is then as it will be in the poll, and `start` has nothing
+//! to change: one locked instruction less for most polls. A wake or a cancellation meanwhile leaves its mark as on edge
+//! 3, and `start` takes it off. If it comes so late that `start` misses it, edge 4 finds it: one poll more than needed.
 //!
 //! Two kinds of task share the diagram. A *shared* task may run on any worker, so its word is atomic. An *owned* task
 //! runs only on the thread that holds its core, so its word is changed by plain loads and stores; other threads leave
@@ -29,19 +29,20 @@
 //!
 //! A finished owned task leaves NOTIFIED set for good, so that late wakes post nothing.
 //!
-//! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way: in the hands of the one who made it so. Another
-//! is in none. That is why queue entries need no reference count of their own: the registry's reference is dropped on edge 6 at
-//! the earliest. And a queue orders: what was written before a task was put into it, the word too, is seen by whoever takes it
-//! out (they need that for the pointer anyway).
+//! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way: in the hands of the one who
+//! made it so. Another is in none. That is why queue entries need no reference count of their own: the registry's
+//! reference is dropped on edge 6 at the earliest. And a queue orders: what was written before a task was put into it,
+//! the word too, is seen by whoever takes it out (they need that for the pointer anyway).
 //!
-//! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES is set
-//! with CLAIMED, and edge 2 tells it to the runner, who gives the reference back in plain memory (`refcount.rs`). It goes with the
-//! end of the poll.
+//! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES
+//! is set with CLAIMED, and edge 2 tells it to the runner, which gives the reference back in plain memory
+//! (`refcount.rs`). It goes with the end of the poll.
 //!
 //! Rejected: one atomic word for both kinds (a wake, start and finish of an owned task would cost three locked
 //! instructions, measured as most of a yield). A "load first, return if queued" shortcut in `wake`: it skips the
-//! release, and the poll may miss what the waker wrote before waking; the model below finds it. A start that always exchanges the
-//! word, so that a task in a queue looks unlike one that runs (a yield on two workers took 1.3 times as long).
+//! release, and the poll may miss what the waker wrote before waking; the model below finds it. A start that always
+//! exchanges the word, so that a task in a queue looks unlike one that runs (a yield on two workers took 1.3 times as
+//! long).
 
 use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
@@ -117,11 +118,13 @@ fn on_start(before: u8) -> OnStart {
 /// Edges 1 and 3 of a shared task.
 #[inline]
 fn wake_shared(main: &AtomicU8) -> u8 {
-    // Acquire: what the last runner did is passed on to the next one, by the queue. The load only saves an exchange that would fail.
+    // Acquire: what the last runner did is passed on to the next one, by the queue. The load only saves an exchange
+    // that would fail.
     if main.load(Relaxed) == 0 && main.compare_exchange(0, CLAIMED, AcqRel, Relaxed).is_ok() {
         return 0;
     }
-    // Release: what the waker wrote is seen by whoever takes the mark off, in `start` or at the end of a poll. Acquire: as above.
+    // Release: what the waker wrote is seen by whoever takes the mark off, in `start` or at the end of a poll. Acquire:
+    // as above.
     main.fetch_or(WOKEN, AcqRel)
 }
 
@@ -154,7 +157,7 @@ impl State {
         Self { main: AtomicU8::new(CLAIMED), remote: AtomicU8::new(SHARED) }
     }
 
-    /// An owned task spawned by the holder of the core, who is about to queue it.
+    /// An owned task spawned by the holder of the core, which is about to queue it.
     pub(crate) fn owned() -> Self {
         Self { main: AtomicU8::new(WOKEN), remote: AtomicU8::new(0) }
     }
@@ -176,7 +179,7 @@ impl State {
         self.main.load(Relaxed) & DONE != 0
     }
 
-    /// Whether it seems to wait. A hint, but for who polls it: it does not.
+    /// Whether it seems to wait. A hint; exact for the thread that polls it (it does not).
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.main.load(Relaxed) == 0
@@ -199,8 +202,8 @@ impl State {
         on_wake(self.change(wake_shared, |main| main | WOKEN))
     }
 
-    /// Edge 1 of a shared task, if it is idle: the caller queues it, and leaves a reference to whoever starts it. Says whether
-    /// that is so; else nothing has been done.
+    /// Edge 1 of a shared task, if it is idle: the caller queues it, and leaves a reference to whoever starts it. Says
+    /// whether that is so; else nothing has been done.
     #[inline]
     pub(crate) fn wake_owing(&self) -> bool {
         // AcqRel: as in `wake_shared`. Relaxed: nothing has been done, a wake follows.

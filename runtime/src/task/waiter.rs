@@ -1,4 +1,4 @@
-//! Where a join handle leaves the waker of who awaits it; `refcount.rs` says whose it is.
+//! Where a join handle leaves the waker of the task that awaits it; `refcount.rs` says whose it is.
 //!
 //! Two words that may be read while they are written: the runner looks before it knows whether what it sees counts.
 //!
@@ -11,21 +11,21 @@ use std::task::{RawWakerVTable, Waker};
 
 use crate::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// The place. It does not drop what is in it: whoever has the right to does.
+/// The slot. It does not drop what is in it: whoever has the right to does.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct WaiterSlot {
     data: AtomicPtr<()>,
     vtable: AtomicPtr<RawWakerVTable>,
 }
 
-/// What was in the place: a waker, if all was as `refcount.rs` says.
+/// What was in the slot: a waker, if all was as `refcount.rs` says.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct RawWaiter {
     data: *const (),
     vtable: *const RawWakerVTable,
 }
 
-impl Place {
+impl WaiterSlot {
     pub(super) fn new() -> Self {
         Self { data: AtomicPtr::new(ptr::null_mut()), vtable: AtomicPtr::new(ptr::null_mut()) }
     }
@@ -39,8 +39,8 @@ impl Place {
 
     /// Relaxed: `complete` acquires it.
     #[inline]
-    pub(super) fn look(&self) -> Seen {
-        Seen { data: self.data.load(Relaxed), vtable: self.vtable.load(Relaxed) }
+    pub(super) fn look(&self) -> RawWaiter {
+        RawWaiter { data: self.data.load(Relaxed), vtable: self.vtable.load(Relaxed) }
     }
 
     /// Whether `waker` is the same as the one in it.
@@ -50,7 +50,7 @@ impl Place {
     }
 }
 
-impl Seen {
+impl RawWaiter {
     /// The waker.
     ///
     /// # Safety
@@ -59,7 +59,7 @@ impl Seen {
     #[inline]
     pub(super) unsafe fn into_waker(self) -> Waker {
         // SAFETY: the caller's promise: it is the table of the waker that `put` forgot, which is `'static`.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`; model: life/models.rs
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`; model: refcount/models.rs
         // `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
         let vtable = unsafe { &*self.vtable };
         // SAFETY: both words are those of that one waker, whose reference this takes over.

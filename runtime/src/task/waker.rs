@@ -1,7 +1,7 @@
 //! The waker of a task: a counted reference, with the task's header as its data.
 //!
-//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more. What a wake comes to, by
-//! whose task it is and on which thread, is here too.
+//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more. What a wake comes
+//! to, by whose task it is and on which thread, is here too.
 
 #![allow(unsafe_code)]
 
@@ -99,8 +99,8 @@ impl Task {
         }
     }
 
-    /// Queues a shared task that is idle with the worker that calls, and leaves this reference to whoever runs it. That may be
-    /// another thread, and the task gone, as soon as it is queued. Gives back what is another kind of wake.
+    /// Queues a shared task that is idle with the worker that calls, and leaves this reference to whoever runs it. That
+    /// may be another thread, and the task gone, as soon as it is queued. Gives back what is another kind of wake.
     #[inline]
     fn wake_here(self) -> Option<Self> {
         let mut left = Some(self);

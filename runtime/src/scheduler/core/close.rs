@@ -1,7 +1,7 @@
 //! The end of a core: its tasks are cancelled and dropped here, and none runs or starts afterwards.
 //!
-//! Called by the worker that holds the core, or by who closes one that nobody holds. The hard part is that destructors go on using the
-//! core: they wake, spawn and post while it is being emptied.
+//! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is
+//! that destructors go on using the core: they wake, spawn and post while it is being emptied.
 
 use super::{Core, Entry, OwnedTasks};
 use crate::sync::atomic::{Ordering::SeqCst, fence};
@@ -46,10 +46,10 @@ impl Core {
         }
     }
 
-    /// Drops the tasks in the owner's queue. The root stays queued: it may be what waits for them.
+    /// Drops the tasks in the owner's queue. The main task stays queued: it may be what waits for them.
     fn discard_queue(&self) {
-        let (woken, again) = self.local(|local| (std::mem::take(&mut local.woken), std::mem::take(&mut local.again)));
-        for entry in woken.into_iter().chain(again) {
+        let queues = self.local(|local| std::mem::take(&mut local.queues));
+        for entry in queues.into_iter().flatten() {
             match entry {
                 Entry::Task(task) => task.cancel(),
                 Entry::Main => self.push_entry(entry, Class::Woken),
@@ -57,11 +57,11 @@ impl Core {
         }
     }
 
-    /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts here
-    /// afterwards. Owner only; `false` if that has been done before.
+    /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts
+    /// here afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
-        // From here wakes go to the injector, and posts are buried by who posts.
+        // From here wakes go to the injector; a thread that posts buries its post itself.
         if self.closed.swap(true, SeqCst) {
             return false;
         }
@@ -72,7 +72,7 @@ impl Core {
                 entry.cancel();
             }
         }
-        while let Some(task) = self.pop_shared() {
+        while let Some(task) = self.pop_shared(Class::Woken).or_else(|| self.pop_shared(Class::Again)) {
             task.cancel();
         }
         self.drop_owned();
@@ -81,7 +81,8 @@ impl Core {
         true
     }
 
-    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it is said.
+    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it
+    /// is said.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         let forgotten = self.local(|local| {
             local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.slot())));

@@ -1,9 +1,9 @@
-//! What the monitor, and who is about to block, promise to the timers of others, under loom.
+//! What the monitor, and a worker that is about to block, promise to the timers of others, under loom.
 
 use super::*;
-use crate::scheduler::idle::Idle;
+use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::poller::PollerRole;
-use crate::scheduler::unparker::{Parked, Wait};
+use crate::scheduler::unparker::{Unparker, Wait};
 use crate::sync::thread;
 use loom::sync::Arc;
 
@@ -11,8 +11,8 @@ use loom::sync::Arc;
 struct Runtime {
     monitor: Monitor,
     poller: PollerRole,
-    idle: Idle,
-    parked: Parked,
+    idle: ParkedSet,
+    unparker: std::sync::Arc<Unparker>,
     /// Of the one that blocks.
     is_stalled: AtomicBool,
 }
@@ -22,18 +22,18 @@ impl Runtime {
     fn park(&self) -> bool {
         loop {
             let is_poller = self.monitor.has_stuck() && self.poller.try_take(1);
-            self.parked.announce(if is_poller { Wait::Reactor } else { Wait::Thread });
+            self.unparker.announce(if is_poller { Wait::Reactor } else { Wait::Thread });
             self.idle.park(1);
             if is_poller || self.poller.is_taken() || !self.monitor.has_stuck() {
                 return is_poller && self.monitor.has_stuck() && self.is_stalled.load(Relaxed);
             }
-            self.parked.retract();
+            self.unparker.retract();
             self.idle.unpark(1);
         }
     }
 
-    /// What the owner of the timer does before it blocks, in the order of `Blocked::begin` and `Shared::hand_over`; whether somebody was
-    /// unparked.
+    /// What the owner of the timer does before it blocks, in the order of `Blocked::begin` and `Shared::hand_over`;
+    /// whether somebody was unparked.
     fn block(&self) -> bool {
         self.is_stalled.store(true, Relaxed);
         self.idle.park(0);
@@ -46,7 +46,7 @@ impl Runtime {
                 self.idle.parked().any(|worker| worker == 1)
             }
         };
-        unparked &= self.parked.must_unpark().is_some();
+        unparked &= self.unparker.must_unpark().is_some();
         unparked
     }
 }
@@ -60,8 +60,8 @@ fn the_timers_of_who_blocks_are_minded() {
         let runtime = Runtime {
             monitor: Monitor::default(),
             poller: PollerRole::new(),
-            idle: Idle::new(2),
-            parked: Parked::new(),
+            idle: ParkedSet::new(2),
+            unparker: Unparker::new(mini_net::Reactor::new().unwrap()),
             is_stalled: AtomicBool::new(false),
         };
         runtime.idle.unpark(0);
@@ -80,7 +80,7 @@ fn the_timers_of_who_blocks_are_minded() {
 #[test]
 fn the_watch_does_not_sleep_while_a_worker_is_up() {
     loom::model(|| {
-        let shared = Arc::new((Monitor::default(), Idle::new(1)));
+        let shared = Arc::new((Monitor::default(), ParkedSet::new(1)));
         let other = shared.clone();
         let worker = thread::spawn(move || {
             other.1.unpark(0);

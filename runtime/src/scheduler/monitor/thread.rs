@@ -1,4 +1,5 @@
-//! The thread of the monitor: what one look at all workers is, and what comes of it. What it is for is told in `monitor.rs`.
+//! The thread of the monitor: what one look at all workers is, and what comes of it. What it is for is told in
+//! `monitor.rs`.
 //!
 //! Rejected: as a part of `Monitor`, which the workers ask and tell (both would need `Shared`, which contains it).
 
@@ -13,12 +14,14 @@ use crate::scheduler::rules::{STALL, TICK};
 use crate::scheduler::shared::Shared;
 use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::{HAS_TIME, lock, thread};
+use crate::task::Class;
 use crate::threads;
 
 /// Looks between two tries to start threads for which the system had no room: nobody waits for one in the moment.
 const TRY_INTERVAL: u32 = 16;
 
-/// After how many looks at a runtime whose workers are parked the monitor goes to sleep: to wake it costs as much as twenty looks.
+/// After how many looks at a runtime whose workers are parked the monitor goes to sleep: to wake it costs as much as
+/// twenty looks.
 const QUIET_TICKS: u32 = 20;
 
 /// Starts it, unless it has been. If that fails the next worker tries again. There is none where nothing takes time.
@@ -98,14 +101,14 @@ fn has_help(shared: &Shared) -> bool {
         || shared.wake_one()
 }
 
-/// Turns the driver of a core in its owner's place, for a tick, or until the owner goes on: all workers are stuck, and what they wait for
-/// may come from here, as in a `block_on` inside of `block_in_place`.
+/// Turns the driver of a core in its owner's place, for a tick, or until the owner goes on: all workers are stuck, and
+/// what they wait for may come from here, as in a `block_on` inside of `block_in_place`.
 fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
     let (begin, seen) = (Instant::now(), core.counts.progress());
     core.driver().serve(events, None);
     loop {
         // What has been woken went to the injector, and nobody was woken as long as one worker is up.
-        if !shared.injector.is_empty() && shared.idle.is_someone_parked() {
+        if !shared.injector(Class::Woken).is_empty() && shared.idle.is_someone_parked() {
             shared.wake_one();
         }
         let left = TICK.saturating_sub(begin.elapsed());
@@ -120,7 +123,7 @@ fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
 fn is_quiet(shared: &Shared) -> bool {
     !shared.monitor.lacks_thread.load(SeqCst)
         && shared.idle.is_everyone_parked()
-        && !shared.cores.iter().any(|core| core.is_blocked.load(Relaxed))
+        && !shared.cores.iter().any(|core| core.run.is_blocked.load(Relaxed))
 }
 
 /// Waits until a worker is unparked.
@@ -136,7 +139,7 @@ fn sleep(shared: &Shared) {
 
 /// What a look saw of a worker that was up.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct LastLook {
     progress: u64,
     /// Its CPU time when that was seen first.
     cpu_time: Option<Duration>,
@@ -144,7 +147,7 @@ struct Seen {
     told: Option<Option<mini_time::Instant>>,
 }
 
-impl Seen {
+impl LastLook {
     fn of(core: &Core) -> Self {
         Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time(), told: None }
     }
@@ -159,15 +162,15 @@ impl Seen {
 }
 
 /// One look at all workers; returns one that is stuck.
-fn look<'a>(shared: &'a Shared, seen: &mut [Option<Seen>]) -> Option<&'a Core> {
+fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Core> {
     let (mut stuck, mut needs_worker) = (None, false);
     for (core, seen) in shared.cores.iter().zip(seen) {
         let is_up = !core.unparker.is_parked() && core.ownership.is_held();
         let before = seen.filter(|seen| is_up && seen.progress == core.counts.progress());
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
-        *seen = is_up.then(|| before.unwrap_or_else(|| Seen::of(core)));
-        if is_stalled != core.is_stalled.load(Relaxed) {
-            core.is_stalled.store(is_stalled, Relaxed);
+        *seen = is_up.then(|| before.unwrap_or_else(|| LastLook::of(core)));
+        if is_stalled != core.run.is_stalled.load(Relaxed) {
+            core.run.is_stalled.store(is_stalled, Relaxed);
         }
         if core.is_stuck() {
             stuck = Some(core);
@@ -190,7 +193,7 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<Seen>]) -> Option<&'a Core> {
     if stuck.is_none() && shared.cores.iter().any(Core::is_stuck) {
         shared.monitor.note_stuck();
     }
-    needs_worker |= stuck.is_some() && !(shared.injector.is_empty() && shared.again.is_empty());
+    needs_worker |= stuck.is_some() && shared.has_injected();
     if needs_worker {
         shared.wake_for_work();
     }

@@ -68,7 +68,8 @@ fn block_on_ends_that_comes_during_the_end() {
     });
 }
 
-/// Another thread aborts a task while the runtime runs it: its future is dropped, once, and the handle says how it ended.
+/// Another thread aborts a task while the runtime runs it: its future is dropped, once, and the handle says how it
+/// ended.
 ///
 /// Planted: `unparker.unpark` forgotten in `Core::post`.
 #[test]

@@ -11,7 +11,7 @@ use crate::sync::thread::ThreadId;
 
 /// Why a thread that has entered a runtime may not touch what only the holder of its core touches.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum NoCore {
     /// The runtime has threads of its own for its tasks.
     Shared,
     /// This thread runs what may block: it never drives the runtime.
@@ -22,35 +22,36 @@ pub(crate) enum Refusal {
     Pinned(ThreadId),
 }
 
-/// Holds the core of a `current_thread` runtime while `f` runs, on a thread that has entered it, if nobody works there. What `f`
-/// leaves to do is done when somebody comes.
-pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T) -> Result<T, Refusal> {
+/// Holds the core of a `current_thread` runtime while `f` runs, on a thread that has entered it, if nobody works there.
+/// What `f` leaves to do is done when somebody comes.
+pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T) -> Result<T, NoCore> {
     if shared.is_multi_thread() {
-        return Err(Refusal::Shared);
+        return Err(NoCore::Shared);
     }
     if context::is_working_for(shared) {
-        return Err(Refusal::Blocking);
+        return Err(NoCore::Blocking);
     }
     let core = &shared.cores[0];
-    // A guest has found another thread there, who may have left since: that is chance.
+    // An external thread found the core taken, and its holder may have left since: refuse either way.
     if context::with_host(|_| ()).is_some() || !core.ownership.try_take() {
-        return Err(Refusal::Taken);
+        return Err(NoCore::Taken);
     }
     let context = context::enter_held(shared, core);
     let done = match core.pinned_elsewhere() {
-        Some(thread) => Err(Refusal::Pinned(thread)),
+        Some(thread) => Err(NoCore::Pinned(thread)),
         None => Ok(f(core)),
     };
     core.note_queue();
     core.embedder.note_more(core.has_owned_work());
     drop(context);
     core.ownership.release();
-    core.unparker.unpark(); // a embedder that waits between two turns
+    core.unparker.unpark(); // an embedder that waits between two turns
     close_if_closing(shared, core);
     done
 }
 
-/// Called after the ownership was released: an end that began meanwhile found it taken, and left the core to this thread.
+/// Called after the ownership was released: an end that began meanwhile found it taken, and left the core to this
+/// thread.
 pub(super) fn close_if_closing(shared: &Arc<Shared>, core: &Core) {
     if shared.is_closing() && core.ownership.try_take() {
         close_core(shared, core);

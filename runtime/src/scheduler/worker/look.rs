@@ -1,15 +1,16 @@
-//! What a worker does between two runs: the glance, which is a few comparisons, and the look at all that has come from elsewhere.
+//! What a worker does between two runs: the glance, which is a few comparisons, and the look at all that has come from
+//! elsewhere.
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
 use super::{Stop, Worker};
 use crate::scheduler::core::Core;
 use crate::scheduler::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Class;
 
 impl Worker<'_> {
-    /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the core must be left.
+    /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the
+    /// core must be left.
     #[inline]
     pub(super) fn glance(&mut self) -> Option<Stop> {
         let now = self.meter.now();
@@ -38,7 +39,11 @@ impl Worker<'_> {
         if !self.has_shared || !shared.idle.is_someone_parked() {
             return self.queueing.end();
         }
-        if self.queueing.has_lasted(core.shared_len() + shared.injector.len(), now, core.counts.runs.get()) {
+        if self.queueing.has_lasted(
+            core.shared_len() + shared.injector(Class::Woken).len(),
+            now,
+            core.counts.runs.get(),
+        ) {
             shared.wake_for_work();
             self.meter.leave_out();
         }
@@ -63,7 +68,7 @@ impl Worker<'_> {
         if self.shared.monitor.has_stuck() {
             for other in self.others().filter(|other| other.is_stuck()) {
                 other.driver().fire();
-                if core.woken_len() == 0 {
+                if core.len_of(Class::Woken) == 0 {
                     other.steal_for(core);
                 }
             }
@@ -78,7 +83,6 @@ impl Worker<'_> {
     /// The driver is looked at now, or waited for.
     pub(super) fn put_off_look(&mut self) {
         self.meter.set();
-        self.core.cycle_rate.store(self.meter.rate(), Relaxed);
         let now = self.meter.now();
         self.looked = now;
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
@@ -90,8 +94,9 @@ impl Worker<'_> {
         self.compare_at = self.compare_at.min(now.saturating_add(TICK.as_nanos() as u64));
     }
 
-    /// Takes from another worker half of what that one has more. Tasks that ask to run again and again would stay where they are, and run
-    /// the less often the more they are there. Of an odd number the odd one changes sides each time, and has its turn on both.
+    /// Takes from another worker half of what that one has more. Tasks that ask to run again and again would stay where
+    /// they are, and run the less often the more they are there. Of an odd number the odd one changes sides each time,
+    /// and has its turn on both.
     fn compare(&mut self) {
         let core = self.core;
         let last = self.compared;
@@ -105,7 +110,7 @@ impl Worker<'_> {
         };
         self.compared = other;
         let other = &self.shared.cores[other];
-        for class in [Class::Woken, Class::Again] {
+        for class in Class::ALL {
             let more = how_many_more(other.len_of(class), other.noted(class), core.len_of(class));
             if more > 0 {
                 other.steal_half(core, class, more.div_ceil(2) as u32);
@@ -116,21 +121,21 @@ impl Worker<'_> {
     /// When to look around: the sooner if what waits here is of the class *again*.
     fn look_at(&self) -> u64 {
         let core = self.core;
-        let has_again = || core.owned_len(Class::Again) + core.again_len() > 0;
+        let has_again = || core.owned_len(Class::Again) + core.len_of(Class::Again) > 0;
         let time = if self.woken_len() == 0 && has_again() { WAKE_COST } else { LOOK_TIME };
         self.looked.saturating_add(time)
     }
 
     /// Woken tasks that wait for this worker.
     fn woken_len(&self) -> usize {
-        self.core.owned_len(Class::Woken) + self.core.woken_len()
+        self.core.owned_len(Class::Woken) + self.core.len_of(Class::Woken)
     }
 }
 
 /// How many tasks more another worker has than this one, which runs none just now and has `own`.
 ///
-/// The other runs one beside those that `wait`, or has put that back just now: so it has no more than it has `noted` lately. Its only
-/// one is left to it.
+/// The other runs one beside those that `wait`, or has put that back just now: so it has no more than it has `noted`
+/// lately. Its only one is left to it.
 fn how_many_more(wait: usize, noted: usize, own: usize) -> usize {
     let theirs = (wait + 1).min(noted);
     if theirs > 1 { theirs.saturating_sub(own) } else { 0 }

@@ -1,7 +1,7 @@
 //! The main task: the future given to `block_on`, as the worker that polls it and its wakers see it.
 //!
-//! It has one entry in the owner's queues at most, as any task. Wakes on the owner's thread queue it; those of other threads leave a mark,
-//! which the owner takes over before it chooses what runs next.
+//! It has one entry in the owner's queues at most, as any task. Wakes on the owner's thread queue it; those of other
+//! threads leave a mark, which the owner takes over before it chooses what runs next.
 //!
 //! Rejected: an owned task (its future is borrowed, and need not be `'static`).
 
@@ -38,8 +38,8 @@ impl MainTask {
         self.running.store(true, Relaxed);
     }
 
-    /// Owner only: the poll is over, and took `took` nanoseconds. Returns how long the main task has run since it last waited, if it asks
-    /// to run once more.
+    /// Owner only: the poll is over, and took `took` nanoseconds. Returns how long the main task has run since it last
+    /// waited, if it asks to run once more.
     pub(super) fn end_run(&self, took: u64) -> Option<u64> {
         self.running.store(false, Relaxed);
         let asks = self.queued.load(Relaxed);

@@ -1,33 +1,28 @@
 //! What a worker runs next: [`Worker::next`] is the one function that chooses.
 //!
-//! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in, first out. While
-//! woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some from the injector, and one
-//! that has nothing at all from other workers.
+//! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
+//! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
+//! from the injector, and one that has nothing at all from other workers.
 //!
-//! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its streams,
-//! with a write for each: six times as many, and 0.64 of the requests per second).
+//! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
+//! streams, with a write for each: six times as many, and 0.64 of the requests per second).
 
 use super::Worker;
 use crate::scheduler::core::{Core, Entry};
-use crate::scheduler::rules::{HEAD_START, LOCAL_QUEUE, LOOK_RUNS, STEAL_BATCH, WOKEN_SHARE};
+use crate::scheduler::rules::{HEAD_START, LOCAL_QUEUE, LOOK_RUNS, MOST_AHEAD, MOST_OWED, STEAL_BATCH, WOKEN_SHARE};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::{Class, Queued};
 
 /// Why the entry that runs has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Why {
+    /// It is a woken task.
     Woken,
     /// It is of the class *again*, and no woken task waits.
     Spare,
     /// It is of the class *again*, whose share it is.
     Share,
 }
-
-/// What is owed at most, in nanoseconds: after one long woken run others that were woken do not wait for a third of it.
-const MOST_OWED: i64 = 4 * HEAD_START;
-
-/// By how much the class may be ahead of its share: a run that the system has stopped for a while is no reason to stop the class.
-const MOST_AHEAD: i64 = 1_000 * HEAD_START;
 
 /// The part of the runs that are taken from an injector, in 64ths; they are spread evenly.
 #[derive(Debug, Default)]
@@ -37,8 +32,8 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// As `there` is of all that wait, but a sixteenth at least, so that the last ones do not wait for ever longer, and three quarters at
-    /// most: what waits here goes on, however much comes.
+    /// As `there` is of all that wait, but a sixteenth at least, so that the last ones do not wait for ever longer, and
+    /// three quarters at most: what waits here goes on, however much comes.
     fn set(&mut self, there: usize, here: usize) {
         let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
         self.part = if there == 0 { 0 } else { (part as u32).clamp(LOOK_RUNS / 16, LOOK_RUNS / 4 * 3) };
@@ -86,14 +81,14 @@ impl Debt {
 
     /// A run has taken so many nanoseconds. However long one was, it is made up for within bounds.
     #[inline]
-    pub(super) fn note(&mut self, turn: Turn, took: u64) {
+    pub(super) fn note(&mut self, why: Why, took: u64) {
         // What is longer than 4 s counts as 4 s, far beyond all bounds here; so the sums stay small too.
         let took = i64::from(u32::try_from(took).unwrap_or(u32::MAX));
-        self.0 = match turn {
-            Turn::Woken => (self.0 + took).min(MOST_OWED),
+        self.0 = match why {
+            Why::Woken => (self.0 + took).min(MOST_OWED),
             // Time that nobody else wanted pays what is owed, and is not paid for.
-            Turn::Spare => self.0.min((self.0 - WOKEN_SHARE * took).max(0)),
-            Turn::Share => (self.0 - WOKEN_SHARE * took).max(-MOST_AHEAD),
+            Why::Spare => self.0.min((self.0 - WOKEN_SHARE * took).max(0)),
+            Why::Share => (self.0 - WOKEN_SHARE * took).max(-MOST_AHEAD),
         };
     }
 }
@@ -108,7 +103,7 @@ impl Worker<'_> {
             self.core.read_inbox();
         }
         if self.debt.is_due() {
-            self.turn = Turn::Share;
+            self.why = Why::Share;
             if let Some(entry) = self.pop(Class::Again) {
                 return Some(entry);
             }
@@ -119,7 +114,7 @@ impl Worker<'_> {
             }
             self.debt.forgive();
         }
-        self.turn = Turn::Woken;
+        self.why = Why::Woken;
         if let Some(entry) = self.pop(Class::Woken) {
             return Some(entry);
         }
@@ -129,12 +124,12 @@ impl Worker<'_> {
             self.wake_next();
             return Some(Entry::Task(task));
         }
-        self.turn = Turn::Spare;
+        self.why = Why::Spare;
         if let Some(entry) = self.pop(Class::Again) {
             return Some(entry);
         }
         self.queueing.end();
-        self.turn = Turn::Woken;
+        self.why = Why::Woken;
         if self.has_shared { self.find_work().map(Entry::Task) } else { None }
     }
 
@@ -151,7 +146,7 @@ impl Worker<'_> {
         {
             return Some(Entry::Task(task));
         }
-        let shared = || core.pop_shared_of(class).map(Entry::Task);
+        let shared = || core.pop_shared(class).map(Entry::Task);
         let owned_first = &mut self.owned_first[class as usize];
         *owned_first = !*owned_first;
         match *owned_first {
@@ -160,10 +155,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Sets which part of the runs of each class is taken from its injector until the next look: the same that the tasks there are of all
-    /// that wait, here and there.
+    /// Sets which part of the runs of each class is taken from its injector until the next look: the same that the
+    /// tasks there are of all that wait, here and there.
     pub(super) fn set_quotas(&mut self) {
-        for class in [Class::Woken, Class::Again] {
+        for class in Class::ALL {
             let here = self.core.owned_len(class) + self.core.len_of(class);
             self.quotas[class as usize].set(self.shared.injector(class).len(), here);
         }
@@ -181,13 +176,13 @@ impl Worker<'_> {
         let (shared, core) = (self.shared, self.core);
         let mut task = self.take_injected(Class::Again);
         if task.is_some() {
-            self.turn = Turn::Spare;
+            self.why = Why::Spare;
         } else if self.others().any(Core::is_worth_stealing) && shared.idle.start_search() {
             self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
             shared.idle.finish_search();
-            task = core.pop_shared_of(Class::Woken).or_else(|| {
-                self.turn = Turn::Spare;
-                core.pop_shared_of(Class::Again)
+            task = core.pop_shared(Class::Woken).or_else(|| {
+                self.why = Why::Spare;
+                core.pop_shared(Class::Again)
             });
         }
         if task.is_some() {
@@ -207,7 +202,7 @@ impl Worker<'_> {
     pub(super) fn others(&self) -> impl Iterator<Item = &'_ Core> {
         let (shared, own) = (self.shared, self.core.index());
         let blocked = shared.monitor.has_stuck().then(|| shared.idle.parked()).into_iter().flatten();
-        let blocked = blocked.filter(|&other| shared.cores[other].is_blocked.load(Relaxed));
+        let blocked = blocked.filter(|&other| shared.cores[other].run.is_blocked.load(Relaxed));
         shared.idle.up().chain(blocked).filter(move |&other| other != own).map(|other| &shared.cores[other])
     }
 }
@@ -222,10 +217,10 @@ mod tests {
     fn again_has_its_share_when_woken_tasks_never_end() {
         let (mut debt, mut again, mut woken) = (Debt::default(), 0, 0);
         for _ in 0..10_000 {
-            let (turn, took, sum) =
-                if debt.is_due() { (Turn::Share, 70_000, &mut again) } else { (Turn::Woken, 10_000, &mut woken) };
+            let (why, took, sum) =
+                if debt.is_due() { (Why::Share, 70_000, &mut again) } else { (Why::Woken, 10_000, &mut woken) };
             *sum += took;
-            debt.note(turn, took);
+            debt.note(why, took);
         }
         let share = again as f64 / (again + woken) as f64;
         assert!((0.24..0.26).contains(&share), "{share}");
@@ -235,19 +230,19 @@ mod tests {
     fn a_batch_of_woken_tasks_is_not_interrupted() {
         let mut debt = Debt::default();
         for _ in 0..100 {
-            debt.note(Turn::Woken, MS / 2);
+            debt.note(Why::Woken, MS / 2);
             assert!(!debt.is_due());
-            debt.note(Turn::Spare, 5 * MS);
+            debt.note(Why::Spare, 5 * MS);
         }
     }
 
     #[test]
     fn one_long_run_of_woken_tasks_is_not_made_up_for_as_a_whole() {
         let mut debt = Debt::default();
-        debt.note(Turn::Woken, 60_000 * MS);
-        debt.note(Turn::Share, MS);
+        debt.note(Why::Woken, 60_000 * MS);
+        debt.note(Why::Share, MS);
         assert!(debt.is_due());
-        debt.note(Turn::Share, MS);
+        debt.note(Why::Share, MS);
         assert!(!debt.is_due());
     }
 
@@ -268,14 +263,14 @@ mod tests {
     #[test]
     fn spare_time_pays_and_is_not_paid_for() {
         let mut debt = Debt::default();
-        debt.note(Turn::Spare, 100 * MS);
-        debt.note(Turn::Woken, MS);
+        debt.note(Why::Spare, 100 * MS);
+        debt.note(Why::Woken, MS);
         assert!(debt.is_due());
-        debt.note(Turn::Share, 50 * MS);
-        debt.note(Turn::Spare, 50 * MS);
-        debt.note(Turn::Woken, 149 * MS);
+        debt.note(Why::Share, 50 * MS);
+        debt.note(Why::Spare, 50 * MS);
+        debt.note(Why::Woken, 149 * MS);
         assert!(!debt.is_due(), "one long turn is followed by three times as long for others");
-        debt.note(Turn::Woken, 2 * MS);
+        debt.note(Why::Woken, 2 * MS);
         assert!(debt.is_due());
     }
 }

@@ -24,13 +24,13 @@ impl Worker<'_> {
         self.check_process();
         self.meter.leave_out(); // the last runs may not have been measured
         if !self.spins() {
-            self.rest();
+            self.wait();
         }
     }
 
-    /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any other thread, if
-    /// that has paid lately and runs are short; says whether there is something to do. (Beside one that is up it would take to others
-    /// what that one is about to run.)
+    /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any
+    /// other thread, if that has paid lately and runs are short; says whether there is something to do. (Beside one
+    /// that is up it would take to others what that one is about to run.)
     fn spins(&mut self) -> bool {
         let core = self.core;
         let (spins, limit) = match self.shared.blocking.in_flight() {
@@ -69,16 +69,11 @@ impl Worker<'_> {
     }
 
     /// Waits as `unparker.rs` and `idle.rs` say, and sees to what the wait has brought.
-    fn rest(&mut self) {
+    fn wait(&mut self) {
         let (shared, core) = (self.shared, self.core);
-        core.is_up.store(false, Relaxed);
-        core.counts.parks.add(1);
         core.note_queue();
-        core.take_remote_frees();
-        core.counts.park(self.meter.system_now());
         let (wait, is_poller) = self.choose_wait();
-        core.unparker.announce(wait);
-        shared.idle.park(core.index());
+        self.announce_wait(wait);
         if !self.is_unheard(wait) && !self.sees_work() {
             if core.driver().timers().clock().is_paused() {
                 self.park_paused(wait);
@@ -88,22 +83,41 @@ impl Worker<'_> {
                 core.driver().park(&mut self.events, wait, None);
             }
         }
-        self.put_off_look();
-        core.counts.unpark(self.meter.system_now());
         if is_poller {
             core.driver().poller().leave();
         }
-        self.was_woken = core.unparker.retract();
-        core.is_up.store(true, Relaxed);
-        shared.idle.unpark(core.index());
+        self.was_woken = self.end_wait();
         self.note_wait();
         if !self.is_alone() {
             shared.monitor.rouse();
         }
     }
 
-    /// How to wait, and whether as the poller: among several workers that one alone waits in the reactor, whether it is wanted
-    /// for sockets or for others' timers. An only worker always may; it says so where the monitor may be looking there for it.
+    /// Lets others know that this worker parks. It looks for work once more after that.
+    pub(super) fn announce_wait(&mut self, wait: Wait) {
+        let core = self.core;
+        core.is_up.store(false, Relaxed);
+        core.counts.parks.add(1);
+        core.take_remote_frees();
+        core.counts.busy.park(self.meter.system_now());
+        core.unparker.announce(wait);
+        self.shared.idle.park(core.index());
+    }
+
+    /// Lets others know that this worker is up; says whether one of them has unparked it.
+    pub(super) fn end_wait(&mut self) -> bool {
+        let core = self.core;
+        self.put_off_look();
+        core.counts.busy.unpark(self.meter.system_now());
+        let was_woken = core.unparker.retract();
+        core.is_up.store(true, Relaxed);
+        self.shared.idle.unpark(core.index());
+        was_woken
+    }
+
+    /// How to wait, and whether as the poller: among several workers that one alone waits in the reactor, whether it is
+    /// wanted for sockets or for others' timers. An only worker always may; it says so where the monitor may be looking
+    /// there for it.
     fn choose_wait(&self) -> (Wait, bool) {
         let is_shared = !self.is_alone() || self.shared.monitor.is_started();
         match self.wants_poller() {
@@ -113,8 +127,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether somebody must wait in the reactor. Where an embedder watches, rings meant for it are heard too, and the descriptor
-    /// does not stay readable.
+    /// Whether somebody must wait in the reactor. Where an embedder watches, rings meant for it are heard too, and the
+    /// descriptor does not stay readable.
     fn wants_poller(&self) -> bool {
         self.core.driver().has_sockets() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
     }
@@ -140,32 +154,26 @@ impl Worker<'_> {
     fn park_paused(&mut self, wait: Wait) {
         let (core, driver) = (self.core, self.core.driver());
         driver.poll(&mut self.events);
-        // In this order: a job wakes whom it has to wake before it counts as done.
+        // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         if core.has_owned_work() || !core.unparker.is_parked() {
-            return; // the poll has woken a task, or heard the unparker, whose flag is taken by who rings
+            return; // the poll has woken a task, or heard the unparker, whose flag the ringing thread has taken
         }
-        driver.park_paused(&mut self.events, wait, is_waited_for);
+        driver.park_advancing(&mut self.events, wait, None, is_waited_for);
     }
 
-    /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody who saw
-    /// this worker up.
+    /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody
+    /// who saw this worker up.
     fn misses_call(&self) -> bool {
         let shared = self.shared;
         shared.monitor.has_stuck() && !self.is_closed && self.others().any(Core::is_worth_stealing)
-    }
-
-    /// Whether tasks wait for any worker.
-    fn has_injected(&self) -> bool {
-        let is_empty = self.shared.injector.is_empty() && self.shared.again.is_empty();
-        !is_empty && !self.is_closed
     }
 
     /// The last look before the wait; see `unparker.rs` and `idle.rs`.
     pub(super) fn sees_work(&self) -> bool {
         self.core.has_mail()
             || self.main.as_ref().is_some_and(|main| main.is_woken())
-            || self.has_injected()
+            || !self.is_closed && self.shared.has_injected()
             || self.misses_call()
             || self.stop().is_some()
     }

@@ -1,7 +1,7 @@
 //! The background threads that work on the cores of a multi-threaded runtime while nobody is in `block_on` there.
 //!
-//! Started by whoever has work for a core that nobody works on; `ownership.rs` has the protocol that makes that one thread at most. The hard
-//! part is a system that has no thread to give: the work must not be left alone.
+//! Started by whoever has work for a core that nobody works on; `ownership.rs` has the protocol that makes that one
+//! thread at most. The hard part is a system that has no thread to give: the work must not be left alone.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -16,8 +16,9 @@ const PAUSES: [u64; 6] = [1, 4, 15, 30, 60, 90];
 
 /// Starts the background thread that works on a core while nobody else does. The ownership has noted the worker thread.
 ///
-/// If the system has no thread now it may have one soon. The monitor tries again until it has. Without a monitor, and if nobody works
-/// in the runtime who would come to the tasks, this thread does so for a moment; not each time, though, where it goes on.
+/// If the system has no thread now it may have one soon. The monitor tries again until it has. Without a monitor, and
+/// if nobody works in the runtime that would come to the tasks, this thread does so for a moment; not each time,
+/// though, where it goes on.
 ///
 /// Not in a child of fork(2): a wake there may be one of the parent's, but its events are not the child's to take.
 pub(crate) fn start_thread(shared: &Arc<Shared>, index: usize) {

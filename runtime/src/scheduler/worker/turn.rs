@@ -1,4 +1,4 @@
-//! One turn of a worker in an embedder's loop; `embed.rs` has the protocol.
+//! One turn of a worker in an embedder's loop; `embedder.rs` has the protocol.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::{Core, Shared, Worker};
 use crate::scheduler::rules::LOOK_TIME;
 use crate::scheduler::unparker::Wait;
-use crate::sync::{atomic::Ordering::Relaxed, thread::ThreadId};
+use crate::sync::thread::ThreadId;
 
 impl<'a> Worker<'a> {
     /// Sits down for one turn. The thread's timer slack is left to the embedder.
@@ -22,8 +22,8 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Delivers and runs what is ready, after a wait of at most `limit` if nothing is. Returns how many tasks it has polled, and whether
-    /// there is more to do.
+    /// Delivers and runs what is ready, after a wait of at most `limit` if nothing is. Returns how many tasks it has
+    /// polled, and whether there is more to do.
     pub(crate) fn turn(&mut self, limit: Duration) -> (usize, bool) {
         let driver = self.core.driver();
         driver.serve(&mut self.events, None);
@@ -34,7 +34,7 @@ impl<'a> Worker<'a> {
             polls = self.run_ready();
         }
         if polls == 0 && (!limit.is_zero() || driver.timers().clock().is_paused()) {
-            self.wait(limit);
+            self.wait_within(limit);
             polls = self.run_ready();
         }
         (polls, self.look_back())
@@ -55,29 +55,19 @@ impl<'a> Worker<'a> {
         polls
     }
 
-    /// Waits as in [`park`](Worker::park), but with a limit, and always where the unparker's descriptor is heard.
-    fn wait(&mut self, limit: Duration) {
-        let (shared, core) = (self.shared, self.core);
-        core.is_up.store(false, Relaxed);
+    /// As [`wait`](Worker::wait), but with a limit, and always where the unparker's descriptor is heard.
+    fn wait_within(&mut self, limit: Duration) {
         self.meter.leave_out(); // the last runs may not have been measured
-        core.counts.parks.add(1);
-        core.take_remote_frees();
-        core.unparker.announce(Wait::Reactor);
-        shared.idle.park(core.index());
-        // In this order: a job wakes whom it has to wake before it counts as done.
-        let is_waited_for = shared.blocking.in_flight() > 0;
+        self.announce_wait(Wait::Reactor);
+        // In this order: a job wakes its waiter before it counts as done.
+        let is_waited_for = self.shared.blocking.in_flight() > 0;
         if !self.sees_work() {
-            core.counts.park(self.meter.system_now());
-            core.driver().park_within(&mut self.events, limit, is_waited_for);
-            self.meter.set();
-            core.counts.unpark(self.meter.system_now());
+            self.core.driver().park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
         }
-        core.unparker.retract();
-        core.is_up.store(true, Relaxed);
-        shared.idle.unpark(core.index());
+        self.end_wait();
     }
 
-    /// A1 to A3 of `embed.rs`; says whether there is more to do.
+    /// A1 to A3 of `embedder.rs`; says whether there is more to do.
     fn look_back(&mut self) -> bool {
         let (core, driver) = (self.core, self.core.driver());
         let is_watched = core.embedder.is_watched();

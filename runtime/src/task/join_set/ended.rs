@@ -1,7 +1,7 @@
 //! Which tasks of a set have ended: a list of their numbers, filled by the runners of the tasks.
 //!
-//! Called by the set, which empties it, and by the tasks' ends, through wakers. The lock is held for a few instructions; no
-//! user code runs under it.
+//! Called by the set, which empties it, and by the tasks' ends, through wakers. The lock is held for a few
+//! instructions; no user code runs under it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ struct List {
 }
 
 /// Tells the set that one of its tasks has ended: the waker of that task's handle.
-struct Entry {
+struct EndWaker {
     ended: Arc<Ended>,
     number: u32,
 }
 
-impl Wake for Entry {
+impl Wake for EndWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -41,10 +41,10 @@ impl Wake for Entry {
 impl Ended {
     /// The waker of the task whose number that is: adds it when it is woken.
     pub(super) fn waker(self: &Arc<Self>, number: u32) -> Waker {
-        Arc::new(Entry { ended: self.clone(), number }).into()
+        Arc::new(EndWaker { ended: self.clone(), number }).into()
     }
 
-    /// Wakes who waits for the set.
+    /// Wakes the task that waits for the set.
     pub(super) fn wake(&self) {
         let waiter = lock(&self.list).waiter.take();
         if let Some(waiter) = waiter {
@@ -52,7 +52,7 @@ impl Ended {
         }
     }
 
-    /// Adds a task, and wakes who waits for the set.
+    /// Adds a task, and wakes the one that waits for the set.
     pub(super) fn push(&self, number: u32) {
         let mut list = lock(&self.list);
         list.numbers.push_back(number);

@@ -49,8 +49,8 @@ impl<T: 'static> JoinSet<T> {
         self.insert(handle.spawn(future))
     }
 
-    /// Starts a task that never leaves this thread, as [`mini::spawn_local`](crate::spawn_local) does, and puts it into the
-    /// set.
+    /// Starts a task that never leaves this thread, as [`mini::spawn_local`](crate::spawn_local) does, and puts it into
+    /// the set.
     ///
     /// # Examples
     ///
@@ -74,8 +74,8 @@ impl<T: 'static> JoinSet<T> {
         self.insert(spawn_local_from(future, Location::caller(), "JoinSet::spawn_local"))
     }
 
-    /// Runs `job` on a thread where it may block, as [`mini::spawn_blocking`](crate::spawn_blocking) does, and puts its task
-    /// into the set.
+    /// Runs `job` on a thread where it may block, as [`mini::spawn_blocking`](crate::spawn_blocking) does, and puts its
+    /// task into the set.
     ///
     /// # Examples
     ///

@@ -8,13 +8,13 @@ mod shared;
 /// What a task has, as far as a life rules it.
 struct Task {
     refs: RefCount,
-    local: Local,
+    local: LocalCount,
     output: UnsafeCell<u32>,
     /// The number of the waiter that was put there last.
     waiter: AtomicU32,
     /// How often each waiter was taken: to be woken or dropped.
     taken: [AtomicU32; 5],
-    /// Touched by who uses the task, and by who frees it.
+    /// Touched by the threads that use the task, and by the one that frees it.
     memory: UnsafeCell<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Task {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             refs: RefCount::new(),
-            local: Local::new(),
+            local: LocalCount::new(),
             output: UnsafeCell::new(0),
             waiter: AtomicU32::new(0),
             taken: Default::default(),
@@ -123,10 +123,11 @@ impl Task {
     }
 }
 
-/// The output is read by the handle xor dropped by one side; a waiter offered in time is woken, each is taken once; one side frees.
+/// The output is read by the handle xor dropped by one side; a waiter offered in time is woken, each is taken once; one
+/// side frees.
 ///
-/// Planted: `complete` or `offer` Relaxed; `withdraw` that ignores DONE, before its step or in it, or forgets AGAIN; `complete` that
-/// ignores AGAIN, or gives its reference back where it has to look again.
+/// Planted: `complete` or `offer` Relaxed; `withdraw` that ignores DONE, before its step or in it, or forgets AGAIN;
+/// `complete` that ignores AGAIN, or gives its reference back where it has to look again.
 #[test]
 fn the_output_has_one_owner_and_a_waiter_is_not_forgotten() {
     loom::model(|| {
@@ -169,7 +170,8 @@ fn a_waiter_is_woken_when_its_task_may_be_gone() {
     });
 }
 
-/// A waker that the owner counted is dropped elsewhere while the task ends and its handle goes: freed once, by the last.
+/// A waker that the owner counted is dropped elsewhere while the task ends and its handle goes: freed once, by the
+/// last.
 ///
 /// Fails when `complete` forgets `local`, when `release` frees before DONE, or is Relaxed.
 #[test]

@@ -18,8 +18,8 @@ fn run((state, data): &(State, AtomicU32), mut yields: u32) -> u32 {
     }
 }
 
-/// Fails when `wake` (but for the exchange of an idle task), `start`'s exchange or `finish_pending` is Relaxed, or when `wake`
-/// returns early for a task that is already queued.
+/// Fails when `wake` (but for the exchange of an idle task), `start`'s exchange or `finish_pending` is Relaxed, or when
+/// `wake` returns early for a task that is already queued.
 #[test]
 fn a_wake_is_never_lost_and_publishes_what_came_before_it() {
     woken_task(|state| state.wake() == OnWake::Enqueue);

@@ -8,7 +8,7 @@ use crate::sync::atomic::AtomicBool;
 struct Shared {
     state: State,
     refs: RefCount,
-    local: Local,
+    local: LocalCount,
     watched: UnsafeCell<u32>,
     memory: UnsafeCell<u32>,
     /// Wakers lie here, with their references.
@@ -31,7 +31,7 @@ impl Shared {
         Arc::new(Self {
             state: State::shared(),
             refs: RefCount::new(),
-            local: Local::new(),
+            local: LocalCount::new(),
             watched: UnsafeCell::new(0),
             memory: UnsafeCell::new(0),
             wakers: AtomicU32::new(0),
@@ -41,7 +41,7 @@ impl Shared {
         })
     }
 
-    fn count(&self, change: impl FnOnce(&Local, &RefCount)) {
+    fn count(&self, change: impl FnOnce(&LocalCount, &RefCount)) {
         Task::write(&self.watched, 1);
         change(&self.local, &self.refs);
     }
@@ -66,12 +66,12 @@ impl Shared {
         Task::read(&self.memory);
         let (then, owes) = self.state.start();
         if owes {
-            self.count(Local::release);
+            self.count(LocalCount::release);
         }
         if is_last || then == OnStart::Drop {
             return self.end();
         }
-        self.count(Local::retain);
+        self.count(LocalCount::retain);
         self.wakers.fetch_add(1, Relaxed);
         match self.state.finish_pending() {
             OnPending::Requeue => self.queue(),
@@ -155,11 +155,11 @@ impl Shared {
     }
 }
 
-/// A task is polled by one worker, woken by that and by another one, and run to its end by either: references that were counted in
-/// the poll and left in the queue are counted once, and the last one frees.
+/// A task is polled by one worker, woken by that and by another one, and run to its end by either: references that were
+/// counted in the poll and left in the queue are counted once, and the last one frees.
 ///
-/// Planted: an exchange in `wake` or `wake_owing`, or `finish_pending`, that is Relaxed; `finish_pending` that leaves OWES; a reference
-/// that is left and given back as well.
+/// Planted: an exchange in `wake` or `wake_owing`, or `finish_pending`, that is Relaxed; `finish_pending` that leaves
+/// OWES; a reference that is left and given back as well.
 #[test]
 fn references_counted_by_who_polls_and_left_in_the_queue_come_out_even() {
     loom::model(|| {
