@@ -114,6 +114,31 @@ fn what_is_spawned_is_run_and_joined() {
     });
 }
 
+/// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into the
+/// injector of that class, beside woken tasks.
+///
+/// Planted: a worker that never looks into that injector (`Worker::find_work`).
+#[test]
+fn what_runs_again_and_again_comes_to_its_end() {
+    explore(|| {
+        let runtime = runtime(2);
+        let tasks: Vec<_> = (0..7).map(|number| runtime.spawn(running_on(number))).collect();
+        shuttle::future::block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        end(runtime);
+    });
+}
+
+async fn running_on(number: usize) {
+    for _ in 0..2 + number % 3 {
+        yield_now().await;
+    }
+    crate::spawn(async {}).await.unwrap();
+}
+
 async fn parent(number: usize, alive: Alive) -> usize {
     let child = crate::spawn(async move {
         yield_now().await;

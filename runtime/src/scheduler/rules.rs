@@ -22,7 +22,11 @@ pub(crate) const LOOK_RUNS: u32 = 64;
 /// As long as two wakes of a worker: a task that runs for less is done before another worker could have helped. If many
 /// woken tasks wait it is [`LOOK_TIME`] divided by their number: a thousand tasks that compute would delay others by a
 /// tenth of a second before they were of that class.
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) const AGAIN_AFTER: u32 = nanos(Duration::from_micros(100)) as u32;
+/// In models, where each run takes a nanosecond.
+#[cfg(any(loom, shuttle))]
+pub(crate) const AGAIN_AFTER: u32 = 2;
 
 /// The least that this comes to. One in eight short runs is measured, and charged with 2 µs at most: after a few such
 /// samples, and not after one, tasks that do the same are of the same class.
@@ -33,8 +37,9 @@ pub(crate) const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
 /// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for *again*.
 pub(crate) const WOKEN_SHARE: i64 = 3;
 
-/// Woken tasks may run this long before the share of *again* is looked at, so that a batch of them is not interrupted.
-pub(crate) const HEAD_START: i64 = nanos(Duration::from_millis(1)) as i64;
+/// Woken tasks may run this long before the share of *again* is looked at, so that a batch of them is not interrupted: the
+/// delay that one task may impose on others.
+pub(crate) const HEAD_START: i64 = nanos(TICK) as i64;
 
 /// What is owed to *again* at most, in nanoseconds: after one long woken run others that were woken do not wait for a
 /// third of it.
@@ -45,7 +50,7 @@ pub(crate) const MOST_OWED: i64 = 4 * HEAD_START;
 pub(crate) const MOST_AHEAD: i64 = 1_000 * HEAD_START;
 
 /// How many tasks a worker takes from its inbox between two runs: other threads may post faster than it runs.
-pub(crate) const MAIL_LIMIT: usize = 64;
+pub(crate) const MAIL_LIMIT: usize = LOOK_RUNS as usize;
 
 /// What it costs to wake a parked worker: 15 µs of the waker, 23 µs until the other one runs, where a processor must
 /// come out of its sleep on a virtual machine.
@@ -66,8 +71,8 @@ pub(crate) const READ_INTERVAL: u32 = 8;
 /// others.
 pub(crate) const TICK: Duration = Duration::from_millis(1);
 
-/// How much CPU time a run may take within a tick before its worker counts as stalled.
-pub(crate) const STALL: Duration = Duration::from_micros(500);
+/// How much CPU time a run may take within a tick before its worker counts as stalled: from here on it delays its look.
+pub(crate) const STALL: Duration = Duration::from_nanos(LOOK_TIME);
 
 /// What a thief takes at most. It copies all of them before it knows whether it gets them, and the owner runs on
 /// meanwhile.
