@@ -1,5 +1,5 @@
-//! Threads that come and go at a core that others hold or have left: jobs with an executor of their own, guests,
-//! owners that close what a visitor has brought.
+//! Threads that come and go at a core that others hold or have left: jobs with an executor of their own, external
+//! threads, owners that close what a visitor has brought.
 
 use std::future::{pending, poll_fn};
 use std::panic;
@@ -42,7 +42,7 @@ fn a_blocking_job_may_wait_with_an_executor_of_its_own() {
 }
 
 #[test]
-fn a_guest_goes_on_when_a_core_is_left_during_its_poll() {
+fn an_external_thread_goes_on_when_a_core_is_left_during_its_poll() {
     within(LIMIT, || {
         for leaver in [0, 1] {
             let runtime = multi_thread(2).build().unwrap();
@@ -75,7 +75,7 @@ fn a_guest_goes_on_when_a_core_is_left_during_its_poll() {
 }
 
 #[test]
-fn a_guest_in_a_long_poll_keeps_no_worker_away() {
+fn an_external_thread_in_a_long_poll_keeps_no_worker_away() {
     within(LIMIT, || {
         let runtime = multi_thread(2).build().unwrap();
         let ((inside, is_inside), (release, released)) = (mpsc::channel(), mpsc::channel::<()>());

@@ -77,7 +77,7 @@ fn threads_in_block_on_wake_each_other() {
 }
 
 #[test]
-fn a_guest_takes_over_when_the_first_thread_leaves() {
+fn an_external_thread_takes_over_when_the_first_thread_leaves() {
     on_each_flavour(|builder| {
         let runtime = builder.build().unwrap();
         for _ in 0..50 {

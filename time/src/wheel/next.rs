@@ -47,7 +47,7 @@ impl Wheel {
                     return Some(next);
                 }
             } else {
-                // The other far slots have no bound before they begin, so who says the same again is exact.
+                // The other far slots have no bound before they begin, so a bound that stays the same is exact.
                 let first = self.next_far().expect("the deadline is in no other place");
                 self.file_far(first.far_slot());
                 if self.next_deadline() == Some(next) {

@@ -78,7 +78,7 @@ fn the_timers_of_who_blocks_are_minded() {
 ///
 /// Planted: no fence in `Monitor::rouse`.
 #[test]
-fn the_watch_does_not_sleep_while_a_worker_is_up() {
+fn the_monitor_does_not_sleep_while_a_worker_is_up() {
     loom::model(|| {
         let shared = Arc::new((Monitor::default(), ParkedSet::new(1)));
         let other = shared.clone();
