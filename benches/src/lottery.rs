@@ -6,10 +6,11 @@
 //! ```
 //!
 //! The rows of `workload.rs` were chosen by somebody, and a scheduler can be tuned to them; new seeds can be drawn at
-//! any time. A hundred take about seven minutes.
+//! any time. A hundred take about twenty minutes.
 //!
 //! - `--seeds <number>`: how many seeds; 20 if not told otherwise.
 //! - `--from <number>`: the first seed; 1 if not told otherwise.
+//! - `--rounds <number>`: how often each runtime runs a seed; the figures are medians. 3 if not told otherwise.
 //! - `--seed <number>`: this one alone, with what was drawn and all figures.
 //! - `--save`: writes `benches/LOTTERY.md` and `benches/lottery.svg` too.
 //! - `--quick`: a tenth of the time for each run. The numbers then say that everything runs.
@@ -53,7 +54,7 @@ pub(crate) const COMMAND: &str = "lottery";
 pub(crate) const CHILD: &str = "--lottery";
 
 const USAGE: &str = "usage: cargo bench -p mini-benches -- lottery \
-    [--seeds <number>] [--from <number>] [--seed <number>] [--save] [--quick]";
+    [--seeds <number>] [--from <number>] [--rounds <number>] [--seed <number>] [--save] [--quick]";
 
 /// How long a runtime works on a seed.
 const SPAN: Duration = Duration::from_millis(400);
@@ -62,6 +63,7 @@ const SPAN: Duration = Duration::from_millis(400);
 struct Options {
     first: u64,
     count: u64,
+    rounds: u64,
     /// One seed, in detail.
     is_detailed: bool,
     save: bool,
@@ -74,7 +76,7 @@ impl Options {
         let args: Vec<_> = args.collect();
         let command = std::iter::once(COMMAND).chain(args.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
         let quick = cfg!(debug_assertions); // a debug build says nothing about speed
-        let mut options = Self { first: 1, count: 20, is_detailed: false, save: false, quick, command };
+        let mut options = Self { first: 1, count: 20, rounds: 3, is_detailed: false, save: false, quick, command };
         let mut args = args.into_iter();
         while let Some(arg) = args.next() {
             let mut number = || {
@@ -83,6 +85,7 @@ impl Options {
             };
             match arg.as_str() {
                 "--seeds" => options.count = number()?,
+                "--rounds" => options.rounds = number()?,
                 "--from" => options.first = number()?,
                 "--seed" => (options.first, options.count, options.is_detailed) = (number()?, 1, true),
                 "--save" => options.save = true,
@@ -90,7 +93,11 @@ impl Options {
                 _ => return Err(format!("unknown argument `{arg}`")),
             }
         }
-        if options.count == 0 { Err("no seed, no lottery".to_owned()) } else { Ok(options) }
+        match options {
+            Options { count: 0, .. } => Err("no seed, no lottery".to_owned()),
+            Options { rounds: 0, .. } => Err("no round, no figure".to_owned()),
+            options => Ok(options),
+        }
     }
 
     fn span(&self) -> Duration {
@@ -133,7 +140,7 @@ fn play(options: &Options) -> (Vec<Round>, Vec<String>) {
     for seed in options.first..options.first.saturating_add(options.count) {
         eprint!("\rseed {seed}");
         for flavour in 0..FLAVOURS.len() {
-            match Round::play(seed, flavour, options.span(), load) {
+            match Round::play(seed, flavour, options.rounds, options.span(), load) {
                 Ok(round) => rounds.push(round),
                 Err(reason) => left_out.push(reason),
             }
@@ -177,9 +184,10 @@ mod tests {
 
     #[test]
     fn options_are_taken_in_any_order() {
-        let options = parse("--save --seeds 7 --from 3").unwrap();
-        assert_eq!((options.first, options.count, options.save, options.is_detailed), (3, 7, true, false));
-        assert_eq!(options.command, "lottery --save --seeds 7 --from 3");
+        let options = parse("--save --seeds 7 --rounds 5 --from 3").unwrap();
+        assert_eq!((options.first, options.count, options.rounds), (3, 7, 5));
+        assert_eq!((options.save, options.is_detailed), (true, false));
+        assert_eq!(options.command, "lottery --save --seeds 7 --rounds 5 --from 3");
         let options = parse("--seed 17").unwrap();
         assert_eq!((options.first, options.count, options.is_detailed), (17, 1, true));
     }
@@ -188,6 +196,7 @@ mod tests {
     fn mistakes_are_named() {
         assert_eq!(parse("--seeds").unwrap_err(), "`--seeds` needs a value");
         assert_eq!(parse("--seed x").unwrap_err(), "`x` is not a number");
+        assert_eq!(parse("--rounds 0").unwrap_err(), "no round, no figure");
         assert_eq!(parse("--seeds 0").unwrap_err(), "no seed, no lottery");
         assert_eq!(parse("twice").unwrap_err(), "unknown argument `twice`");
     }

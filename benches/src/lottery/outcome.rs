@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::draw::{Draw, Kind};
 use super::stage::Record;
 use crate::measured::{Figure, Unit};
-use crate::stats::percentile;
+use crate::stats::{Samples, percentile};
 
 /// The figures of an outcome, in this order.
 pub(super) const FIGURES: [Figure; 6] = [
@@ -49,6 +49,18 @@ impl Outcome {
         Self { figures: [micros(&wakes, 50.0), micros(&wakes, 99.0), mean, share(0), share(1), cost], kinds }
     }
 
+    /// The middle of several runs of a draw, value by value.
+    pub(super) fn median(outcomes: &[Self]) -> Self {
+        let of = |value: &dyn Fn(&Self) -> f64| {
+            let values: Vec<_> = outcomes.iter().map(value).filter(|value| !value.is_nan()).collect();
+            if values.is_empty() { f64::NAN } else { Samples(values).median() }
+        };
+        Self {
+            figures: std::array::from_fn(|figure| of(&|outcome| outcome.figures[figure])),
+            kinds: std::array::from_fn(|kind| std::array::from_fn(|column| of(&|outcome| outcome.kinds[kind][column]))),
+        }
+    }
+
     /// As one line; [`parse`](Self::parse) reads it.
     pub(super) fn to_line(&self) -> String {
         let values = self.figures.iter().chain(self.kinds.iter().flatten());
@@ -86,6 +98,16 @@ mod tests {
         assert_eq!(Outcome::parse(&line).unwrap().to_line(), line);
         assert_eq!(Outcome::parse(&format!("{line} 1")), None);
         assert_eq!(Outcome::parse("1 2 3"), None);
+    }
+
+    #[test]
+    fn the_median_is_taken_value_by_value_and_knows_what_is_missing() {
+        let of = |wakes: f64, work: f64| Outcome {
+            figures: [wakes, wakes, f64::NAN, work, f64::NAN, 1.0],
+            kinds: [[wakes, f64::NAN, work]; Kind::ALL.len()],
+        };
+        let middle = Outcome::median(&[of(1.0, 9.0), of(70.0, 8.0), of(2.0, 3.0)]);
+        assert_eq!(middle.to_line(), of(2.0, 8.0).to_line());
     }
 
     #[test]

@@ -18,8 +18,8 @@ const LEGEND: &str = "\
 A seed draws kinds of tasks, their numbers, their runs (100 ns to 20 ms), when each shall run and the load; the same
 program runs on each runtime, in a process of its own. Events come at their times whatever the runtime does, latencies
 count from those times, and an event that is not reached counts as late as it is at the end. Ratios are mini's figure by
-that of the best of tokio and smol in this seed; `again` is mini by itself, in another run of the same seed. `p90`: 90 %
-of the seeds are no worse.
+that of the best of tokio and smol in this seed, all medians of the rounds; `again` is mini by itself, in other runs of
+the same seed. `p90`: 90 % of the seeds are no worse.
 
 - wakes: latency of whatever was woken by a socket, a timer, a channel, a thread, a job, or was spawned. All events but
   those of `request` and `thread` begin with a timer of the runtime, whose lateness is part of the latency.

@@ -1,7 +1,8 @@
 //! A seed on all runtimes, one after the other, each in a process of its own; mini twice.
 //!
 //! [`Round::play`] is the parent's side, [`child`] what the process does: it draws the same workload again, runs it and
-//! prints a line.
+//! prints a line. A machine that others share stops a process for milliseconds now and then, which is the 99th
+//! percentile of a whole run; the median of several runs is not.
 //!
 //! Rejected: processes that live through all seeds. A backlog, a heap or an opinion about the load would go from one
 //! seed to the next.
@@ -52,17 +53,21 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Runs them, each round beginning with another runtime.
-    pub(super) fn play(seed: u64, flavour: usize, span: Duration, load: Load) -> Result<Self, String> {
+    /// Runs each of them `times` times, interleaved and each time beginning with another runtime; the outcomes are the
+    /// medians.
+    pub(super) fn play(seed: u64, flavour: usize, times: u64, span: Duration, load: Load) -> Result<Self, String> {
         let (_, name, cpus) = FLAVOURS[flavour];
-        let mut outcomes = [const { None }; RUNNERS.len()];
-        for turn in 0..RUNNERS.len() {
-            let runner = ORDER[(turn + seed as usize) % RUNNERS.len()];
-            let args = [RUNNERS[runner].name(), name, &seed.to_string(), &span.as_nanos().to_string(), &load.to_arg()]
-                .map(str::to_owned);
-            outcomes[runner] = Some(run_child(&args).map_err(|error| format!("{}: {error}", args.join(" ")))?);
+        let mut outcomes = [const { Vec::new() }; RUNNERS.len()];
+        for first in seed..seed.saturating_add(times) {
+            for turn in 0..RUNNERS.len() {
+                let runner = ORDER[(turn + first as usize) % RUNNERS.len()];
+                let args =
+                    [RUNNERS[runner].name(), name, &seed.to_string(), &span.as_nanos().to_string(), &load.to_arg()]
+                        .map(str::to_owned);
+                outcomes[runner].push(run_child(&args).map_err(|error| format!("{}: {error}", args.join(" ")))?);
+            }
         }
-        let outcomes = outcomes.map(|outcome| outcome.expect("all have run"));
+        let outcomes = outcomes.map(|outcomes| Outcome::median(&outcomes));
         Ok(Self { seed, load: Draw::new(seed, cpus, span).load, flavour: name, outcomes })
     }
 
