@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mini_context::contain;
+use mini_context::rules::SPIN_FOR_JOB;
 
 use crate::scheduler::config::Config;
 use crate::scheduler::spin::{self, Spins};
@@ -257,7 +258,7 @@ impl<J: Job> Blocking<J> {
         }
         state.spinning = Some(place.clone());
         drop(state);
-        let has_paid = spin::until(spin::FOR_JOB, || place.is_called.load(Relaxed));
+        let has_paid = spin::until(SPIN_FOR_JOB, || place.is_called.load(Relaxed));
         let mut state = lock(&self.state);
         let _ = state.spinning.take_if(|other| Arc::ptr_eq(other, place)); // not another one, if this has been called
         state.spins.note(has_paid);

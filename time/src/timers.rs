@@ -28,6 +28,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Waker;
 use std::time::Duration;
 
+use mini_context::rules::TIMER_BATCH;
+
 use crate::clock::Clock;
 use crate::context;
 use crate::instant::Instant;
@@ -43,9 +45,6 @@ use store::Loan;
 use wakes::Wakes;
 
 pub(crate) use store::{Lease, Refusal, State, Store};
-
-/// Timers fired under one lock.
-const BATCH: usize = 64;
 
 /// The timers of one driver; clones are the same.
 ///
@@ -169,7 +168,7 @@ impl Timers {
                     mem::swap(&mut wakes.0, &mut loan.batch);
                 }
                 // The clock is read under the lock, so that the wheel never sees it go back.
-                let more = loan.wheel.expire(self.0.clock.now_nanos(), BATCH, &mut wakes.0);
+                let more = loan.wheel.expire(self.0.clock.now_nanos(), TIMER_BATCH, &mut wakes.0);
                 self.store().bound.store(loan.wheel.bound(), Relaxed);
                 more
             });
@@ -186,8 +185,8 @@ impl Timers {
     /// [`turn`](Timers::turn) in this thread, a timer that another thread adds with an earlier deadline rings the
     /// bell, once.
     ///
-    /// Where more than 30,000 deadlines a second lie ahead, the answer serves those of up to 0.5 ms at once, all but
-    /// the last of them late; with more than 60,000 those of up to 1 ms.
+    /// Where a crowd of deadlines lies ahead, less than 40 µs apart, the answer serves those of up to 0.5 ms at once, all
+    /// but the last of them late.
     ///
     /// While the clock is paused no deadline comes by itself, and the answer is [`Park::Forever`] if nothing is due.
     ///

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::task::Waker;
 
+use mini_context::rules::EVENTS;
+
 use crate::sys;
 
 /// Room for what one turn brings. Every thread that turns a reactor has its own.
@@ -29,7 +31,7 @@ impl Events {
     /// # drop(events);
     /// ```
     pub fn new() -> Events {
-        Events::with_capacity(1024)
+        Events::with_capacity(EVENTS)
     }
 
     /// Room for `capacity` events, at least one.

@@ -6,14 +6,7 @@
 use std::task::{Context, Poll};
 
 use crate::LOCAL;
-
-/// What a task may spend before it has to let others run.
-pub const BUDGET: u8 = 128;
-
-/// What a system call costs of that: it takes 0.3 to 20 µs, where what else is counted takes a tenth. So a task whose
-/// sockets are always ready makes 32 calls in a run, which is some tens of microseconds with small messages, and half a
-/// millisecond with large ones.
-const CALL: u8 = 4;
+use crate::rules::{BUDGET, CALL};
 
 /// Spends one unit of the running task's budget.
 ///

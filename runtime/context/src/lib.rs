@@ -32,10 +32,13 @@
 
 mod budget;
 mod notes;
+#[doc(hidden)]
+pub mod rules;
 mod unwind;
 
-pub use budget::{BUDGET, check_budget, poll_budget, poll_call, spend_call, swap_budget};
+pub use budget::{check_budget, poll_budget, poll_call, spend_call, swap_budget};
 pub use notes::{IoKind, Note, Notes, Reason, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes};
+pub use rules::BUDGET;
 pub use unwind::contain;
 
 use std::cell::Cell;

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use mini_context::rules::{PATIENCE, TICK};
+
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -17,10 +19,9 @@ use crate::sync::Deadline;
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::thread::{self, Thread};
 
-/// How long a thread waits for the place of the first worker thread, and then for that of any.
-///
-/// One that rests leaves within microseconds. No longer than this: all of them may be in long polls.
-const PATIENCE: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(200)];
+/// How long a thread waits for the place of the first worker thread, which leaves within microseconds unless it is in a
+/// long poll: by then the monitor has seen that. All of them may be in one, so there is a limit too to the wait for any.
+const FIRST_PATIENCE: Duration = TICK.saturating_mul(2);
 
 /// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without
 /// one.
@@ -58,8 +59,8 @@ fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     shared.process.check("block_on");
     refuse_inside_worker("block_on");
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
-    let free = free.or_else(|| take_from_thread(&shared.cores[..1], PATIENCE[0]));
-    match free.or_else(|| take_from_thread(&shared.cores, PATIENCE[1])) {
+    let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
+    match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {
         Some(core) => work(shared, core, given),
         None => run_external(shared, given),
     }

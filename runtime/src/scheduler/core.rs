@@ -131,8 +131,6 @@ pub(crate) struct Kept {
     pub(crate) events: Events,
     /// The time that the class *again* is owed, in nanoseconds.
     pub(crate) owed: i64,
-    /// What a cycle of the processor takes (`meter.rs`).
-    pub(crate) rate: u64,
 }
 
 impl Local {
@@ -164,7 +162,7 @@ impl Core {
             queues: Default::default(),
             tasks: OwnedTasks::default(),
             blocks: TaskCache::new(),
-            kept: Kept { events: Events::new(), owed: 0, rate: 0 },
+            kept: Kept { events: Events::new(), owed: 0 },
             pinned_to: None,
         };
         Self {
@@ -423,7 +421,7 @@ impl Core {
 
     /// What the last worker has left. Owner only; given back by [`put_kept`](Self::put_kept).
     pub(crate) fn take_kept(&self) -> Kept {
-        let nothing = Kept { events: Events::with_capacity(1), owed: 0, rate: 0 };
+        let nothing = Kept { events: Events::with_capacity(1), owed: 0 };
         self.local(|local| std::mem::replace(&mut local.kept, nothing))
     }
 

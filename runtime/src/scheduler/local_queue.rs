@@ -16,10 +16,10 @@
 
 use std::ptr::{self, NonNull};
 
-use crate::scheduler::rules::LOCAL_QUEUE as CAPACITY;
 use crate::sync::atomic::{
     AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
+use mini_context::rules::LOCAL_QUEUE as CAPACITY;
 
 /// An entry, as `Queued::into_raw` makes it.
 type Raw = NonNull<()>;
@@ -162,7 +162,7 @@ fn entry(number: usize) -> Raw {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::scheduler::rules::STEAL_BATCH;
+    use mini_context::rules::STEAL_BATCH;
 
     fn drain(ring: &LocalQueue) -> Vec<usize> {
         std::iter::from_fn(|| ring.pop()).map(|entry| entry.addr().get()).collect()
@@ -234,8 +234,8 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::scheduler::rules::STEAL_BATCH;
     use loom::{sync::Arc, thread};
+    use mini_context::rules::STEAL_BATCH;
 
     /// Every entry comes out exactly once, at the owner or at one of two thieves.
     ///

@@ -4,67 +4,30 @@
 //! a simulation replaces it by a counter of steps, as models do here, and runtimes whose clock has been paused: what a
 //! test does with time must not depend on how long its runs take.
 //!
-//! The cycle counter tells how long a run took, the clock what time it is: the worker [sets](Meter::set) the meter by
-//! the clock at each look, and learns from two such moments how many nanoseconds a cycle takes. Until then, and where
-//! there is no steady counter, the clock is read each time.
+//! A reading takes 20 to 30 ns, longer than a short run. So after [`READ_INTERVAL`] short laps in a row readings are
+//! left out, as many as it takes to spend a twentieth of the time on them. The time between two readings is charged to
+//! the lap that ends with the second, which on average is right, as with the samples by which kernels account for CPU
+//! time. A run that is known to be long is always measured. What may go unnoticed are fifteen runs that nobody could
+//! know to be long, once: the next lap reads the time, and all others until as many in a row are short again, and
+//! [`SURPRISE`] more.
 //!
-//! A reading takes 8 to 12 ns, as long as a short run. So after eight short laps in a row readings are left out, as
-//! many as it takes to spend a twentieth of the time on them. The time between two readings is charged to the lap that
-//! ends with the second, which on average is right, as with the samples by which kernels account for CPU time. A run
-//! that is known to be long is always measured. What may go unnoticed are seven runs that nobody could know to be long,
-//! once: the next lap reads the time, and all others until eight in a row are short again, and sixty-four more.
-//!
-//! Rejected: charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged
-//! to another lap all the same).
-//! Rejected: the rate from the processor's description (CPUID leaf 0x15, which most virtual machines leave empty). One
-//! rate for the whole process (a cell that all workers share, for a division every 10 ms).
+//! Rejected:
+//! - The processor's cycle counter, which takes 12 ns (an instruction for each architecture, a rate to be found and found
+//!   again, a counter that a suspended machine or a moved one sets back; a twentieth of the time is a twentieth).
+//! - Charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged to another
+//!   lap all the same).
 
 use std::mem;
-use std::sync::LazyLock;
 
+use mini_context::rules::{OVERHEAD, READ_COST, READ_INTERVAL, SURPRISE, WAKE_COST};
 use mini_time::Clock;
 
-use crate::scheduler::cycles;
-use crate::scheduler::rules::{READ_COST, READ_INTERVAL, WAKE_COST};
 use crate::sync::HAS_TIME;
-
-/// The cycle counter can be used.
-static ARE_STEADY: LazyLock<bool> = LazyLock::new(cycles::are_steady);
-
-/// Nanoseconds between two moments that give a new rate: 10 ms, in which the two readings of a moment lie 100 ns apart
-/// at most.
-const CALIBRATION: u64 = 10_000_000;
-
-/// Nanoseconds after which a first, less exact rate is taken.
-const FIRST_CALIBRATION: u64 = 100_000;
-
-/// Cycles between two readings of which one shows that the thread was preempted: some microseconds, at any rate there
-/// is.
-const PREEMPTED: u64 = 20_000;
-
-/// Nanoseconds of a lap that the clock is asked about, which costs nothing beside it.
-const DOUBTFUL: u64 = 1_000_000;
-
-/// After a long lap that was not measured, all are measured until so many more were short.
-const SURPRISE: i32 = 8 * READ_INTERVAL as i32;
-
-/// One moment by both clocks.
-#[derive(Clone, Copy, Debug)]
-struct Moment {
-    cycles: u64,
-    nanos: u64,
-}
 
 #[derive(Debug)]
 pub(crate) struct Meter {
     clock: Clock,
     now: u64,
-    /// When it was set by the clock.
-    set: Moment,
-    /// When the rate was found.
-    calibrated: Moment,
-    /// Nanoseconds per cycle, times 2^32; zero as long as it is not known.
-    rate: u64,
     /// Each lap is a step of one nanosecond.
     counts_steps: bool,
     /// How many laps more do not read the time, and how many have not since the last reading.
@@ -75,26 +38,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// With the rate that another meter has found, or zero.
-    pub(crate) fn new(clock: Clock, rate: u64) -> Self {
-        let moment = Moment { cycles: cycles::read(), nanos: clock.system_nanos() };
-        let counts_steps = !HAS_TIME || !clock.is_system();
-        Self {
-            clock,
-            now: moment.nanos,
-            set: moment,
-            calibrated: moment,
-            rate,
-            counts_steps,
-            unread: 0,
-            skipped: 0,
-            short_laps: 0,
-        }
-    }
-
-    /// Nanoseconds per cycle, times 2^32; zero as long as it is not known.
-    pub(crate) fn rate(&self) -> u64 {
-        self.rate
+    pub(crate) fn new(clock: Clock) -> Self {
+        let mut meter = Self { clock, now: 0, counts_steps: false, unread: 0, skipped: 0, short_laps: 0 };
+        meter.now = meter.clock.system_nanos();
+        meter.set();
+        meter
     }
 
     /// The time as of the last lap.
@@ -140,18 +88,13 @@ impl Meter {
             self.now += 1;
             return 1;
         }
-        let mut took = self.read().saturating_sub(self.now);
-        if took >= DOUBTFUL {
-            // The counter may have gone on while the system slept, or differ from processor to processor.
-            took = self.clock.system_nanos().saturating_sub(self.now);
-            self.rebase(self.now.saturating_add(took));
-        }
+        let took = self.clock.system_nanos().saturating_sub(self.now);
         self.now += took;
         let laps = mem::take(&mut self.skipped) + 1;
         let mean = u32::try_from(took).unwrap_or(u32::MAX) / laps;
-        let interval = (20 * READ_COST).checked_div(mean).unwrap_or(READ_INTERVAL).clamp(1, READ_INTERVAL);
+        let interval = (OVERHEAD * READ_COST).checked_div(mean).unwrap_or(READ_INTERVAL).clamp(1, READ_INTERVAL);
         self.short_laps = match interval {
-            1 if laps > 1 && took >= WAKE_COST => -SURPRISE,
+            1 if laps > 1 && took >= WAKE_COST => -(SURPRISE as i32),
             1 => self.short_laps.min(0),
             _ => self.short_laps.saturating_add(laps as i32),
         };
@@ -170,46 +113,14 @@ impl Meter {
         self.counts_steps
     }
 
-    /// It is `nanos` by the clock now.
-    fn rebase(&mut self, nanos: u64) {
-        self.set = Moment { cycles: cycles::read(), nanos };
-    }
-
-    #[inline]
-    fn read(&self) -> u64 {
-        if self.rate == 0 {
-            return self.clock.system_nanos();
-        }
-        let cycles = cycles::read().saturating_sub(self.set.cycles);
-        self.set.nanos + ((u128::from(cycles) * u128::from(self.rate)) >> 32) as u64
-    }
-
-    /// Sets it by the clock.
+    /// Begins anew: what went on until now is no part of the next lap, which reads the time.
     pub(crate) fn set(&mut self) {
         self.counts_steps = !HAS_TIME || !self.clock.is_system();
         (self.unread, self.skipped) = (0, 0);
-        if self.counts_steps {
-            return;
+        if !self.counts_steps {
+            self.now = self.clock.system_nanos();
         }
-        let before = cycles::read();
-        let moment = Moment { nanos: self.clock.system_nanos(), cycles: cycles::read() };
-        let since = moment.nanos.saturating_sub(self.calibrated.nanos);
-        // Not where the thread was preempted between the two readings.
-        let is_exact = moment.cycles.wrapping_sub(before) < PREEMPTED;
-        if is_exact && (since >= CALIBRATION || self.rate == 0 && since >= FIRST_CALIBRATION) {
-            let cycles = moment.cycles.saturating_sub(self.calibrated.cycles);
-            self.rate = if *ARE_STEADY { rate(since, cycles) } else { 0 };
-            self.calibrated = moment;
-        }
-        self.set = moment;
-        self.now = moment.nanos;
     }
-}
-
-/// Nanoseconds per cycle, times 2^32; zero if it is out of the question.
-fn rate(nanos: u64, cycles: u64) -> u64 {
-    let rate = (u128::from(nanos) << 32).checked_div(u128::from(cycles));
-    rate.and_then(|rate| u64::try_from(rate).ok()).unwrap_or(0)
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -217,27 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_goes_on_as_the_clock_does() {
-        let clock = Clock::real();
-        let mut meter = Meter::new(clock.clone(), 0);
-        let mut laps = 0;
-        while meter.now() < 2 * CALIBRATION {
-            let before = clock.system_nanos();
-            meter.leave_out();
-            let after = clock.system_nanos();
-            // A thousandth of what the rate was taken from, and what the two readings lie apart.
-            assert!(meter.now() + CALIBRATION / 100 >= before, "{} is behind {before}", meter.now());
-            assert!(meter.now() <= after + CALIBRATION / 100, "{} is ahead of {after}", meter.now());
-            laps += 1;
-            if laps % 10_000 == 0 {
-                meter.set();
-            }
-        }
-    }
-
-    #[test]
     fn laps_add_up_to_the_time_whether_it_is_read_or_not() {
-        let mut meter = Meter::new(Clock::real(), 0);
+        let mut meter = Meter::new(Clock::real());
         let (begin, mut sum, mut unread) = (meter.now(), 0, 0);
         for _ in 0..100_000 {
             match meter.lap() {
@@ -251,18 +143,11 @@ mod tests {
 
     #[test]
     fn a_long_run_among_short_ones_is_followed_by_readings() {
-        let mut meter = Meter::new(Clock::real(), 0);
+        let mut meter = Meter::new(Clock::real());
         while meter.lap().is_some() {}
         let clock = Clock::real();
         while clock.system_nanos() < 100_000 {}
         while meter.lap().is_none() {}
         assert!((1..SURPRISE).all(|_| meter.lap().is_some()));
-    }
-
-    #[test]
-    fn a_rate_is_nanoseconds_by_cycles() {
-        assert_eq!(rate(1_000, 2_000), 1 << 31);
-        assert_eq!(rate(1_000, 0), 0);
-        assert_eq!(rate(u64::MAX, 1), 0);
     }
 }

@@ -17,23 +17,14 @@
 //!   long the jobs are.
 //! - To spin for sockets: their events don't end a spin, and it takes the processor from the client that runs beside
 //!   the server.
-//! - To spin after runs of 100 µs: the wait is little beside them.
 
 use std::hint;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use mini_context::rules::MOST_WAITS;
+
 use crate::sync::{Deadline, HAS_TIME};
-
-/// The longest spin for a job, whose thread may spin too.
-pub(crate) const FOR_JOB: Duration = Duration::from_micros(20);
-
-/// The longest spin for a wake by any thread: nearly what a wait costs, as that thread may have to be woken first.
-pub(crate) const FOR_WAKE: Duration = Duration::from_micros(30);
-
-/// After spins in vain one wait in so many begins with one: that costs a thousandth more, and a change is found in
-/// time.
-const MAX_PAUSE: u32 = 1024;
 
 /// What came of the spins at one place where threads wait. One thread at a time uses it, so it is not modelled.
 #[derive(Debug, Default)]
@@ -56,33 +47,31 @@ impl Spins {
     pub(crate) fn note(&self, has_paid: bool) {
         let in_vain = if has_paid { 0 } else { self.in_vain.load(Relaxed).saturating_add(1) };
         self.in_vain.store(in_vain, Relaxed);
-        let pause = 1_u32.checked_shl(in_vain).map_or(MAX_PAUSE, |waits| waits - 1);
-        self.pause.store(pause.min(MAX_PAUSE), Relaxed);
+        let pause = 1_u32.checked_shl(in_vain).map_or(MOST_WAITS, |waits| waits - 1);
+        self.pause.store(pause.min(MOST_WAITS), Relaxed);
     }
 }
 
 /// Spins until `is_over`, or for so long; says whether it was over in time. (A thread that has lost the processor
 /// meanwhile was not in time: then others need it.)
 pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
-    // The clock is read every so many looks: it takes longer than they do.
-    const LOOKS: u32 = 16;
     if !HAS_TIME {
         return is_over(); // a model has no use for more looks
     }
     let deadline = Deadline::after(limit);
     while !deadline.is_over() {
-        for _ in 0..LOOKS {
-            if is_over() {
-                return true;
-            }
-            hint::spin_loop();
+        if is_over() {
+            return true;
         }
+        hint::spin_loop();
     }
     false
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use mini_context::rules::SPIN_FOR_JOB;
+
     use super::*;
 
     /// How many of `waits` begin with a spin, if all are in vain.
@@ -105,14 +94,14 @@ mod tests {
             looks == 3
         }));
         assert_eq!(looks, 3);
-        assert!(!until(FOR_JOB, || false));
+        assert!(!until(SPIN_FOR_JOB, || false));
     }
 
     #[test]
     fn spins_in_vain_become_rare() {
         let spins = Spins::default();
-        assert_eq!(in_vain(&spins, 1024), 10);
-        assert_eq!(in_vain(&spins, 100 * 1025), 100);
+        assert_eq!(in_vain(&spins, MOST_WAITS), 8);
+        assert_eq!(in_vain(&spins, 100 * (MOST_WAITS + 1)), 100);
     }
 
     #[test]

@@ -19,13 +19,13 @@ use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry, Kept};
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
-use crate::scheduler::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
 use crate::scheduler::shared::Shared;
 use crate::scheduler::wake::Queueing;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::thread::ThreadId;
 use crate::task::{Class, Queued, Ran};
 use crate::threads;
+use mini_context::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
 
 mod free_core;
 mod look;
@@ -39,7 +39,6 @@ use free_core::close_if_closing;
 pub(crate) use free_core::{NoCore, close_core, with_free_core};
 pub(crate) use main_task::MainTask;
 use next::{Debt, Quota, Why};
-use park::ParkStats;
 pub(crate) use thread::start_thread;
 
 /// Why [`Worker::drive`] returned.
@@ -84,7 +83,6 @@ pub(crate) struct Worker<'a> {
     is_closed: bool,
     /// It runs tasks that other workers may run too.
     has_shared: bool,
-    park_stats: ParkStats,
     /// For one turn of an embedder's loop (`turn.rs`).
     is_for_embedder: bool,
     context: Option<context::HeldGuard>,
@@ -117,7 +115,7 @@ impl<'a> Worker<'a> {
             core,
             main: None,
             events: kept.events,
-            meter: Meter::new(core.driver().timers().clock().clone(), kept.rate),
+            meter: Meter::new(core.driver().timers().clock().clone()),
             looked: 0,
             look_at_run: 0,
             again_after: AGAIN_AFTER,
@@ -133,7 +131,6 @@ impl<'a> Worker<'a> {
             slack,
             is_closed: core.is_closed(),
             has_shared: shared.is_multi_thread() && !core.is_closed(),
-            park_stats: ParkStats::default(),
             is_for_embedder: false,
             context: Some(context),
         };
@@ -366,7 +363,7 @@ impl Drop for Worker<'_> {
         core.note_queue();
         core.take_remote_frees();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(1));
-        core.put_kept(Kept { events, owed: self.debt.nanos(), rate: self.meter.rate() });
+        core.put_kept(Kept { events, owed: self.debt.nanos() });
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
         }

@@ -27,7 +27,7 @@ use crate::scheduler::context;
 pub(crate) struct Queued(pub(super) NonNull<Header>);
 
 /// When a task that waits in a queue runs: woken ones first, and those of each class first in, first out
-/// (`scheduler/rules.rs`).
+/// (`mini_context::rules`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// It was spawned, or woken after a wait; or it asks to run once more and has not run for long.

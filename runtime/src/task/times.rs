@@ -1,7 +1,7 @@
 //! How long a task runs: what it has run since it last waited, and how long its last run was.
 //!
 //! Written by whoever has the right to its stage, read by the worker that runs it next. The first says of which class
-//! the task is when it asks to run once more (`scheduler/rules.rs`), the second what a worker may expect of a run
+//! the task is when it asks to run once more (`mini_context::rules`), the second what a worker may expect of a run
 //! before it begins. Runs that were not measured are charged to others (`scheduler/meter.rs`).
 
 use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};

@@ -6,7 +6,9 @@ use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use super::{BATCH, Park, Refusal, State, Timers};
+use mini_context::rules::TIMER_BATCH;
+
+use super::{Park, Refusal, State, Timers};
 use crate::Clock;
 use crate::probe::{Probe, pass, paused_timers};
 
@@ -66,7 +68,7 @@ fn turn_wakes_more_than_a_batch_in_the_order_of_deadlines() {
     }
     let (timers, _) = paused_timers();
     let log = Arc::new(Mutex::new(Vec::new()));
-    let count = 3 * BATCH + 1;
+    let count = 3 * TIMER_BATCH + 1;
     for nth in (0..count).rev() {
         add(&timers, Duration::from_micros(nth as u64), Arc::new(Nth(nth, Arc::clone(&log))).into());
     }

@@ -4,7 +4,8 @@ mod oracle;
 
 use std::task::Waker;
 
-use super::next::{CROWD, LEAST_CROWD};
+use mini_context::rules::{CROWD_SLOTS, LEAST_CROWD, WAKE_COST};
+
 use super::{NEVER, Place, Wheel};
 use crate::probe::Probe;
 
@@ -234,30 +235,43 @@ fn a_few_timers_and_equal_ones_are_waited_for_exactly() {
     assert_eq!(wheel.wait_until(5 * TICK + 7), 5 * TICK + 7);
 }
 
+/// Until when a wheel waits in which so many deadlines follow a first one at this distance of each other.
+fn wait_for(count: u64, gap: u64) -> u64 {
+    let mut wheel = Wheel::new();
+    for nth in 0..=count {
+        wheel.insert(FIRST + nth * gap, waker());
+    }
+    assert_eq!(wheel.next_deadline(), Some(FIRST));
+    wheel.wait_until(FIRST)
+}
+
+const FIRST: u64 = 5 * TICK + 9;
+
 #[test]
 fn a_crowd_is_waited_for_as_a_whole_for_as_long_as_it_lasts() {
-    for (crowd, ticks, expected) in [(CROWD, 8, 13), (CROWD, 20, 13), (2 * CROWD, 20, 13), (LEAST_CROWD / 2, 2, 7)] {
-        let mut wheel = Wheel::new();
-        for nth in 0..ticks * crowd as u64 {
-            wheel.insert(5 * TICK + 10 + nth / crowd as u64 * TICK + nth, waker());
-        }
-        wheel.insert(5 * TICK + 9, waker());
-        let first = wheel.next_deadline().unwrap();
-        assert_eq!((first, wheel.wait_until(first)), (5 * TICK + 9, expected * TICK), "{crowd} in {ticks} ticks");
-    }
+    let end = (5 + CROWD_SLOTS) * TICK;
+    assert_eq!(wait_for(1_000, 5_000), end);
+    let last = (FIRST..end).step_by(WAKE_COST as usize).last();
+    assert_eq!(Some(wait_for(100, WAKE_COST)), last);
+    assert_eq!(wait_for(100, WAKE_COST + 1), FIRST);
+    let until = wait_for(40, 5_000);
+    assert!((FIRST + 200_000..=FIRST + 200_000 + TICK).contains(&until), "{until}");
 }
 
 #[test]
 fn a_few_deadlines_are_no_crowd_however_close() {
+    let few = LEAST_CROWD as u64 - 1;
+    assert_eq!(wait_for(few, 20_000), FIRST);
+    assert_eq!(wait_for(few + 1, 20_000), FIRST + (few + 1) * 20_000);
+}
+
+#[test]
+fn groups_of_nearly_equal_deadlines_are_no_crowd() {
     let mut wheel = Wheel::new();
-    let first = 5 * TICK;
-    wheel.insert(first, waker());
-    for nth in 1..LEAST_CROWD as u64 {
-        wheel.insert(first + nth % 3 * TICK + nth, waker());
+    for nth in 0..300 {
+        wheel.insert(FIRST + nth / 30 * 2 * WAKE_COST + nth, waker());
     }
-    assert_eq!(wheel.wait_until(first), first);
-    wheel.insert(first + 1, waker());
-    assert_eq!(wheel.wait_until(first), 8 * TICK);
+    assert_eq!(wheel.wait_until(FIRST), FIRST);
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //!
 //! The wheel alone calls it. No sum here overflows: 2^64 ns are 2^48 ticks.
 
+use mini_context::rules::SLOT_BITS;
+
 use super::ring::SLOTS;
 
-/// A time since the base in steps of 2^16 ns, 65.5 µs, the width of a near slot.
+/// A time since the base in steps of 2^[`SLOT_BITS`] ns, 65.5 µs, the width of a near slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tick(pub(crate) u64);
 
@@ -12,17 +14,17 @@ impl Tick {
     pub(crate) const MAX: Tick = Tick(u64::MAX);
 
     pub(crate) fn of(nanos: u64) -> Tick {
-        Tick(nanos >> 16)
+        Tick(nanos >> SLOT_BITS)
     }
 
     /// Its first nanosecond.
     pub(crate) fn start(self) -> u64 {
-        self.0 << 16
+        self.0 << SLOT_BITS
     }
 
     /// The first nanosecond after it, or the last there is.
     pub(crate) fn end(self) -> u64 {
-        self.start().saturating_add(1 << 16)
+        self.start().saturating_add(1 << SLOT_BITS)
     }
 
     /// The far slots since the base.

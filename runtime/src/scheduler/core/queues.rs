@@ -8,8 +8,8 @@ use std::ptr::NonNull;
 
 use super::{Core, from_raw};
 use crate::scheduler::context;
-use crate::scheduler::rules::STEAL_BATCH;
 use crate::task::{Class, Queued};
+use mini_context::rules::STEAL_BATCH;
 
 impl Core {
     /// Queues a shared task at the back of its class.

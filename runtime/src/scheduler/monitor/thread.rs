@@ -10,19 +10,12 @@ use mini_context::contain;
 use mini_net::Events;
 
 use crate::scheduler::core::Core;
-use crate::scheduler::rules::{STALL, TICK};
 use crate::scheduler::shared::Shared;
 use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::{HAS_TIME, lock, thread};
 use crate::task::Class;
 use crate::threads;
-
-/// Looks between two tries to start threads for which the system had no room: nobody waits for one in the moment.
-const TRY_INTERVAL: u32 = 16;
-
-/// After how many looks at a runtime whose workers are parked the monitor goes to sleep: to wake it costs as much as
-/// twenty looks.
-const QUIET_TICKS: u32 = 20;
+use mini_context::rules::{QUIET_TICKS, STALL, TICK};
 
 /// Starts it, unless it has been. If that fails the next worker tries again. There is none where nothing takes time.
 pub(crate) fn start(shared: &Arc<Shared>) {
@@ -64,12 +57,12 @@ pub(crate) fn start_threads_later(shared: &Arc<Shared>) -> bool {
 }
 
 fn run(shared: &Arc<Shared>) {
-    let mut events = Events::with_capacity(256);
+    let mut events = Events::new();
     let mut seen = vec![None; shared.cores.len()];
     let (mut quiet, mut looks) = (0, 0_u32);
     while !shared.monitor.is_stopped() {
         looks = looks.wrapping_add(1);
-        if looks.is_multiple_of(TRY_INTERVAL) && shared.monitor.lacks_thread.swap(false, SeqCst) {
+        if looks.is_multiple_of(QUIET_TICKS) && shared.monitor.lacks_thread.swap(false, SeqCst) {
             shared.start_missing_threads();
         }
         if is_quiet(shared) {

@@ -5,8 +5,8 @@
 
 use super::{Stop, Worker};
 use crate::scheduler::core::Core;
-use crate::scheduler::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
 use crate::task::Class;
+use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
 
 impl Worker<'_> {
     /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the
@@ -89,9 +89,6 @@ impl Worker<'_> {
         // Together those that wait delay others by the time between two looks, each by its part of that.
         let part = LOOK_TIME / (self.woken_len() as u64 + 1);
         self.again_after = (part as u32).clamp(AGAIN_AT_LEAST, AGAIN_AFTER);
-        // The meter may have been ahead of the clock.
-        self.ask_at = self.ask_at.min(now.saturating_add(WAKE_COST));
-        self.compare_at = self.compare_at.min(now.saturating_add(TICK.as_nanos() as u64));
     }
 
     /// Takes from another worker half of what that one has more. Tasks that ask to run again and again would stay where

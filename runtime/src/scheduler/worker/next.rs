@@ -9,9 +9,11 @@
 
 use super::Worker;
 use crate::scheduler::core::{Core, Entry};
-use crate::scheduler::rules::{HEAD_START, LOCAL_QUEUE, LOOK_RUNS, MOST_AHEAD, MOST_OWED, STEAL_BATCH, WOKEN_SHARE};
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::task::{Class, Queued};
+use crate::task::Class;
+use mini_context::rules::{
+    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_RUN, LOOK_RUNS, MOST_OWED, STEAL_BATCH, WOKEN_SHARE,
+};
 
 /// Why the entry that runs has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +34,11 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// As `there` is of all that wait, but a sixteenth at least, so that the last ones do not wait for ever longer, and
-    /// three quarters at most: what waits here goes on, however much comes.
+    /// As `there` is of all that wait, rounded up, so that the last one does not wait for ever longer; but what waits
+    /// here goes on, however much comes.
     fn set(&mut self, there: usize, here: usize) {
         let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
-        self.part = if there == 0 { 0 } else { (part as u32).clamp(LOOK_RUNS / 16, LOOK_RUNS / 4 * 3) };
+        self.part = (part as u32).min(INJECTED_SHARE);
     }
 
     /// Whether the next one is taken there.
@@ -82,13 +84,12 @@ impl Debt {
     /// A run has taken so many nanoseconds. However long one was, it is made up for within bounds.
     #[inline]
     pub(super) fn note(&mut self, why: Why, took: u64) {
-        // What is longer than 4 s counts as 4 s, far beyond all bounds here; so the sums stay small too.
-        let took = i64::from(u32::try_from(took).unwrap_or(u32::MAX));
+        let took = took.min(LONGEST_RUN) as i64;
         self.0 = match why {
             Why::Woken => (self.0 + took).min(MOST_OWED),
             // Time that nobody else wanted pays what is owed, and is not paid for.
             Why::Spare => self.0.min((self.0 - WOKEN_SHARE * took).max(0)),
-            Why::Share => (self.0 - WOKEN_SHARE * took).max(-MOST_AHEAD),
+            Why::Share => self.0 - WOKEN_SHARE * took,
         };
     }
 }
@@ -103,34 +104,29 @@ impl Worker<'_> {
             self.core.read_inbox();
         }
         if self.debt.is_due() {
-            self.why = Why::Share;
-            if let Some(entry) = self.pop(Class::Again) {
+            if let Some(entry) = self.choose(Class::Again, Why::Share) {
                 return Some(entry);
-            }
-            if self.has_shared
-                && let Some(task) = self.take_injected(Class::Again)
-            {
-                return Some(Entry::Task(task));
             }
             self.debt.forgive();
         }
-        self.why = Why::Woken;
-        if let Some(entry) = self.pop(Class::Woken) {
+        if let Some(entry) = self.choose(Class::Woken, Why::Woken) {
             return Some(entry);
         }
-        if self.has_shared
-            && let Some(task) = self.take_injected(Class::Woken)
-        {
-            self.wake_next();
-            return Some(Entry::Task(task));
-        }
-        self.why = Why::Spare;
-        if let Some(entry) = self.pop(Class::Again) {
+        if let Some(entry) = self.choose(Class::Again, Why::Spare) {
             return Some(entry);
         }
         self.queueing.end();
-        self.why = Why::Woken;
-        if self.has_shared { self.find_work().map(Entry::Task) } else { None }
+        if self.has_shared { self.steal() } else { None }
+    }
+
+    /// Takes an entry of a class from the own queues, or from the injector.
+    #[inline(always)]
+    fn choose(&mut self, class: Class, why: Why) -> Option<Entry> {
+        self.why = why;
+        match self.pop(class) {
+            None if self.has_shared => self.take_injected(class),
+            entry => entry,
+        }
     }
 
     /// Takes an entry of a class, owned and shared ones in turn.
@@ -165,30 +161,31 @@ impl Worker<'_> {
     }
 
     /// Takes one task from the injector of a class, and a share of the others into the queue, which is empty.
-    fn take_injected(&self, class: Class) -> Option<Queued> {
+    fn take_injected(&mut self, class: Class) -> Option<Entry> {
         let (shared, core) = (self.shared, self.core);
         let keep = |task| core.push_shared(task, class);
-        shared.injector(class).take_share(shared.cores.len(), STEAL_BATCH.min(LOCAL_QUEUE) as usize, keep)
+        let task =
+            shared.injector(class).take_share(shared.cores.len(), STEAL_BATCH.min(LOCAL_QUEUE) as usize, keep)?;
+        self.wake_next();
+        Some(Entry::Task(task))
     }
 
     /// This worker has nothing: takes half of what another one has.
-    fn find_work(&mut self) -> Option<Queued> {
+    fn steal(&mut self) -> Option<Entry> {
         let (shared, core) = (self.shared, self.core);
-        let mut task = self.take_injected(Class::Again);
-        if task.is_some() {
-            self.why = Why::Spare;
-        } else if self.others().any(Core::is_worth_stealing) && shared.idle.start_search() {
-            self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
-            shared.idle.finish_search();
-            task = core.pop_shared(Class::Woken).or_else(|| {
-                self.why = Why::Spare;
-                core.pop_shared(Class::Again)
-            });
+        if !self.others().any(Core::is_worth_stealing) || !shared.idle.start_search() {
+            return None;
         }
-        if task.is_some() {
-            self.wake_next();
+        self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
+        shared.idle.finish_search();
+        for (class, why) in [(Class::Woken, Why::Woken), (Class::Again, Why::Spare)] {
+            if let Some(task) = core.pop_shared(class) {
+                self.why = why;
+                self.wake_next();
+                return Some(Entry::Task(task));
+            }
         }
-        task
+        None
     }
 
     /// A worker that was woken and has found more than it runs next wakes another one, once.
@@ -256,7 +253,7 @@ mod tests {
         assert_eq!(due(1_000_000, 1), 48);
         assert_eq!(due(300, 100), 48);
         assert_eq!(due(100, 300), 16);
-        assert_eq!(due(1, 1_000), 4);
+        assert_eq!(due(1, 1_000), 1);
         assert_eq!(due(0, 7), 0);
     }
 

@@ -1,22 +1,12 @@
 //! The wait of a worker that has nothing to do; `unparker.rs`, `idle.rs` and `poller.rs` have the protocols.
 
+use mini_context::rules::{SPIN_FOR_JOB, SPIN_FOR_WAKE};
+
 use super::{Core, Worker};
 use crate::scheduler::driver::Driver;
-use crate::scheduler::rules::WAKE_COST;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
-use crate::sync::HAS_TIME;
 use crate::sync::atomic::Ordering::Relaxed;
-
-/// What a worker did between its last waits.
-#[derive(Debug, Default)]
-pub(super) struct ParkStats {
-    /// The time, and how much it had run, when the last wait ended.
-    since: u64,
-    runs: u64,
-    /// When a spin made it look at the driver.
-    looked: u64,
-}
 
 impl Worker<'_> {
     /// Waits until there is something to do.
@@ -29,43 +19,26 @@ impl Worker<'_> {
     }
 
     /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any
-    /// other thread, if that has paid lately and runs are short; says whether there is something to do. (Beside one
+    /// other thread, if that has paid lately; says whether there is something to do. (Beside one
     /// that is up it would take to others what that one is about to run.)
     fn spins(&mut self) -> bool {
         let core = self.core;
         let (spins, limit) = match self.shared.blocking.in_flight() {
             0 if core.driver().has_sockets() || !self.shared.idle.are_others_parked(core.index()) => return false,
-            0 => (&core.spins_for_wake, spin::FOR_WAKE),
-            _ => (&core.spins_for_job, spin::FOR_JOB),
+            0 => (&core.spins_for_wake, SPIN_FOR_WAKE),
+            _ => (&core.spins_for_job, SPIN_FOR_JOB),
         };
-        if self.are_runs_long() || !spins.are_due() {
+        if !spins.are_due() {
             return false;
         }
         let has_paid = spin::until(limit, || self.sees_work());
         spins.note(has_paid);
         self.meter.leave_out(); // the spin is no part of the next run
-        if has_paid {
-            self.note_wait();
-            // A wait would have shown what the driver has.
-            let now = self.meter.now();
-            if !HAS_TIME || now.saturating_sub(self.park_stats.looked) >= spin::FOR_JOB.as_nanos() as u64 {
-                self.look();
-                self.park_stats.looked = now;
-            }
+        let since = self.meter.now().saturating_sub(self.looked);
+        if has_paid && (self.meter.counts_steps() || since >= limit.as_nanos() as u64) {
+            self.look(); // a wait would have shown what the driver has
         }
         has_paid
-    }
-
-    /// Whether a run since the last wait took longer than a wake, in the mean.
-    fn are_runs_long(&self) -> bool {
-        let time = self.meter.now().saturating_sub(self.park_stats.since);
-        let runs = self.core.counts.runs.get().wrapping_sub(self.park_stats.runs);
-        HAS_TIME && time > WAKE_COST.saturating_mul(runs.max(1))
-    }
-
-    /// A wait is over, or was saved.
-    fn note_wait(&mut self) {
-        (self.park_stats.since, self.park_stats.runs) = (self.meter.now(), self.core.counts.runs.get());
     }
 
     /// Waits as `unparker.rs` and `idle.rs` say, and sees to what the wait has brought.
@@ -87,7 +60,6 @@ impl Worker<'_> {
             core.driver().poller().leave();
         }
         self.was_woken = self.end_wait();
-        self.note_wait();
         if !self.is_alone() {
             shared.monitor.rouse();
         }

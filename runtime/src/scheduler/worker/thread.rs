@@ -5,14 +5,12 @@
 
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::Duration;
+
+use mini_context::rules::{PATIENCE, TICK};
 
 use super::{Shared, Stop, Worker};
 use crate::scheduler::monitor;
 use crate::threads;
-
-/// Milliseconds between two tries to start a thread without which nothing would go on. 0.2 s in all.
-const PAUSES: [u64; 6] = [1, 4, 15, 30, 60, 90];
 
 /// Starts the background thread that works on a core while nobody else does. The ownership has noted the worker thread.
 ///
@@ -29,12 +27,14 @@ pub(crate) fn start_thread(shared: &Arc<Shared>, index: usize) {
     if monitor::thread::start_threads_later(shared) || !lack.is_news {
         return;
     }
-    for pause in PAUSES {
+    let mut pause = TICK;
+    while pause < PATIENCE {
         if shared.cores.iter().any(|core| core.ownership.is_held()) {
             return;
         }
         // Real time: the system may have a thread again by then, which nobody tells.
-        std::thread::sleep(Duration::from_millis(pause));
+        std::thread::sleep(pause);
+        pause *= 2;
         if !shared.cores[index].ownership.wants_thread() || try_start_thread(shared, index).is_ok() {
             return;
         }

@@ -1,0 +1,159 @@
+//! The numbers that decide who runs, who is woken, and when somebody looks around: each a time, a share or a size, with
+//! its reason. A number of that kind stands here or nowhere.
+//!
+//! Twelve are chosen, in the first three sections. All others follow from them.
+//!
+//! Read by the scheduler (`runtime/src/scheduler`), by the wheel, for how long a crowd of timers is waited for, by the
+//! reactor, for how many events one turn brings, and by the budget. Not here: accuracy, memory, and what a builder sets.
+//!
+//! Rejected: counting runs instead of time (a run takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or by 3 s).
+
+use std::time::Duration;
+
+// Times.
+
+/// The delay that one task may impose on others: how often the monitor looks, and workers compare their queues.
+pub const TICK: Duration = Duration::from_millis(1);
+
+/// A task that has run for so many nanoseconds since it last waited, and asks to run once more, is of the class
+/// *again*.
+///
+/// Longer than two wakes of a worker: a task that runs for less is done before another worker could have helped, and a
+/// handler of requests that yields now and then stays among the woken ones. If many woken tasks wait it is
+/// [`LOOK_TIME`] divided by their number: a thousand tasks that compute would delay others by a tenth of a second before
+/// they were of that class.
+#[cfg(not(any(loom, shuttle)))]
+pub const AGAIN_AFTER: u32 = nanos(Duration::from_micros(100)) as u32;
+/// In models, where each run takes a nanosecond.
+#[cfg(any(loom, shuttle))]
+pub const AGAIN_AFTER: u32 = 2;
+
+/// Nanoseconds that it costs to wake a parked worker: 15 µs of the waker, 23 µs until the other one runs, where a
+/// processor must come out of its sleep on a virtual machine.
+pub const WAKE_COST: u64 = nanos(Duration::from_micros(40));
+
+/// Nanoseconds that it costs to move a task to another worker: a few cache lines. Shorter runs are not worth a worker
+/// of their own.
+pub const MOVE_COST: u64 = nanos(Duration::from_nanos(500));
+
+/// Nanoseconds that a reading of the clock takes.
+pub const READ_COST: u32 = 30;
+
+/// How long a thread waits for something that comes at once as a rule, before it goes on without: a person does not
+/// notice it.
+pub const PATIENCE: Duration = Duration::from_millis(200);
+
+// Shares.
+
+/// While both classes have work, woken tasks get this many times the time of those of the class *again*.
+///
+/// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for *again*.
+pub const WOKEN_SHARE: i64 = 3;
+
+/// What is spent to find something out takes one part in so many of the time.
+pub const OVERHEAD: u32 = 20;
+
+// Sizes.
+
+/// A worker looks after this many runs too: a look costs a system call, about as much as eight short runs.
+pub const LOOK_RUNS: u32 = 64;
+
+/// The events that one turn of a reactor brings at most: one system call for all that a busy server has.
+pub const EVENTS: usize = 1024;
+
+/// What a task may spend in a run before it has to let others run.
+pub const BUDGET: u8 = 128;
+
+/// What a system call costs of that: it takes 0.3 to 20 µs, where what else is counted takes a tenth. So a task whose
+/// sockets are always ready makes 32 calls in a run, which is some tens of microseconds with small messages, and half a
+/// millisecond with large ones.
+pub const CALL: u8 = 4;
+
+// Looks and classes.
+
+/// A worker looks at its driver and the injector after this many nanoseconds plus the run in progress.
+///
+/// It bounds how late an event is seen beside tasks that never wait, by half of the delay that one task may impose:
+/// there is a look in each such time. With looks every 100 µs the 99th percentile of an
+/// echo with 64 connections doubled: a look that finds one event at a time costs a system call for each. Where tasks of
+/// the class *again* wait, and no woken one, a worker looks after [`WAKE_COST`]: what comes then waits for them alone.
+pub const LOOK_TIME: u64 = nanos(TICK) / 2;
+
+/// The least that [`AGAIN_AFTER`] comes to where many wait. A short run that is measured is charged with those beside it too: after a few such
+/// samples, and not after one, tasks that do the same are of the same class.
+pub const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
+
+/// Woken tasks may run for so many nanoseconds before the share of *again* is looked at, so that a batch of them is not
+/// interrupted.
+pub const HEAD_START: i64 = nanos(TICK) as i64;
+
+/// The nanoseconds that are owed to *again* at most: it catches up for one head start at a time, and after one long
+/// woken run others that were woken do not wait for a third of it.
+pub const MOST_OWED: i64 = (WOKEN_SHARE + 1) * HEAD_START;
+
+/// The nanoseconds that a run counts as at most where classes share the time: one that the system has stopped for a
+/// while is no reason to stop its class.
+pub const LONGEST_RUN: u64 = nanos(PATIENCE);
+
+/// How many tasks a worker takes from its inbox between two runs: other threads may post faster than it runs.
+pub const MAIL_LIMIT: usize = LOOK_RUNS as usize;
+
+/// The part of the runs, of [`LOOK_RUNS`], that is left to an injector at most: what waits in the worker's own queues
+/// gets a quarter, however much comes from outside, as *again* does beside the woken ones.
+pub const INJECTED_SHARE: u32 = LOOK_RUNS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
+
+/// How many runs one reading of the clock serves at most: with twice as many a run would save less than a nanosecond,
+/// and more runs would go unmeasured when some become long.
+pub const READ_INTERVAL: u32 = (READ_COST / 2).next_power_of_two();
+
+/// After a run that nobody knew to be long and that was not measured, all runs are until so many were short.
+pub const SURPRISE: u32 = LOOK_RUNS;
+
+/// How much CPU time a run may take within a tick before its worker counts as stalled: from here on it delays its look.
+pub const STALL: Duration = Duration::from_nanos(LOOK_TIME);
+
+/// After how many looks at a runtime whose workers are parked the monitor goes to sleep: to wake it costs as much as
+/// twenty looks. And how often it tries to start threads for which the system had no room.
+pub const QUIET_TICKS: u32 = OVERHEAD;
+
+// Queues.
+
+/// What a thief takes at most, which is work until its second look. It copies all of them before it knows whether it
+/// gets them, and the owner runs on meanwhile.
+pub const STEAL_BATCH: u32 = 2 * LOOK_RUNS;
+
+/// What a local queue holds: as many tasks as one turn of the driver brings.
+#[cfg(not(any(loom, shuttle)))]
+pub const LOCAL_QUEUE: u32 = EVENTS as u32;
+#[cfg(any(loom, shuttle))]
+pub const LOCAL_QUEUE: u32 = 4;
+
+// Spins.
+
+/// The longest spin for a job, whose thread may spin too.
+pub const SPIN_FOR_JOB: Duration = Duration::from_nanos(WAKE_COST / 2);
+
+/// The longest spin for a wake by any thread: what a wait costs, as that thread may have to be woken first.
+pub const SPIN_FOR_WAKE: Duration = Duration::from_nanos(WAKE_COST);
+
+/// After spins in vain one wait in so many begins with one, at most [`WAKE_COST`] long: that costs a four-hundredth
+/// more, and a change is found in time.
+pub const MOST_WAITS: u32 = OVERHEAD * OVERHEAD;
+
+// Timers.
+
+/// Timers that are fired under one lock.
+pub const TIMER_BATCH: usize = LOOK_RUNS as usize;
+
+/// The width of a near slot of the wheel, a tick of its own, as a power of two of nanoseconds: 65.5 µs.
+pub const SLOT_BITS: u32 = 16;
+
+/// How many slots the first of a crowd waits at most: as late as a worker with work sees an event.
+pub const CROWD_SLOTS: u64 = LOOK_TIME.div_ceil(1 << SLOT_BITS);
+
+/// Fewer are no crowd: so many wakes fit into the time between two looks.
+pub const LEAST_CROWD: usize = LOOK_TIME.div_ceil(WAKE_COST) as usize;
+
+const fn nanos(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
+}
