@@ -1,11 +1,12 @@
 //! The budget of a task: computing tasks that spend it yield in time, and those without one do not.
 
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use mini::task::{consume_budget, unconstrained};
 use mini::time::{Duration, sleep};
-use mini_tests::{Counts, caught, counted, on_each_flavour, on_single_workers, poll_with};
+use mini_tests::{Counts, block_on_elsewhere, caught, counted, on_each_flavour, on_single_workers, poll_with};
 
 /// Spends `rounds` units.
 async fn spend(rounds: usize) {
@@ -21,6 +22,38 @@ fn a_task_that_spends_its_budget_lets_others_run() {
             let other = mini::spawn(async {});
             spend(129).await;
             assert!(other.is_finished());
+        });
+    });
+}
+
+/// A loop that goes on with whichever of two is ready, as `select!` does.
+#[test]
+fn of_two_that_are_always_ready_none_goes_on_when_the_budget_is_spent() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let other = mini::spawn(async {});
+            let mut rounds = 0;
+            while !other.is_finished() && rounds < 10_000 {
+                let (mut first, mut second) = (consume_budget(), consume_budget());
+                poll_fn(|cx| match Pin::new(&mut first).poll(cx) {
+                    Poll::Pending => Pin::new(&mut second).poll(cx),
+                    ready => ready,
+                })
+                .await;
+                rounds += 1;
+            }
+            assert!(rounds <= 129, "{rounds}");
+        });
+    });
+}
+
+/// An executor inside of a task does not come back to the runtime, so its futures must not be refused for good.
+#[test]
+fn a_foreign_executor_inside_of_a_task_goes_on_with_a_spent_budget() {
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            mini::spawn(async { block_on_elsewhere(spend(1_000)) }).await.unwrap();
+            mini::spawn_blocking(|| block_on_elsewhere(spend(1_000))).await.unwrap();
         });
     });
 }

@@ -18,7 +18,7 @@ use std::time::Instant;
 use mini::net::{TcpListener, TcpStream, UnixStream};
 use mini::process::Command;
 use mini::runtime::{Builder, Runtime};
-use mini::task::yield_now;
+use mini::task::{idle, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, LIMIT, caught, in_child, multi_thread, poll_with, spin_until};
 use rustix::process::{Pid, WaitOptions, WaitStatus, waitpid};
@@ -337,6 +337,54 @@ fn a_child_forked_by_a_future_may_have_a_runtime_but_not_return() {
             assert_eq!(forked.wait().exit_status(), Some(0));
             assert!(ended.is_ok());
         }
+    });
+}
+
+/// Forks in the future of `block_on`, which in the child asks to be polled again and again by `wait`: the first poll, or
+/// the next look of its worker, ends that.
+fn fork_and_go_on<F: Future>(runtime: &Runtime, wait: impl Fn() -> F) {
+    let mut forked = None;
+    let ended = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            let process = Forked::now();
+            let is_child = process.is_child();
+            forked = Some(process);
+            for _ in 0..if is_child { 10_000 } else { 0 } {
+                wait().await;
+            }
+        })
+    }));
+    let forked = forked.unwrap();
+    if forked.is_child() {
+        end_after(|| {
+            let text = mini_tests::text_of(&*ended.unwrap_err()).to_owned();
+            assert!(text.contains(REFUSAL), "{text}");
+        });
+    }
+    assert_eq!(forked.wait().exit_status(), Some(0));
+    assert!(ended.is_ok());
+}
+
+#[test]
+fn a_child_forked_by_a_future_that_never_waits_does_not_go_on() {
+    let _ = in_child("a_child_forked_by_a_future_that_never_waits_does_not_go_on", || {
+        for builder in [Builder::new_current_thread(), multi_thread(2)] {
+            let runtime = builder.build().unwrap();
+            fork_and_go_on(&runtime, yield_now);
+            fork_and_go_on(&runtime, idle);
+        }
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let handle = runtime.handle().clone();
+        let (send, held) = mpsc::channel();
+        drop(thread::spawn(move || {
+            handle.block_on(async {
+                send.send(()).unwrap();
+                pending::<()>().await;
+            })
+        }));
+        held.recv().unwrap();
+        fork_and_go_on(&runtime, yield_now); // beside the thread that has the core
+        std::mem::forget(runtime);
     });
 }
 

@@ -1,7 +1,14 @@
 //! The budget of a poll: what a task may complete before it has to let others run.
 //!
-//! Rejected: a budget that the runtime alone refills. A future that a foreign executor polls would starve once it is
-//! spent, so it is full again as soon as it has made the task yield.
+//! Once it is spent, all leaves of the task refuse until the poll is over, whatever the task polls next: of two sockets
+//! that are always ready, a `select` in a loop would find one that goes on. The next poll begins with a full budget.
+//!
+//! A foreign executor begins no poll. On a thread without a runtime the first refusal fills the budget. Inside of a
+//! task or a job the poll in progress is the runtime's, and does not end while such an executor runs: after as many
+//! refusals as there are units the budget is filled by each.
+//!
+//! Rejected: a budget that the runtime alone refills (a future that a foreign executor polls would starve once it is
+//! spent). One that every refusal refills (the loop of two sockets ran for good).
 
 use std::task::{Context, Poll};
 
@@ -10,8 +17,9 @@ use crate::rules::{BUDGET, CALL};
 
 /// Spends one unit of the running task's budget.
 ///
-/// Once [`BUDGET`] units are spent this wakes the task and returns `Pending` once, so that an operation that is always
-/// ready starves nobody. The budget is then full again, so where no runtime refills it, it lasts for several polls.
+/// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending` until the next poll
+/// begins, so that an operation that is always ready starves nobody. Where no runtime begins polls, it does so once,
+/// and the budget is full again.
 ///
 /// # Examples
 ///
@@ -19,7 +27,6 @@ use crate::rules::{BUDGET, CALL};
 /// use std::task::{Context, Waker};
 ///
 /// let mut cx = Context::from_waker(Waker::noop());
-/// # mini_context::begin_poll();
 /// for _ in 0..mini_context::BUDGET {
 ///     assert!(mini_context::poll_budget(&mut cx).is_ready());
 /// }
@@ -43,7 +50,6 @@ pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
 /// use std::task::{Context, Waker};
 ///
 /// let mut cx = Context::from_waker(Waker::noop());
-/// # mini_context::begin_poll();
 /// for _ in 0..mini_context::BUDGET / 4 {
 ///     assert!(mini_context::poll_call(&mut cx).is_ready());
 /// }
@@ -58,7 +64,7 @@ pub fn poll_call(cx: &mut Context<'_>) -> Poll<()> {
     left
 }
 
-/// `Pending`, with the task woken and the budget full again, if nothing is left of it; spends nothing.
+/// `Pending`, with the task woken, if nothing is left of the budget; spends nothing.
 ///
 /// For an operation that knows only later whether it completes: see [`spend_call`].
 ///
@@ -76,14 +82,17 @@ pub fn poll_call(cx: &mut Context<'_>) -> Poll<()> {
 #[inline]
 pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
     if LOCAL.with(|local| local.budget.get()) == 0 {
-        return yield_now(cx);
+        return refuse(cx);
     }
     Poll::Ready(())
 }
 
 #[cold]
-fn yield_now(cx: &mut Context<'_>) -> Poll<()> {
-    swap_budget(BUDGET);
+fn refuse(cx: &mut Context<'_>) -> Poll<()> {
+    LOCAL.with(|local| match local.refusals.get().checked_sub(1) {
+        Some(left) => local.refusals.set(left),
+        None => local.budget.set(BUDGET),
+    });
     cx.waker().wake_by_ref();
     Poll::Pending
 }
@@ -126,7 +135,29 @@ pub fn swap_budget(left: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use std::task::Waker;
+
     use super::*;
+
+    #[test]
+    fn a_spent_budget_refuses_everything_until_the_next_poll_begins() {
+        let mut cx = Context::from_waker(Waker::noop());
+        crate::begin_poll();
+        swap_budget(0);
+        for _ in 0..BUDGET {
+            assert!(poll_budget(&mut cx).is_pending());
+        }
+        crate::begin_poll();
+        assert!(poll_budget(&mut cx).is_ready());
+    }
+
+    #[test]
+    fn an_executor_inside_of_a_poll_goes_on_after_as_many_refusals_as_there_are_units() {
+        let mut cx = Context::from_waker(Waker::noop());
+        crate::begin_poll();
+        let polls = (0..3 * u32::from(BUDGET)).filter(|_| poll_budget(&mut cx).is_ready()).count();
+        assert_eq!(polls, 2 * usize::from(BUDGET) - 1);
+    }
 
     #[test]
     fn an_endless_budget_is_not_spent() {

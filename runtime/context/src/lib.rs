@@ -51,12 +51,16 @@ use std::thread_local;
 /// The poll in progress.
 struct Local {
     budget: Cell<u8>,
+    /// How many operations more may find the budget spent in this poll.
+    refusals: Cell<u8>,
     wait: Cell<Option<Note>>,
     timer: Cell<Option<Note>>,
 }
 
 thread_local! {
-    static LOCAL: Local = const { Local { budget: Cell::new(BUDGET), wait: Cell::new(None), timer: Cell::new(None) } };
+    static LOCAL: Local = const {
+        Local { budget: Cell::new(BUDGET), refusals: Cell::new(0), wait: Cell::new(None), timer: Cell::new(None) }
+    };
 }
 
 /// Makes the budget full, whatever was left, and throws away notes that were left: they are not the next poll's.
@@ -73,6 +77,7 @@ thread_local! {
 pub fn begin_poll() {
     LOCAL.with(|local| {
         local.budget.set(BUDGET);
+        local.refusals.set(BUDGET);
         local.wait.set(None);
         local.timer.set(None);
     });

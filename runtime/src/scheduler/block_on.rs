@@ -147,6 +147,7 @@ fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
                     return;
                 }
                 drop(polling);
+                shared.process.check("returning from a poll");
             }
             taken = core.ownership.take_or_wait(&thread);
             if !taken {

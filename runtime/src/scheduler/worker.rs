@@ -306,8 +306,7 @@ impl<'a> Worker<'a> {
 
     /// Lets one task go on that waits for there to be nothing else to do, unless the driver has something.
     fn release_idle(&mut self) {
-        self.core.driver().poll(&mut self.events);
-        self.put_off_look(); // this was one, and is no part of the next run
+        self.look();
         if !self.core.has_owned_work() && self.core.shared_len() == 0 && !self.sees_work() {
             self.core.idle_queue().release();
         }

@@ -148,7 +148,10 @@ impl Queued {
             OnPending::Idle => Ran::Through,
             OnPending::Requeue => {
                 // An owned task that was woken in its poll has done so itself: other threads leave it in the inbox.
-                let is_again = (has_asked || !header.state.is_shared()) && header.times.since_wait() >= again_after;
+                if !has_asked && header.state.is_shared() {
+                    header.times.note_wake();
+                }
+                let is_again = header.times.since_wait() >= again_after;
                 Ran::Asks(running.task, if is_again { Class::Again } else { Class::Woken })
             }
             OnPending::Drop => {
