@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use mini_context::rules::CALL;
 use mini_context::{BUDGET, IoKind, Reason, take_notes};
 
 use super::rig::{Rig, Task, both, is_shut_down};
@@ -282,7 +283,7 @@ fn an_always_ready_socket_yields_when_the_budget_is_spent() {
     let (a, _b) = UnixStream::pair().unwrap();
     let task = Task::new();
     for _ in 0..2 {
-        for _ in 0..BUDGET / 4 {
+        for _ in 0..BUDGET / CALL {
             assert!(task.poll(pin!(a.peek_nothing())).is_ready());
         }
         let woken = task.wakes();

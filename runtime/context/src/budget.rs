@@ -42,7 +42,7 @@ pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
     left
 }
 
-/// As [`poll_budget`], for an operation that makes a system call, which costs four units.
+/// As [`poll_budget`], for an operation that makes a system call, which costs eight units.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ pub fn poll_budget(cx: &mut Context<'_>) -> Poll<()> {
 /// use std::task::{Context, Waker};
 ///
 /// let mut cx = Context::from_waker(Waker::noop());
-/// for _ in 0..mini_context::BUDGET / 4 {
+/// for _ in 0..mini_context::BUDGET / 8 {
 ///     assert!(mini_context::poll_call(&mut cx).is_ready());
 /// }
 /// assert!(mini_context::poll_call(&mut cx).is_pending());
@@ -104,7 +104,7 @@ fn refuse(cx: &mut Context<'_>) -> Poll<()> {
 /// ```
 /// # mini_context::begin_poll();
 /// mini_context::spend_call();
-/// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 4);
+/// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 8);
 /// ```
 #[inline]
 pub fn spend_call() {
