@@ -1,17 +1,17 @@
 //! The threads that run what blocks: `spawn_blocking` jobs, name resolution.
 //!
-//! Called by `Shared::spawn_blocking` and, through a closure, by `net`. Threads start on
-//! demand up to a bound, wait ten seconds (a builder knob) for more work, and end. A push calls one thread that waits, and none if as
-//! many as there are jobs have been called already: the one that spins first of all (`spin.rs`), which costs no system call, and
-//! else the one that has waited for the shortest time, whose stack is still in the cache. So those that are too many come to their
-//! end even where jobs never cease.
+//! Called by `Shared::spawn_blocking` and, through a closure, by `net`. Threads start on demand up to a bound, wait ten
+//! seconds (a builder knob) for more work, and end. A push calls one thread that waits, and none if as many as there
+//! are jobs have been called already: the one that spins first of all (`spin.rs`), which costs no system call, and else
+//! the one that has waited for the shortest time, whose stack is still in the cache. So those that are too many come to
+//! their end even where jobs never cease.
 //!
-//! If a thread cannot be started its job is left to those that there are. If there are none it is discarded with all that
-//! waits, and the error says why.
+//! If a thread cannot be started its job is left to those that there are. If there are none it is discarded with all
+//! that waits, and the error says why.
 //!
-//! A shutdown refuses new jobs and discards lookups that have not started: nobody can use their results. The threads go on until
-//! the queue is empty. Whoever waits for them waits a bounded time; then the jobs that have not started are discarded and named, and
-//! a thread that is still busy is left behind and named. If nobody waits, all jobs run.
+//! A shutdown refuses new jobs and discards lookups that have not started: nobody can use their results. The threads go
+//! on until the queue is empty. Whoever waits for them waits a bounded time; then the jobs that have not started are
+//! discarded and named, and a thread that is still busy is left behind and named. If nobody waits, all jobs run.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -301,7 +301,8 @@ impl<J: Job> Blocking<J> {
         self.job_ended();
     }
 
-    /// Takes no more jobs, and discards closures of mini's own that have not started. The threads do the jobs that are queued.
+    /// Takes no more jobs, and discards closures of mini's own that have not started. The threads do the jobs that are
+    /// queued.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
         state.closed = true;
@@ -315,7 +316,8 @@ impl<J: Job> Blocking<J> {
         }
     }
 
-    /// Waits until all threads of the closed pool have ended. When `deadline` is over it discards the jobs that have not started.
+    /// Waits until all threads of the closed pool have ended. When `deadline` is over it discards the jobs that have
+    /// not started.
     pub(crate) fn wait(&self, mut deadline: Deadline) -> Rest {
         let mut state = lock(&self.state);
         while state.threads + state.leaving > 0 && !deadline.is_over() {

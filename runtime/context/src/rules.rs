@@ -1,7 +1,7 @@
 //! The numbers that decide who runs, who is woken, and when somebody looks around: each a time, a share or a size, with
 //! its reason. A number of that kind stands here or nowhere.
 //!
-//! Twelve are chosen, in the first three sections. All others follow from them.
+//! Twelve are chosen, in the first three sections. All others follow from them, but for the width of the wheel's slots.
 //!
 //! Read by the scheduler (`runtime/src/scheduler`), by the wheel, for how long a crowd of timers is waited for, by the
 //! reactor, for how many events one turn brings, and by the budget. Not here: accuracy, memory, and what a builder sets.
@@ -74,13 +74,13 @@ pub const CALL: u8 = 8;
 /// A worker looks at its driver and the injector after this many nanoseconds plus the run in progress.
 ///
 /// It bounds how late an event is seen beside tasks that never wait, by half of the delay that one task may impose:
-/// there is a look in each such time. With looks every 100 µs the 99th percentile of an
-/// echo with 64 connections doubled: a look that finds one event at a time costs a system call for each. Where tasks of
-/// the class *again* wait, and no woken one, a worker looks after [`WAKE_COST`]: what comes then waits for them alone.
+/// there is a look in each such time. With looks every 100 µs the 99th percentile of an echo with 64 connections
+/// doubled: a look that finds one event at a time costs a system call for each. Where tasks of the class *again* wait,
+/// and no woken one, a worker looks after [`WAKE_COST`]: what comes then waits for them alone.
 pub const LOOK_TIME: u64 = nanos(TICK) / 2;
 
-/// The least that [`AGAIN_AFTER`] comes to where many wait. A short run that is measured is charged with those beside it too: after a few such
-/// samples, and not after one, tasks that do the same are of the same class.
+/// The least that [`AGAIN_AFTER`] comes to where many wait: a tenth. A short run that is measured is charged with those
+/// beside it too; after a few such samples, and not after one, tasks that do the same are of the same class.
 pub const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
 
 /// Woken tasks may run for so many nanoseconds before the share of *again* is looked at, so that a batch of them is not

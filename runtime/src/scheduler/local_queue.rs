@@ -16,10 +16,11 @@
 
 use std::ptr::{self, NonNull};
 
+use mini_context::rules::LOCAL_QUEUE as CAPACITY;
+
 use crate::sync::atomic::{
     AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use mini_context::rules::LOCAL_QUEUE as CAPACITY;
 
 /// An entry, as `Queued::into_raw` makes it.
 type Raw = NonNull<()>;

@@ -26,13 +26,14 @@
 
 use std::sync::Arc;
 
+use mini_context::rules::{MOVE_COST, WAKE_COST};
+
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
 use crate::sync::HAS_TIME;
 use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::task::{Class, Queued};
-use mini_context::rules::{MOVE_COST, WAKE_COST};
 
 /// Since when tasks wait in the queue of a worker that runs others before them.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use mini_context::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
 use mini_net::Events;
 
 use crate::scheduler::MainFuture;
@@ -25,7 +26,6 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::thread::ThreadId;
 use crate::task::{Class, Queued, Ran};
 use crate::threads;
-use mini_context::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
 
 mod free_core;
 mod look;

@@ -2,12 +2,13 @@
 //!
 //! Any thread posts, the owner reads. Once the core is closed whoever posts empties the inbox too.
 
+use mini_context::rules::MAIL_LIMIT;
+
 use super::Core;
 use crate::sync::atomic::Ordering::SeqCst;
 use crate::sync::lock;
 use crate::task::Task;
 use crate::task::owned::Slotted;
-use mini_context::rules::MAIL_LIMIT;
 
 impl Core {
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.

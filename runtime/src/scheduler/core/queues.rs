@@ -6,10 +6,11 @@
 
 use std::ptr::NonNull;
 
+use mini_context::rules::STEAL_BATCH;
+
 use super::{Core, from_raw};
 use crate::scheduler::context;
 use crate::task::{Class, Queued};
-use mini_context::rules::STEAL_BATCH;
 
 impl Core {
     /// Queues a shared task at the back of its class.

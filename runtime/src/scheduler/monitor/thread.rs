@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mini_context::contain;
+use mini_context::rules::{QUIET_TICKS, STALL, TICK};
 use mini_net::Events;
 
 use crate::scheduler::core::Core;
@@ -15,7 +16,6 @@ use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::sync::{HAS_TIME, lock, thread};
 use crate::task::Class;
 use crate::threads;
-use mini_context::rules::{QUIET_TICKS, STALL, TICK};
 
 /// Starts it, unless it has been. If that fails the next worker tries again. There is none where nothing takes time.
 pub(crate) fn start(shared: &Arc<Shared>) {

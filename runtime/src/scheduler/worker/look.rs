@@ -3,10 +3,11 @@
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
+use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
+
 use super::{Stop, Worker};
 use crate::scheduler::core::Core;
 use crate::task::Class;
-use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
 
 impl Worker<'_> {
     /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the

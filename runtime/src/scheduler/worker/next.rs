@@ -7,13 +7,14 @@
 //! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
 //! streams, with a write for each: six times as many, and 0.64 of the requests per second).
 
+use mini_context::rules::{
+    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_RUN, LOOK_RUNS, MOST_OWED, STEAL_BATCH, WOKEN_SHARE,
+};
+
 use super::Worker;
 use crate::scheduler::core::{Core, Entry};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Class;
-use mini_context::rules::{
-    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_RUN, LOOK_RUNS, MOST_OWED, STEAL_BATCH, WOKEN_SHARE,
-};
 
 /// Why the entry that runs has its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

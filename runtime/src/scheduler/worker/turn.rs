@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
+use mini_context::rules::LOOK_TIME;
+
 use super::{Core, Shared, Worker};
 use crate::scheduler::unparker::Wait;
 use crate::sync::thread::ThreadId;
-use mini_context::rules::LOOK_TIME;
 
 impl<'a> Worker<'a> {
     /// Sits down for one turn. The thread's timer slack is left to the embedder.
