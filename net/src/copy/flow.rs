@@ -137,15 +137,18 @@ impl Flow {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                Stage::Copying => match self.poll_read(cx, reader, writer) {
-                    Poll::Ready(read) => read?,
-                    Poll::Pending => {
-                        self.give_up_pipe();
-                        // What has been read must not stay with the writer while there is no more.
-                        ready!(self.poll_flush(cx, writer))?;
-                        return Poll::Pending;
+                Stage::Copying => {
+                    ready!(mini_context::check_budget(cx)); // a spent budget is no wait: the pipe stays
+                    match self.poll_read(cx, reader, writer) {
+                        Poll::Ready(read) => read?,
+                        Poll::Pending => {
+                            self.give_up_pipe();
+                            // What has been read must not stay with the writer while there is no more.
+                            ready!(self.poll_flush(cx, writer))?;
+                            return Poll::Pending;
+                        }
                     }
-                },
+                }
                 Stage::Flushing => {
                     ready!(self.poll_flush(cx, writer))?;
                     self.stage = if self.last == Last::Close { Stage::Closing } else { Stage::Done };

@@ -1,25 +1,28 @@
 //! The budget of a poll: what a task may complete before it has to let others run.
 //!
-//! Once it is spent, all leaves of the task refuse until the poll is over, whatever the task polls next: of two sockets
-//! that are always ready, a `select` in a loop would find one that goes on. The next poll begins with a full budget.
+//! Once it is spent, each refusal leaves one unit for the next leaf: where a task joins several futures and polls the
+//! busy one first, the others come to something too. After as many refusals as there were units no leaf goes on until
+//! the poll is over: of two sockets that are always ready, a `select` in a loop would always find one. The next poll
+//! begins with a full budget.
 //!
-//! A foreign executor begins no poll. On a thread without a runtime the first refusal fills the budget. Inside of a
-//! task or a job the poll in progress is the runtime's, and does not end while such an executor runs: after as many
-//! refusals as there are units the budget is filled by each.
+//! A foreign executor begins no poll. On a thread without a runtime each refusal fills the budget. Inside of a task or a
+//! job the poll in progress is the runtime's, and does not end while such an executor runs: after [`REFUSALS`] each fills
+//! the budget too.
 //!
 //! Rejected: a budget that the runtime alone refills (a future that a foreign executor polls would starve once it is
-//! spent). One that every refusal refills (the loop of two sockets ran for good).
+//! spent). One that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
+//! the first refusal (a timer joined to a socket that is always ready was never asked).
 
 use std::task::{Context, Poll};
 
 use crate::LOCAL;
-use crate::rules::{BUDGET, CALL};
+use crate::rules::{BUDGET, CALL, REFUSALS};
 
 /// Spends one unit of the running task's budget.
 ///
-/// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending` until the next poll
-/// begins, so that an operation that is always ready starves nobody. Where no runtime begins polls, it does so once,
-/// and the budget is full again.
+/// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending`, so that an operation that is
+/// always ready starves nobody. What the task polls beside it in the same poll may go on for one unit each. Where no
+/// runtime begins polls, the budget is full again.
 ///
 /// # Examples
 ///
@@ -89,12 +92,29 @@ pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
 
 #[cold]
 fn refuse(cx: &mut Context<'_>) -> Poll<()> {
-    LOCAL.with(|local| match local.refusals.get().checked_sub(1) {
-        Some(left) => local.refusals.set(left),
-        None => local.budget.set(BUDGET),
+    LOCAL.with(|local| {
+        let left = local.refusals.get();
+        local.refusals.set(left.saturating_sub(1));
+        local.budget.set(match left {
+            0 => BUDGET,
+            left => u8::from(left > REFUSALS - u16::from(BUDGET)),
+        });
     });
     cx.waker().wake_by_ref();
     Poll::Pending
+}
+
+/// The thread polls for a runtime no more: what it polls by itself is refused once at a time.
+///
+/// # Examples
+///
+/// ```
+/// mini_context::begin_poll();
+/// // A runtime polls a future, and is done with it.
+/// mini_context::end_polls();
+/// ```
+pub fn end_polls() {
+    LOCAL.with(|local| local.refusals.set(0));
 }
 
 /// Counts one completed operation that has made a system call.
@@ -140,10 +160,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spent_budget_refuses_everything_until_the_next_poll_begins() {
+    fn each_refusal_leaves_a_unit_for_the_next_leaf_until_the_poll_has_lasted() {
         let mut cx = Context::from_waker(Waker::noop());
         crate::begin_poll();
         swap_budget(0);
+        for _ in 0..BUDGET {
+            assert!(poll_call(&mut cx).is_pending());
+            assert!(poll_call(&mut cx).is_ready());
+        }
         for _ in 0..BUDGET {
             assert!(poll_budget(&mut cx).is_pending());
         }
@@ -152,11 +176,19 @@ mod tests {
     }
 
     #[test]
-    fn an_executor_inside_of_a_poll_goes_on_after_as_many_refusals_as_there_are_units() {
+    fn an_executor_inside_of_a_poll_goes_on_in_the_end_and_one_without_a_runtime_at_once() {
         let mut cx = Context::from_waker(Waker::noop());
+        let mut refused_until_full = || {
+            swap_budget(0);
+            let refusals = (0..).take_while(|_| poll_budget(&mut cx).is_pending() && swap_budget(0) != BUDGET);
+            refusals.count()
+        };
         crate::begin_poll();
-        let polls = (0..3 * u32::from(BUDGET)).filter(|_| poll_budget(&mut cx).is_ready()).count();
-        assert_eq!(polls, 2 * usize::from(BUDGET) - 1);
+        assert_eq!(refused_until_full(), usize::from(REFUSALS));
+        assert_eq!(refused_until_full(), 0);
+        crate::begin_poll();
+        end_polls();
+        assert_eq!(refused_until_full(), 0);
     }
 
     #[test]

@@ -36,9 +36,10 @@ mod notes;
 pub mod rules;
 mod unwind;
 
-pub use budget::{check_budget, poll_budget, poll_call, spend_call, swap_budget};
+pub use budget::{check_budget, end_polls, poll_budget, poll_call, spend_call, swap_budget};
 pub use notes::{IoKind, Note, Notes, Reason, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes};
 pub use rules::BUDGET;
+use rules::REFUSALS;
 pub use unwind::contain;
 
 use std::cell::Cell;
@@ -51,8 +52,8 @@ use std::thread_local;
 /// The poll in progress.
 struct Local {
     budget: Cell<u8>,
-    /// How many operations more may find the budget spent in this poll.
-    refusals: Cell<u8>,
+    /// How many operations more may be refused in this poll.
+    refusals: Cell<u16>,
     wait: Cell<Option<Note>>,
     timer: Cell<Option<Note>>,
 }
@@ -77,7 +78,7 @@ thread_local! {
 pub fn begin_poll() {
     LOCAL.with(|local| {
         local.budget.set(BUDGET);
-        local.refusals.set(BUDGET);
+        local.refusals.set(REFUSALS);
         local.wait.set(None);
         local.timer.set(None);
     });

@@ -69,6 +69,10 @@ pub const BUDGET: u8 = 128;
 /// large ones; what it costs to come back is a hundredth of the former.
 pub const CALL: u8 = 8;
 
+/// How often the leaves of a task are refused in one poll after it has spent its budget: more are not beside each other
+/// in any task, and an executor in a task, which does not let the poll end, goes on after some milliseconds.
+pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
+
 // Looks and classes.
 
 /// A worker looks at its driver and the injector after this many nanoseconds plus the run in progress.

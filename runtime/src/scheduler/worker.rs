@@ -371,6 +371,7 @@ impl Drop for Worker<'_> {
             core.driver().reactor().notify(); // see `embedder.rs`
         }
         self.context = None;
+        mini_context::end_polls();
         core.ownership.release();
         shared.keep_served(core);
         if shared.has_injected() && shared.lacks_worker() {

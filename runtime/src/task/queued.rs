@@ -148,10 +148,11 @@ impl Queued {
             OnPending::Idle => Ran::Through,
             OnPending::Requeue => {
                 // An owned task that was woken in its poll has done so itself: other threads leave it in the inbox.
-                if !has_asked && header.state.is_shared() {
+                let has_waited = !has_asked && header.state.is_shared();
+                if has_waited {
                     header.times.note_wake();
                 }
-                let is_again = header.times.since_wait() >= again_after;
+                let is_again = !has_waited && header.times.since_wait() >= again_after;
                 Ran::Asks(running.task, if is_again { Class::Again } else { Class::Woken })
             }
             OnPending::Drop => {

@@ -2,7 +2,7 @@
 //!
 //! `Timers` asks after each turn and before each park.
 
-use mini_context::rules::{CROWD_SLOTS, LEAST_CROWD, WAKE_COST};
+use mini_context::rules::{CROWD_SLOTS, LEAST_CROWD, LOOK_TIME, WAKE_COST};
 
 use super::slab::NIL;
 use super::tick::Tick;
@@ -61,12 +61,13 @@ impl Wheel {
         }
     }
 
-    /// Until when to wait if the next deadline is `first`: not before, and at most [`CROWD_SLOTS`] ticks after it.
+    /// Until when to wait if the next deadline is `first`: not before, and at most [`LOOK_TIME`] after it.
     ///
     /// Where deadlines follow each other by less than [`WAKE_COST`], one wait to the last of these serves them all: to
     /// wake for each of them would take longer than they lie apart. Equal deadlines are no crowd, as one wait serves
     /// them as it is. Nor are fewer than [`LEAST_CROWD`], most of which are due when the wait for the first has ended.
-    /// Of a tick half as many are counted, so those of one tick alone, however many, are none either.
+    /// Of a tick half as many are counted, so those of one tick alone, however many, are none either; where there are more
+    /// the distances within it are not looked at.
     ///
     /// Rejected: going by the number of deadlines in a time alone (thirty that are nearly equal, ten thousand times a
     /// second, were waited for as if they were evenly apart: 0.7 ms late, and no wait was saved).
@@ -84,22 +85,19 @@ impl Wheel {
                 (until, count) = (to, count + here);
             }
         }
-        if count < LEAST_CROWD { first } else { until }
+        if count < LEAST_CROWD { first } else { until.min(first.saturating_add(LOOK_TIME)) }
     }
 
     /// How many of the timers in the near slot of `tick` have a deadline in that tick and after `first`, and the first
-    /// and the last of these. Where there are many the others are not looked at, and the last is the end of the tick.
+    /// and the last of these. Where there are many, only the first few of the list and its last one are looked at.
     fn later_in(&self, tick: Tick, first: u64) -> Option<(usize, u64, u64)> {
         const MOST: usize = LEAST_CROWD.div_ceil(2);
-        let deadlines =
-            self.slab.iter(self.near.first(tick.near_slot())).take(MOST).map(|index| self.slab.deadline(index));
+        let list = self.near.first(tick.near_slot());
+        let last = self.slab.iter(list).nth(MOST).map(|_| self.slab.previous(list));
+        let deadlines = self.slab.iter(list).take(MOST).chain(last).map(|index| self.slab.deadline(index));
         let later = deadlines.filter(|&deadline| deadline > first && Tick::of(deadline) == tick);
         let found = later.fold((0, NEVER, 0), |(count, from, to), at| (count + 1, at.min(from), at.max(to)));
-        match found {
-            (0, ..) => None,
-            (MOST, from, _) => Some((MOST, from, tick.end())),
-            found => Some(found),
-        }
+        (found.0 > 0).then_some((found.0.min(MOST), found.1, found.2))
     }
 
     /// The first deadline of the near ring, `NEVER` if that is empty.

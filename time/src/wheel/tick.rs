@@ -22,11 +22,6 @@ impl Tick {
         self.0 << SLOT_BITS
     }
 
-    /// The first nanosecond after it, or the last there is.
-    pub(crate) fn end(self) -> u64 {
-        self.start().saturating_add(1 << SLOT_BITS)
-    }
-
     /// The far slots since the base.
     pub(crate) fn span(self) -> u64 {
         self.0 / SLOTS as u64
