@@ -74,9 +74,10 @@ async fn open_files(dir: &Path, held: &mut Held) {
 
 async fn start_child(held: &mut Held) {
     let mut child = cat().stderr(Stdio::piped()).spawn().unwrap();
-    // Waited for, so that it is watched.
+    // Waited for, so that it is watched. A wait closes the pipe at whose end the child would end too.
+    let stdin = child.stdin.take();
     assert!(poll_with(&mut pin!(child.wait()), &Counts::new()).is_pending());
-    held.push(Box::new((child, signal(SignalKind::user_defined1()).unwrap())));
+    held.push(Box::new((child, stdin, signal(SignalKind::user_defined1()).unwrap())));
 }
 
 /// A copy that is stuck with data in its pipe.
