@@ -1,5 +1,5 @@
-//! The numbers that decide who runs, who is woken, and when somebody looks around: each a time, a share or a size, with
-//! its reason. A number of that kind stands here or nowhere.
+//! The numbers that decide which task runs, which worker is woken, and when a worker looks around: each a time, a share
+//! or a size, with its reason. A number of that kind stands here or nowhere.
 //!
 //! Twelve are chosen, in the first three sections. All others follow from them, but for the width of the wheel's slots.
 //!
