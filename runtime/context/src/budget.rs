@@ -5,9 +5,9 @@
 //! the poll is over: of two sockets that are always ready, a `select` in a loop would always find one. The next poll
 //! begins with a full budget.
 //!
-//! A foreign executor begins no poll. On a thread without a runtime each refusal fills the budget. Inside of a task or a
-//! job the poll in progress is the runtime's, and does not end while such an executor runs: after [`REFUSALS`] each fills
-//! the budget too.
+//! A foreign executor begins no poll. On a thread without a runtime each refusal fills the budget. Inside of a task or
+//! a job the poll in progress is the runtime's, and does not end while such an executor runs: after [`REFUSALS`] each
+//! fills the budget too.
 //!
 //! Rejected: a budget that the runtime alone refills (a future that a foreign executor polls would starve once it is
 //! spent). One that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
@@ -20,8 +20,8 @@ use crate::rules::{BUDGET, CALL, REFUSALS};
 
 /// Spends one unit of the running task's budget.
 ///
-/// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending`, so that an operation that is
-/// always ready starves nobody. What the task polls beside it in the same poll may go on for one unit each. Where no
+/// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending`, so that an operation that
+/// is always ready starves nobody. What the task polls beside it in the same poll may go on for one unit each. Where no
 /// runtime begins polls, the budget is full again.
 ///
 /// # Examples

@@ -4,7 +4,8 @@
 //! Twelve are chosen, in the first three sections. All others follow from them, but for the width of the wheel's slots.
 //!
 //! Read by the scheduler (`runtime/src/scheduler`), by the wheel, for how long a crowd of timers is waited for, by the
-//! reactor, for how many events one turn brings, and by the budget. Not here: accuracy, memory, and what a builder sets.
+//! reactor, for how many events one turn brings, and by the budget. Not here: accuracy, memory, and what a builder
+//! sets.
 //!
 //! Rejected: counting runs instead of time (a run takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or by 3 s).
 
@@ -20,8 +21,8 @@ pub const TICK: Duration = Duration::from_millis(1);
 ///
 /// Longer than two wakes of a worker: a task that runs for less is done before another worker could have helped, and a
 /// handler of requests that yields now and then stays among the woken ones. If many woken tasks wait it is
-/// [`LOOK_TIME`] divided by their number: a thousand tasks that compute would delay others by a tenth of a second before
-/// they were of that class.
+/// [`LOOK_TIME`] divided by their number: a thousand tasks that compute would delay others by a tenth of a second
+/// before they were of that class.
 #[cfg(not(any(loom, shuttle)))]
 pub const AGAIN_AFTER: u32 = nanos(Duration::from_micros(100)) as u32;
 /// In models, where each run takes a nanosecond.

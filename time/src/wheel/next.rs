@@ -24,8 +24,8 @@ impl Wheel {
 
     /// The first deadline; `None` if none ever comes.
     ///
-    /// It costs more than [`next_deadline`](Wheel::next_deadline) where timers of the far ring and the overflow were removed or
-    /// moved: it looks where they were.
+    /// It costs more than [`next_deadline`](Wheel::next_deadline) where timers of the far ring and the overflow were
+    /// removed or moved: it looks where they were.
     pub(crate) fn first_deadline(&mut self) -> Option<u64> {
         loop {
             let next = self.next_deadline()?;
@@ -66,8 +66,8 @@ impl Wheel {
     /// Where deadlines follow each other by less than [`WAKE_COST`], one wait to the last of these serves them all: to
     /// wake for each of them would take longer than they lie apart. Equal deadlines are no crowd, as one wait serves
     /// them as it is. Nor are fewer than [`LEAST_CROWD`], most of which are due when the wait for the first has ended.
-    /// Of a tick half as many are counted, so those of one tick alone, however many, are none either; where there are more
-    /// the distances within it are not looked at.
+    /// Of a tick half as many are counted, so those of one tick alone, however many, are none either; where there are
+    /// more the distances within it are not looked at.
     ///
     /// Rejected: going by the number of deadlines in a time alone (thirty that are nearly equal, ten thousand times a
     /// second, were waited for as if they were evenly apart: 0.7 ms late, and no wait was saved).
