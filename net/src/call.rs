@@ -140,6 +140,7 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
         loop {
             match sys::accept(source.io().as_fd()) {
                 Ok((fd, from)) => {
+                    mini_context::spend_calls(CALLS_OF_A_SOCKET);
                     return Ok(((Socket::adopt(fd), K::addr(from)?), Left::Perhaps));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
@@ -150,6 +151,9 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
         }
     }
 }
+
+/// What a new socket costs beside the operation that makes it: it is set up, registered and closed.
+pub(crate) const CALLS_OF_A_SOCKET: u8 = 3;
 
 /// The error of a listener, with its address.
 #[cold]

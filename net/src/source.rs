@@ -278,8 +278,9 @@ impl<T: AsFd> Source<T> {
         if self.rule == Rule::Foreign { Custody::Users } else { Custody::Ours }
     }
 
-    /// What a transfer leaves in the fd, as far as the rule can tell.
+    /// What a transfer leaves in the fd, as far as the rule can tell; its bytes are spent of the task's budget.
     fn left(&self, moved: usize, asked: usize) -> Left {
+        mini_context::spend_bytes(moved);
         match self.rule {
             Rule::Whole | Rule::Foreign | Rule::Fifo => Left::Perhaps,
             Rule::Stream | Rule::StreamWithAncillary => Left::after(moved, asked),

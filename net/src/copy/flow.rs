@@ -15,8 +15,8 @@
 //!
 //! # Fairness
 //!
-//! Reads and writes of sockets spend the budget of the task (`context`), but some of them move half a megabyte, and
-//! ends of other crates may have no budget. So a poll ends after `QUOTA` bytes, and is woken at once.
+//! Reads and writes of sockets spend the budget of the task (`context`), by calls and by bytes. Ends of other crates
+//! may have no budget: what is read from them is counted here.
 
 use std::io;
 use std::pin::Pin;
@@ -29,9 +29,6 @@ use super::ends::source_of;
 use super::pipe::Pipe;
 use crate::ready::Interest;
 use crate::source::{Left, Source, Wait};
-
-/// Bytes of a direction in one poll: about as much as is copied in a tenth of a millisecond.
-const QUOTA: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(super) struct Flow {
@@ -129,14 +126,9 @@ impl Flow {
         R: AsyncRead + Unpin + ?Sized,
         W: AsyncWrite + Unpin + ?Sized,
     {
-        let pause_at = self.copied + QUOTA;
         loop {
             match self.stage {
                 Stage::Copying if self.has_bytes() => ready!(self.poll_write(cx, writer))?,
-                Stage::Copying if self.copied >= pause_at => {
-                    cx.waker().wake_by_ref();
-                    return Poll::Pending;
-                }
                 Stage::Copying => {
                     ready!(mini_context::check_budget(cx)); // a spent budget is no wait: the pipe stays
                     match self.poll_read(cx, reader, writer) {
@@ -181,7 +173,12 @@ impl Flow {
     {
         let read = match source_of(reader) {
             Some(source) => ready!(self.poll_receive(cx, source)),
-            None => ready!(Pin::new(&mut *reader).poll_read(cx, self.buffer.room())).map(Read::IntoBuffer),
+            None => {
+                let read = ready!(Pin::new(&mut *reader).poll_read(cx, self.buffer.room()));
+                mini_context::spend_call();
+                mini_context::spend_bytes(*read.as_ref().unwrap_or(&0));
+                read.map(Read::IntoBuffer)
+            }
         };
         let is_much = match read.map_err(Step::Reading.failed())? {
             Read::IntoBuffer(0) => {
@@ -262,7 +259,11 @@ impl Flow {
         let (Some(pipe), Some(source)) = (&mut self.pipe, source_of(writer)) else {
             unreachable!("a pipe with bytes in it is between two sockets");
         };
-        let drain = |source: &Source| Ok((pipe.drain(source.io())?, Left::Perhaps));
+        let drain = |source: &Source| {
+            let moved = pipe.drain(source.io())?;
+            mini_context::spend_bytes(moved);
+            Ok((moved, Left::Perhaps))
+        };
         match ready!(source.poll_io(cx, &self.writing, Interest::WRITABLE, None, drain)) {
             Err(e) if is_refusal(&e) => {
                 self.route = Route::BufferOnly;

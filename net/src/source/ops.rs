@@ -69,7 +69,8 @@ impl Source {
     }
 
     fn left_to_read(&self, received: usize, asked: usize) -> Left {
-        if SHORT_READS_TELL { self.left(received, asked) } else { Left::Perhaps }
+        let left = self.left(received, asked);
+        if SHORT_READS_TELL { left } else { Left::Perhaps }
     }
 
     /// Looks without taking, so there is as much left as before.

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, ready};
 use socket2::{Domain, Socket as RawSocket, Type};
 
 use crate::addr::{Addrs, Resolve, no_address};
+use crate::call::CALLS_OF_A_SOCKET;
 use crate::error::failed;
 use crate::kind;
 use crate::kind::sealed::Kind;
@@ -67,6 +68,7 @@ impl Connect {
     }
 
     fn start(&mut self, addr: SocketAddr) {
+        mini_context::spend_calls(CALLS_OF_A_SOCKET);
         let socket = match self.prepared.take() {
             Some(socket) => Ok(socket),
             None => socket::open(Domain::for_address(addr), Type::STREAM),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mini_context::rules::CALL;
 use mini_context::{BUDGET, IoKind, Reason, take_notes};
 
-use super::rig::{Rig, Task, both, is_shut_down};
+use super::rig::{Rig, Task, TempPath, both, is_shut_down};
 use crate::sys::SHORT_READS_TELL;
 use crate::{Events, Interest, Ready, TcpListener, TcpStream, UnixStream};
 
@@ -290,6 +290,29 @@ fn an_always_ready_socket_yields_when_the_budget_is_spent() {
         assert!(task.poll(pin!(a.peek_nothing())).is_pending());
         assert_eq!(task.wakes(), woken + 1, "it wakes itself");
     }
+    drop(rig);
+}
+
+/// What is left of the budget after `operation`, which is ready at once, in calls.
+fn calls_of<F: Future>(operation: F) -> u8 {
+    mini_context::begin_poll();
+    assert!(Task::new().poll(pin!(operation)).is_ready());
+    (BUDGET - mini_context::swap_budget(BUDGET)) / CALL
+}
+
+#[test]
+fn much_data_and_new_sockets_cost_more_of_the_budget() {
+    let rig = Rig::new();
+    let (a, b) = UnixStream::pair().unwrap();
+    let mut buf = vec![0; 64 << 10];
+    assert_eq!(calls_of(a.write(&buf[..100])), 1);
+    assert_eq!(calls_of(b.read(&mut buf)), 1, "by what has come, not by what there is room for");
+    assert_eq!(calls_of(a.write(&buf)), 5);
+    assert_eq!(calls_of(b.read(&mut buf)), 5);
+    let path = TempPath::new("budget");
+    let listener = crate::UnixListener::bind(&path.0).unwrap();
+    assert_eq!(calls_of(UnixStream::connect(&path.0)), 4);
+    assert_eq!(calls_of(listener.accept()), 4);
     drop(rig);
 }
 

@@ -17,6 +17,7 @@ use std::time::Duration;
 use socket2::{SockAddr, Socket as RawSocket};
 
 use super::{CONNECT, open};
+use crate::call::CALLS_OF_A_SOCKET;
 use crate::context;
 use crate::error::failed;
 use crate::hop::{self, Hop, Job};
@@ -63,6 +64,7 @@ impl<K: SocketKind, P> ConnectUnix<K, P> {
 impl<K: SocketKind> Attempt<K> {
     /// `None` if the queue is full, and the pool has been asked.
     fn start(&mut self, addr: &SockAddr) -> io::Result<Option<RawSocket>> {
+        mini_context::spend_calls(CALLS_OF_A_SOCKET);
         let socket = open(K::TYPE)?;
         match sys::socket::connect(&socket, addr) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {

@@ -16,7 +16,7 @@
 use std::task::{Context, Poll};
 
 use crate::LOCAL;
-use crate::rules::{BUDGET, CALL, REFUSALS};
+use crate::rules::{BUDGET, CALL, CALL_BYTES, REFUSALS};
 
 /// Spends one unit of the running task's budget.
 ///
@@ -129,6 +129,37 @@ pub fn end_polls() {
 #[inline]
 pub fn spend_call() {
     spend(CALL);
+}
+
+/// Counts so many calls more that an operation has made, or that its outcome will: one that opens a descriptor has
+/// somebody close it.
+///
+/// # Examples
+///
+/// ```
+/// # mini_context::begin_poll();
+/// mini_context::spend_calls(3);
+/// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 3 * 8);
+/// ```
+pub fn spend_calls(calls: u8) {
+    spend(calls.saturating_mul(CALL));
+}
+
+/// Counts the bytes that an operation has copied: 16 KiB are as much as a call.
+///
+/// # Examples
+///
+/// ```
+/// # mini_context::begin_poll();
+/// mini_context::spend_bytes(64 << 10);
+/// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 4 * 8);
+/// ```
+#[inline]
+pub fn spend_bytes(bytes: usize) {
+    const UNIT: usize = CALL_BYTES / CALL as usize;
+    if bytes >= UNIT {
+        spend(u8::try_from(bytes / UNIT).unwrap_or(u8::MAX));
+    }
 }
 
 #[inline]

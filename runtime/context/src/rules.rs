@@ -1,7 +1,8 @@
 //! The numbers that decide which task runs, which worker is woken, and when a worker looks around: each a time, a share
 //! or a size, with its reason. A number of that kind stands here or nowhere.
 //!
-//! Twelve are chosen, in the first three sections. All others follow from them, but for the width of the wheel's slots.
+//! Twelve are chosen, in the first three sections. All others follow from them, but for two that are a matter of memory
+//! and of accuracy: the length of a local queue, and the width of the wheel's slots.
 //!
 //! Read by the scheduler (`runtime/src/scheduler`), by the wheel, for how long a crowd of timers is waited for, by the
 //! reactor, for how many events one turn brings, and by the budget. Not here: accuracy, memory, and what a builder
@@ -59,16 +60,15 @@ pub const OVERHEAD: u32 = 20;
 /// A worker looks after this many runs too: a look costs a system call, about as much as eight short runs.
 pub const LOOK_RUNS: u32 = 64;
 
-/// The events that one turn of a reactor brings at most: one system call for all that a busy server has.
-pub const EVENTS: usize = 1024;
-
 /// What a task may spend in a run before it has to let others run.
 pub const BUDGET: u8 = 128;
 
-/// What a system call costs of that: it takes 0.3 to 20 µs, where what else is counted takes a tenth. So a task whose
-/// sockets are always ready makes 16 calls in a run, which is ten microseconds with small messages and a hundred with
-/// large ones; what it costs to come back is a hundredth of the former.
+/// What a system call costs of that: it takes 0.3 to 3 µs, where what else is counted takes a tenth. So a task whose
+/// sockets are always ready makes 16 calls in a run, which is 10 to 50 µs; what it costs to come back is a hundredth.
 pub const CALL: u8 = 8;
+
+/// So many bytes cost as another call: to copy them takes as long as the call by itself.
+pub const CALL_BYTES: usize = 16 << 10;
 
 /// How often the leaves of a task are refused in one poll after it has spent its budget: more are not beside each other
 /// in any task, and an executor in a task, which does not let the poll end, goes on after some milliseconds.
@@ -127,11 +127,14 @@ pub const QUIET_TICKS: u32 = OVERHEAD;
 /// gets them, and the owner runs on meanwhile.
 pub const STEAL_BATCH: u32 = 2 * LOOK_RUNS;
 
-/// What a local queue holds: as many tasks as one turn of the driver brings.
+/// What a local queue holds: 8 KiB of memory.
 #[cfg(not(any(loom, shuttle)))]
-pub const LOCAL_QUEUE: u32 = EVENTS as u32;
+pub const LOCAL_QUEUE: u32 = 1024;
 #[cfg(any(loom, shuttle))]
 pub const LOCAL_QUEUE: u32 = 4;
+
+/// The events that one turn of a reactor brings at most: as many tasks as a local queue holds.
+pub const EVENTS: usize = 1024;
 
 // Spins.
 

@@ -155,7 +155,10 @@ fn start(path: &Path) -> Start {
     let Some((file, size)) = sys::open(path) else { return Start::Nothing };
     let mut content = Vec::new();
     let fits = usize::try_from(size).is_ok_and(|size| size <= sys::CHUNK && content.try_reserve_exact(size).is_ok());
-    if fits && sys::read_to_end(&file, &mut content) {
+    let is_whole = fits && sys::read_to_end(&file, &mut content);
+    mini_context::spend_calls(3); // fstat(2), the read that finds the end, and close(2)
+    mini_context::spend_bytes(content.len());
+    if is_whole {
         return Start::Whole(content);
     }
     Start::Part(file, content)

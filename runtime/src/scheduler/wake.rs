@@ -7,7 +7,8 @@
 //! If the length of the wait is known, decide at once. So a parked worker is woken
 //!
 //! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time
-//!    ([`Queueing::has_lasted`]),
+//!    ([`Queueing::has_lasted`]), or will wait for that long after a look or a wait has brought them, as its runs took
+//!    so much lately ([`will_last`]),
 //! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it or in a stall
 //!    ([`Shared::wake_early`]),
 //! 3. by the monitor, for a worker in a run that nobody knew to be long (`monitor.rs`),
@@ -21,8 +22,9 @@
 //! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that
 //! goes on: three tasks that yield after 60 ns ran half as often on two workers as on one.
 //!
-//! Rejected: an estimate of the time that all queued tasks will take, by the mean of the runs before them. A burst of
-//! short tasks is spawned in one long run, and its mean says nothing about them.
+//! Rejected: an estimate of how long queued tasks will wait, by the mean of the runs before them, whenever one is queued.
+//! A burst of short tasks is spawned in one long run, and its mean says nothing about them. What events wake goes on
+//! with what such events brought before.
 
 use std::sync::Arc;
 
@@ -63,6 +65,11 @@ impl Queueing {
     pub(super) fn end(&mut self) {
         self.since = None;
     }
+}
+
+/// Whether the last of `waiting` tasks will wait for long enough to wake a worker for it, if a run takes `mean_run`.
+pub(super) fn will_last(waiting: usize, mean_run: u64) -> bool {
+    mean_run >= MOVE_COST && mean_run.saturating_mul(waiting.saturating_sub(1) as u64) >= WAKE_COST
 }
 
 impl Shared {
@@ -197,7 +204,16 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_that_is_foreseen_is_worth_one_at_once() {
+        assert!(will_last(2, WAKE_COST));
+        assert!(!will_last(1, u64::MAX) && !will_last(0, u64::MAX), "it runs next");
+        let mean = WAKE_COST / 10;
+        assert!(will_last(11, mean) && !will_last(10, mean));
+    }
+
+    #[test]
     fn short_runs_are_not_worth_a_move() {
+        assert!(will_last(1_000, MOVE_COST) && !will_last(1_000, MOVE_COST - 1));
         let runs = WAKE_COST / MOVE_COST;
         assert_eq!(wakes(&[9; 4], WAKE_COST, runs), [1, 2, 3]);
         assert_eq!(wakes(&[9; 4], WAKE_COST, runs + 1), [0; 0]);

@@ -62,6 +62,8 @@ pub(crate) struct Worker<'a> {
     /// When it looked around, and with which run it does so again at the latest.
     looked: u64,
     look_at_run: u64,
+    /// Nanoseconds that a run took in the mean before the last look or wait.
+    mean_run: u64,
     /// After which time without a wait a task that asks to run once more is of the class *again*.
     again_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
@@ -118,6 +120,7 @@ impl<'a> Worker<'a> {
             meter: Meter::new(core.driver().timers().clock().clone()),
             looked: 0,
             look_at_run: 0,
+            mean_run: 0,
             again_after: AGAIN_AFTER,
             ask_at: 0,
             compare_at: 0,

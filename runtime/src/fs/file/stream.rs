@@ -114,7 +114,9 @@ impl Stream {
             return Some(read);
         }
         let _turn = open.try_turn()?;
-        sys::read(open.std(), buf)
+        let read = sys::read(open.std(), buf)?;
+        mini_context::spend_bytes(read);
+        Some(read)
     }
 
     /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone is just

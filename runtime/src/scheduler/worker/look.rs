@@ -7,6 +7,7 @@ use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TIC
 
 use super::{Stop, Worker};
 use crate::scheduler::core::Core;
+use crate::scheduler::wake::will_last;
 use crate::task::Class;
 
 impl Worker<'_> {
@@ -40,13 +41,30 @@ impl Worker<'_> {
         if !self.has_shared || !shared.idle.is_someone_parked() {
             return self.queueing.end();
         }
-        if self.queueing.has_lasted(
-            core.shared_len() + shared.injector(Class::Woken).len(),
-            now,
-            core.counts.runs.get(),
-        ) {
+        if self.queueing.has_lasted(self.shared_waiting(), now, core.counts.runs.get()) {
             shared.wake_for_work();
             self.meter.leave_out();
+        }
+    }
+
+    /// Tasks that wait, and that any worker may run.
+    fn shared_waiting(&self) -> usize {
+        self.core.shared_len() + self.shared.injector(Class::Woken).len()
+    }
+
+    /// Before a look or a wait: notes what a run has taken since the last one, in the mean.
+    pub(super) fn note_mean_run(&mut self) {
+        let runs = self.core.counts.runs.get() + u64::from(LOOK_RUNS) - self.look_at_run;
+        if let Some(mean) = self.meter.now().saturating_sub(self.looked).checked_div(runs) {
+            self.mean_run = mean;
+        }
+    }
+
+    /// After a look or a wait: wakes a worker if what has come will have to wait for longer than that costs.
+    pub(super) fn ask_ahead(&self) {
+        let is_asked = self.has_shared && self.shared.idle.is_someone_parked();
+        if is_asked && will_last(self.shared_waiting(), self.mean_run) {
+            self.shared.wake_for_work();
         }
     }
 
@@ -54,8 +72,10 @@ impl Worker<'_> {
     pub(super) fn look(&mut self) {
         self.check_process();
         let core = self.core;
+        self.note_mean_run();
         core.note_queue();
         core.driver().poll(&mut self.events);
+        self.ask_ahead();
         core.take_remote_frees();
         if self.has_shared {
             self.look_at_others();

@@ -13,6 +13,7 @@ impl Worker<'_> {
     pub(super) fn park(&mut self) {
         self.check_process();
         self.meter.leave_out(); // the last runs may not have been measured
+        self.note_mean_run();
         if !self.spins() {
             self.wait();
         }
@@ -60,6 +61,7 @@ impl Worker<'_> {
             core.driver().poller().leave();
         }
         self.was_woken = self.end_wait();
+        self.ask_ahead();
         if !self.is_alone() {
             shared.monitor.rouse();
         }
