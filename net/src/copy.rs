@@ -39,7 +39,7 @@ use flow::{Failure, Flow, Last, Step};
 /// by reference or in halves, much data goes from one to the other within the kernel, on Linux (splice(2)). All else,
 /// and small messages, go through a buffer of 8 to 64 KiB for each direction.
 ///
-/// A copy that always finds data lets other tasks run after 16 system calls or a megabyte.
+/// A copy that always finds data lets other tasks run after 16 system calls, of which each 16 KiB count as one more.
 ///
 /// # Examples
 ///

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
-use mini::task::{consume_budget, unconstrained};
+use mini::task::{consume_budget, unconstrained, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, block_on_elsewhere, caught, counted, on_each_flavour, on_single_workers, poll_with};
 
@@ -20,7 +20,7 @@ fn a_task_that_spends_its_budget_lets_others_run() {
     on_single_workers(|builder| {
         builder.build().unwrap().block_on(async {
             let other = mini::spawn(async {});
-            spend(129).await;
+            spend(130).await; // a coin decides about the 129th
             assert!(other.is_finished());
         });
     });
@@ -60,6 +60,31 @@ fn beside_a_future_that_is_always_ready_others_of_the_same_task_go_on() {
             poll_fn(|cx| {
                 assert!(busy.as_mut().poll(cx).is_pending());
                 other.as_mut().poll(cx)
+            })
+            .await;
+        });
+    });
+}
+
+/// A future that spends all in one operation, and then waits for something else, is not refused itself.
+#[test]
+fn beside_a_future_that_spends_all_at_once_others_of_the_same_task_go_on() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let mut busy = pin!(async {
+                loop {
+                    spend(128).await;
+                    yield_now().await;
+                }
+            });
+            let mut others = [pin!(spend(3)), pin!(spend(3))];
+            let mut are_over = [false; 2];
+            poll_fn(|cx| {
+                let _: Poll<()> = busy.as_mut().poll(cx);
+                for (other, is_over) in others.iter_mut().zip(&mut are_over) {
+                    *is_over = *is_over || other.as_mut().poll(cx).is_ready();
+                }
+                if are_over == [true; 2] { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
         });

@@ -80,7 +80,9 @@ impl Source {
     }
 
     pub(crate) fn recv_from(&self, buf: &mut [u8], flags: libc::c_int) -> io::Result<(usize, SockAddr)> {
-        socket::recv_from(self.io.as_fd(), buf, flags)
+        let (received, from) = socket::recv_from(self.io.as_fd(), buf, flags)?;
+        mini_context::spend_bytes(received);
+        Ok((received, from))
     }
 
     pub(crate) fn send(&self, buf: &[u8]) -> io::Result<(usize, Left)> {
@@ -101,6 +103,7 @@ impl Source {
 
     pub(crate) fn send_to(&self, buf: &[u8], to: &SockAddr) -> io::Result<(usize, Left)> {
         let sent = socket::send_to(self.io.as_fd(), buf, to)?;
+        mini_context::spend_bytes(sent);
         Ok((sent, Left::Perhaps))
     }
 

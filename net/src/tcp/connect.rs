@@ -109,6 +109,7 @@ impl Future for Connect {
                     this.addrs.insert(ready!(this.resolve.poll(cx))?)
                 }
             };
+            ready!(mini_context::check_budget(cx)); // each address costs a socket
             match addrs.next() {
                 Some(addr) => this.start(addr),
                 None => {

@@ -1,9 +1,10 @@
 //! The budget of a poll: what a task may complete before it has to let others run.
 //!
 //! Once it is spent, each refusal leaves one unit for the next leaf: where a task joins several futures and polls the
-//! busy one first, the others come to something too. After as many refusals as there were units no leaf goes on until
-//! the poll is over: of two sockets that are always ready, a `select` in a loop would always find one. The next poll
-//! begins with a full budget.
+//! busy one first, the others come to something too. A coin says whether the first leaf in a poll that finds nothing
+//! left is refused or gets that unit, as it may be one that always comes after a future which spends all and waits for
+//! something else. After as many refusals as there were units no leaf goes on until the poll is over: of two sockets
+//! that are always ready, a `select` in a loop would always find one. The next poll begins with a full budget.
 //!
 //! A foreign executor begins no poll. On a thread without a runtime each refusal fills the budget. Inside of a task or
 //! a job the poll in progress is the runtime's, and does not end while such an executor runs: after [`REFUSALS`] each
@@ -13,6 +14,7 @@
 //! spent). One that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
 //! the first refusal (a timer joined to a socket that is always ready was never asked).
 
+use std::cell::Cell;
 use std::task::{Context, Poll};
 
 use crate::LOCAL;
@@ -21,8 +23,8 @@ use crate::rules::{BUDGET, CALL, CALL_BYTES, REFUSALS};
 /// Spends one unit of the running task's budget.
 ///
 /// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending`, so that an operation that
-/// is always ready starves nobody. What the task polls beside it in the same poll may go on for one unit each. Where no
-/// runtime begins polls, the budget is full again.
+/// is always ready starves nobody. What the task polls beside it in the same poll may go on for a unit now and then.
+/// Where no runtime begins polls, the budget is full again.
 ///
 /// # Examples
 ///
@@ -92,16 +94,27 @@ pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
 
 #[cold]
 fn refuse(cx: &mut Context<'_>) -> Poll<()> {
-    LOCAL.with(|local| {
+    let goes_on = LOCAL.with(|local| {
         let left = local.refusals.get();
         local.refusals.set(left.saturating_sub(1));
         local.budget.set(match left {
             0 => BUDGET,
             left => u8::from(left > REFUSALS - u16::from(BUDGET)),
         });
+        left == REFUSALS && toss(&local.coin)
     });
+    if goes_on {
+        return Poll::Ready(());
+    }
     cx.waker().wake_by_ref();
     Poll::Pending
+}
+
+/// As good as random for leaves that are refused in turn. (A linear congruential generator; Knuth, "The Art of Computer
+/// Programming", 3.3.4.)
+fn toss(coin: &Cell<u32>) -> bool {
+    coin.set(coin.get().wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
+    coin.get() >> 31 == 0
 }
 
 /// The thread polls for a runtime no more: what it polls by itself is refused once at a time.
@@ -195,10 +208,12 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         crate::begin_poll();
         swap_budget(0);
-        for _ in 0..BUDGET {
-            assert!(poll_call(&mut cx).is_pending());
-            assert!(poll_call(&mut cx).is_ready());
+        let is_first_refused = poll_call(&mut cx).is_pending();
+        let is_ready = [is_first_refused, !is_first_refused];
+        for nth in 0..2 * usize::from(BUDGET) - 2 {
+            assert_eq!(poll_call(&mut cx).is_ready(), is_ready[nth % 2]);
         }
+        while poll_call(&mut cx).is_ready() {}
         for _ in 0..BUDGET {
             assert!(poll_budget(&mut cx).is_pending());
         }
@@ -206,13 +221,28 @@ mod tests {
         assert!(poll_budget(&mut cx).is_ready());
     }
 
+    /// Of two tasks that take turns, each polls two leaves after a future that has spent all.
+    #[test]
+    fn each_leaf_goes_on_now_and_then_whatever_comes_before_it() {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut went_on = [[0; 2]; 2];
+        for poll in 0..200 {
+            crate::begin_poll();
+            swap_budget(0);
+            for leaf in &mut went_on[poll % 2] {
+                *leaf += usize::from(poll_call(&mut cx).is_ready());
+            }
+        }
+        assert!(went_on.as_flattened().iter().all(|times| (20..=80).contains(times)), "{went_on:?}");
+    }
+
     #[test]
     fn an_executor_inside_of_a_poll_goes_on_in_the_end_and_one_without_a_runtime_at_once() {
         let mut cx = Context::from_waker(Waker::noop());
         let mut refused_until_full = || {
             swap_budget(0);
-            let refusals = (0..).take_while(|_| poll_budget(&mut cx).is_pending() && swap_budget(0) != BUDGET);
-            refusals.count()
+            let polls = (0..).take_while(|_| poll_budget(&mut cx).is_ready() || swap_budget(0) != BUDGET);
+            polls.count()
         };
         crate::begin_poll();
         assert_eq!(refused_until_full(), usize::from(REFUSALS));

@@ -54,13 +54,21 @@ struct Local {
     budget: Cell<u8>,
     /// How many operations more may be refused in this poll.
     refusals: Cell<u16>,
+    /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
+    coin: Cell<u32>,
     wait: Cell<Option<Note>>,
     timer: Cell<Option<Note>>,
 }
 
 thread_local! {
     static LOCAL: Local = const {
-        Local { budget: Cell::new(BUDGET), refusals: Cell::new(0), wait: Cell::new(None), timer: Cell::new(None) }
+        Local {
+            budget: Cell::new(BUDGET),
+            refusals: Cell::new(0),
+            coin: Cell::new(0),
+            wait: Cell::new(None),
+            timer: Cell::new(None),
+        }
     };
 }
 

@@ -8,7 +8,7 @@
 //! reactor, for how many events one turn brings, and by the budget. Not here: accuracy, memory, and what a builder
 //! sets.
 //!
-//! Rejected: counting runs instead of time (a run takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or by 3 s).
+//! Rejected: counting runs instead of time (a run takes 50 ns or 50 ms, so 64 of them delay a timer by 3 µs or 3 s).
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub const LOOK_RUNS: u32 = 64;
 pub const BUDGET: u8 = 128;
 
 /// What a system call costs of that: it takes 0.3 to 3 µs, where what else is counted takes a tenth. So a task whose
-/// sockets are always ready makes 16 calls in a run, which is 10 to 50 µs; what it costs to come back is a hundredth.
+/// sockets are always ready makes 16 calls in a run, which is 5 to 50 µs; what it costs to come back is a hundredth.
 pub const CALL: u8 = 8;
 
 /// So many bytes cost as another call: to copy them takes as long as the call by itself.
@@ -133,7 +133,7 @@ pub const LOCAL_QUEUE: u32 = 1024;
 #[cfg(any(loom, shuttle))]
 pub const LOCAL_QUEUE: u32 = 4;
 
-/// The events that one turn of a reactor brings at most: as many tasks as a local queue holds.
+/// The events that one turn of a reactor brings at most: as many as a local queue holds.
 pub const EVENTS: usize = 1024;
 
 // Spins.

@@ -127,11 +127,11 @@ impl OpenOptions {
 
     /// More flags for open(2). Those of the way of access (`O_ACCMODE`) are ignored; replaces what was given before.
     ///
-    /// With `O_NONBLOCK` a fifo is opened at once instead of when somebody has its other end: for programs that open paths
-    /// which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.
+    /// With `O_NONBLOCK` a fifo is opened at once instead of when somebody has its other end: for programs that open
+    /// paths which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.
     ///
-    /// `O_DIRECT` is not supported: it wants aligned memory (open(2)), and what is read or written passes through memory
-    /// that is not.
+    /// `O_DIRECT` is not supported: it wants aligned memory (open(2)), and what is read or written passes through
+    /// memory that is not.
     ///
     /// # Examples
     ///
@@ -182,7 +182,7 @@ impl OpenOptions {
                 && !is_special
                 && let Some(file) = sys::open_with(&about.path, flags)
             {
-                mini_context::spend_calls(2); // fstat(2), and close(2) in the end
+                mini_context::spend_calls(2); // statx(2), and close(2) in the end
                 return Step::Done(Ok(File::new(file, &about.path, true)));
             }
             Step::hop(move |about| {

@@ -10,8 +10,8 @@ use super::sys;
 
 /// Reads the whole content of a file.
 ///
-/// Cached files of up to 256 KiB are read without a hop. Files without a size, as in /proc, and files that grow or shrink
-/// meanwhile are read until their end.
+/// Cached files of up to 256 KiB are read without a hop. Files without a size, as in /proc, and files that grow or
+/// shrink meanwhile are read until their end.
 ///
 /// # Examples
 ///
@@ -66,7 +66,8 @@ pub fn read_to_string<P: AsRef<Path>>(path: P) -> Operation<String, P> {
     content(About::new("mini::fs::read_to_string", "read", path.as_ref()), to_text).keeping(path)
 }
 
-/// Writes a file: creates it if there is none, otherwise replaces its content by `contents`, of which this makes a copy.
+/// Writes a file: creates it if there is none, otherwise replaces its content by `contents`, of which this makes a
+/// copy.
 ///
 /// # Examples
 ///
@@ -156,7 +157,7 @@ fn start(path: &Path) -> Start {
     let mut content = Vec::new();
     let fits = usize::try_from(size).is_ok_and(|size| size <= sys::CHUNK && content.try_reserve_exact(size).is_ok());
     let is_whole = fits && sys::read_to_end(&file, &mut content);
-    mini_context::spend_calls(3); // fstat(2), the read that finds the end, and close(2)
+    mini_context::spend_calls(3); // statx(2), the read that finds the end, and close(2)
     mini_context::spend_bytes(content.len());
     if is_whole {
         return Start::Whole(content);

@@ -20,7 +20,8 @@ use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Order
 use crate::sync::thread::{self, Thread};
 
 /// How long a thread waits for the place of the first worker thread, which leaves within microseconds unless it is in a
-/// long poll: by then the monitor has seen that. All of them may be in one, so there is a limit too to the wait for any.
+/// long poll: by then the monitor has seen that. All of them may be in one, so there is a limit too to the wait for
+/// any.
 const FIRST_PATIENCE: Duration = TICK.saturating_mul(2);
 
 /// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without

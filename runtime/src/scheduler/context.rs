@@ -9,7 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -76,7 +76,8 @@ pub(crate) struct Guard {
     number: u64,
     shared: Arc<Shared>,
     core: usize,
-    stays_here: PhantomData<*const ()>,
+    /// As a guard of a mutex it may be looked at from elsewhere.
+    stays_here: PhantomData<MutexGuard<'static, ()>>,
 }
 
 /// Enters a runtime without holding a core; I/O and timers go to `core`'s driver.

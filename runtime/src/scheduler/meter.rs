@@ -12,10 +12,10 @@
 //! [`SURPRISE`] more.
 //!
 //! Rejected:
-//! - The processor's cycle counter, which takes 12 ns (an instruction for each architecture, a rate to be found and found
-//!   again, a counter that a suspended machine or a moved one sets back; a twentieth of the time is a twentieth).
-//! - Charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged to another
-//!   lap all the same).
+//! - The processor's cycle counter, which takes 12 ns (an instruction for each architecture, a rate to be found and
+//!   found again, a counter that a suspended machine or a moved one sets back; a twentieth of the time is a twentieth).
+//! - Charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged to
+//!   another lap all the same).
 
 use std::mem;
 

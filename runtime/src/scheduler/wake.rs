@@ -7,8 +7,8 @@
 //! If the length of the wait is known, decide at once. So a parked worker is woken
 //!
 //! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time
-//!    ([`Queueing::has_lasted`]), or will wait for that long after a look or a wait has brought them, as its runs took
-//!    so much lately ([`will_last`]),
+//!    ([`Queueing::has_lasted`]), or to which a look or a wait has brought tasks that will, as its runs took so much
+//!    lately ([`will_last`]),
 //! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it or in a stall
 //!    ([`Shared::wake_early`]),
 //! 3. by the monitor, for a worker in a run that nobody knew to be long (`monitor.rs`),
@@ -22,9 +22,9 @@
 //! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that
 //! goes on: three tasks that yield after 60 ns ran half as often on two workers as on one.
 //!
-//! Rejected: an estimate of how long queued tasks will wait, by the mean of the runs before them, whenever one is queued.
-//! A burst of short tasks is spawned in one long run, and its mean says nothing about them. What events wake goes on
-//! with what such events brought before.
+//! Rejected: an estimate of how long queued tasks will wait, by the mean of the runs before them, whenever one is
+//! queued. A burst of short tasks is spawned in one long run, and its mean says nothing about them. What events wake
+//! goes on with what such events brought before.
 
 use std::sync::Arc;
 

@@ -62,7 +62,8 @@ pub(crate) struct Worker<'a> {
     /// When it looked around, and with which run it does so again at the latest.
     looked: u64,
     look_at_run: u64,
-    /// Nanoseconds that a run took in the mean before the last look or wait.
+    /// Nanoseconds of runs since then, and what a run took in the mean before.
+    ran: u64,
     mean_run: u64,
     /// After which time without a wait a task that asks to run once more is of the class *again*.
     again_after: u32,
@@ -120,6 +121,7 @@ impl<'a> Worker<'a> {
             meter: Meter::new(core.driver().timers().clock().clone()),
             looked: 0,
             look_at_run: 0,
+            ran: 0,
             mean_run: 0,
             again_after: AGAIN_AFTER,
             ask_at: 0,
@@ -227,6 +229,7 @@ impl<'a> Worker<'a> {
             self.end_long_run();
         }
         if let Some(took) = took {
+            self.ran += took;
             self.debt.note(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
         }
         match ran {
@@ -241,6 +244,7 @@ impl<'a> Worker<'a> {
         main.begin_run();
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
+        self.ran += took;
         if is_ready {
             return true; // it counts as running, so a late wake queues nothing
         }

@@ -55,16 +55,22 @@ impl Worker<'_> {
     /// Before a look or a wait: notes what a run has taken since the last one, in the mean.
     pub(super) fn note_mean_run(&mut self) {
         let runs = self.core.counts.runs.get() + u64::from(LOOK_RUNS) - self.look_at_run;
-        if let Some(mean) = self.meter.now().saturating_sub(self.looked).checked_div(runs) {
+        if let Some(mean) = self.ran.checked_div(runs) {
             self.mean_run = mean;
         }
     }
 
-    /// After a look or a wait: wakes a worker if what has come will have to wait for longer than that costs.
-    pub(super) fn ask_ahead(&self) {
-        let is_asked = self.has_shared && self.shared.idle.is_someone_parked();
-        if is_asked && will_last(self.shared_waiting(), self.mean_run) {
-            self.shared.wake_for_work();
+    /// After a look or a wait, before which `before` tasks waited for any worker: wakes one if those that have come
+    /// will have to wait for longer than that costs.
+    pub(super) fn ask_ahead(&mut self, before: usize) {
+        if !self.has_shared || !self.shared.idle.is_someone_parked() {
+            return;
+        }
+        let came = self.shared_waiting().saturating_sub(before);
+        if will_last(came, self.mean_run) && self.shared.wake_for_work() {
+            self.was_woken = false; // or it would wake another one for the same tasks, as `ask` would
+            self.queueing.end();
+            self.put_off_look();
         }
     }
 
@@ -74,8 +80,9 @@ impl Worker<'_> {
         let core = self.core;
         self.note_mean_run();
         core.note_queue();
+        let before = self.shared_waiting();
         core.driver().poll(&mut self.events);
-        self.ask_ahead();
+        self.ask_ahead(before);
         core.take_remote_frees();
         if self.has_shared {
             self.look_at_others();
@@ -106,6 +113,7 @@ impl Worker<'_> {
         self.meter.set();
         let now = self.meter.now();
         self.looked = now;
+        self.ran = 0;
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
         // Together those that wait delay others by the time between two looks, each by its part of that.
         let part = LOOK_TIME / (self.woken_len() as u64 + 1);

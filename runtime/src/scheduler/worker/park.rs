@@ -12,7 +12,7 @@ impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
         self.check_process();
-        self.meter.leave_out(); // the last runs may not have been measured
+        self.ran += self.meter.leave_out(); // the last runs may not have been measured
         self.note_mean_run();
         if !self.spins() {
             self.wait();
@@ -61,7 +61,7 @@ impl Worker<'_> {
             core.driver().poller().leave();
         }
         self.was_woken = self.end_wait();
-        self.ask_ahead();
+        self.ask_ahead(0);
         if !self.is_alone() {
             shared.monitor.rouse();
         }
