@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, ThreadId};
 
 use mini::task::{try_id, try_name, yield_now};
-use mini_tests::{LIMIT, spin_until, within};
+use mini_tests::{LIMIT, in_child, spin_until, within};
 
 fn here() -> ThreadId {
     thread::current().id()
@@ -104,6 +104,77 @@ fn a_main_ends_with_the_exit_code_of_its_output() {
         is(failing::main(), ExitCode::FAILURE);
         is(fine::main(), ExitCode::from(7));
     });
+}
+
+/// Mains that fail, each in its own way.
+mod failing {
+    use std::error::Error;
+    use std::io;
+
+    pub(super) mod with_io_error {
+        #[mini::main]
+        pub(in super::super) async fn main() -> std::io::Result<()> {
+            mini::fs::read("/no/such/file").await.map(drop)
+        }
+    }
+    pub(super) mod with_box {
+        #[mini::main(flavor = "current_thread")]
+        pub(in super::super) async fn main() -> Result<(), Box<dyn super::Error + Send + Sync>> {
+            Err(Box::new(super::io::Error::other(super::Outer)))
+        }
+    }
+    pub(super) mod with_text {
+        #[mini::main(main_thread = true)]
+        pub(in super::super) async fn main() -> Result<std::process::ExitCode, String> {
+            Err("in \"words\"".to_owned())
+        }
+    }
+    pub(super) mod with_debug {
+        #[derive(Debug)]
+        pub(in super::super) struct Mine;
+
+        #[mini::main]
+        pub(in super::super) async fn main() -> Result<(), Mine> {
+            Err(Mine)
+        }
+    }
+
+    #[derive(Debug)]
+    struct Outer;
+
+    impl std::fmt::Display for Outer {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("the outer one")
+        }
+    }
+
+    impl Error for Outer {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            Some(&std::fmt::Error)
+        }
+    }
+}
+
+#[test]
+fn a_main_that_fails_prints_its_error_as_text_with_its_causes() {
+    let test = "a_main_that_fails_prints_its_error_as_text_with_its_causes";
+    let run = || {
+        for main in
+            [failing::with_io_error::main, failing::with_box::main, failing::with_text::main, failing::with_debug::main]
+        {
+            assert_eq!(format!("{:?}", main()), format!("{:?}", ExitCode::FAILURE));
+        }
+    };
+    let Some(said) = in_child(test, run) else { return };
+    let errors = [
+        "Error: failed to read `/no/such/file`: No such file or directory (os error 2)",
+        "Error: the outer one",
+        &format!("  caused by: {}", std::fmt::Error),
+        "Error: in \"words\"",
+        "Error: Mine",
+    ];
+    let lines: Vec<_> = said.lines().filter(|line| line.contains("Error: ") || line.contains("caused")).collect();
+    assert_eq!(lines, errors, "{said}");
 }
 
 #[test]

@@ -11,13 +11,13 @@
 //! }
 //! ```
 //!
-//! The body of `#[mini::main]` becomes a task where its type allows that (`runtime/src/runtime/main.rs`), and a `main` that returns
-//! something an exit code:
+//! The body of `#[mini::main]` becomes a task where its type allows that (`runtime/src/runtime/main.rs`), and what a
+//! `main` returns an exit code:
 //!
 //! ```text
 //! fn main() -> ExitCode {
 //!     async fn main() -> R { body }
-//!     { use ::mini::runtime::main::Output as _; (&::mini::runtime::main::of_main(main())).output(&runtime) }
+//!     { use ::mini::runtime::main::{...}; (&(&&&::mini::runtime::main::of_main(main())).exit()).output(&runtime) }
 //! }
 //! ```
 //!
@@ -25,7 +25,8 @@
 //!
 //! Rejected:
 //! - `block_on(async { body })`: what `?` and `return` give would have to be inferred, errors would speak of an async
-//!   block nobody wrote, and `-> impl Trait` would be impossible to pin. The price: in an `impl`, the body can't say `Self`.
+//!   block nobody wrote, and `-> impl Trait` would be impossible to pin. The price: in an `impl`, the body can't say
+//!   `Self`.
 //! - `let runtime = ...`: a pattern would clash with a user's constant of that name; a chain of calls binds nothing.
 
 use proc_macro::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
@@ -50,7 +51,7 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
     errors.extend(function.faults(entry));
     match args {
         Some(args) if errors.is_empty() => {
-            let ending = Ending::of(&args, &function);
+            let ending = Ending::of(entry, &args, &function);
             let call = run(entry, args, ending, &function.name);
             wrap(entry, function, ending, call)
         }
@@ -68,19 +69,22 @@ enum Ending {
     BlockOn,
     /// A task if it may be one; the caller gets the output.
     Output,
-    /// As before, but a program's `main` returns the exit code.
+    /// A program's `main`, whose output becomes an exit code: a task if it may be one.
     ExitCode,
+    /// The same on the calling thread.
+    ExitCodeHere,
 }
 
 impl Ending {
-    fn of(args: &Args, function: &Function) -> Self {
-        match args.flavor {
-            Flavor::MultiThread if !args.main_thread => {
-                // Without a return type it is `()`, which goes anywhere.
-                let has_output = !function.output.is_empty();
-                if has_output && function.name.to_string() == "main" { Self::ExitCode } else { Self::Output }
-            }
-            _ => Self::BlockOn,
+    fn of(entry: Entry, args: &Args, function: &Function) -> Self {
+        let is_here = args.flavor == Flavor::CurrentThread || args.main_thread;
+        // Without a return type it is `()`, which goes anywhere.
+        let has_code = entry == Entry::Main && !function.output.is_empty() && function.name.to_string() == "main";
+        match (is_here, has_code) {
+            (true, true) => Self::ExitCodeHere,
+            (true, false) => Self::BlockOn,
+            (false, true) => Self::ExitCode,
+            (false, false) => Self::Output,
         }
     }
 }
@@ -111,7 +115,7 @@ fn wrap(entry: Entry, function: Function, ending: Ending, call: TokenStream) -> 
     outer.extend(visibility);
     outer.extend(signature);
     match ending {
-        Ending::ExitCode => outer.extend(source("-> ::std::process::ExitCode")),
+        Ending::ExitCode | Ending::ExitCodeHere => outer.extend(source("-> ::std::process::ExitCode")),
         Ending::Output | Ending::BlockOn => outer.extend(output),
     }
     outer.extend([TokenTree::from(block)]);
@@ -121,7 +125,9 @@ fn wrap(entry: Entry, function: Function, ending: Ending, call: TokenStream) -> 
 /// Builds the runtime and runs `name()`.
 fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
     let path = args.path.map_or_else(|| source("::mini"), TokenStream::from_iter);
-    let in_main = |rest: &str| path.clone().into_iter().chain(source(&format!("::runtime::main::{rest}")));
+    let in_main = |rest: &str| -> TokenStream {
+        path.clone().into_iter().chain(source(&format!("::runtime::main::{rest}"))).collect()
+    };
     let mut runtime = path.clone();
     runtime.extend(source(match args.flavor {
         Flavor::CurrentThread => "::runtime::Builder::new_current_thread()",
@@ -140,19 +146,32 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
             runtime.extend(parenthesized(future_of(name)));
             return runtime;
         }
-        Ending::Output => "Body::new",
-        Ending::ExitCode => "of_main",
+        Ending::Output => referring("&", in_main("Body::new"), future_of(name)),
+        Ending::ExitCode | Ending::ExitCodeHere => {
+            let mut body = referring("&&&", in_main("of_main"), future_of(name));
+            body.extend(source(".exit()"));
+            referring("&", TokenStream::new(), body)
+        }
     };
     let mut call = source("use");
-    call.extend(in_main("Output as _;"));
-    let mut made = source("&");
-    made.extend(in_main(body));
-    made.extend(parenthesized(future_of(name)));
-    call.extend(parenthesized(made));
-    call.extend(source(".output"));
+    call.extend(in_main(if ending == Ending::Output {
+        "Output as _;"
+    } else {
+        "{Output as _, OfError as _, OfText as _, OfAny as _};"
+    }));
+    call.extend(body);
+    call.extend(source(if ending == Ending::ExitCodeHere { ".output_here" } else { ".output" }));
     call.extend(parenthesized(source("&").into_iter().chain(runtime).collect()));
     // In a block of its own, where the body does not see the import.
     TokenTree::from(Group::new(Delimiter::Brace, call)).into()
+}
+
+/// `(signs function(argument))`.
+fn referring(signs: &str, function: TokenStream, argument: TokenStream) -> TokenStream {
+    let mut inner = source(signs);
+    inner.extend(function);
+    inner.extend(parenthesized(argument));
+    parenthesized(inner).into_iter().collect()
 }
 
 /// What stands for the call after a mistake: it has the right type, even where that is an `impl Trait`, and refers to

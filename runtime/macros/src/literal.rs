@@ -1,4 +1,5 @@
-//! Literals as text, which is all that a macro gets to see of them: promises to know strings and integers from the rest.
+//! Literals as text, which is all that a macro gets to see of them: promises to know strings and integers from the
+//! rest.
 //!
 //! Called by `args`, with what `Literal` displays.
 

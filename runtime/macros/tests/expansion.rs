@@ -57,12 +57,34 @@ mod recorder {
                 pub(crate) fn new(future: F) -> Self {
                     Self(Cell::new(Some(future)))
                 }
+
+                pub(crate) fn output_here(&self, runtime: &Runtime) -> F::Output {
+                    crate::record("here");
+                    self.output(runtime)
+                }
             }
 
-            pub(crate) fn of_main<F: Future<Output: Termination>>(future: F) -> Body<impl Future<Output = ExitCode>> {
+            pub(crate) struct Main<F>(F);
+
+            pub(crate) fn of_main<F: Future<Output: Termination>>(future: F) -> Main<Cell<Option<F>>> {
                 crate::record("main");
-                Body::new(async move { future.await.report() })
+                Main(Cell::new(Some(future)))
             }
+
+            impl<F: Future<Output: Termination>> Main<Cell<Option<F>>> {
+                pub(crate) fn exit(&self) -> Body<impl Future<Output = ExitCode>> {
+                    let future = self.0.take().expect("run once");
+                    Body::new(async move { future.await.report() })
+                }
+            }
+
+            /// Imported, and of no use to this stand-in.
+            #[allow(dead_code)]
+            pub(crate) trait OfError {}
+            #[allow(dead_code)]
+            pub(crate) trait OfText {}
+            #[allow(dead_code)]
+            pub(crate) trait OfAny {}
 
             pub(crate) trait Output<T> {
                 fn output(&self, runtime: &Runtime) -> T;
@@ -120,16 +142,29 @@ fn a_main_that_returns_something_gives_its_exit_code() {
 }
 
 #[test]
-fn a_main_on_its_own_thread_is_left_alone() {
+fn a_main_on_its_own_thread_gives_its_exit_code_too() {
     mod program {
         use crate::recorder;
 
         #[mini_macros::main(crate = recorder, main_thread = true)]
-        pub(super) async fn main() -> u32 {
-            7
+        pub(super) async fn main() -> std::process::ExitCode {
+            std::process::ExitCode::from(7)
         }
     }
-    assert_eq!((program::main(), calls()), (7, vec!["multi_thread".to_owned()]));
+    let code: ExitCode = program::main();
+    assert_eq!(
+        (format!("{code:?}"), calls()),
+        (format!("{:?}", ExitCode::from(7)), ["main", "multi_thread", "here"].map(str::to_owned).to_vec())
+    );
+}
+
+#[test]
+fn another_function_on_its_own_thread_is_left_alone() {
+    #[mini_macros::main(crate = crate::recorder, main_thread = true)]
+    async fn seven() -> u32 {
+        7
+    }
+    assert_eq!((seven(), calls()), (7, vec!["multi_thread".to_owned()]));
 }
 
 #[test]

@@ -1,20 +1,31 @@
-//! What `#[mini::main]` makes of its body: a shared task where it is `Send`, so that it waits for no other task that blocks a worker.
+//! What `#[mini::main]` makes of its body: a shared task where it is `Send`, so that it waits for no other task that
+//! blocks a worker.
 //!
-//! The usual server accepts in the body of `main`. On the calling thread, as the future of a `block_on`, nobody could take it over from
-//! a worker that a handler blocks. As a shared task it goes to any other worker.
+//! The usual server accepts in the body of `main`. On the calling thread, as the future of a `block_on`, nobody could
+//! take it over from a worker that a handler blocks. As a shared task it goes to any other worker.
 //!
-//! The attribute sees the tokens of a function and not its types, so the choice is made where the compiler knows the future: a method
-//! of [`Body`] itself is found before one of a reference to it, but only where its bounds hold. An output that is not `Send`, as
-//! `Result<(), Box<dyn Error>>`, cannot leave the task. What the process needs of it can: the task reports it there, and gives back
-//! the exit code.
+//! The attribute sees the tokens of a function and not its types, so the choice is made where the compiler knows the
+//! future: a method of [`Body`] itself is found before one of a reference to it, but only where its bounds hold. An
+//! output that is not `Send`, as `Result<(), Box<dyn Error>>`, cannot leave the task. What the process needs of it can:
+//! the task reports it there, and gives back the exit code.
 //!
-//! Rejected: keeping shared tasks away from a thread whose main future is not `Send` (one worker less for them, for programs that
-//! seldom are servers).
+//! An error is reported by its `Display` and those of its causes, where the standard library prints its `Debug`. In the
+//! same way the compiler chooses how: [`OfError`], then [`OfText`], then [`OfAny`]. The last one leaves it to the
+//! type, also for error types whose `Debug` is made for that and which are not `Error` (`anyhow`, `eyre`).
+//!
+//! Rejected: keeping shared tasks away from a thread whose main future is not `Send` (one worker less for them, for
+//! programs that seldom are servers).
 
 use std::cell::Cell;
+use std::error::Error;
 use std::fmt;
+use std::io::Write;
 use std::panic::Location;
+use std::pin::Pin;
 use std::process::{ExitCode, Termination};
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
 
 use crate::runtime::Runtime;
 
@@ -30,11 +41,161 @@ impl<F: Future> Body<F> {
     fn take(&self) -> F {
         self.0.take().expect("a body is run once")
     }
+
+    /// Runs it on the calling thread.
+    #[track_caller]
+    pub fn output_here(&self, runtime: &Runtime) -> F::Output {
+        runtime.block_on(self.take())
+    }
 }
 
 /// Of a program's `main`, whose output is reported where the body ends.
-pub fn of_main<F: Future<Output: Termination>>(future: F) -> Body<impl Future<Output = ExitCode>> {
-    Body::new(async move { future.await.report() })
+pub fn of_main<F: Future<Output: Termination>>(future: F) -> Main<F> {
+    Main { body: Body::new(future), report: Termination::report }
+}
+
+/// The future of a program's `main`, and how its output is reported if nothing better is known.
+#[derive(Debug)]
+pub struct Main<F: Future> {
+    body: Body<F>,
+    report: fn(F::Output) -> ExitCode,
+}
+
+impl<F: Future> Main<F> {
+    fn reported(&self, report: fn(F::Output) -> ExitCode) -> Body<Exit<F>> {
+        Body::new(Exit { future: self.body.take(), report })
+    }
+}
+
+/// A `main` that may fail with an error.
+pub trait OfError {
+    type Body;
+    fn exit(&self) -> Self::Body;
+}
+
+/// One that may fail with something to print.
+pub trait OfText {
+    type Body;
+    fn exit(&self) -> Self::Body;
+}
+
+/// Any other.
+pub trait OfAny {
+    type Body;
+    fn exit(&self) -> Self::Body;
+}
+
+impl<F, T, E> OfError for &&Main<F>
+where
+    F: Future<Output = Result<T, E>>,
+    T: Termination,
+    E: Error + 'static,
+{
+    type Body = Body<Exit<F>>;
+
+    fn exit(&self) -> Body<Exit<F>> {
+        self.reported(|output| output.map_or_else(|error| tell(&error), Termination::report))
+    }
+}
+
+impl<F, T, E> OfText for &Main<F>
+where
+    F: Future<Output = Result<T, E>>,
+    T: Termination,
+    E: Told,
+{
+    type Body = Body<Exit<F>>;
+
+    fn exit(&self) -> Body<Exit<F>> {
+        self.reported(|output| output.map_or_else(|error| error.tell(), Termination::report))
+    }
+}
+
+impl<F: Future> OfAny for Main<F> {
+    type Body = Body<Exit<F>>;
+
+    fn exit(&self) -> Body<Exit<F>> {
+        self.reported(self.report)
+    }
+}
+
+/// What `main` fails with, and is no `Error`.
+pub trait Told {
+    fn tell(&self) -> ExitCode;
+}
+
+impl Told for Box<dyn Error> {
+    fn tell(&self) -> ExitCode {
+        tell(&**self)
+    }
+}
+
+impl Told for Box<dyn Error + Send> {
+    fn tell(&self) -> ExitCode {
+        tell(&**self)
+    }
+}
+
+impl Told for Box<dyn Error + Send + Sync> {
+    fn tell(&self) -> ExitCode {
+        tell(&**self)
+    }
+}
+
+impl Told for String {
+    fn tell(&self) -> ExitCode {
+        print(self)
+    }
+}
+
+impl Told for &str {
+    fn tell(&self) -> ExitCode {
+        print(self)
+    }
+}
+
+fn tell(error: &(dyn Error + 'static)) -> ExitCode {
+    print(&with_causes(error))
+}
+
+/// The error, and a line for each cause that the one before has not told at its end.
+fn with_causes(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let line = error.to_string();
+        if !text.ends_with(&line) {
+            text.push_str("\n  caused by: ");
+            text.push_str(&line);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn print(text: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "Error: {text}"); // a closed stderr changes no exit code
+    ExitCode::FAILURE
+}
+
+pin_project! {
+    /// The body of a `main`, whose output becomes an exit code.
+    #[derive(Debug)]
+    pub struct Exit<F: Future> {
+        #[pin]
+        future: F,
+        report: fn(F::Output) -> ExitCode,
+    }
+}
+
+impl<F: Future> Future for Exit<F> {
+    type Output = ExitCode;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<ExitCode> {
+        let this = self.project();
+        let output = ready!(this.future.poll(cx));
+        Poll::Ready((this.report)(output))
+    }
 }
 
 impl<F> fmt::Debug for Body<F> {
@@ -86,5 +247,37 @@ where
         Ok(output) => output,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Err(error) => panic!("the body of the function: {error}"),
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// An error with a cause of which it tells, or not.
+    #[derive(Debug)]
+    struct Failed {
+        text: &'static str,
+        cause: Option<Box<Failed>>,
+    }
+
+    impl fmt::Display for Failed {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.text)
+        }
+    }
+
+    impl Error for Failed {
+        fn source(&self) -> Option<&(dyn Error + 'static)> {
+            self.cause.as_deref().map(|cause| cause as _)
+        }
+    }
+
+    #[test]
+    fn an_error_is_told_with_the_causes_that_it_does_not_tell_itself() {
+        let refused = Failed { text: "refused", cause: None };
+        let connect = Failed { text: "connect: refused", cause: Some(Box::new(refused)) };
+        let start = Failed { text: "the service does not start", cause: Some(Box::new(connect)) };
+        assert_eq!(with_causes(&start), "the service does not start\n  caused by: connect: refused");
     }
 }
