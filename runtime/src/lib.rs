@@ -25,48 +25,53 @@
 //!   I/O and timers; [`runtime::Builder`] configures.
 //! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs what blocks;
 //!   [`task`] has sets of tasks, names, task locals.
-//! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has copying,
-//!   the standard streams, and what other file descriptors need; [`fs`], [`process`] and [`signal`] are what they say.
+//! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has
+//!   copying, the standard streams, and what other file descriptors need; [`fs`], [`process`] and [`signal`] are what
+//!   they say.
 //!
-//! Channels, locks, `select!` and `join!` of other crates (`async-channel`, `async-lock`, `futures`) run here as they are.
+//! Channels, locks, `select!` and `join!` of other crates (`async-channel`, `async-lock`, `futures`) run here as they
+//! are.
 //!
 //! # Flavours
 //!
-//! A `multi_thread` runtime (the default) has several workers that share tasks: for servers. A `current_thread` runtime has
-//! one, the thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction: for command line tools,
-//! tests, and [inside of other event loops](runtime::Runtime::turn). A [`PerCore`](runtime::PerCore) is a `current_thread`
-//! runtime for each processor, which share nothing: for servers whose connections do not know each other.
+//! A `multi_thread` runtime (the default) has several workers that share tasks: for servers. A `current_thread` runtime
+//! has one, the thread in `block_on`; its tasks are woken, queued and polled without an atomic instruction: for command
+//! line tools, tests, and [inside of other event loops](runtime::Runtime::turn). A [`PerCore`](runtime::PerCore) is a
+//! `current_thread` runtime for each processor, which share nothing: for servers whose connections do not know each
+//! other.
 //!
 //! # Cancellation
 //!
-//! Dropping a future stops it where it awaits; what that may lose stands under "Cancel safety" of each function, and where
-//! there is no such heading the answer is: nothing. Dropping a [`JoinHandle`](task::JoinHandle) detaches its task.
-//! [`abort`](task::JoinHandle::abort) asks a task to stop; [`cancel`](task::JoinHandle::cancel) also waits until its future has
-//! been dropped.
+//! Dropping a future stops it where it awaits; what that may lose stands under "Cancel safety" of each function, and
+//! where there is no such heading the answer is: nothing. Dropping a [`JoinHandle`](task::JoinHandle) detaches its
+//! task. [`abort`](task::JoinHandle::abort) asks a task to stop; [`cancel`](task::JoinHandle::cancel) also waits until
+//! its future has been dropped.
 //!
 //! # Blocking
 //!
-//! A task that blocks or computes for long holds its worker, and on a `current_thread` runtime everybody. On a `multi_thread`
-//! one the others serve its neighbours within about a millisecond. What is known to block belongs into [`spawn_blocking`],
-//! whose threads start as they are needed, or between two polls into [`block_in_place`](task::block_in_place).
+//! A task that blocks or computes for long holds its worker, and on a `current_thread` runtime everybody. On a
+//! `multi_thread` one the others serve its neighbours within about a millisecond. What is known to block belongs into
+//! [`spawn_blocking`], whose threads start as they are needed, or between two polls into
+//! [`block_in_place`](task::block_in_place).
 //!
 //! # Errors
 //!
-//! They are [`std::io::Error`]s whose kind is that of the system's error. What sets something up (connecting, accepting, opening,
-//! starting a process) says what failed and with what, also to the program: [`io::OperationError`]. Such an error has no
-//! [`raw_os_error`](std::io::Error::raw_os_error) of its own; [`io::raw_os_error`] finds the number.
+//! They are [`std::io::Error`]s whose kind is that of the system's error. What sets something up (connecting,
+//! accepting, opening, starting a process) says what failed and with what, also to the program: [`io::OperationError`].
+//! Such an error has no [`raw_os_error`](std::io::Error::raw_os_error) of its own; [`io::raw_os_error`] finds the
+//! number.
 //!
 //! # Shutdown
 //!
-//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it; later sockets and timers
-//! give an error instead of waiting for ever. Blocking jobs that were spawned before get a
+//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it; later sockets
+//! and timers give an error instead of waiting for ever. Blocking jobs that were spawned before get a
 //! [grace](runtime::Builder::shutdown_grace); what is left behind or cancelled then is
 //! [named](runtime::Runtime::shutdown_timeout).
 //!
 //! # Features
 //!
-//! What is off is not compiled. On by default: `fs`, `process`, `signal`, and `futures-io`, which implements the traits of that
-//! crate for all streams and has [`io::copy`]. Off by default:
+//! What is off is not compiled. On by default: `fs`, `process`, `signal`, and `futures-io`, which implements the traits
+//! of that crate for all streams and has [`io::copy`]. Off by default:
 //!
 //! | feature | what it does |
 //! |---|---|
@@ -93,6 +98,8 @@ mod accept;
 mod blocking;
 #[cfg(feature = "fs")]
 pub mod fs;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 #[cfg(feature = "hyper")]
 pub mod hyper;
 #[cfg(feature = "process")]
@@ -148,10 +155,11 @@ pub mod net {
     }
 }
 
-/// The standard streams, copying, what other file descriptors need to wait, the traits the streams implement, and what errors
-/// tell.
+/// The standard streams, copying, what other file descriptors need to wait, the traits the streams implement, and what
+/// errors tell.
 ///
-/// The traits are those of `futures-io`, so that the adapters of `futures` and `futures-lite` (`BufReader`, `lines`) fit.
+/// The traits are those of `futures-io`, so that the adapters of `futures` and `futures-lite` (`BufReader`, `lines`)
+/// fit.
 ///
 /// # Examples
 ///
@@ -205,9 +213,9 @@ pub mod time {
 
 /// Runs `future` to its end on the calling thread, with tasks, I/O and timers.
 ///
-/// Inside of a runtime (on a [`spawn_blocking`] thread, or while an [`EnterGuard`](runtime::EnterGuard) lives) the future
-/// runs there. Anywhere else it gets a `current_thread` runtime of its own, which ends with the call: tasks that are
-/// still alive are dropped. So it is the helper for tests and for synchronous programs with a little to await.
+/// Inside of a runtime (on a [`spawn_blocking`] thread, or while an [`EnterGuard`](runtime::EnterGuard) lives) the
+/// future runs there. Anywhere else it gets a `current_thread` runtime of its own, which ends with the call: tasks that
+/// are still alive are dropped. So it is the helper for tests and for synchronous programs with a little to await.
 ///
 /// # Examples
 ///

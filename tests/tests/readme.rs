@@ -1,5 +1,5 @@
-//! The code in README: each line of the table for those who come from tokio compiles, and each template compiles and
-//! runs.
+//! The code in the guide that is more than an example of its page: each line of the table for those who come from tokio
+//! compiles, and each template compiles and runs.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::{env, fs};
 use mini_tests::net_support::ScratchDir;
 
 /// The third cells of the table whose head says "a line of it".
-fn lines(readme: &str) -> Vec<String> {
-    let table = readme.lines().skip_while(|line| !line.ends_with("| a line of it |")).skip(2);
+fn lines(chapter: &str) -> Vec<String> {
+    let table = chapter.lines().skip_while(|line| !line.ends_with("| a line of it |")).skip(2);
     table
         .take_while(|line| line.starts_with('|'))
         .map(|row| {
@@ -60,11 +60,16 @@ const RUNS: [&str; 4] = [
     "fn main() { a_client_is_answered(); an_hour_passes_at_once() }",
 ];
 
-/// The blocks of code below "Start from a template", as programs: `main` has another name, and tests are functions.
-fn templates(readme: &str) -> Vec<String> {
-    let (_, section) = readme.split_once("\n## Start from a template\n").expect("the section");
-    let (section, _) = section.split_once("\n## ").expect("another section");
-    let blocks = section.split("```rust\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
+/// A chapter of the guide.
+fn chapter(name: &str) -> String {
+    let guide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime/guide");
+    fs::read_to_string(guide.join(name)).expect("the chapter")
+}
+
+/// The blocks of code of the chapter, as programs: `main` has another name, and tests are functions.
+fn templates() -> Vec<String> {
+    let chapter = chapter("templates.md");
+    let blocks = chapter.split("```rust,no_run\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
     blocks
         .map(|block| {
             block
@@ -87,14 +92,9 @@ fn run<'a>(name: &str, programs: impl Iterator<Item = (&'a String, &'a str)>) {
     drop(cases); // now they are compiled and run
 }
 
-fn templates_of_readme() -> Vec<String> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    templates(&fs::read_to_string(readme).unwrap())
-}
-
 #[test]
 fn every_template_compiles_and_runs() {
-    let templates = templates_of_readme();
+    let templates = templates();
     assert_eq!(templates.len(), RUNS.len());
     run("template", templates.iter().zip(RUNS));
 }
@@ -137,15 +137,14 @@ const SHORTAGE: &str = r#"fn main() {
 
 #[test]
 fn a_server_made_of_the_template_goes_on_when_there_are_no_files_left() {
-    let templates = templates_of_readme();
+    let templates = templates();
     let server = templates.iter().find(|template| template.contains("async fn serve(")).expect("the server");
     run("shortage", [(server, SHORTAGE)].into_iter());
 }
 
 #[test]
 fn every_line_for_those_who_come_from_tokio_compiles() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let lines = lines(&fs::read_to_string(here.join("../README.md")).unwrap());
+    let lines = lines(&chapter("porting.md"));
     assert!(lines.len() > 30, "the table was not found: {lines:?}");
     let path = env::temp_dir().join(format!("coming-from-tokio-{}.rs", std::process::id()));
     fs::write(&path, program(&lines)).unwrap();

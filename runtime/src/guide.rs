@@ -1,0 +1,48 @@
+#![doc = include_str!("../guide/front.md")]
+//!
+//! Only here, in the documentation: a program has no such module.
+
+#[doc = include_str!("../guide/first_program.md")]
+pub mod first_program {}
+
+#[doc = include_str!("../guide/tasks.md")]
+pub mod tasks {}
+
+#[doc = include_str!("../guide/time.md")]
+pub mod time {}
+
+#[doc = include_str!("../guide/sockets.md")]
+pub mod sockets {}
+
+#[doc = include_str!("../guide/blocking.md")]
+pub mod blocking {}
+
+#[doc = include_str!("../guide/shutdown.md")]
+pub mod shutdown {}
+
+#[doc = include_str!("../guide/testing.md")]
+pub mod testing {}
+
+#[doc = include_str!("../guide/sharing.md")]
+pub mod sharing {}
+
+#[doc = include_str!("../guide/templates.md")]
+pub mod templates {}
+
+#[doc = include_str!("../guide/embedding.md")]
+pub mod embedding {}
+
+#[doc = include_str!("../guide/porting.md")]
+pub mod porting {}
+
+#[doc = include_str!("../guide/crates.md")]
+pub mod crates {}
+
+#[doc = include_str!("../guide/deploying.md")]
+pub mod deploying {}
+
+#[doc = include_str!("../guide/differences.md")]
+pub mod differences {}
+
+#[doc = include_str!("../guide/platforms.md")]
+pub mod platforms {}
