@@ -106,6 +106,36 @@ kinds! {
     UnixSeqpacketListener(OwnedFd, net::SocketAddr, unix, SEQPACKET, Whole): UnixKind;
 }
 
+/// To and from the types of the standard library, as [`Socket::from_std`] and [`Socket::into_std`] have it.
+macro_rules! conversions {
+    ($($name:ident($std:ty);)*) => { $(
+        impl TryFrom<$std> for Socket<$name> {
+            type Error = io::Error;
+
+            fn try_from(socket: $std) -> io::Result<Self> {
+                Self::from_std(socket)
+            }
+        }
+
+        impl TryFrom<Socket<$name>> for $std {
+            type Error = io::Error;
+
+            fn try_from(socket: Socket<$name>) -> io::Result<Self> {
+                socket.into_std()
+            }
+        }
+    )* };
+}
+
+conversions! {
+    TcpStream(std::net::TcpStream);
+    TcpListener(std::net::TcpListener);
+    UdpSocket(std::net::UdpSocket);
+    UnixStream(net::UnixStream);
+    UnixListener(net::UnixListener);
+    UnixDatagram(net::UnixDatagram);
+}
+
 macro_rules! listeners {
     ($($name:ident: $connection:ident;)*) => { $(
         impl ListenerKind for $name {

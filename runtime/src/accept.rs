@@ -2,11 +2,13 @@
 //!
 //! Called by servers, in the place of a listener's own `accept`. It is here and not in `net` as a pause takes a timer.
 //!
-//! The hard part is to say it once. A server that is full accepts a connection whenever another one ends, and fails at the next;
-//! and a process may have several listeners that all fail. So what counts is when any of them has failed last, and by real time.
+//! The hard part is to say it once. A server that is full accepts a connection whenever another one ends, and fails at
+//! the next; and a process may have several listeners that all fail. So what counts is when any of them has failed
+//! last, and by real time.
 //!
-//! Rejected: an accept that waits for room by itself. A loop of its own would not hear of the shortage, and could not act on it.
-//! Rejected: a descriptor kept in reserve, to accept and close at once. Clients would be refused that could be served a moment later.
+//! Rejected: an accept that waits for room by itself. A loop of its own would not hear of the shortage, and could not
+//! act on it. Rejected: a descriptor kept in reserve, to accept and close at once. Clients would be refused that could
+//! be served a moment later.
 
 use std::fmt;
 use std::io;
@@ -29,13 +31,14 @@ const QUIET: Duration = Duration::from_secs(10);
 /// When an accept of this process has failed last.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
-/// Takes the next connection, and the address that it comes from. For the loop of a server, which should go on when there are too
-/// many open files.
+/// Takes the next connection, and the address that it comes from. For the loop of a server, which should go on when
+/// there are too many open files.
 ///
-/// It is the listener's [`accept`](crate::net::Socket::accept), but for a shortage: if the process has too many open files
-/// (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`), this says so on stderr, and tries
-/// again ten times a second. Who is connected is served meanwhile; who is not waits in the listener's queue. A
-/// shortage is said once, and again when accepting had not failed for ten seconds, whichever listener it was.
+/// It is the listener's [`accept`](crate::net::Socket::accept), but for a shortage: if the process has too many open
+/// files (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`), this says so
+/// on stderr, and tries again ten times a second. Who is connected is served meanwhile; who is not waits in the
+/// listener's queue. A shortage is said once, and again when accepting had not failed for ten seconds, whichever
+/// listener it was.
 ///
 /// A server that wants to hear of it, or to close something, calls `accept` itself.
 ///
@@ -56,8 +59,8 @@ static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 ///
 /// # Errors
 ///
-/// Those of accept(2) that do not pass: that the listener is none, or that a sandbox forbids it. If it has to wait: that the runtime
-/// has shut down.
+/// Those of accept(2) that do not pass: that the listener is none, or that a sandbox forbids it. If it has to wait:
+/// that the runtime has shut down.
 ///
 /// # Panics
 ///

@@ -1,9 +1,9 @@
 //! Files and directories, under tokio's names.
 //!
-//! The kernel has no readiness for files: a call waits for the disk, in a thread. So an operation here is one job on the
-//! blocking pool, with all its calls in it: [`read`] is open, fstat, read and close in one hop. What needs no wait takes no
-//! hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc) the content and the metadata of files whose name and
-//! pages are cached come at once, and without the risk that they don't.
+//! The kernel has no readiness for files: a call waits for the disk, in a thread. So an operation here is one job on
+//! the blocking pool, with all its calls in it: [`read`] is open, fstat, read and close in one hop. What needs no wait
+//! takes no hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc) the content and the metadata of files
+//! whose name and pages are cached come at once, and without the risk that they don't.
 //!
 //! # Examples
 //!
@@ -23,8 +23,8 @@
 //! # Errors
 //!
 //! They name the operation and the path, and keep the kind; the number of the operating system is found by
-//! [`raw_os_error`](crate::io::raw_os_error), the path in an [`OperationError`](crate::io::OperationError). After the runtime has
-//! shut down every operation that needs a hop is an error.
+//! [`raw_os_error`](crate::io::raw_os_error), the path in an [`OperationError`](crate::io::OperationError). After the
+//! runtime has shut down every operation that needs a hop is an error.
 //!
 //! # Panics
 //!
@@ -32,18 +32,19 @@
 //!
 //! # Cancel safety
 //!
-//! An operation begins when it is polled first, and then *goes on*: what has been handed to the pool is carried out, also if
-//! its future is dropped, unless the runtime shuts down before a thread has come to it. Whether a name was created or a file
-//! written can then be seen in the file system only. Reads take nothing away; [`File`] says what holds for its position.
+//! An operation begins when it is polled first, and then *goes on*: what has been handed to the pool is carried out,
+//! also if its future is dropped, unless the runtime shuts down before a thread has come to it. Whether a name was
+//! created or a file written can then be seen in the file system only. Reads take nothing away; [`File`] says what
+//! holds for its position.
 
-// The rest is for those who change this. `operation` is the hop that all share, `sys` what is done without one; `names`,
-// `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have something open.
+// The rest is for those who change this. `operation` is the hop that all share, `sys` what is done without one;
+// `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have something open.
 //
-// The hard part is to know beforehand that a call will not wait: see `sys/nowait_linux.rs`; and to keep bytes and position
-// of a file right when futures are dropped: see `file/stream.rs`.
+// The hard part is to know beforehand that a call will not wait: see `sys/nowait_linux.rs`; and to keep bytes and
+// position of a file right when futures are dropped: see `file/stream.rs`.
 //
-// Rejected: io_uring. One ring per runtime is a lock, one per worker a second thing to wait on; what misses the cache goes to
-// threads of the kernel's own anyway, and many containers forbid it.
+// Rejected: io_uring. One ring per runtime is a lock, one per worker a second thing to wait on; what misses the cache
+// goes to threads of the kernel's own anyway, and many containers forbid it.
 
 mod dirs;
 mod file;

@@ -17,7 +17,8 @@
 //! }
 //! ```
 
-// Rejected: hyper's `Sleep` on mini-time's, without the wrapper here: that crate would depend on hyper for one empty impl.
+// Rejected: hyper's `Sleep` on mini-time's, without the wrapper here: that crate would depend on hyper for one empty
+// impl.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -1,8 +1,9 @@
 //! What threads meet in, and what they are: the standard library's, or a model checker's.
 //!
-//! Used by everything a worker does, from the task state to the end of a runtime. loom (`--cfg loom`) runs small parts in every
-//! order, with the reordering that the memory model allows; shuttle (`--cfg shuttle`) runs a whole pool in many orders
-//! (`models.rs`). Both need to see each step. What they never reach uses std directly: files, processes, the counters.
+//! Used by everything a worker does, from the task state to the end of a runtime. loom (`--cfg loom`) runs small parts
+//! in every order, with the reordering that the memory model allows; shuttle (`--cfg shuttle`) runs a whole pool in
+//! many orders (`models.rs`). Both need to see each step. What they never reach uses std directly: files, processes,
+//! the counters.
 //!
 //! Rejected: a type parameter for the kind of atomics (it would stand in every signature).
 

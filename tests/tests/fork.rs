@@ -340,8 +340,8 @@ fn a_child_forked_by_a_future_may_have_a_runtime_but_not_return() {
     });
 }
 
-/// Forks in the future of `block_on`, which in the child asks to be polled again and again by `wait`: the first poll, or
-/// the next look of its worker, ends that.
+/// Forks in the future of `block_on`, which in the child asks to be polled again and again by `wait`: the first poll,
+/// or the next look of its worker, ends that.
 fn fork_and_go_on<F: Future>(runtime: &Runtime, wait: impl Fn() -> F) {
     let mut forked = None;
     let ended = catch_unwind(AssertUnwindSafe(|| {

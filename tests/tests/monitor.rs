@@ -1,5 +1,5 @@
-//! Looks for events in the place of another: by busy workers in that of the poller, by the monitor in that of owners that are
-//! stuck in long polls.
+//! Looks for events in the place of another: by busy workers in that of the poller, by the monitor in that of owners
+//! that are stuck in long polls.
 //!
 //! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So
 //! this is for the epoll backend alone.
@@ -156,8 +156,8 @@ fn the_monitor_takes_no_bell_away_from_an_only_worker() {
     });
 }
 
-/// A thread that only enters the runtime registers its first socket while one worker computes and the other has parked, as
-/// there was nothing to poll: the parked one is woken to poll.
+/// A thread that only enters the runtime registers its first socket while one worker computes and the other has parked,
+/// as there was nothing to poll: the parked one is woken to poll.
 #[test]
 fn a_first_socket_beside_a_stall_is_polled() {
     within(LIMIT, || {

@@ -1,6 +1,7 @@
 //! Runtimes as values: several at once, entered, blocked on from several threads, used where there is none or none any
 //! more. `shutdown.rs` has how they end, `fairness.rs` what runs when.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -425,4 +426,14 @@ fn a_future_that_wakes_itself_when_it_is_dropped_leaves_nothing_queued() {
         }
         assert_eq!(runtime.metrics().total_local_queue_depth(), 0);
     });
+}
+
+/// What programs that come from tokio keep in their structs.
+#[test]
+fn handles_are_shared_whatever_the_output_is() {
+    fn is_shared<T: Send + Sync + Unpin>() {}
+    is_shared::<mini::task::JoinHandle<Cell<u8>>>();
+    is_shared::<mini::task::JoinSet<Cell<u8>>>();
+    fn is_looked_at_from_elsewhere<T: Sync>() {}
+    is_looked_at_from_elsewhere::<mini::runtime::EnterGuard<'_>>();
 }

@@ -405,3 +405,19 @@ fn a_socket_made_elsewhere_connects_here() {
         assert_eq!(kind_of(socket.bind(addr)), ErrorKind::AddrInUse);
     });
 }
+
+#[test]
+fn sockets_come_from_the_standard_library_and_go_there() {
+    in_each_runtime(|| async {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener: TcpListener = listener.try_into().unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let client = TcpStream::try_from(client).unwrap();
+        let (server, _) = listener.accept().await.unwrap();
+        client.write_all(b"hello").await.unwrap();
+        let mut server = std::net::TcpStream::try_from(server).unwrap();
+        let mut buf = [0; 5];
+        std::io::Read::read_exact(&mut server, &mut buf).unwrap();
+        assert_eq!(&buf, b"hello");
+    });
+}

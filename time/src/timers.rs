@@ -185,8 +185,8 @@ impl Timers {
     /// [`turn`](Timers::turn) in this thread, a timer that another thread adds with an earlier deadline rings the
     /// bell, once.
     ///
-    /// Where a crowd of deadlines lies ahead, less than 40 µs apart, the answer serves those of up to 0.5 ms at once, all
-    /// but the last of them late.
+    /// Where a crowd of deadlines lies ahead, less than 40 µs apart, the answer serves those of up to 0.5 ms at once,
+    /// all but the last of them late.
     ///
     /// While the clock is paused no deadline comes by itself, and the answer is [`Park::Forever`] if nothing is due.
     ///

@@ -92,10 +92,11 @@ fn a_job_that_meets_a_leaving_thread_is_done() {
     });
 }
 
-/// Two jobs come while a thread looks for one, spins and waits, and the first waits for the second: another thread does that.
+/// Two jobs come while a thread looks for one, spins and waits, and the first waits for the second: another thread does
+/// that.
 ///
-/// Planted: a spinning thread that is taken out and not called; one that stays where the next job calls it, called or not; one that
-/// is called, or started, and counted as such for ever.
+/// Planted: a spinning thread that is taken out and not called; one that stays where the next job calls it, called or
+/// not; one that is called, or started, and counted as such for ever.
 #[test]
 fn a_job_that_waits_for_another_one_ends() {
     model(2, Duration::MAX, |blocking| {
@@ -123,8 +124,8 @@ fn two_that_spin_and_wait_do_two_jobs() {
 
 /// The pool is closed while another thread pushes: each job is run or dropped, once, and no thread is left.
 ///
-/// Planted: `push` that does not look whether the scheduler is closed; `close` that notifies nobody; a thread that ends without
-/// saying so.
+/// Planted: `push` that does not look whether the scheduler is closed; `close` that notifies nobody; a thread that ends
+/// without saying so.
 #[test]
 fn a_closed_pool_leaves_no_job_and_no_thread() {
     model(2, Duration::MAX, |blocking| {

@@ -1,8 +1,8 @@
 //! `File`: an open file.
 //!
-//! What it does with its position (read, write, seek) is in `stream`; the futures of that are in `call`; `open` is what it
-//! shares with the jobs that work on it. The operations below and those in `inode` have no part in the position, so they take
-//! `&self`.
+//! What it does with its position (read, write, seek) is in `stream`; the futures of that are in `call`; `open` is what
+//! it shares with the jobs that work on it. The operations below and those in `inode` have no part in the position, so
+//! they take `&self`.
 
 use std::fmt;
 use std::fs::File as StdFile;
@@ -33,32 +33,32 @@ use stream::Stream;
 ///
 /// # What is written
 ///
-/// A write is ready when the kernel has the data, and not before. So nothing is lost if the `File` is dropped then, or the
-/// runtime shuts down, or the process ends without a `flush`; and its error is returned by the write itself. The price is
-/// one hop to the blocking pool for each write, of up to 256 KiB: gather small pieces in a buffer (`BufWriter` of
-/// `futures-lite`, which then wants its `flush`), or write them together (`poll_write_vectored`). What the kernel has
-/// survives the process; a power cut it survives after [`sync_all`](File::sync_all).
+/// A write is ready when the kernel has the data, and not before. So nothing is lost if the `File` is dropped then, or
+/// the runtime shuts down, or the process ends without a `flush`; and its error is returned by the write itself. The
+/// price is one hop to the blocking pool for each write, of up to 256 KiB: gather small pieces in a buffer (`BufWriter`
+/// of `futures-lite`, which then wants its `flush`), or write them together (`poll_write_vectored`). What the kernel
+/// has survives the process; a power cut it survives after [`sync_all`](File::sync_all).
 ///
-/// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice and
-/// not after a later write, read or seek of this `File`: they wait for it, and so does `flush`. Should the same bytes be
-/// written next, they take its place. Its error comes from the next write or `flush`; if there is none, it is printed when
-/// the `File` is dropped.
+/// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice
+/// and not after a later write, read or seek of this `File`: they wait for it, and so does `flush`. Should the same
+/// bytes be written next, they take its place. Its error comes from the next write or `flush`; if there is none, it is
+/// printed when the `File` is dropped.
 ///
 /// # What is read
 ///
-/// Up to 256 KiB at once come without a hop if they are cached, on local file systems of Linux. The position moves when a
-/// read is ready: one that was dropped before has taken nothing. What it had fetched goes to the next read, if that is at the
-/// same position (the end of the file does so only if it still is the end); from a fifo or a terminal, where bytes can't be put
-/// back, it does in any case.
+/// Up to 256 KiB at once come without a hop if they are cached, on local file systems of Linux. The position moves when
+/// a read is ready: one that was dropped before has taken nothing. What it had fetched goes to the next read, if that
+/// is at the same position (the end of the file does so only if it still is the end); from a fifo or a terminal, where
+/// bytes can't be put back, it does in any case.
 ///
 /// # Who else has it open
 ///
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
 /// inherited the file. Of clones that read at the same time each gets other bytes; who gets which is undefined.
 ///
-/// What another process does with it, or a clone that the standard library made, is not known here. While one of those is
-/// in a read or write, the kernel may let a read or seek of this `File` wait for it, on a thread that runs tasks. And where
-/// it moves the position in the middle of a read here, that may read elsewhere, or move the position back.
+/// What another process does with it, or a clone that the standard library made, is not known here. While one of those
+/// is in a read or write, the kernel may let a read or seek of this `File` wait for it, on a thread that runs tasks.
+/// And where it moves the position in the middle of a read here, that may read elsewhere, or move the position back.
 ///
 /// # Examples
 ///
@@ -204,10 +204,11 @@ impl File {
 
     /// Becomes a file of the standard library, at the same position.
     ///
-    /// Waits for operations whose future was dropped before they were ready, and for those that were made and not polled yet:
-    /// who holds such a future (of [`metadata`](File::metadata), say) and awaits this first waits for ever.
+    /// Waits for operations whose future was dropped before they were ready, and for those that were made and not
+    /// polled yet: who holds such a future (of [`metadata`](File::metadata), say) and awaits this first waits for ever.
     ///
-    /// What a dropped read has taken from a fifo or a terminal is lost; [`try_into_std`](File::try_into_std) refuses then.
+    /// What a dropped read has taken from a fifo or a terminal is lost; [`try_into_std`](File::try_into_std) refuses
+    /// then.
     ///
     /// # Examples
     ///
@@ -249,7 +250,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that nobody has taken.
+    /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that nobody has
+    /// taken.
     pub fn try_into_std(self) -> Result<StdFile, File> {
         if !self.stream.is_at_rest() {
             return Err(self);

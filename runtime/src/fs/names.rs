@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use super::operation::{About, Operation, Step};
 use super::sys::{self, Links};
 
-/// What is known of the file or directory at `path`: its size, its times, its permissions. Links are followed (stat(2)).
+/// What is known of the file or directory at `path`: its size, its times, its permissions. Links are followed
+/// (stat(2)).
 ///
 /// # Examples
 ///
@@ -169,7 +170,8 @@ pub fn read_link<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
 
 /// Gives a file another name, which is taken over from a file that had it (rename(2)).
 ///
-/// It happens at once for everybody who looks, so to write a new file and to rename it is the way to replace one safely.
+/// It happens at once for everybody who looks, so to write a new file and to rename it is the way to replace one
+/// safely.
 ///
 /// # Examples
 ///

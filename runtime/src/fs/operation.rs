@@ -1,12 +1,11 @@
 //! `Operation`: one job on the blocking pool, or none if it can be done without.
 //!
-//! What nearly all functions of `fs` return. A job is a task of the pool (`Shared::spawn_blocking`), so that a shutdown can
-//! name the line it was made at, and a panic in it comes out where it is awaited.
+//! What nearly all functions of `fs` return. A job is a task of the pool (`Shared::spawn_blocking`), so that a shutdown
+//! can name the line it was made at, and a panic in it comes out where it is awaited.
 //!
-//! Rejected: starting in the constructor. Arguments of `block_on` are made outside the runtime, and a future that is never
-//! polled should do nothing.
-//! Rejected: dropping the path in the constructor, once it has been copied. Its destructor may remove the file.
-//! Rejected: keeping it in the job. A path that is a reference could not be given then.
+//! Rejected: starting in the constructor. Arguments of `block_on` are made outside the runtime, and a future that is
+//! never polled should do nothing. Rejected: dropping the path in the constructor, once it has been copied. Its
+//! destructor may remove the file. Rejected: keeping it in the job. A path that is a reference could not be given then.
 
 use std::fmt;
 use std::io;
@@ -27,9 +26,9 @@ use crate::task::{JoinError, JoinHandle};
 ///
 /// It begins when it is polled first. See the [module](crate::fs) for errors, panics and cancel safety.
 ///
-/// `P` is the type of the path, or of both paths in a tuple; `()` where there is none. The operation keeps what it was given
-/// until it is done. So a path whose destructor removes the file, such as a `NamedTempFile`, may be passed by value; the
-/// operation is `Send` if the path is, and lives no longer than a path that is a reference.
+/// `P` is the type of the path, or of both paths in a tuple; `()` where there is none. The operation keeps what it was
+/// given until it is done. So a path whose destructor removes the file, such as a `NamedTempFile`, may be passed by
+/// value; the operation is `Send` if the path is, and lives no longer than a path that is a reference.
 #[must_use = "futures do nothing unless awaited"]
 pub struct Operation<T, P = ()> {
     run: Run<T>,

@@ -1,9 +1,10 @@
 //! `ReadDir`: the entries of a directory, many to a hop.
 //!
-//! The directory's stream goes to a thread of the pool, and comes back with up to `BATCH` entries. It comes back also if
-//! nobody waits: then the next call finds it.
+//! The directory's stream goes to a thread of the pool, and comes back with up to `BATCH` entries. It comes back also
+//! if nobody waits: then the next call finds it.
 //!
-//! Rejected: all entries at once. A directory of a million files would take seconds and memory that most loops don't need.
+//! Rejected: all entries at once. A directory of a million files would take seconds and memory that most loops don't
+//! need.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -257,7 +258,8 @@ impl DirEntry {
         self.entry.ino()
     }
 
-    /// What kind of a thing it is; links are not followed. Most file systems say so with the name: then it takes no hop.
+    /// What kind of a thing it is; links are not followed. Most file systems say so with the name: then it takes no
+    /// hop.
     ///
     /// # Examples
     ///

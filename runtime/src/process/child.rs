@@ -19,12 +19,12 @@ use super::watch::{self, Notice, Running};
 /// A process that was started by [`Command::spawn`](super::Command::spawn).
 ///
 /// Dropping it leaves the process alone, unless [`kill_on_drop`](super::Command::kill_on_drop) was set: it goes on
-/// running, and is reaped in the background when it ends. On a `current_thread` runtime that happens while somebody
-/// is in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. At the
+/// running, and is reaped in the background when it ends. On a `current_thread` runtime that happens while somebody is
+/// in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. At the
 /// end of the program the system does it.
 ///
-/// A child and its pipes are waited for by the runtime it was started in, also if another one awaits them: that one must
-/// run meanwhile. A `current_thread` runtime that nobody is in notices nothing.
+/// A child and its pipes are waited for by the runtime it was started in, also if another one awaits them: that one
+/// must run meanwhile. A `current_thread` runtime that nobody is in notices nothing.
 ///
 /// # Examples
 ///
@@ -121,11 +121,11 @@ impl Child {
         }
     }
 
-    /// Waits for the end of the process. Closes [`stdin`](Child#structfield.stdin) first, so that a child that reads to the
-    /// end of its input does not wait for us.
+    /// Waits for the end of the process. Closes [`stdin`](Child#structfield.stdin) first, so that a child that reads to
+    /// the end of its input does not wait for us.
     ///
-    /// Only the process itself counts: one that it has started may go on, and hold its pipes open. The output is not read
-    /// meanwhile, so a child that writes more than a pipe holds (64 KiB on Linux, pipe(7)) waits for a reader; see
+    /// Only the process itself counts: one that it has started may go on, and hold its pipes open. The output is not
+    /// read meanwhile, so a child that writes more than a pipe holds (64 KiB on Linux, pipe(7)) waits for a reader; see
     /// [`wait_with_output`](Child::wait_with_output).
     ///
     /// The status is kept: each later wait returns it again.
@@ -136,8 +136,9 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if somebody else has reaped the child, or
-    /// if the program ignores SIGCHLD. That the runtime has shut down; the wait can be made again in another one.
+    /// Those of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if somebody else has reaped the
+    /// child, or if the program ignores SIGCHLD. That the runtime has shut down; the wait can be made again in another
+    /// one.
     ///
     /// # Panics
     ///
@@ -245,9 +246,9 @@ impl Child {
 
     /// Waits for the end of the process, and meanwhile reads its output to the end. Closes `stdin` first.
     ///
-    /// What was not piped is empty in the result. The output ends when the last process that can write to it has closed it:
-    /// a grandchild that has inherited the pipe and goes on (a daemon, say) holds this up, where [`wait`](Child::wait)
-    /// would return.
+    /// What was not piped is empty in the result. The output ends when the last process that can write to it has closed
+    /// it: a grandchild that has inherited the pipe and goes on (a daemon, say) holds this up, where
+    /// [`wait`](Child::wait) would return.
     ///
     /// # Examples
     ///

@@ -20,8 +20,8 @@ use slack::Slack;
 /// Describes a process, and starts it as often as you like.
 ///
 /// Every process that mini starts inherits standard input, output and error unless something else is said here
-/// ([`output`](Command::output) says something else). All other descriptors of mini and of the standard library are closed
-/// in it.
+/// ([`output`](Command::output) says something else). All other descriptors of mini and of the standard library are
+/// closed in it.
 ///
 /// # Examples
 ///
@@ -211,8 +211,8 @@ impl Command {
 
     /// Whether to kill a process whose [`Child`] is dropped before its status is known. By default it goes on.
     ///
-    /// Killed, it is reaped in the background; that it could not be killed (kill(2)) is said on standard error. What it has
-    /// started itself goes on: see [`process_group`](Command::process_group).
+    /// Killed, it is reaped in the background; that it could not be killed (kill(2)) is said on standard error. What it
+    /// has started itself goes on: see [`process_group`](Command::process_group).
     ///
     /// # Examples
     ///
@@ -285,8 +285,8 @@ impl Command {
 
     /// Starts the process.
     ///
-    /// The thread is blocked until the program has been loaded: a fraction of a millisecond for most, more for a process with
-    /// much memory of its own where fork(2) is needed ([`uid`](Command::uid), [`gid`](Command::gid) and
+    /// The thread is blocked until the program has been loaded: a fraction of a millisecond for most, more for a
+    /// process with much memory of its own where fork(2) is needed ([`uid`](Command::uid), [`gid`](Command::gid) and
     /// [`pre_exec`](Command::pre_exec) do) or for a program on a slow disk.
     ///
     /// # Examples
@@ -295,9 +295,9 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// Those of fork(2) and execve(2): `NotFound` if there is no such program or no such directory, `PermissionDenied` if
-    /// it can't be run. `InvalidInput` for a NUL byte in a name or an argument. If there are no descriptors left to watch
-    /// it, the process is killed again; if the runtime has shut down, too.
+    /// Those of fork(2) and execve(2): `NotFound` if there is no such program or no such directory, `PermissionDenied`
+    /// if it can't be run. `InvalidInput` for a NUL byte in a name or an argument. If there are no descriptors left to
+    /// watch it, the process is killed again; if the runtime has shut down, too.
     #[track_caller]
     pub fn spawn(&mut self) -> io::Result<Child> {
         orphans::sweep();
@@ -344,8 +344,8 @@ impl Command {
 
     /// Starts the process, and waits for its end and for that of its output.
     ///
-    /// It is started by this call, not by the first poll. Standard output and error are piped, whatever they were set to;
-    /// standard input is as it was set. See [`Child::wait_with_output`] for processes that leave others behind.
+    /// It is started by this call, not by the first poll. Standard output and error are piped, whatever they were set
+    /// to; standard input is as it was set. See [`Child::wait_with_output`] for processes that leave others behind.
     ///
     /// # Examples
     ///

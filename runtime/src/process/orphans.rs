@@ -1,9 +1,10 @@
-//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped by somebody, so that no zombie
-//! stays for longer than it takes until a runtime or a later spawn looks.
+//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped by somebody, so that no
+//! zombie stays for longer than it takes until a runtime or a later spawn looks.
 //!
 //! Called by the destructor of `Child` (`leave`) and by `Command::spawn` (`sweep`). In a runtime an orphan is a small
-//! task that waits for its end. When that task is dropped, with its runtime, or where there is no runtime, the orphan goes
-//! into the list; `sweep` empties it. An orphan of a `current_thread` runtime waits until somebody runs that, or drops it.
+//! task that waits for its end. When that task is dropped, with its runtime, or where there is no runtime, the orphan
+//! goes into the list; `sweep` empties it. An orphan of a `current_thread` runtime waits until somebody runs that, or
+//! drops it.
 //!
 //! Rejected: a task that looks after all orphans of a runtime (it would have to be told of each, and be found). Going
 //! through the list at every `wait` too: whoever waits has spawned.
@@ -87,7 +88,8 @@ fn look_after(pool: &Arc<Shared>, running: Running) {
     drop(pool.spawn(task, location));
 }
 
-/// Reaps `child` if it has ended. If there is nothing to ask for, somebody else has reaped it (ECHILD), and it is over too.
+/// Reaps `child` if it has ended. If there is nothing to ask for, somebody else has reaped it (ECHILD), and it is over
+/// too.
 fn has_ended(child: &mut process::Child) -> bool {
     match try_wait(child) {
         Ok(status) => status.is_some(),

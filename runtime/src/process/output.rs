@@ -152,8 +152,8 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the output ends before; otherwise as [`read`](ChildOutput::read). How much was read is unknown
-    /// then.
+    /// `UnexpectedEof` if the output ends before; otherwise as [`read`](ChildOutput::read). How much was read is
+    /// unknown then.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! `Pipe`: our end of a pipe to a child, and the futures that read and write it.
 //!
-//! Called by `stdin` and `output`. A pipe is a file that does not block, in an `AsyncFd`; every operation is the same loop:
-//! wait until the kernel says that it is ready, try, and wait again on `WouldBlock`.
+//! Called by `stdin` and `output`. A pipe is a file that does not block, in an `AsyncFd`; every operation is the same
+//! loop: wait until the kernel says that it is ready, try, and wait again on `WouldBlock`.
 
 use std::fmt;
 use std::fs::File;
@@ -111,8 +111,8 @@ impl Pipe {
         }
     }
 
-    /// Appends all there is until the other end is closed. Ready before that if it was fed a lot: then it is to be polled
-    /// again at once.
+    /// Appends all there is until the other end is closed. Ready before that if it was fed a lot: then it is to be
+    /// polled again at once.
     pub(super) fn poll_append(
         &self,
         cx: &mut Context<'_>,

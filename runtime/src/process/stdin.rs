@@ -11,8 +11,8 @@ use super::pipe::{Pipe, Write, WriteAll};
 
 /// The end to write to of the pipe that is a child's standard input.
 ///
-/// The child sees the end of its input when this is dropped, or closed with `AsyncWriteExt::close`. To write when nobody
-/// reads any more is the error `BrokenPipe`, as Rust programs ignore SIGPIPE.
+/// The child sees the end of its input when this is dropped, or closed with `AsyncWriteExt::close`. To write when
+/// nobody reads any more is the error `BrokenPipe`, as Rust programs ignore SIGPIPE.
 ///
 /// Methods take `&self`, so several tasks may use it at the same time; what they write mixes.
 ///

@@ -1,4 +1,5 @@
-//! What the operating system offers: a file descriptor that tells the end of a child, or none, and pipes that do not block.
+//! What the operating system offers: a file descriptor that tells the end of a child, or none, and pipes that do not
+//! block.
 //!
 //! Called by `watch` and `pipe`. Both rungs have one shape, which the block at the end checks.
 

@@ -1,8 +1,8 @@
 //! `Running`: a child that has not been reaped, and what notices its end.
 //!
-//! Called by `child` and `orphans`. On Linux a pidfd becomes readable, which the reactor of the runtime sees. Where there
-//! are none (another system, a kernel before 5.3, a sandbox) each such child listens to SIGCHLD, and looks for its own end at
-//! every one: many such children make many looks.
+//! Called by `child` and `orphans`. On Linux a pidfd becomes readable, which the reactor of the runtime sees. Where
+//! there are none (another system, a kernel before 5.3, a sandbox) each such child listens to SIGCHLD, and looks for
+//! its own end at every one: many such children make many looks.
 //!
 //! Readiness only says when to look; what counts is the answer of waitpid(2), which `std::process::Child` keeps once it
 //! has it. It is asked before each wait and after each wake, so neither a late nor a false one does harm.
@@ -101,7 +101,8 @@ impl Watch {
 impl Notice<'_> {
     /// # Panics
     ///
-    /// Where it may not wait, with the text that names the call: outside a mini runtime, unless the watch has joined one.
+    /// Where it may not wait, with the text that names the call: outside a mini runtime, unless the watch has joined
+    /// one.
     fn need_runtime(&self) {
         match self {
             Notice::Pidfd(readable) => readable.need_runtime(),

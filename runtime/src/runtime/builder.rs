@@ -1,7 +1,7 @@
 //! How a runtime is configured: what the user sets, one method each.
 //!
-//! What is being built is a type parameter, [`Runtime`] or [`PerCore`], so that a setting which makes sense for one of them
-//! is not there for the other.
+//! What is being built is a type parameter, [`Runtime`] or [`PerCore`], so that a setting which makes sense for one of
+//! them is not there for the other.
 //!
 //! Rejected: a builder of its own for [`PerCore`] (ten methods twice, with their documentation).
 
@@ -53,8 +53,8 @@ impl Builder {
 
     /// Several workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of them.
     ///
-    /// There are as many workers as [`worker_threads`](Self::worker_threads) says; else as many as the environment variable
-    /// `MINI_WORKER_THREADS` says; else one per processor.
+    /// There are as many workers as [`worker_threads`](Self::worker_threads) says; else as many as the environment
+    /// variable `MINI_WORKER_THREADS` says; else one per processor.
     ///
     /// # Examples
     ///
@@ -108,8 +108,9 @@ impl Builder {
     ///
     /// `InvalidInput` with a text that names the setting, if one makes no sense: no workers, more workers than
     /// processors can be addressed, several workers or a paused clock where the flavour has none, no blocking threads,
-    /// a thread name with a NUL in it; or `MINI_WORKER_THREADS`, if it is what counts and no such number. Otherwise what the
-    /// system says about a new epoll or kqueue descriptor: where there are too many open files, with their limit.
+    /// a thread name with a NUL in it; or `MINI_WORKER_THREADS`, if it is what counts and no such number. Otherwise
+    /// what the system says about a new epoll or kqueue descriptor: where there are too many open files, with their
+    /// limit.
     pub fn build(self) -> io::Result<Runtime> {
         let Self { mut config, workers, .. } = self;
         config.workers = match config.is_multi_thread {
@@ -126,11 +127,11 @@ impl Builder {
 }
 
 impl Builder<PerCore> {
-    /// Whether each thread is bound to a processor of its own, in the order of their numbers; more threads than processors
-    /// begin again with the first. Not bound by default.
+    /// Whether each thread is bound to a processor of its own, in the order of their numbers; more threads than
+    /// processors begin again with the first. Not bound by default.
     ///
-    /// Only processors that the process may use count (taskset(1), cpusets). Linux and Android only: elsewhere the system
-    /// places threads as it likes.
+    /// Only processors that the process may use count (taskset(1), cpusets). Linux and Android only: elsewhere the
+    /// system places threads as it likes.
     ///
     /// Source: sched_setaffinity(2).
     ///
@@ -167,14 +168,44 @@ impl<R> Builder<R> {
         Self { config: Config::new(is_multi_thread), workers: None, pins: false, builds: PhantomData }
     }
 
-    /// How many workers a multi-threaded runtime has, the thread in `block_on` included, or how many cores a [`PerCore`] has.
-    /// Threads start when needed.
+    /// How many workers a multi-threaded runtime has, the thread in `block_on` included, or how many cores a
+    /// [`PerCore`] has. Threads start when needed.
     ///
     /// # Examples
     ///
     /// See [`Builder`].
     pub fn worker_threads(mut self, count: usize) -> Self {
         self.workers = Some(count);
+        self
+    }
+
+    /// Does nothing: every runtime has timers and I/O. For programs that come from tokio.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn enable_all(self) -> Self {
+        self
+    }
+
+    /// Does nothing, as [`enable_all`](Self::enable_all).
+    ///
+    /// # Examples
+    ///
+    /// See there.
+    pub fn enable_io(self) -> Self {
+        self
+    }
+
+    /// Does nothing, as [`enable_all`](Self::enable_all).
+    ///
+    /// # Examples
+    ///
+    /// See there.
+    pub fn enable_time(self) -> Self {
         self
     }
 
@@ -210,8 +241,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// What thread names begin with: `mini` by default, whose workers are `mini-0` and so on, and whose blocking threads are
-    /// `mini-block-0` and so on.
+    /// What thread names begin with: `mini` by default, whose workers are `mini-0` and so on, and whose blocking
+    /// threads are `mini-block-0` and so on.
     ///
     /// # Examples
     ///
@@ -259,7 +290,8 @@ impl<R> Builder<R> {
 
     /// How long dropping the runtime waits for workers in a long poll and for blocking jobs. 1 s by default.
     ///
-    /// What has not ended by then is left behind, and blocking jobs that have not begun are cancelled. Both are named on stderr.
+    /// What has not ended by then is left behind, and blocking jobs that have not begun are cancelled. Both are named
+    /// on stderr.
     ///
     /// # Examples
     ///
@@ -274,11 +306,12 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` on each thread that the runtime starts to run tasks or blocking jobs, before it runs any. Not on a thread
-    /// that calls `block_on`, which is not the runtime's.
+    /// Calls `hook` on each thread that the runtime starts to run tasks or blocking jobs, before it runs any. Not on a
+    /// thread that calls `block_on`, which is not the runtime's.
     ///
-    /// The thread is not inside of the runtime yet; its [name](Self::thread_name) tells a worker from a blocking thread, which
-    /// may be given a lower priority, for example. A panic is contained: it is said on stderr, and the thread goes on.
+    /// The thread is not inside of the runtime yet; its [name](Self::thread_name) tells a worker from a blocking
+    /// thread, which may be given a lower priority, for example. A panic is contained: it is said on stderr, and the
+    /// thread goes on.
     ///
     /// # Examples
     ///
@@ -300,8 +333,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` on each of those threads when it ends, after all that it had to run. A shutdown waits for it, within its
-    /// grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
+    /// Calls `hook` on each of those threads when it ends, after all that it had to run. A shutdown waits for it,
+    /// within its grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
     ///
     /// # Examples
     ///

@@ -1,8 +1,9 @@
-//! A `current_thread` runtime inside somebody else's event loop: `turn`, `next_deadline`, and the descriptor the embedder watches.
+//! A `current_thread` runtime inside somebody else's event loop: `turn`, `next_deadline`, and the descriptor the
+//! embedder watches.
 //!
-//! Called by the embedder's loop. It turns the runtime when the descriptor is readable or the deadline is there, and may spawn,
-//! drop handles and the like in between. The thread holds the core during a turn alone; what the embedder does between two
-//! turns takes the paths that other threads take.
+//! Called by the embedder's loop. It turns the runtime when the descriptor is readable or the deadline is there, and
+//! may spawn, drop handles and the like in between. The thread holds the core during a turn alone; what the embedder
+//! does between two turns takes the paths that other threads take.
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -50,8 +51,8 @@ impl Turn {
 /// Embedding in another event loop.
 ///
 /// The embedder watches the runtime's descriptor ([`AsFd`], readable, level-triggered) and
-/// [`next_deadline`](Runtime::next_deadline) beside its own events, and calls [`turn`](Runtime::turn) when either is due.
-/// Tasks are spawned with [`Runtime::spawn`], also between turns. For `current_thread` runtimes only.
+/// [`next_deadline`](Runtime::next_deadline) beside its own events, and calls [`turn`](Runtime::turn) when either is
+/// due. Tasks are spawned with [`Runtime::spawn`], also between turns. For `current_thread` runtimes only.
 ///
 /// # Examples
 ///
@@ -80,9 +81,9 @@ impl Runtime {
     /// runs tasks for half a millisecond at most, and the poll in progress, so that the embedder has its turn too; then
     /// [`Turn::has_more`] says so.
     ///
-    /// While another thread is in `block_on` that one does the work, and this waits for its place, for at most `max_wait`. The
-    /// descriptor may then be readable as long as one of its polls lasts.
-    /// Under a [paused](crate::time::pause) clock, time jumps to the next deadline if nothing else is ready.
+    /// While another thread is in `block_on` that one does the work, and this waits for its place, for at most
+    /// `max_wait`. The descriptor may then be readable as long as one of its polls lasts. Under a
+    /// [paused](crate::time::pause) clock, time jumps to the next deadline if nothing else is ready.
     ///
     /// # Examples
     ///
@@ -123,8 +124,8 @@ impl Runtime {
         }
     }
 
-    /// When the next turn is due, if the descriptor does not become readable before: now, if there is work, or when the first
-    /// timer ends. `None` if there is neither.
+    /// When the next turn is due, if the descriptor does not become readable before: now, if there is work, or when the
+    /// first timer ends. `None` if there is neither.
     ///
     /// It may be early, by a turn that finds nothing to do. Ask right before waiting.
     ///
@@ -170,7 +171,8 @@ impl Runtime {
 
 impl AsFd for Runtime {
     /// Readable when [`turn`](Runtime::turn) has something to do, timers apart: they are told by
-    /// [`next_deadline`](Runtime::next_deadline). It is an epoll or kqueue descriptor: watch it, and do nothing else with it.
+    /// [`next_deadline`](Runtime::next_deadline). It is an epoll or kqueue descriptor: watch it, and do nothing else
+    /// with it.
     ///
     /// # Panics
     ///

@@ -180,7 +180,8 @@ impl fmt::Display for TryCurrentError {
 
 impl std::error::Error for TryCurrentError {}
 
-/// While it lives, this thread is inside a runtime; see [`Runtime::enter`](crate::runtime::Runtime::enter). Guards are dropped in reverse order.
+/// While it lives, this thread is inside a runtime; see [`Runtime::enter`](crate::runtime::Runtime::enter). Guards are
+/// dropped in reverse order.
 ///
 /// # Examples
 ///

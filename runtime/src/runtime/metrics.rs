@@ -1,10 +1,10 @@
 //! `Metrics`: what a runtime does, in numbers, read while it runs.
 //!
-//! Asked by the user's exporter, from any thread, at any rate: reading takes a lock for the shared tasks and one for the
-//! blocking threads, each for a few instructions; the rest are plain loads of what `counts.rs` describes.
+//! Asked by the user's exporter, from any thread, at any rate: reading takes a lock for the shared tasks and one for
+//! the blocking threads, each for a few instructions; the rest are plain loads of what `counts.rs` describes.
 //!
-//! Rejected: a snapshot of all at once (an allocation per look, for numbers that differ by what happens meanwhile either way).
-//! Histograms of poll times (two clock reads per poll).
+//! Rejected: a snapshot of all at once (an allocation per look, for numbers that differ by what happens meanwhile
+//! either way). Histograms of poll times (two clock reads per poll).
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::task::Class;
 
 /// Numbers of a runtime, as they are when they are asked for; see [`Handle::metrics`](crate::runtime::Handle::metrics).
 ///
-/// Those that count what has happened never go back. Those that count what is there are as of some moment during the call.
-/// It does not keep the runtime running.
+/// Those that count what has happened never go back. Those that count what is there are as of some moment during the
+/// call. It does not keep the runtime running.
 ///
 /// # Examples
 ///

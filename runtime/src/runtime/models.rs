@@ -1,11 +1,13 @@
 //! Whole runtimes under shuttle: real pools, workers, queues, bells and tasks, in thousands of random orders.
 //!
-//! What is not real: a wait with a limit is over once others have run (`sync/untimed.rs`), the poller asks the kernel again and
-//! again instead of sleeping there (`driver.rs`), and the monitor has no thread. A schedule in which nobody can go on fails, as does
-//! one that never ends. Each model runs under a random scheduler and under one that preempts at few, well-chosen points (Burckhardt and
-//! others, "A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010).
+//! What is not real: a wait with a limit is over once others have run (`sync/untimed.rs`), the poller asks the kernel
+//! again and again instead of sleeping there (`driver.rs`), and the monitor has no thread. A schedule in which nobody
+//! can go on fails, as does one that never ends. Each model runs under a random scheduler and under one that preempts
+//! at few, well-chosen points (Burckhardt and others, "A Randomized Scheduler with Probabilistic Guarantees of Finding
+//! Bugs", ASPLOS 2010).
 //!
-//! shuttle takes all orderings for SeqCst: what a weaker one permits is the business of the loom models beside each part.
+//! shuttle takes all orderings for SeqCst: what a weaker one permits is the business of the loom models beside each
+//! part.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -114,8 +116,8 @@ fn what_is_spawned_is_run_and_joined() {
     });
 }
 
-/// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into the
-/// injector of that class, beside woken tasks.
+/// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into
+/// the injector of that class, beside woken tasks.
 ///
 /// Planted: a worker that never looks into that injector (`Worker::find_work`).
 #[test]
@@ -181,8 +183,8 @@ fn a_wake_from_outside_is_never_lost() {
     });
 }
 
-/// Tasks are aborted from outside while they run, yield and are taken by other workers: each is dropped once, and each handle
-/// says how it ended.
+/// Tasks are aborted from outside while they run, yield and are taken by other workers: each is dropped once, and each
+/// handle says how it ended.
 ///
 /// Planted: `State::finish_yielded` that does not look whether the task was cancelled.
 #[test]
@@ -219,11 +221,11 @@ fn an_aborted_task_is_dropped_and_joined() {
     });
 }
 
-/// A runtime ends while threads spawn on it, and one comes to `block_on`: every handle knows how its task ended, every future
-/// is gone, and the one of `block_on` comes to its end.
+/// A runtime ends while threads spawn on it, and one comes to `block_on`: every handle knows how its task ended, every
+/// future is gone, and the one of `block_on` comes to its end.
 ///
-/// Planted: the last core to close that does not empty the injector (`Shared::core_closed`); a worker that leaves a core without
-/// a look whether the runtime ends (`close_if_closing`).
+/// Planted: the last core to close that does not empty the injector (`Shared::core_closed`); a worker that leaves a
+/// core without a look whether the runtime ends (`close_if_closing`).
 #[test]
 fn the_end_meets_spawns_and_block_on() {
     explore(|| {
@@ -297,7 +299,8 @@ fn external_and_worker_threads_share_the_cores() {
 
 /// Blocking jobs, tasks that wait for them, and the end.
 ///
-/// Planted: a blocking thread that ends and stays counted as waiting (`Blocking::next_job`); a `Blocking::close` that discards the queue.
+/// Planted: a blocking thread that ends and stays counted as waiting (`Blocking::next_job`); a `Blocking::close` that
+/// discards the queue.
 #[test]
 fn blocking_jobs_are_done_or_cancelled() {
     explore(|| {

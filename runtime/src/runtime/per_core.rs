@@ -1,15 +1,16 @@
 //! `PerCore`: one `current_thread` runtime per core, each on a thread of its own, run and shut down as one.
 //!
 //! Built by [`Builder::new_per_core`](crate::runtime::Builder::new_per_core). The threads are there while
-//! [`PerCore::run`] is: each makes its main future, drives it and what it spawns, and drops its runtime, so that nothing ever
-//! has to be `Send`.
+//! [`PerCore::run`] is: each makes its main future, drives it and what it spawns, and drops its runtime, so that
+//! nothing ever has to be `Send`.
 //!
-//! The hard part is the end. A core whose main future has ended goes on with its tasks, which others may talk to, until the
-//! last one has ended, or one has panicked ([`Ending`]); then all leave.
+//! The hard part is the end. A core whose main future has ended goes on with its tasks, which others may talk to, until
+//! the last one has ended, or one has panicked ([`Ending`]); then all leave.
 //!
 //! Rejected:
 //! - A pool with several cores that do not steal (the flavour is decided per shared; everything there would ask twice).
-//! - The calling thread as the first core (its affinity, and its locals that the tasks have touched, would have to be restored).
+//! - The calling thread as the first core (its affinity, and its locals that the tasks have touched, would have to be
+//!   restored).
 //! - Threads that outlive `run` (main futures could not borrow, and local tasks would need a way home to be dropped).
 
 use std::any::Any;
@@ -33,8 +34,8 @@ use crate::sync::{Mutex, lock};
 /// One event loop per core, each with tasks, timers and sockets of its own, that share nothing.
 ///
 /// For servers that spread their connections over the cores and keep each where it is: no task is ever moved, woken by
-/// another core or locked against one. With [`TcpListener::bind_reuse_port`](crate::net::TcpListener::bind_reuse_port) on
-/// each core the kernel spreads the connections.
+/// another core or locked against one. With [`TcpListener::bind_reuse_port`](crate::net::TcpListener::bind_reuse_port)
+/// on each core the kernel spreads the connections.
 ///
 /// # Examples
 ///
@@ -136,10 +137,10 @@ impl PerCore {
 
     /// Runs `main` on each core, with the core's index, and returns what the futures gave, in the order of the cores.
     ///
-    /// Each future is made, polled and dropped on the thread of its core, so it need not be `Send`; neither need what it
-    /// spawns with [`spawn_local`](crate::spawn_local). It may borrow what lives longer than the call. A core whose future
-    /// has ended goes on with its tasks until those of all cores have; then each drops the tasks that are left, as dropping a
-    /// [`Runtime`] does.
+    /// Each future is made, polled and dropped on the thread of its core, so it need not be `Send`; neither need what
+    /// it spawns with [`spawn_local`](crate::spawn_local). It may borrow what lives longer than the call. A core whose
+    /// future has ended goes on with its tasks until those of all cores have; then each drops the tasks that are left,
+    /// as dropping a [`Runtime`] does.
     ///
     /// # Examples
     ///
@@ -158,13 +159,13 @@ impl PerCore {
     ///
     /// # Errors
     ///
-    /// If a thread cannot be started, or not be bound to a processor, with its number. Futures that run on other cores by
-    /// then are dropped.
+    /// If a thread cannot be started, or not be bound to a processor, with its number. Futures that run on other cores
+    /// by then are dropped.
     ///
     /// # Panics
     ///
-    /// If one of the futures does, or `main`: the futures of the other cores are dropped, all is shut down, and the first
-    /// panic goes on here. Inside a task or `block_on`.
+    /// If one of the futures does, or `main`: the futures of the other cores are dropped, all is shut down, and the
+    /// first panic goes on here. Inside a task or `block_on`.
     #[track_caller]
     pub fn run<F, R>(self, main: F) -> io::Result<Vec<R::Output>>
     where
@@ -325,8 +326,8 @@ impl Ending {
 
 /// The index of the worker that the calling thread is.
 ///
-/// Workers are counted from 0 in their runtime; those of a [`PerCore`] are its cores. A thread in `block_on` is a worker as long
-/// as it has a place as one. `None` on other threads, blocking ones for example.
+/// Workers are counted from 0 in their runtime; those of a [`PerCore`] are its cores. A thread in `block_on` is a
+/// worker as long as it has a place as one. `None` on other threads, blocking ones for example.
 ///
 /// # Examples
 ///

@@ -1,23 +1,23 @@
 //! `Mailbox`: where a signal's handler leaves word for one listener.
 //!
-//! Called by `unix::Signal`. A counter says how often there was word that has not been taken; who counts the first writes one
-//! byte into a socket, which makes the other end readable, and who reads that byte sets the counter back.
+//! Called by `unix::Signal`. A counter says how often there was word that has not been taken; who counts the first
+//! writes one byte into a socket, which makes the other end readable, and who reads that byte sets the counter back.
 //!
 //! # Why a handler may do this
 //!
-//! It counts in an atomic and calls write(2) on a socket that never blocks: both are on the list of signal-safety(7). It
-//! allocates nothing, locks nothing and cannot panic. `errno` is put back by `signal-hook-registry`.
+//! It counts in an atomic and calls write(2) on a socket that never blocks: both are on the list of signal-safety(7).
+//! It allocates nothing, locks nothing and cannot panic. `errno` is put back by `signal-hook-registry`.
 //!
 //! # Why no signal is lost
 //!
-//! A handler that finds zero writes, so the listener wakes. One that finds more comes, in the order in which the counter
-//! changes, before the swap that sets it back; that swap acquires what the handler has released. The `take` it belongs to has
-//! not returned yet, so this signal is part of what it reports, and its taker sees whatever caused the signal (a child that
-//! can be reaped, say). A plain store could still be on its way when its taker looks for the child, and then undo what a
-//! handler has counted since.
+//! A handler that finds zero writes, so the listener wakes. One that finds more comes, in the order in which the
+//! counter changes, before the swap that sets it back; that swap acquires what the handler has released. The `take` it
+//! belongs to has not returned yet, so this signal is part of what it reports, and its taker sees whatever caused the
+//! signal (a child that can be reaped, say). A plain store could still be on its way when its taker looks for the
+//! child, and then undo what a handler has counted since.
 //!
-//! A write fails if the kernel has no memory for one byte. Then that signal is lost, but none that came meanwhile and relied on
-//! it: whoever could not write tries again for as long as somebody else has counted since its last attempt.
+//! A write fails if the kernel has no memory for one byte. Then that signal is lost, but none that came meanwhile and
+//! relied on it: whoever could not write tries again for as long as somebody else has counted since its last attempt.
 
 #![allow(unsafe_code)]
 
@@ -109,9 +109,9 @@ impl Letter {
 
 impl Hook {
     fn install(signal: c_int, letter: Arc<Letter>) -> io::Result<Hook> {
-        // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic; what it refers to is
-        // its own, and dropped outside of handlers by whoever unregisters it.
-        // Test: tests/tests/signal.rs `a_storm_of_signals_is_heard_by_all`.
+        // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic; what it refers to
+        // is its own, and dropped outside of handlers by whoever unregisters it. Test: tests/tests/signal.rs
+        // `a_storm_of_signals_is_heard_by_all`.
         let id = unsafe { signal_hook_registry::register(signal, move || letter.leave()) }?;
         Ok(Hook(id))
     }

@@ -77,13 +77,16 @@ impl SignalKind {
         alarm = SIGALRM;
         /// SIGCHLD: a child has ended, stopped or gone on. By default nothing happens.
         child = SIGCHLD;
-        /// SIGHUP: the terminal is gone; to daemons often "read your configuration again". By default it ends the process.
+        /// SIGHUP: the terminal is gone; to daemons often "read your configuration again". By default it ends the
+        /// process.
         hangup = SIGHUP;
         /// SIGINT: Ctrl-C. By default it ends the process.
         interrupt = SIGINT;
-        /// SIGIO: a descriptor with `O_ASYNC` is ready. By default it ends the process on Linux, and elsewhere nothing happens.
+        /// SIGIO: a descriptor with `O_ASYNC` is ready. By default it ends the process on Linux, and elsewhere nothing
+        /// happens.
         io = SIGIO;
-        /// SIGPIPE: a write to a pipe that nobody reads. Rust programs ignore it from the start, and get an error instead.
+        /// SIGPIPE: a write to a pipe that nobody reads. Rust programs ignore it from the start, and get an error
+        /// instead.
         pipe = SIGPIPE;
         /// SIGQUIT: Ctrl-\. By default it ends the process with a core dump.
         quit = SIGQUIT;
@@ -115,10 +118,10 @@ impl From<SignalKind> for c_int {
 /// - **Coalesced.** Signals that come before the last one was received may be received as one, as in the kernel
 ///   (signal(7), "Standard signals"). A signal that comes after [`recv`](Signal::recv) was ready is received anew.
 /// - **Each for itself.** Any number of listeners, in any number of runtimes, all hear each signal.
-/// - **For good.** What the signal does by default (to end the process, say) no longer happens after the first listener was
-///   made, also when all have been dropped. Handlers that were there before are still called.
-/// - **Threads and children.** It does not matter which thread the kernel interrupts. A child gets the default back when
-///   it runs its program (execve(2)).
+/// - **For good.** What the signal does by default (to end the process, say) no longer happens after the first listener
+///   was made, also when all have been dropped. Handlers that were there before are still called.
+/// - **Threads and children.** It does not matter which thread the kernel interrupts. A child gets the default back
+///   when it runs its program (execve(2)).
 ///
 /// It joins the runtime it is made in, or else the one it first waits in. When that has shut down it goes on in another
 /// one.
@@ -158,8 +161,8 @@ const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Ready
 /// # Errors
 ///
 /// `InvalidInput` for SIGKILL and SIGSTOP, which the system does not let go, and for SIGSEGV, SIGILL and SIGFPE, which
-/// are faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2), as
-/// each listener takes two descriptors; that the runtime has shut down.
+/// are faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2),
+/// as each listener takes two descriptors; that the runtime has shut down.
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     let mailbox = match kind.0 {
         number if FORBIDDEN.contains(&number) => {
@@ -237,7 +240,8 @@ impl Signal {
 }
 
 impl Recv<'_> {
-    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined one.
+    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined
+    /// one.
     pub(crate) fn need_runtime(&self) {
         self.0.need_runtime();
     }

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use mini_context::{Note, Reason, forget_wait, leave_note};
@@ -49,7 +49,8 @@ use crate::scheduler::context;
 pub struct JoinHandle<T> {
     task: ManuallyDrop<Task>,
     is_spent: bool,
-    output: PhantomData<T>,
+    /// It may be looked at from anywhere if the output may be sent: no method gives out a reference to that.
+    output: PhantomData<Mutex<T>>,
 }
 
 impl<T> JoinHandle<T> {

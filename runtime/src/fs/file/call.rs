@@ -63,8 +63,8 @@ pub trait Call {
 impl File {
     /// Reads into the front of `buf`, and moves the position behind it.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`, 256 KiB at most. `0` with a non-empty `buf` is the end of the file, for
-    /// now: a file can grow.
+    /// Returns the number of bytes, `0..=buf.len()`, 256 KiB at most. `0` with a non-empty `buf` is the end of the
+    /// file, for now: a file can grow.
     ///
     /// # Examples
     ///

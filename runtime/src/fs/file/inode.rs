@@ -1,4 +1,5 @@
-//! What is done to the file itself, whoever has it open and wherever they are in it: its size, its permissions, what the disk has.
+//! What is done to the file itself, whoever has it open and wherever they are in it: its size, its permissions, what
+//! the disk has.
 
 use std::fs::{File as StdFile, Metadata, Permissions};
 use std::io;
@@ -7,8 +8,8 @@ use super::super::operation::{Operation, Step};
 use super::File;
 
 impl File {
-    /// What is known of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux without a
-    /// hop.
+    /// What is known of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux
+    /// without a hop.
     ///
     /// # Examples
     ///
@@ -111,7 +112,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of fsync(2). After one nobody knows what the disk has; a second call may succeed without having written it.
+    /// Those of fsync(2). After one nobody knows what the disk has; a second call may succeed without having written
+    /// it.
     ///
     /// # Panics
     ///

@@ -1,16 +1,17 @@
 //! `Stream`: reading, writing and seeking at a file's position, one job at a time.
 //!
-//! Called by the futures in `call` and by the traits. The hard part is what a dropped future leaves behind, as its job goes
-//! on and a `poll_read` can't know whether it is the same read that is polled again:
+//! Called by the futures in `call` and by the traits. The hard part is what a dropped future leaves behind, as its job
+//! goes on and a `poll_read` can't know whether it is the same read that is polled again:
 //!
-//! - A read's job uses pread(2) and moves nothing. Whoever takes the bytes moves the position, if it still is where they
-//!   were read; otherwise they are thrown away. What has no position (fifo, terminal) is kept for the next read instead.
-//! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits until
-//!   the job is done, and starts its own. An error of a job that nobody waited for is kept until somebody asks.
+//! - A read's job uses pread(2) and moves nothing. Whoever takes the bytes moves the position, if it still is where
+//!   they were read; otherwise they are thrown away. What has no position (fifo, terminal) is kept for the next read
+//!   instead.
+//! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
+//!   until the job is done, and starts its own. An error of a job that nobody waited for is kept until somebody asks.
 //!
-//! Rejected: to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop, and
-//! has lost the data of every program that didn't know of `flush`, with the error.
-//! Rejected: a position of our own. Child processes and clones of the standard library would not share it.
+//! Rejected: to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop,
+//! and has lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own.
+//! Child processes and clones of the standard library would not share it.
 
 use std::fs::File as StdFile;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
@@ -119,8 +120,8 @@ impl Stream {
         Some(read)
     }
 
-    /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone is just
-    /// about to move it, or the end is where it was no longer.
+    /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone
+    /// is just about to move it, or the end is where it was no longer.
     fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
         let Fetched { bytes, at } = fetched;
         let read = bytes.len().min(buf.len());
@@ -284,8 +285,8 @@ fn looks_seekable(file: &StdFile) -> io::Result<bool> {
     Ok(kind.is_file() || kind.is_block_device())
 }
 
-/// Where the next read is to be made; `None` for a file whose bytes come once, in their order. That may look like an ordinary
-/// one, as some of the kernel's own do (`trace_pipe` of tracefs).
+/// Where the next read is to be made; `None` for a file whose bytes come once, in their order. That may look like an
+/// ordinary one, as some of the kernel's own do (`trace_pipe` of tracefs).
 fn position(open: &Open) -> io::Result<Option<u64>> {
     let mut file = open.std();
     if !looks_seekable(file)? {

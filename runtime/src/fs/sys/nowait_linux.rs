@@ -1,30 +1,31 @@
 //! Linux: opening and reading what is cached, and nothing else.
 //!
-//! Three calls say "not now" instead of waiting for a disk: openat2(2) with `RESOLVE_CACHED` (Linux 5.12), which walks a
-//! path only through names that are in memory; statx(2) with `AT_STATX_DONT_SYNC`, which asks no server; preadv2(2) with
-//! `RWF_NOWAIT` (Linux 4.14), which copies only pages that are in memory. What they don't cover is the open itself:
+//! Three calls say "not now" instead of waiting for a disk: openat2(2) with `RESOLVE_CACHED` (Linux 5.12), which walks
+//! a path only through names that are in memory; statx(2) with `AT_STATX_DONT_SYNC`, which asks no server; preadv2(2)
+//! with `RWF_NOWAIT` (Linux 4.14), which copies only pages that are in memory. What they don't cover is the open
+//! itself:
 //!
 //! - A fifo waits for its other end, a device may do anything. So the path is opened with `O_PATH` first, which touches
 //!   nothing, and only what turns out to be an ordinary file is opened to be read; with `O_NONBLOCK`, for the case that
-//!   another one has taken its place meanwhile, and because of leases (fcntl(2)): the holder of one is then not waited for.
+//!   another one has taken its place meanwhile, and because of leases (fcntl(2)): the holder of one is then not waited
+//!   for.
 //! - A network file system or one in user space asks somebody else. So files are opened on mounts only that have shown
-//!   (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local ones do. A mount
-//!   is known by an id that is never used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
+//!   (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local ones do. A
+//!   mount is known by an id that is never used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
 //!
-//! Whoever asks for `O_NONBLOCK` waives the look at fifos and devices. There remains the file system: the mount on which a path
-//! begins can be asked about before, and `RESOLVE_NO_XDEV` keeps to it.
+//! Whoever asks for `O_NONBLOCK` waives the look at fifos and devices. There remains the file system: the mount on
+//! which a path begins can be asked about before, and `RESOLVE_NO_XDEV` keeps to it.
 //!
-//! What is left: a security program that is asked about each open (fanotify(7)) is waited for. And before Linux 6.8 a mount is
-//! known by its device number, which may come to stand for another file system when the first one has been unmounted: then the
-//! first open there may wait, if that file system makes its files wait.
+//! What is left: a security program that is asked about each open (fanotify(7)) is waited for. And before Linux 6.8 a
+//! mount is known by its device number, which may come to stand for another file system when the first one has been
+//! unmounted: then the first open there may wait, if that file system makes its files wait.
 //!
 //! Whatever fails here is tried again in a hop, which has the error then, so no error is told from here. The calls are
 //! made by number: programs then also start where the C library is older than they are.
 //!
-//! Rejected: `O_NONBLOCK` alone, without the look by `O_PATH`. To open and close a fifo breaks the pipe of a writer that
-//! waits for a reader.
-//! Rejected: mincore(2) and a mapping. Another reader's page may be evicted between the look and the copy, and then a
-//! worker waits for the disk in a page fault.
+//! Rejected: `O_NONBLOCK` alone, without the look by `O_PATH`. To open and close a fifo breaks the pipe of a writer
+//! that waits for a reader. Rejected: mincore(2) and a mapping. Another reader's page may be evicted between the look
+//! and the copy, and then a worker waits for the disk in a page fault.
 
 #![allow(unsafe_code)]
 
@@ -77,8 +78,8 @@ pub(in crate::fs) fn open_with(path: &Path, flags: c_int) -> Option<File> {
     }
 }
 
-/// Opens what lies on the file system that the path begins on: then it is known before how quick that is, and `O_NONBLOCK`
-/// does for a fifo. One call in place of three.
+/// Opens what lies on the file system that the path begins on: then it is known before how quick that is, and
+/// `O_NONBLOCK` does for a fifo. One call in place of three.
 fn open_beside(path: &CString, is_absolute: bool) -> Option<File> {
     let begin = if is_absolute { c"/" } else { c"." }; // both are held by the process, so there is nothing to look up
     if !is_known(status_at(libc::AT_FDCWD, begin)?.mount) {
@@ -110,8 +111,8 @@ pub(in crate::fs) fn size(file: &File) -> Option<u64> {
     status(file).map(|status| status.size)
 }
 
-/// Set once openat2(2) has done what it was asked, so on Linux 5.12 or later: on 5.9 and 5.10 a read that shall not wait may
-/// report an end where there is none (preadv2(2), BUGS).
+/// Set once openat2(2) has done what it was asked, so on Linux 5.12 or later: on 5.9 and 5.10 a read that shall not
+/// wait may report an end where there is none (preadv2(2), BUGS).
 static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);
 
 pub(in crate::fs) fn read(file: &File, buf: &mut [u8]) -> Option<usize> {

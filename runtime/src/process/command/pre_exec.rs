@@ -24,9 +24,9 @@ impl Command {
     ///
     /// # Safety
     ///
-    /// As for [`std::os::unix::process::CommandExt::pre_exec`]: the child has one thread and a copy of everything else, locks
-    /// that other threads hold included. So `f` may only do what a signal handler may (signal-safety(7)): no allocation, no
-    /// lock, and nothing of the runtime.
+    /// As for [`std::os::unix::process::CommandExt::pre_exec`]: the child has one thread and a copy of everything else,
+    /// locks that other threads hold included. So `f` may only do what a signal handler may (signal-safety(7)): no
+    /// allocation, no lock, and nothing of the runtime.
     pub unsafe fn pre_exec<F>(&mut self, f: F) -> &mut Self
     where
         F: FnMut() -> io::Result<()> + Send + Sync + 'static,

@@ -4,8 +4,8 @@ use crate::scheduler::context;
 
 /// While it lives, this thread's timers are as inexact as is usual; holds what they were before.
 ///
-/// A worker's are exact ([`Builder::timer_slack`](crate::runtime::Builder::timer_slack)), and a child would inherit that
-/// (prctl(2), `PR_SET_TIMERSLACK`) to wake the processor more often than it means to.
+/// A worker's are exact ([`Builder::timer_slack`](crate::runtime::Builder::timer_slack)), and a child would inherit
+/// that (prctl(2), `PR_SET_TIMERSLACK`) to wake the processor more often than it means to.
 pub(super) struct Slack(Option<u64>);
 
 impl Slack {
