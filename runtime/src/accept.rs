@@ -36,7 +36,7 @@ static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 ///
 /// It is the listener's [`accept`](crate::net::Socket::accept), but for a shortage: if the process has too many open
 /// files (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`), this says so
-/// on stderr, and tries again ten times a second. Who is connected is served meanwhile; who is not waits in the
+/// on stderr, and tries again ten times a second. Clients that are connected are served meanwhile; others wait in the
 /// listener's queue. A shortage is said once, and again when accepting had not failed for ten seconds, whichever
 /// listener it was.
 ///

@@ -20,7 +20,7 @@
 //!
 //! - A thread that waits for all orphans: it would outlive every runtime, for a child or two.
 //! - Reaping by SIGCHLD on Linux too: the signal does not say whose end it announces, so each one is a question about
-//!   every child; a pidfd wakes the one who waits.
+//!   every child; a pidfd wakes the task that waits.
 //! - waitpid(-1): it takes the status of children that other libraries wait for.
 
 mod child;

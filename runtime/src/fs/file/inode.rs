@@ -1,4 +1,4 @@
-//! What is done to the file itself, whoever has it open and wherever they are in it: its size, its permissions, what
+//! What is done to the file itself, whatever position its users have in it: its size, its permissions, what
 //! the disk has.
 
 use std::fs::{File as StdFile, Metadata, Permissions};

@@ -1,7 +1,7 @@
 //! `Open`: what a `File` shares with the jobs that work on it.
 //!
-//! A job holds it by a `Lease`. `into_std` waits until the last lease is gone, so a lease wakes whoever waits *after*
-//! it has given up its reference. Clones share `Shared`, as they share the kernel's position.
+//! A job holds it by a `Lease`. `into_std` waits until the last lease is gone, so a lease wakes the task that waits
+//! *after* it has given up its reference. Clones share `Shared`, as they share the kernel's position.
 //!
 //! Rejected: a duplicate of the descriptor for `into_std` to return. There may be none left.
 
