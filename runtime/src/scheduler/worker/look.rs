@@ -3,7 +3,7 @@
 //!
 //! Rejected: polling the driver whenever the queue is empty (one `epoll_wait` per spawn and join from `block_on`).
 
-use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
+use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_LOOK, LOOK_RUNS, LOOK_TIME, TICK, WAKE_COST};
 
 use super::{Stop, Worker};
 use crate::scheduler::core::Core;
@@ -148,7 +148,7 @@ impl Worker<'_> {
     fn look_at(&self) -> u64 {
         let core = self.core;
         let has_again = || core.owned_len(Class::Again) + core.len_of(Class::Again) > 0;
-        let time = if self.woken_len() == 0 && has_again() { WAKE_COST } else { LOOK_TIME };
+        let time = if self.woken_len() == 0 && has_again() { AGAIN_LOOK } else { LOOK_TIME };
         self.looked.saturating_add(time)
     }
 
