@@ -28,9 +28,9 @@ use sealed::{Target, ToTarget};
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
+/// # mini::block_on(async {
 /// for host in ["127.0.0.1:80", "[::1]:80", "localhost:80"] {
-///     assert!(mini_net::lookup_host(host).await?.all(|addr| addr.port() == 80));
+///     assert!(mini::net::lookup_host(host).await?.all(|addr| addr.port() == 80));
 /// }
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
@@ -55,8 +55,8 @@ pub(crate) enum Found {
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// let addrs = mini_net::lookup_host("localhost:80").await?;
+/// # mini::block_on(async {
+/// let addrs = mini::net::lookup_host("localhost:80").await?;
 /// assert!(addrs.into_iter().all(|addr| addr.ip().is_loopback()));
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```

@@ -26,10 +26,10 @@ pub use guard::{AsyncFdReadyGuard, FdReady, TryIoError};
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
+/// # mini::block_on(async {
 /// use std::io::{Read, Write};
 /// use std::os::unix::net::UnixStream;
-/// use mini_net::{AsyncFd, Interest};
+/// use mini::io::{AsyncFd, Interest};
 ///
 /// let (mut a, b) = UnixStream::pair()?;
 /// b.set_nonblocking(true)?;
@@ -77,8 +77,8 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{AsyncFd, Interest};
+    /// # mini::block_on(async {
+    /// use mini::io::{AsyncFd, Interest};
     ///
     /// let (_writer, reader) = std::os::unix::net::UnixStream::pair()?;
     /// let reader = AsyncFd::with_interest(reader, Interest::READABLE)?;
@@ -101,7 +101,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// ```
     /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
-    /// let fd = mini_net::AsyncFd::new(a)?;
+    /// let fd = mini::io::AsyncFd::new(a)?;
     /// fd.get_ref().set_nonblocking(true)?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -132,7 +132,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// ```
     /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
-    /// let a = mini_net::AsyncFd::new(a)?.into_inner();
+    /// let a = mini::io::AsyncFd::new(a)?.into_inner();
     /// # drop(a);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -145,12 +145,12 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// # use std::io::{Read, Write};
     /// # let (mut a, b) = std::os::unix::net::UnixStream::pair()?;
     /// # b.set_nonblocking(true)?;
     /// # a.write_all(b"ping")?;
-    /// let fd = mini_net::AsyncFd::new(b)?;
+    /// let fd = mini::io::AsyncFd::new(b)?;
     /// let mut buf = [0; 16];
     /// let received = loop {
     ///     let mut guard = fd.readable().await?;
@@ -185,11 +185,11 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// # use std::io::Write;
     /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
     /// # a.set_nonblocking(true)?;
-    /// let fd = mini_net::AsyncFd::new(a)?;
+    /// let fd = mini::io::AsyncFd::new(a)?;
     /// let mut guard = fd.writable().await?;
     /// assert!(guard.try_io(|fd| fd.get_ref().write(b"ping")).is_ok());
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -216,8 +216,8 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{AsyncFd, Interest};
+    /// # mini::block_on(async {
+    /// use mini::io::{AsyncFd, Interest};
     ///
     /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
     /// let fd = AsyncFd::new(a)?;
@@ -250,11 +250,11 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// # use std::io::Write;
     /// # let (mut a, b) = std::os::unix::net::UnixStream::pair()?;
     /// # a.write_all(b"ping")?;
-    /// let fd = mini_net::AsyncFd::new(b)?;
+    /// let fd = mini::io::AsyncFd::new(b)?;
     /// let guard = std::future::poll_fn(|cx| fd.poll_read_ready(cx)).await?;
     /// assert!(guard.ready().is_readable());
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -327,7 +327,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// # use std::io::{ErrorKind, Read};
     /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
     /// # a.set_nonblocking(true)?;
-    /// use mini_net::{AsyncFd, Interest};
+    /// use mini::io::{AsyncFd, Interest};
     ///
     /// let fd = AsyncFd::new(a)?;
     /// let result = fd.try_io(Interest::READABLE, |mut a| a.read(&mut [0; 16]));

@@ -44,9 +44,10 @@ use flow::{Failure, Flow, Last, Step};
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
+/// # mini::block_on(async {
 /// use std::net::Shutdown;
-/// use mini_net::{UnixStream, copy_bidirectional};
+/// use mini::io::copy_bidirectional;
+/// use mini::net::UnixStream;
 ///
 /// let (client, mut front) = UnixStream::pair()?;
 /// let (mut back, server) = UnixStream::pair()?;
@@ -95,8 +96,9 @@ where
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// use mini_net::{UnixStream, copy};
+/// # mini::block_on(async {
+/// use mini::io::copy;
+/// use mini::net::UnixStream;
 ///
 /// let (client, mut server) = UnixStream::pair()?;
 /// client.write_all(b"hello").await?;

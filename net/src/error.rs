@@ -46,8 +46,9 @@ use crate::sys;
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// use mini_net::{Object, OperationError, TcpStream, raw_os_error};
+/// # mini::block_on(async {
+/// use mini::io::{Object, OperationError, raw_os_error};
+/// use mini::net::TcpStream;
 ///
 /// # let addr = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
 /// let error = TcpStream::connect(addr).await.unwrap_err(); // nobody listens there
@@ -149,7 +150,8 @@ impl OperationError {
     /// # Examples
     ///
     /// ```
-    /// use mini_net::{OperationError, UnixListener};
+    /// use mini::io::OperationError;
+    /// use mini::net::UnixListener;
     ///
     /// let error = UnixListener::bind("/no/such/directory/socket").unwrap_err();
     /// let path = OperationError::of(&error).unwrap().path();
@@ -189,7 +191,8 @@ impl OperationError {
 ///
 /// ```
 /// use std::io;
-/// use mini_net::{UnixListener, raw_os_error};
+/// use mini::io::raw_os_error;
+/// use mini::net::UnixListener;
 ///
 /// assert_eq!(raw_os_error(&io::Error::from_raw_os_error(11)), Some(11));
 ///

@@ -33,8 +33,6 @@ mod thread;
 mod udp;
 pub mod unix;
 
-#[doc(hidden)]
-pub mod doc;
 pub mod kind;
 
 /// The futures that the methods of sockets return.

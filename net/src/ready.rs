@@ -12,7 +12,7 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign};
 /// # Examples
 ///
 /// ```
-/// use mini_net::Ready;
+/// use mini::io::Ready;
 ///
 /// let ready = Ready::READABLE | Ready::READ_CLOSED;
 /// assert!(ready.is_readable() && ready.is_read_closed());
@@ -28,7 +28,7 @@ pub struct Ready(u8);
 /// # Examples
 ///
 /// ```
-/// use mini_net::Interest;
+/// use mini::io::Interest;
 ///
 /// let both = Interest::READABLE | Interest::WRITABLE;
 /// assert!(both.is_readable() && both.is_writable() && !both.is_priority() && !both.is_error());

@@ -76,7 +76,7 @@ impl<K: SocketKind> Socket<K> {
     ///
     /// ```
     /// let std = std::net::UdpSocket::bind("127.0.0.1:0")?;
-    /// let socket = mini_net::UdpSocket::from_std(std)?;
+    /// let socket = mini::net::UdpSocket::from_std(std)?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     ///
@@ -96,7 +96,7 @@ impl<K: SocketKind> Socket<K> {
     /// ```
     /// use std::io::Write;
     ///
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// let mut std: std::os::unix::net::UnixStream = a.into_std()?;
     /// std.write_all(b"hello")?;
     /// # Ok::<(), std::io::Error>(())
@@ -116,8 +116,8 @@ impl<K: SocketKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let listener = mini_net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # mini::block_on(async {
+    /// let listener = mini::net::TcpListener::bind("127.0.0.1:0").await?;
     /// assert_ne!(listener.local_addr()?.port(), 0);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
@@ -134,7 +134,7 @@ impl<K: SocketKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// assert!(a.take_error()?.is_none());
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -136,8 +136,8 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (mut a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (mut a, b) = mini::net::UnixStream::pair()?;
     /// let (reader, writer) = a.split();
     /// writer.write_all(b"ping").await?;
     /// b.write_all(b"pong").await?;
@@ -157,8 +157,8 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// let (reader, writer) = a.into_split();
     /// writer.write_all(b"ping").await?;
     /// drop(writer);
@@ -183,7 +183,7 @@ impl<K: StreamKind> ReadHalf<Arc<Socket<K>>> {
     /// # Examples
     ///
     /// ```
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// let ((a_reader, a_writer), (b_reader, b_writer)) = (a.into_split(), b.into_split());
     /// let error = a_reader.reunite(b_writer).unwrap_err();
     /// let a = error.0.reunite(a_writer).unwrap();
@@ -222,7 +222,7 @@ impl<K: StreamKind> WriteHalf<EndOnDrop<K>> {
     /// # Examples
     ///
     /// ```
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// let (_reader, writer) = a.into_split();
     /// writer.forget();
     /// assert_eq!(b.try_read(&mut [0; 16]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
@@ -298,8 +298,8 @@ impl<S: Share> WriteHalf<S> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (mut a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (mut a, b) = mini::net::UnixStream::pair()?;
     /// a.split().1.shutdown()?;
     /// assert_eq!(b.read(&mut [0; 4]).await?, 0);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();

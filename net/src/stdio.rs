@@ -66,8 +66,8 @@ static OUTPUTS: [LazyLock<Writer>; 2] = [
 /// # Examples
 ///
 /// ```no_run
-/// # mini_net::doc::block_on(async {
-/// let (stdin, stdout, mut buf) = (mini_net::stdin(), mini_net::stdout(), [0; 1024]);
+/// # mini::block_on(async {
+/// let (stdin, stdout, mut buf) = (mini::io::stdin(), mini::io::stdout(), [0; 1024]);
 /// loop {
 ///     match stdin.read(&mut buf).await? {
 ///         0 => break,
@@ -131,8 +131,8 @@ pub fn stdin() -> Stdin {
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// let out = mini_net::stdout();
+/// # mini::block_on(async {
+/// let out = mini::io::stdout();
 /// out.write_all(b"hello\n").await?;
 /// out.flush().await?;
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -146,8 +146,8 @@ pub fn stdout() -> Stdout {
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// mini_net::stderr().write_all(b"this is no error\n").await?;
+/// # mini::block_on(async {
+/// mini::io::stderr().write_all(b"this is no error\n").await?;
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
 pub fn stderr() -> Stderr {
@@ -234,8 +234,8 @@ impl<const FD: i32> Output<FD> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// assert_eq!(mini_net::stdout().write(b"hello\n").await?, 6);
+    /// # mini::block_on(async {
+    /// assert_eq!(mini::io::stdout().write(b"hello\n").await?, 6);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     ///

@@ -27,8 +27,8 @@ pub use socket::TcpSocket;
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// use mini_net::{TcpListener, TcpStream};
+/// # mini::block_on(async {
+/// use mini::net::{TcpListener, TcpStream};
 ///
 /// let listener = TcpListener::bind("127.0.0.1:0").await?;
 /// let client = TcpStream::connect(listener.local_addr()?).await?;
@@ -63,8 +63,8 @@ impl TcpListener {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::TcpListener;
+    /// # mini::block_on(async {
+    /// use mini::net::TcpListener;
     ///
     /// let listener = TcpListener::bind(("localhost", 0)).await?;
     /// assert!(listener.local_addr()?.ip().is_loopback());
@@ -99,8 +99,8 @@ impl TcpListener {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::TcpListener;
+    /// # mini::block_on(async {
+    /// use mini::net::TcpListener;
     ///
     /// let first = TcpListener::bind_reuse_port("127.0.0.1:0").await?;
     /// let second = TcpListener::bind_reuse_port(first.local_addr()?).await?;

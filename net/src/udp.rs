@@ -25,8 +25,8 @@ mod options;
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// use mini_net::UdpSocket;
+/// # mini::block_on(async {
+/// use mini::net::UdpSocket;
 ///
 /// let a = UdpSocket::bind("127.0.0.1:0").await?;
 /// let b = UdpSocket::bind("127.0.0.1:0").await?;
@@ -71,7 +71,7 @@ impl UdpSocket {
     /// # Examples
     ///
     /// ```
-    /// use mini_net::UdpSocket;
+    /// use mini::net::UdpSocket;
     ///
     /// let first = UdpSocket::bind_with("127.0.0.1:0".parse().unwrap(), |socket| socket.set_reuseport(true))?;
     /// let second = UdpSocket::bind_with(first.local_addr()?, |socket| socket.set_reuseport(true))?;
@@ -146,8 +146,8 @@ impl UdpSocket {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let socket = mini_net::UdpSocket::bind("127.0.0.1:0").await?;
+    /// # mini::block_on(async {
+    /// let socket = mini::net::UdpSocket::bind("127.0.0.1:0").await?;
     /// let to = socket.local_addr()?;
     /// assert_eq!(std::future::poll_fn(|cx| socket.poll_send_to(cx, b"ping", to)).await?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -172,8 +172,8 @@ impl UdpSocket {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let socket = mini_net::UdpSocket::bind("127.0.0.1:0").await?;
+    /// # mini::block_on(async {
+    /// let socket = mini::net::UdpSocket::bind("127.0.0.1:0").await?;
     /// assert_eq!(socket.try_send_to(b"ping", socket.local_addr()?)?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```

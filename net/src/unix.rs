@@ -34,8 +34,8 @@ pub use fds::{RecvFds, SendFds};
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// use mini_net::{UnixListener, UnixStream};
+/// # mini::block_on(async {
+/// use mini::net::{UnixListener, UnixStream};
 ///
 /// # let path = std::env::temp_dir().join(format!("mini-doc-listener-{}", std::process::id()));
 /// # let _ = std::fs::remove_file(&path);
@@ -56,8 +56,8 @@ pub type UnixListener = Socket<kind::UnixListener>;
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// let (a, b) = mini_net::UnixStream::pair()?;
+/// # mini::block_on(async {
+/// let (a, b) = mini::net::UnixStream::pair()?;
 /// a.write_all(b"ping").await?;
 /// let mut buf = [0; 4];
 /// b.read_exact(&mut buf).await?;
@@ -70,8 +70,8 @@ pub type UnixStream = Socket<kind::UnixStream>;
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// let (a, b) = mini_net::UnixDatagram::pair()?;
+/// # mini::block_on(async {
+/// let (a, b) = mini::net::UnixDatagram::pair()?;
 /// a.send(b"ping").await?;
 /// let mut buf = [0; 16];
 /// assert_eq!(b.recv(&mut buf).await?, 4);
@@ -88,8 +88,8 @@ pub type UnixDatagram = Socket<kind::UnixDatagram>;
 /// # Examples
 ///
 /// ```
-/// # #[cfg(target_os = "linux")] mini_net::doc::block_on(async {
-/// let (a, b) = mini_net::UnixSeqpacket::pair()?;
+/// # #[cfg(target_os = "linux")] mini::block_on(async {
+/// let (a, b) = mini::net::UnixSeqpacket::pair()?;
 /// a.send(b"ping").await?;
 /// a.send(b"pong").await?;
 /// drop(a);
@@ -106,8 +106,8 @@ pub type UnixSeqpacket = Socket<kind::UnixSeqpacket>;
 /// # Examples
 ///
 /// ```
-/// # #[cfg(target_os = "linux")] mini_net::doc::block_on(async {
-/// use mini_net::{UnixSeqpacket, UnixSeqpacketListener};
+/// # #[cfg(target_os = "linux")] mini::block_on(async {
+/// use mini::net::{UnixSeqpacket, UnixSeqpacketListener};
 ///
 /// # let path = std::env::temp_dir().join(format!("mini-doc-seqpacket-{}", std::process::id()));
 /// # let _ = std::fs::remove_file(&path);

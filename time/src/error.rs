@@ -11,10 +11,11 @@ use std::io;
 /// # Examples
 ///
 /// ```
-/// use mini_time::{error::Elapsed, sleep, timeout};
+/// use mini::time::{error::Elapsed, sleep, timeout};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let error: Elapsed = timeout(Duration::from_secs(1), sleep(Duration::from_secs(2))).await.unwrap_err();
 /// assert_eq!(error.to_string(), "deadline has elapsed");
 /// assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::TimedOut);
@@ -30,7 +31,7 @@ impl Elapsed {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::error::Elapsed;
+    /// use mini::time::error::Elapsed;
     ///
     /// assert_eq!(Elapsed::new().to_string(), "deadline has elapsed");
     /// ```

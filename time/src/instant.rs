@@ -18,7 +18,7 @@ const FAR: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
 /// # Examples
 ///
 /// ```
-/// use mini_time::Instant;
+/// use mini::time::Instant;
 /// use std::time::Duration;
 ///
 /// let start = Instant::now();
@@ -35,7 +35,7 @@ impl Instant {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::Instant;
+    /// use mini::time::Instant;
     ///
     /// assert!(Instant::now() <= Instant::now());
     /// ```
@@ -50,7 +50,7 @@ impl Instant {
     ///
     /// ```
     /// let now = std::time::Instant::now();
-    /// assert_eq!(mini_time::Instant::from_std(now).into_std(), now);
+    /// assert_eq!(mini::time::Instant::from_std(now).into_std(), now);
     /// ```
     pub const fn from_std(instant: SystemInstant) -> Instant {
         Instant(instant)
@@ -61,8 +61,8 @@ impl Instant {
     /// # Examples
     ///
     /// ```
-    /// let now = mini_time::Instant::now();
-    /// assert_eq!(mini_time::Instant::from_std(now.into_std()), now);
+    /// let now = mini::time::Instant::now();
+    /// assert_eq!(mini::time::Instant::from_std(now.into_std()), now);
     /// ```
     pub const fn into_std(self) -> SystemInstant {
         self.0
@@ -74,7 +74,7 @@ impl Instant {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let start = mini_time::Instant::now();
+    /// let start = mini::time::Instant::now();
     /// let end = start + Duration::from_secs(1);
     /// assert_eq!(end.duration_since(start), Duration::from_secs(1));
     /// assert_eq!(start.duration_since(end), Duration::ZERO);
@@ -89,7 +89,7 @@ impl Instant {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let start = mini_time::Instant::now();
+    /// let start = mini::time::Instant::now();
     /// let end = start + Duration::from_secs(1);
     /// assert_eq!(end.checked_duration_since(start), Some(Duration::from_secs(1)));
     /// assert_eq!(start.checked_duration_since(end), None);
@@ -104,7 +104,7 @@ impl Instant {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let start = mini_time::Instant::now();
+    /// let start = mini::time::Instant::now();
     /// let end = start + Duration::from_secs(1);
     /// assert_eq!(start.saturating_duration_since(end), Duration::ZERO);
     /// ```
@@ -118,7 +118,7 @@ impl Instant {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// use mini_time::Instant;
+    /// use mini::time::Instant;
     ///
     /// let start = Instant::now();
     /// assert!(start.elapsed() <= Instant::now() - start);
@@ -134,7 +134,7 @@ impl Instant {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let now = mini_time::Instant::now();
+    /// let now = mini::time::Instant::now();
     /// assert_eq!(now.checked_add(Duration::ZERO), Some(now));
     /// assert_eq!(now.checked_add(Duration::MAX), None);
     /// ```
@@ -148,7 +148,7 @@ impl Instant {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let now = mini_time::Instant::now();
+    /// let now = mini::time::Instant::now();
     /// assert_eq!(now.checked_sub(Duration::ZERO), Some(now));
     /// assert_eq!(now.checked_sub(Duration::MAX), None);
     /// ```

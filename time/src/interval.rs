@@ -23,10 +23,11 @@ const TOLERANCE: Duration = Duration::from_millis(5);
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, Interval, interval};
+/// use mini::time::{Instant, Interval, interval};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let start = Instant::now();
 /// let mut beat: Interval = interval(Duration::from_secs(10));
 /// beat.tick().await;
@@ -47,10 +48,11 @@ pub struct Interval {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Tick, interval};
+/// use mini::time::{Tick, interval};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let mut beat = interval(Duration::from_secs(1));
 /// let tick: Tick<'_> = beat.tick();
 /// tick.await;
@@ -80,10 +82,11 @@ pub struct Tick<'a> {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, MissedTickBehavior, interval, sleep};
+/// use mini::time::{Instant, MissedTickBehavior, interval, sleep};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let ms = Duration::from_millis;
 /// let start = Instant::now();
 /// let mut beat = interval(ms(50));
@@ -111,10 +114,11 @@ pub enum MissedTickBehavior {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, interval};
+/// use mini::time::{Instant, interval};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let start = Instant::now();
 /// let mut beat = interval(Duration::from_millis(10));
 /// assert_eq!(beat.tick().await, start);
@@ -136,10 +140,11 @@ pub fn interval(period: Duration) -> Interval {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, interval_at};
+/// use mini::time::{Instant, interval_at};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let start = Instant::now() + Duration::from_secs(1);
 /// let mut beat = interval_at(start, Duration::from_millis(10));
 /// assert_eq!(beat.tick().await, start);
@@ -165,9 +170,10 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// # use mini_time::{Instant, interval};
+    /// # use mini::time::{Instant, interval};
     /// # use std::time::Duration;
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let mut beat = interval(Duration::from_secs(1));
     /// let first = beat.tick().await;
     /// assert_eq!(beat.tick().await, first + Duration::from_secs(1));
@@ -193,11 +199,12 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// # use mini_time::interval;
+    /// # use mini::time::interval;
     /// # use std::time::Duration;
     /// use std::future::poll_fn;
     ///
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let mut beat = interval(Duration::from_secs(1));
     /// let first = poll_fn(|cx| beat.poll_tick(cx)).await;
     /// assert_eq!(poll_fn(|cx| beat.poll_tick(cx)).await, first + Duration::from_secs(1));
@@ -220,9 +227,10 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// # use mini_time::{Instant, interval, sleep};
+    /// # use mini::time::{Instant, interval, sleep};
     /// # use std::time::Duration;
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let ms = Duration::from_millis;
     /// let start = Instant::now();
     /// let mut beat = interval(ms(100));
@@ -245,9 +253,10 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// # use mini_time::{Instant, interval, sleep};
+    /// # use mini::time::{Instant, interval, sleep};
     /// # use std::time::Duration;
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let ms = Duration::from_millis;
     /// let start = Instant::now();
     /// let mut beat = interval(ms(100));
@@ -271,9 +280,10 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// # use mini_time::{Instant, interval, sleep};
+    /// # use mini::time::{Instant, interval, sleep};
     /// # use std::time::Duration;
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let ms = Duration::from_millis;
     /// let start = Instant::now();
     /// let mut beat = interval(ms(100));
@@ -295,9 +305,10 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// # use mini_time::{Instant, interval, sleep};
+    /// # use mini::time::{Instant, interval, sleep};
     /// # use std::time::Duration;
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let mut beat = interval(Duration::from_secs(1));
     /// let deadline = Instant::now() + Duration::from_secs(9);
     /// beat.reset_at(deadline);
@@ -317,7 +328,7 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::{MissedTickBehavior, interval};
+    /// use mini::time::{MissedTickBehavior, interval};
     ///
     /// let beat = interval(std::time::Duration::from_secs(1));
     /// assert_eq!(beat.missed_tick_behavior(), MissedTickBehavior::Burst);
@@ -331,7 +342,7 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::{MissedTickBehavior, interval};
+    /// use mini::time::{MissedTickBehavior, interval};
     ///
     /// let mut beat = interval(std::time::Duration::from_secs(1));
     /// beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -346,7 +357,7 @@ impl Interval {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::interval;
+    /// use mini::time::interval;
     /// use std::time::Duration;
     ///
     /// assert_eq!(interval(Duration::from_secs(1)).period(), Duration::from_secs(1));

@@ -9,10 +9,11 @@
 //! # Examples
 //!
 //! ```
-//! use mini_time::{error::Elapsed, sleep, timeout};
+//! use mini::time::{error::Elapsed, sleep, timeout};
 //! use std::time::Duration;
 //!
-//! # mini_time::doc::block_on(async {
+//! # mini::block_on(async {
+//! # mini::time::pause();
 //! let slow = sleep(Duration::from_secs(10));
 //! assert_eq!(timeout(Duration::from_millis(20), slow).await, Err(Elapsed::new()));
 //! # });
@@ -20,8 +21,6 @@
 
 mod clock;
 mod context;
-#[doc(hidden)]
-pub mod doc;
 pub mod error;
 mod instant;
 mod interval;

@@ -18,10 +18,11 @@ use crate::timers::Timers;
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Advance, advance};
+/// use mini::time::{Advance, advance};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let step: Advance = advance(Duration::from_secs(1));
 /// step.await;
 /// # });
@@ -46,10 +47,11 @@ pub struct Advance {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, pause, resume, sleep};
+/// use mini::time::{Instant, pause, resume, sleep};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// # resume();
 /// pause();
 /// let start = Instant::now();
@@ -75,9 +77,10 @@ pub fn pause() {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, pause, resume};
+/// use mini::time::{Instant, pause, resume};
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// pause();
 /// let paused_at = Instant::now();
 /// resume();
@@ -105,10 +108,11 @@ pub fn resume() {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, advance};
+/// use mini::time::{Instant, advance};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let start = Instant::now();
 /// advance(Duration::from_secs(60)).await;
 /// assert_eq!(start.elapsed(), Duration::from_secs(60));

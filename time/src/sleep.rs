@@ -43,10 +43,11 @@ mod tests;
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, Sleep, sleep};
+/// use mini::time::{Instant, Sleep, sleep};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let start = Instant::now();
 /// let short: Sleep = sleep(Duration::from_micros(1300));
 /// short.await;
@@ -99,10 +100,11 @@ const _: () = {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, sleep};
+/// use mini::time::{Instant, sleep};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let start = Instant::now();
 /// sleep(Duration::from_millis(100)).await;
 /// assert!(start.elapsed() >= Duration::from_millis(100));
@@ -128,10 +130,11 @@ pub fn sleep(duration: Duration) -> Sleep {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, sleep_until};
+/// use mini::time::{Instant, sleep_until};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let deadline = Instant::now() + Duration::from_millis(100);
 /// sleep_until(deadline).await;
 /// assert!(Instant::now() >= deadline);
@@ -179,7 +182,7 @@ impl Sleep {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::{Instant, sleep_until};
+    /// use mini::time::{Instant, sleep_until};
     ///
     /// let now = Instant::now();
     /// assert_eq!(sleep_until(now).deadline(), now);
@@ -193,7 +196,7 @@ impl Sleep {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::{Instant, sleep, sleep_until};
+    /// use mini::time::{Instant, sleep, sleep_until};
     /// use std::time::Duration;
     ///
     /// assert!(sleep_until(Instant::now()).is_elapsed());
@@ -211,10 +214,11 @@ impl Sleep {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::{Instant, sleep};
+    /// use mini::time::{Instant, sleep};
     /// use std::{pin::Pin, time::Duration};
     ///
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let start = Instant::now();
     /// let mut sleep = sleep(Duration::from_secs(1));
     /// Pin::new(&mut sleep).reset(start + Duration::from_secs(60));

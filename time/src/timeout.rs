@@ -18,10 +18,11 @@ pin_project! {
     /// # Examples
     ///
     /// ```
-    /// use mini_time::{Timeout, timeout};
+    /// use mini::time::{Timeout, timeout};
     /// use std::{future, time::Duration};
     ///
-    /// # mini_time::doc::block_on(async {
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
     /// let limited: Timeout<_> = timeout(Duration::from_secs(1), future::ready(7));
     /// assert_eq!(limited.await, Ok(7));
     /// # });
@@ -49,10 +50,11 @@ pin_project! {
 /// # Examples
 ///
 /// ```
-/// use mini_time::{sleep, timeout};
+/// use mini::time::{sleep, timeout};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let second = Duration::from_secs(1);
 /// assert!(timeout(second, sleep(second / 2)).await.is_ok());
 /// assert!(timeout(second, sleep(second * 2)).await.is_err());
@@ -81,10 +83,11 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 /// # Examples
 ///
 /// ```
-/// use mini_time::{Instant, sleep, timeout_at};
+/// use mini::time::{Instant, sleep, timeout_at};
 /// use std::time::Duration;
 ///
-/// # mini_time::doc::block_on(async {
+/// # mini::block_on(async {
+/// # mini::time::pause();
 /// let deadline = Instant::now() + Duration::from_secs(1);
 /// assert!(timeout_at(deadline, sleep(Duration::from_millis(600))).await.is_ok());
 /// assert!(timeout_at(deadline, sleep(Duration::from_millis(600))).await.is_err());
@@ -115,7 +118,7 @@ impl<F> Timeout<F> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// let limited = mini_time::timeout(Duration::MAX, std::future::ready(7));
+    /// let limited = mini::time::timeout(Duration::MAX, std::future::ready(7));
     /// assert_eq!(limited.get_ref().clone().into_inner(), 7);
     /// ```
     pub fn get_ref(&self) -> &F {
@@ -130,8 +133,9 @@ impl<F> Timeout<F> {
     /// # use std::time::Duration;
     /// use std::future;
     ///
-    /// # mini_time::doc::block_on(async {
-    /// let mut limited = mini_time::timeout(Duration::MAX, future::ready(7));
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
+    /// let mut limited = mini::time::timeout(Duration::MAX, future::ready(7));
     /// *limited.get_mut() = future::ready(8);
     /// assert_eq!(limited.await, Ok(8));
     /// # });
@@ -146,8 +150,9 @@ impl<F> Timeout<F> {
     ///
     /// ```
     /// # use std::time::Duration;
-    /// # mini_time::doc::block_on(async {
-    /// let limited = mini_time::timeout(Duration::ZERO, std::future::ready(7));
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
+    /// let limited = mini::time::timeout(Duration::ZERO, std::future::ready(7));
     /// assert_eq!(limited.into_inner().await, 7);
     /// # });
     /// ```

@@ -87,12 +87,12 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// # use std::io::{Read, Write};
     /// # let (mut a, b) = std::os::unix::net::UnixStream::pair()?;
     /// # b.set_nonblocking(true)?;
     /// # a.write_all(b"ping")?;
-    /// let fd = mini_net::AsyncFd::new(b)?;
+    /// let fd = mini::io::AsyncFd::new(b)?;
     /// let mut guard = fd.readable().await?;
     /// let mut buf = [0; 16];
     /// assert_eq!(guard.get_inner().read(&mut buf)?, 4);
@@ -109,8 +109,8 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{AsyncFd, Interest, Ready};
+    /// # mini::block_on(async {
+    /// use mini::io::{AsyncFd, Interest, Ready};
     ///
     /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
     /// let fd = AsyncFd::new(a)?;
@@ -132,9 +132,9 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// # let (a, _b) = std::os::unix::net::UnixStream::pair()?;
-    /// let fd = mini_net::AsyncFd::new(a)?;
+    /// let fd = mini::io::AsyncFd::new(a)?;
     /// fd.writable().await?.retain_ready();
     /// fd.writable().await?.retain_ready();
     /// # Ok::<(), std::io::Error>(()) }).unwrap();

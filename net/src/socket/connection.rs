@@ -14,10 +14,10 @@ impl<K: ConnectionKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// use std::net::Shutdown;
     ///
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.shutdown(Shutdown::Write)?;
     /// assert_eq!(b.read(&mut [0; 4]).await?, 0);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();

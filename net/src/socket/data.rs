@@ -18,8 +18,8 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{TcpListener, TcpStream};
+    /// # mini::block_on(async {
+    /// use mini::net::{TcpListener, TcpStream};
     ///
     /// let listener = TcpListener::bind("127.0.0.1:0").await?;
     /// let stream = TcpStream::connect(listener.local_addr()?).await?;
@@ -42,8 +42,8 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::UnixStream;
+    /// # mini::block_on(async {
+    /// use mini::net::UnixStream;
     ///
     /// let (a, b) = UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
@@ -80,8 +80,8 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// a.writable().await?;
     /// assert_eq!(a.try_write(b"ping")?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -108,8 +108,9 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{Interest, UnixStream};
+    /// # mini::block_on(async {
+    /// use mini::io::Interest;
+    /// use mini::net::UnixStream;
     ///
     /// let (a, _b) = UnixStream::pair()?;
     /// let ready = a.ready(Interest::READABLE | Interest::WRITABLE).await?;
@@ -140,8 +141,8 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
     /// std::future::poll_fn(|cx| b.poll_read_ready(cx)).await?;
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -167,8 +168,8 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// std::future::poll_fn(|cx| a.poll_write_ready(cx)).await?;
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
@@ -191,8 +192,8 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
     /// let mut buf = [0; 16];
     /// assert_eq!(b.peek(&mut buf).await?, 4);
@@ -223,8 +224,8 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
     /// let mut buf = [0; 2];
     /// assert_eq!(std::future::poll_fn(|cx| b.poll_peek(cx, &mut buf)).await?, 2);
@@ -249,7 +250,7 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.try_write(b"ping")?;
     /// assert_eq!(b.try_peek(&mut [0; 16])?, 4);
     /// # Ok::<(), std::io::Error>(())
@@ -271,7 +272,8 @@ impl<K: DataKind> Socket<K> {
     /// ```
     /// use std::io::{ErrorKind, Read};
     /// use std::os::fd::AsFd;
-    /// use mini_net::{Interest, UnixStream};
+    /// use mini::io::Interest;
+    /// use mini::net::UnixStream;
     ///
     /// let (a, _b) = UnixStream::pair()?;
     /// let mut file = std::fs::File::from(a.as_fd().try_clone_to_owned()?);
@@ -294,10 +296,11 @@ impl<K: DataKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// use std::io::Read;
     /// use std::os::fd::AsFd;
-    /// use mini_net::{Interest, UnixStream};
+    /// use mini::io::Interest;
+    /// use mini::net::UnixStream;
     ///
     /// let (a, b) = UnixStream::pair()?;
     /// a.write_all(b"ping").await?;

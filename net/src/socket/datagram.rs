@@ -20,8 +20,8 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// a.send(b"ping").await?;
     /// let mut buf = [0; 16];
     /// assert_eq!(b.recv(&mut buf).await?, 4);
@@ -52,8 +52,8 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// a.send(b"ping").await?;
     /// let mut buf = [0; 2];
     /// assert_eq!(b.recv(&mut buf).await?, 2);
@@ -82,8 +82,8 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::UdpSocket;
+    /// # mini::block_on(async {
+    /// use mini::net::UdpSocket;
     ///
     /// let a = UdpSocket::bind("127.0.0.1:0").await?;
     /// let b = UdpSocket::bind("127.0.0.1:0").await?;
@@ -114,8 +114,8 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::UdpSocket;
+    /// # mini::block_on(async {
+    /// use mini::net::UdpSocket;
     ///
     /// let a = UdpSocket::bind("127.0.0.1:0").await?;
     /// let b = UdpSocket::bind("127.0.0.1:0").await?;
@@ -147,7 +147,7 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, _b) = mini_net::UnixDatagram::pair()?;
+    /// let (a, _b) = mini::net::UnixDatagram::pair()?;
     /// assert_eq!(a.try_send(b"ping")?, 4);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -164,7 +164,7 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// a.try_send(b"ping")?;
     /// assert_eq!(b.try_recv(&mut [0; 16])?, 4);
     /// # Ok::<(), std::io::Error>(())
@@ -182,7 +182,7 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// a.try_send(b"ping")?;
     /// let (received, from) = b.try_recv_from(&mut [0; 16])?;
     /// assert_eq!(received, 4);
@@ -203,7 +203,7 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// a.try_send(b"ping")?;
     /// let mut buf = [0; 16];
     /// assert_eq!(b.try_peek_from(&mut buf)?.0, 4);
@@ -226,8 +226,8 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, _b) = mini_net::UnixDatagram::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, _b) = mini::net::UnixDatagram::pair()?;
     /// assert_eq!(std::future::poll_fn(|cx| a.poll_send(cx, b"ping")).await?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
@@ -252,8 +252,8 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// a.send(b"ping").await?;
     /// let mut buf = [0; 16];
     /// assert_eq!(std::future::poll_fn(|cx| b.poll_recv(cx, &mut buf)).await?, 4);
@@ -280,8 +280,8 @@ impl<K: DatagramKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// a.send(b"ping").await?;
     /// let mut buf = [0; 16];
     /// let (received, _) = std::future::poll_fn(|cx| b.poll_recv_from(cx, &mut buf)).await?;

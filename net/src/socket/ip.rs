@@ -38,7 +38,7 @@ macro_rules! options {
         /// # Examples
         ///
         #[doc = $fence]
-        #[doc = concat!("let socket = mini_net::", $socket, ";")]
+        #[doc = concat!("let socket = mini::net::", $socket, ";")]
         #[doc = concat!("socket.", stringify!($set), "(", $value, ")?;")]
         #[doc = concat!("println!(\"{:?}\", socket.", stringify!($get), "()?);")]
         /// # Ok::<(), std::io::Error>(())
@@ -62,8 +62,8 @@ impl<K: IpKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let socket = mini_net::UdpSocket::bind("127.0.0.1:0").await?;
+    /// # mini::block_on(async {
+    /// let socket = mini::net::UdpSocket::bind("127.0.0.1:0").await?;
     /// socket.set_ttl(17)?;
     /// assert_eq!(socket.ttl()?, 17);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -137,7 +137,7 @@ impl<K: IpKind> Socket<K> {
     /// # Examples
     ///
     /// ```no_run
-    /// let socket = mini_net::TcpSocket::new_v4()?;
+    /// let socket = mini::net::TcpSocket::new_v4()?;
     /// socket.bind_device(Some(b"lo"))?;
     /// assert_eq!(socket.device()?.as_deref(), Some(&b"lo"[..]));
     /// # Ok::<(), std::io::Error>(())

@@ -20,8 +20,8 @@ impl<K: ListenerKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{TcpListener, TcpStream};
+    /// # mini::block_on(async {
+    /// use mini::net::{TcpListener, TcpStream};
     ///
     /// let listener = TcpListener::bind("127.0.0.1:0").await?;
     /// let client = TcpStream::connect(listener.local_addr()?).await?;
@@ -58,8 +58,8 @@ impl<K: ListenerKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{TcpListener, TcpStream};
+    /// # mini::block_on(async {
+    /// use mini::net::{TcpListener, TcpStream};
     ///
     /// let listener = TcpListener::bind("127.0.0.1:0").await?;
     /// let client = TcpStream::connect(listener.local_addr()?).await?;
@@ -87,8 +87,8 @@ impl<K: ListenerKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let listener = mini_net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # mini::block_on(async {
+    /// let listener = mini::net::TcpListener::bind("127.0.0.1:0").await?;
     /// assert_eq!(listener.try_accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```

@@ -17,8 +17,8 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
     /// let mut buf = [0; 16];
     /// assert_eq!(b.read(&mut buf).await?, 4);
@@ -51,10 +51,10 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// use std::io::IoSliceMut;
     ///
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
     /// let (mut first, mut second) = ([0; 3], [0; 3]);
     /// let mut bufs = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
@@ -84,8 +84,8 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
     /// a.write_all(b"pong").await?;
     /// let mut buf = [0; 8];
@@ -119,8 +119,8 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// assert_eq!(a.write(b"ping").await?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
@@ -146,10 +146,10 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// use std::io::IoSlice;
     ///
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// let bufs = [IoSlice::new(b"pi"), IoSlice::new(b"ng")];
     /// assert_eq!(a.write_vectored(&bufs).await?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -176,8 +176,8 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// # mini::block_on(async {
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// a.write_all(b"ping").await?;
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
@@ -204,7 +204,7 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (_a, b) = mini_net::UnixStream::pair()?;
+    /// let (_a, b) = mini::net::UnixStream::pair()?;
     /// let error = b.try_read(&mut [0; 4]).unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     /// # Ok::<(), std::io::Error>(())
@@ -224,7 +224,7 @@ impl<K: StreamKind> Socket<K> {
     /// ```
     /// use std::io::IoSliceMut;
     ///
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// a.try_write(b"ping")?;
     /// let mut buf = [0; 8];
     /// assert_eq!(b.try_read_vectored(&mut [IoSliceMut::new(&mut buf)])?, 4);
@@ -243,7 +243,7 @@ impl<K: StreamKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// assert_eq!(a.try_write(b"ping")?, 4);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -262,7 +262,7 @@ impl<K: StreamKind> Socket<K> {
     /// ```
     /// use std::io::IoSlice;
     ///
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// assert_eq!(a.try_write_vectored(&[IoSlice::new(b"pi"), IoSlice::new(b"ng")])?, 4);
     /// # Ok::<(), std::io::Error>(())
     /// ```

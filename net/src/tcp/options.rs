@@ -48,10 +48,10 @@ impl<K: TcpKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// # let listener = mini_net::TcpListener::bind("127.0.0.1:0").await?;
+    /// # mini::block_on(async {
+    /// # let listener = mini::net::TcpListener::bind("127.0.0.1:0").await?;
     /// # let addr = listener.local_addr()?;
-    /// let stream = mini_net::TcpStream::connect(addr).await?;
+    /// let stream = mini::net::TcpStream::connect(addr).await?;
     /// stream.set_linger(Some(std::time::Duration::ZERO))?;
     /// assert!(stream.linger()?.is_some());
     /// # Ok::<(), std::io::Error>(()) }).unwrap();

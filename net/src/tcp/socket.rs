@@ -19,8 +19,8 @@ use crate::tcp::{Connect, TcpListener};
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// use mini_net::TcpSocket;
+/// # mini::block_on(async {
+/// use mini::net::TcpSocket;
 ///
 /// let socket = TcpSocket::new_v4()?;
 /// socket.set_reuseaddr(true)?;
@@ -70,7 +70,7 @@ impl TcpSocket {
     ///
     /// ```
     /// use std::os::fd::OwnedFd;
-    /// use mini_net::TcpSocket;
+    /// use mini::net::TcpSocket;
     ///
     /// // With a crate that makes sockets, such as `socket2`: any socket is an fd.
     /// let fd: OwnedFd = std::net::TcpListener::bind("127.0.0.1:0")?.into();

@@ -14,8 +14,8 @@ impl TcpStream {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::{TcpListener, TcpStream};
+    /// # mini::block_on(async {
+    /// use mini::net::{TcpListener, TcpStream};
     ///
     /// let listener = TcpListener::bind("127.0.0.1:0").await?;
     /// let addr = listener.local_addr()?;

@@ -36,10 +36,10 @@ impl UdpSocket {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// use std::net::Ipv4Addr;
     ///
-    /// let socket = mini_net::UdpSocket::bind("0.0.0.0:0").await?;
+    /// let socket = mini::net::UdpSocket::bind("0.0.0.0:0").await?;
     /// socket.set_multicast_if_v4(&Ipv4Addr::LOCALHOST)?;
     /// assert_eq!(socket.multicast_if_v4()?, Ipv4Addr::LOCALHOST);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -70,10 +70,10 @@ impl UdpSocket {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// use std::net::Ipv4Addr;
     ///
-    /// let socket = mini_net::UdpSocket::bind("0.0.0.0:0").await?;
+    /// let socket = mini::net::UdpSocket::bind("0.0.0.0:0").await?;
     /// let group = Ipv4Addr::new(224, 0, 0, 123);
     /// socket.join_multicast_v4(group, Ipv4Addr::LOCALHOST)?;
     /// socket.leave_multicast_v4(group, Ipv4Addr::LOCALHOST)?;
@@ -105,8 +105,8 @@ impl UdpSocket {
     /// # Examples
     ///
     /// ```no_run
-    /// # mini_net::doc::block_on(async {
-    /// let socket = mini_net::UdpSocket::bind("[::]:0").await?;
+    /// # mini::block_on(async {
+    /// let socket = mini::net::UdpSocket::bind("[::]:0").await?;
     /// let group = "ff02::123".parse().unwrap();
     /// socket.join_multicast_v6(&group, 0)?;
     /// socket.leave_multicast_v6(&group, 0)?;

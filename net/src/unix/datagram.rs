@@ -24,8 +24,8 @@ impl UnixDatagram {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::UnixDatagram;
+    /// # mini::block_on(async {
+    /// use mini::net::UnixDatagram;
     ///
     /// # let path = std::env::temp_dir().join(format!("mini-doc-datagram-{}", std::process::id()));
     /// # let _ = std::fs::remove_file(&path);
@@ -91,8 +91,8 @@ impl UnixDatagram {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// use mini_net::UnixDatagram;
+    /// # mini::block_on(async {
+    /// use mini::net::UnixDatagram;
     ///
     /// # let path = std::env::temp_dir().join(format!("mini-doc-connect-{}", std::process::id()));
     /// # let _ = std::fs::remove_file(&path);
@@ -183,8 +183,8 @@ impl UnixDatagram {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let socket = mini_net::UnixDatagram::unbound()?;
+    /// # mini::block_on(async {
+    /// let socket = mini::net::UnixDatagram::unbound()?;
     /// let sent = std::future::poll_fn(|cx| socket.poll_send_to(cx, b"ping", "/there/is/nobody")).await;
     /// assert_eq!(sent.unwrap_err().kind(), std::io::ErrorKind::NotFound);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
@@ -209,7 +209,7 @@ impl UnixDatagram {
     /// # Examples
     ///
     /// ```
-    /// let socket = mini_net::UnixDatagram::unbound()?;
+    /// let socket = mini::net::UnixDatagram::unbound()?;
     /// let error = socket.try_send_to(b"ping", "/there/is/nobody").unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     /// # Ok::<(), std::io::Error>(())

@@ -35,11 +35,11 @@ impl<K: DataKind + UnixKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
+    /// # mini::block_on(async {
     /// use std::io::{Read, Write};
     /// use std::os::fd::AsFd;
     ///
-    /// let (a, b) = mini_net::UnixStream::pair()?;
+    /// let (a, b) = mini::net::UnixStream::pair()?;
     /// let (mut reader, writer) = std::io::pipe()?;
     /// a.send_fds(b"a pipe", &[writer.as_fd()]).await?;
     ///
@@ -106,7 +106,7 @@ impl<K: DataKind + UnixKind> Socket<K> {
     /// ```
     /// use std::os::fd::AsFd;
     ///
-    /// let (a, b) = mini_net::UnixDatagram::pair()?;
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
     /// assert_eq!(a.try_send_fds(b"", &[std::io::stdin().as_fd()])?, 0);
     /// let (received, fds) = b.try_recv_fds(&mut [0; 16], 1)?;
     /// assert_eq!((received, fds.len()), (0, 1));

@@ -32,10 +32,10 @@ impl<K: ListenerKind + UnixKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// # #[cfg(target_os = "linux")] mini_net::doc::block_on(async {
+    /// # #[cfg(target_os = "linux")] mini::block_on(async {
     /// use std::os::linux::net::SocketAddrExt;
     /// use std::os::unix::net::SocketAddr;
-    /// use mini_net::{UnixListener, UnixStream};
+    /// use mini::net::{UnixListener, UnixStream};
     ///
     /// let name = format!("mini-doc-{}", std::process::id());
     /// let addr = SocketAddr::from_abstract_name(name)?;

@@ -30,8 +30,8 @@ pub use sender::Sender;
 /// # Examples
 ///
 /// ```
-/// # mini_net::doc::block_on(async {
-/// use mini_net::pipe;
+/// # mini::block_on(async {
+/// use mini::net::unix::pipe;
 ///
 /// let (sender, receiver) = pipe::pipe()?;
 /// sender.write_all(b"ping").await?;
@@ -64,8 +64,8 @@ fn open_both() -> io::Result<(OwnedFd, OwnedFd)> {
 /// # Examples
 ///
 /// ```no_run
-/// # mini_net::doc::block_on(async {
-/// use mini_net::pipe::OpenOptions;
+/// # mini::block_on(async {
+/// use mini::net::unix::pipe::OpenOptions;
 ///
 /// // After `mkfifo /run/orders`.
 /// let orders = OpenOptions::new().open_receiver("/run/orders")?;
@@ -223,7 +223,7 @@ macro_rules! end {
             /// # Examples
             ///
             /// ```
-            /// use mini_net::pipe::{Receiver, Sender};
+            /// use mini::net::unix::pipe::{Receiver, Sender};
             ///
             /// let (reader, writer) = std::io::pipe()?;
             /// let sender = Sender::from_owned_fd(writer.into())?;
@@ -297,8 +297,9 @@ macro_rules! end {
             /// # Examples
             ///
             /// ```
-            /// # mini_net::doc::block_on(async {
-            /// use mini_net::{Interest, pipe};
+            /// # mini::block_on(async {
+            /// use mini::io::Interest;
+            /// use mini::net::unix::pipe;
             ///
             /// let (sender, receiver) = pipe::pipe()?;
             /// assert!(sender.ready(Interest::WRITABLE).await?.is_writable());

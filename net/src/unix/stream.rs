@@ -76,7 +76,7 @@ impl<K: ConnectionKind + UnixKind> Socket<K> {
     /// # Examples
     ///
     /// ```
-    /// let (a, _b) = mini_net::UnixStream::pair()?;
+    /// let (a, _b) = mini::net::UnixStream::pair()?;
     /// let peer = a.peer_cred()?;
     /// println!("user {}, group {}, process {:?}", peer.uid(), peer.gid(), peer.pid());
     /// # Ok::<(), std::io::Error>(())

@@ -82,8 +82,8 @@ impl Receiver {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (sender, receiver) = mini_net::pipe::pipe()?;
+    /// # mini::block_on(async {
+    /// let (sender, receiver) = mini::net::unix::pipe::pipe()?;
     /// sender.write_all(b"ping").await?;
     /// sender.write_all(b"pong").await?;
     /// let mut buf = [0; 8];
@@ -114,7 +114,7 @@ impl Receiver {
     /// # Examples
     ///
     /// ```
-    /// let (_sender, receiver) = mini_net::pipe::pipe()?;
+    /// let (_sender, receiver) = mini::net::unix::pipe::pipe()?;
     /// let error = receiver.try_read(&mut [0; 4]).unwrap_err();
     /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     /// # Ok::<(), std::io::Error>(())
@@ -145,8 +145,8 @@ impl Receiver {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (sender, receiver) = mini_net::pipe::pipe()?;
+    /// # mini::block_on(async {
+    /// let (sender, receiver) = mini::net::unix::pipe::pipe()?;
     /// sender.write_all(b"ping").await?;
     /// receiver.readable().await?;
     /// assert_eq!(receiver.try_read(&mut [0; 16])?, 4);

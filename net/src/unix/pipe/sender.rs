@@ -37,8 +37,8 @@ impl Sender {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (sender, _receiver) = mini_net::pipe::pipe()?;
+    /// # mini::block_on(async {
+    /// let (sender, _receiver) = mini::net::unix::pipe::pipe()?;
     /// assert_eq!(sender.write(b"ping").await?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
@@ -110,7 +110,7 @@ impl Sender {
     /// # Examples
     ///
     /// ```
-    /// let (sender, _receiver) = mini_net::pipe::pipe()?;
+    /// let (sender, _receiver) = mini::net::unix::pipe::pipe()?;
     /// assert_eq!(sender.try_write(b"ping")?, 4);
     /// # Ok::<(), std::io::Error>(())
     /// ```
@@ -141,8 +141,8 @@ impl Sender {
     /// # Examples
     ///
     /// ```
-    /// # mini_net::doc::block_on(async {
-    /// let (sender, _receiver) = mini_net::pipe::pipe()?;
+    /// # mini::block_on(async {
+    /// let (sender, _receiver) = mini::net::unix::pipe::pipe()?;
     /// sender.writable().await?;
     /// assert_eq!(sender.try_write(b"ping")?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
