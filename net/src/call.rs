@@ -10,10 +10,10 @@ use socket2::SockRef;
 
 use crate::async_fd::check_interest;
 use crate::error::{Object, failed};
-use crate::kind::{Accepted, ListenerKind, SocketKind};
+use crate::kind::sealed::Kind;
+use crate::kind::{Accepted, Listener, SocketKind};
 use crate::leaf::Call;
 use crate::ready::Interest;
-use crate::socket::Socket;
 use crate::source::{Channel, Left, Source};
 use crate::sys;
 
@@ -129,7 +129,7 @@ impl<K: SocketKind> Call<OwnedFd> for RecvFrom<'_, K> {
     }
 }
 
-impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
+impl<K: Listener> Call<OwnedFd> for Accept<K> {
     type Output = Accepted<K>;
 
     fn interest(&self) -> Interest {
@@ -141,7 +141,7 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
             match sys::accept(source.io().as_fd()) {
                 Ok((fd, from)) => {
                     mini_context::spend_calls(CALLS_OF_A_SOCKET);
-                    return Ok(((Socket::adopt(fd), K::addr(from)?), Left::Perhaps));
+                    return Ok(((K::Connection::adopt(fd), K::addr(from)?), Left::Perhaps));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
                 Err(e) if is_about_one_connection(&e) => {}

@@ -11,10 +11,9 @@
 use std::io;
 use std::net::Shutdown;
 
-use crate::kind::StreamKind;
-use crate::socket::Socket;
+use socket2::SockRef;
+
 use crate::source::Source;
-use crate::split::{ReadHalf, Share, WriteHalf};
 
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 #[macro_use]
@@ -29,21 +28,9 @@ mod tokio;
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
 mod unfilled;
 
-impl<S: Share> ReadHalf<S> {
-    fn source(&self) -> &Source {
-        self.as_ref().source()
-    }
-}
-
-impl<S: Share> WriteHalf<S> {
-    fn source(&self) -> &Source {
-        self.as_ref().source()
-    }
-}
-
 /// That the peer is gone already is as good.
-fn close<K: StreamKind>(socket: &Socket<K>) -> io::Result<()> {
-    match socket.shutdown(Shutdown::Write) {
+fn close(source: &Source) -> io::Result<()> {
+    match SockRef::from(source.io()).shutdown(Shutdown::Write) {
         Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
         result => result,
     }

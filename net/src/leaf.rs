@@ -317,9 +317,9 @@ impl<P> Unpin for SendTo<'_, P> {}
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
     assert::<Op<'_, crate::call::Recv<'_>>>();
-    assert::<Op<'_, crate::call::Accept<crate::kind::TcpListener>>>();
+    assert::<Op<'_, crate::call::Accept<crate::TcpListener>>>();
     assert::<(ReadExact<'_>, WriteAll<'_>, SendTo<'_>, Readiness<'_, Ready>)>();
-    assert::<(crate::tcp::Connect, crate::unix::ConnectUnix<crate::kind::UnixStream>, crate::addr::LookupHost)>();
+    assert::<(crate::tcp::Connect, crate::unix::ConnectUnix<crate::UnixStream>, crate::addr::LookupHost)>();
     assert::<crate::addr::TryEach<'static, (), crate::TcpListener>>();
 };
 

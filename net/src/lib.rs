@@ -33,6 +33,7 @@ mod thread;
 mod udp;
 pub mod unix;
 
+#[doc(hidden)]
 pub mod kind;
 
 /// The futures that the methods of sockets return.
@@ -54,13 +55,12 @@ pub use context::{Blocking, EnterGuard, enter};
 #[cfg(feature = "futures-io")]
 pub use copy::{copy, copy_bidirectional};
 pub use error::{IntoObject, Object, OperationError, failed, is_shortage, no_thread, raw_os_error};
+pub use kind::Listener;
 pub use mini_context::IoKind;
 pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
-pub use socket::Socket;
 #[doc(hidden)]
 pub use source::{Site, Wait};
-pub use split::{EndOnDrop, ReadHalf, ReuniteError, Share, WriteHalf};
 pub use stdio::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
 pub use sys::fork::Process;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};

@@ -1,23 +1,20 @@
-//! `Socket<K>`: an fd that the kernel calls a socket, of the kind `K`, and what all kinds have in common.
+//! What sockets are made of: each type is a struct around a `Source`, made by `socket!`, and has the methods of the
+//! macros in the files below, in the order in which its own file calls them.
 //!
-//! Users know it under its aliases (`TcpStream`, `UdpSocket`, `UnixListener`, ...). What a kind can do on top of this
-//! is in the files below: `data`, `stream`, `datagram`, `listener`, `ip`; what it has alone is in `tcp`, `udp` and
-//! `unix`.
+//! `stream`, `datagram`, `listener`, `data` (readiness), `connection`, `ip` and `common` are methods that several types
+//! have; what a type has alone is in `tcp`, `udp` and `unix`. So a method is written once, and the page of a type shows
+//! what it has and nothing else.
 //!
-//! Rejected: one struct per type. Read, write, readiness and conversion would be written and documented four times
-//! over.
+//! Rejected: one generic struct with a parameter for the kind, and aliases. Its only page shows the methods of all
+//! kinds, and says with each whose it is in a bound. Rejected: traits with the methods, which have to be imported.
 
 use std::fmt;
-use std::io;
-use std::marker::PhantomData;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use socket2::SockRef;
 
-use crate::error::{Object, failed};
-use crate::kind::SocketKind;
 use crate::source::Source;
 
+mod common;
 mod connection;
 mod data;
 mod datagram;
@@ -25,33 +22,39 @@ mod ip;
 mod listener;
 mod stream;
 
-/// A socket of the kind `K`; used through the aliases, such as [`TcpStream`](crate::TcpStream).
-///
-/// Methods take `&self`, so several tasks may use one socket at the same time, in an `Arc` or by reference. Dropping it
-/// closes it.
-///
-/// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an error, except
-/// in another runtime that is still up: there the wait goes on.
-///
-/// # Polling
-///
-/// Futures that wait are all woken. Of the tasks that wait by methods whose names begin with `poll_`, those of the I/O
-/// traits included, only the one that has polled last is woken: there is one place per socket and direction (reading
-/// and accepting, writing). Two tasks that wait for the same direction need a future each.
-///
-/// # Examples
-///
-/// See [`TcpStream`](crate::TcpStream), [`UdpSocket`](crate::UdpSocket) and the other aliases.
-pub struct Socket<K> {
-    source: Source,
-    kind: PhantomData<fn() -> K>,
+/// What the macros need where they are called.
+pub(crate) mod methods {
+    pub(crate) use std::io::{self, IoSlice, IoSliceMut};
+    pub(crate) use std::marker::PhantomData;
+    pub(crate) use std::net::Shutdown;
+    pub(crate) use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+    pub(crate) use std::task::{Context, Poll};
+
+    pub(crate) use socket2::{SockRef, Socket as Raw};
+
+    pub(crate) use super::common::{address_methods, std_conversions, std_methods};
+    pub(crate) use super::connection::connection_methods;
+    pub(crate) use super::data::data_methods;
+    pub(crate) use super::datagram::datagram_methods;
+    pub(crate) use super::ip::{ip_methods, options};
+    pub(crate) use super::listener::listener_methods;
+    pub(crate) use super::site;
+    pub(crate) use super::stream::stream_methods;
+    pub(crate) use crate::call::{Accept, Custom, Peek, Recv, RecvFrom, RecvVectored, Send as SendCall, SendVectored};
+    pub(crate) use crate::error::{Object, failed};
+    pub(crate) use crate::kind::sealed::Kind;
+    pub(crate) use crate::leaf::{Call, Op, ReadExact, Readiness, WriteAll};
+    pub(crate) use crate::ready::{Interest, Ready};
+    pub(crate) use crate::source::{Left, Source, Wait};
+    pub(crate) use crate::sys;
+    pub(crate) use crate::sys::socket::PEEK;
 }
 
-/// The `Site` of a method: `site!(read, Read)` is `TcpStream::read`, which waits to read, in every kind's own name. A
-/// third word is the kind, if that is not called `K`.
+/// The `Site` of a method: `site!(read, Read)` is `TcpStream::read`, which waits to read, in every type's own name. A
+/// third word is the type, if that is not `Self`.
 macro_rules! site {
     ($method:ident, $kind:ident) => {
-        site!($method, $kind, K)
+        site!($method, $kind, Self)
     };
     ($method:ident, $kind:ident, $owner:ty) => {
         const {
@@ -63,144 +66,104 @@ macro_rules! site {
         }
     };
 }
-pub(crate) use ip::options;
 pub(crate) use site;
 
-impl<K: SocketKind> Socket<K> {
-    /// Takes over a socket of the standard library, and makes it non-blocking. (A kind that the standard library does
-    /// not have comes as an `OwnedFd`.)
-    ///
-    /// It joins a runtime when it first has to wait.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let std = std::net::UdpSocket::bind("127.0.0.1:0")?;
-    /// let socket = mini::net::UdpSocket::from_std(std)?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of fcntl(2).
-    pub fn from_std(socket: K::Std) -> io::Result<Socket<K>> {
-        let fd: OwnedFd = socket.into();
-        SockRef::from(&fd).set_nonblocking(true)?;
-        Ok(Socket::adopt(fd))
-    }
-
-    /// Leaves the runtime and becomes a socket of the standard library, which blocks.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::io::Write;
-    ///
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// let mut std: std::os::unix::net::UnixStream = a.into_std()?;
-    /// std.write_all(b"hello")?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of fcntl(2); the socket is closed then.
-    pub fn into_std(self) -> io::Result<K::Std> {
-        let fd = self.into_fd();
-        SockRef::from(&fd).set_nonblocking(false)?;
-        Ok(fd.into())
-    }
-
-    /// The address the socket is bound to. Bound to port 0, it has been given a port; this tells which.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let listener = mini::net::TcpListener::bind("127.0.0.1:0").await?;
-    /// assert_ne!(listener.local_addr()?.port(), 0);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockname(2).
-    pub fn local_addr(&self) -> io::Result<K::Addr> {
-        K::addr(self.sock().local_addr()?)
-    }
-
-    /// Takes the error that is pending on the socket, if any (`SO_ERROR` in socket(7)).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// assert!(a.take_error()?.is_none());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockopt(2).
-    pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-        self.sock().take_error()
-    }
-
-    /// Takes over a fd that is non-blocking and of this kind.
-    pub(crate) fn adopt(fd: OwnedFd) -> Socket<K> {
-        Socket::from_source(Source::new(fd, K::RULE))
-    }
-
-    pub(crate) fn from_source(source: Source) -> Socket<K> {
-        Socket { source, kind: PhantomData }
-    }
-}
-
-impl<K> Socket<K> {
-    pub(crate) fn source(&self) -> &Source {
-        &self.source
-    }
-
-    /// Leaves the runtime.
-    pub(crate) fn into_fd(self) -> OwnedFd {
-        self.source.into_io()
-    }
-
-    /// For the options.
-    pub(crate) fn sock(&self) -> SockRef<'_> {
-        SockRef::from(self.source.io())
-    }
-
-    /// What an option says when the system refuses it.
-    pub(crate) fn refused(&self, operation: &'static str) -> impl FnOnce(io::Error) -> io::Error {
-        failed(operation, Object::Fd(self.source.raw_fd()))
-    }
-}
-
-impl<K> AsFd for Socket<K> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.source.io().as_fd()
-    }
-}
-
-impl<K> AsRawFd for Socket<K> {
-    fn as_raw_fd(&self) -> RawFd {
-        self.source.raw_fd()
-    }
-}
-
-impl<K: SocketKind> fmt::Debug for Socket<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct(K::NAME);
-        f.field("fd", &self.as_raw_fd());
-        if let Ok(Some(local)) = self.sock().local_addr().map(|raw| raw.as_socket()) {
-            f.field("local", &local);
+/// A type of socket: its documentation, its name, how `kind` reads its addresses, what they are, what socket(2) makes
+/// one of, and the rule of its readiness.
+macro_rules! socket {
+    ($(#[$doc:meta])* $name:ident: $addr_of:ident -> $addr:ty, $ty:ident, $rule:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Sharing
+        ///
+        /// Methods take `&self`, so several tasks may use one socket at the same time, in an `Arc` or by reference.
+        /// Dropping it closes it.
+        ///
+        /// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an
+        /// error, except in another runtime that is still up: there the wait goes on.
+        ///
+        /// # Polling
+        ///
+        /// Futures that wait are all woken. Of the tasks that wait by methods whose names begin with `poll_`, those of
+        /// the I/O traits included, only the one that has polled last is woken: there is one place per socket and
+        /// direction (reading and accepting, writing). Two tasks that wait for the same direction need a future each.
+        pub struct $name {
+            source: crate::source::Source,
         }
-        if let Ok(Some(peer)) = self.sock().peer_addr().map(|raw| raw.as_socket()) {
-            f.field("peer", &peer);
+
+        impl crate::kind::sealed::Kind for $name {
+            const NAME: &'static str = stringify!($name);
+            const RULE: crate::source::Rule = crate::source::Rule::$rule;
+            const TYPE: socket2::Type = socket2::Type::$ty;
+
+            fn addr(raw: socket2::SockAddr) -> std::io::Result<$addr> {
+                crate::kind::$addr_of(raw)
+            }
+
+            fn from_source(source: crate::source::Source) -> Self {
+                Self { source }
+            }
+
+            fn source(&self) -> &crate::source::Source {
+                &self.source
+            }
         }
-        f.finish_non_exhaustive()
+
+        impl crate::kind::SocketKind for $name {
+            type Addr = $addr;
+        }
+
+        impl $name {
+            /// Leaves the runtime.
+            pub(crate) fn into_fd(self) -> std::os::fd::OwnedFd {
+                self.source.into_io()
+            }
+
+            /// For the options.
+            pub(crate) fn sock(&self) -> socket2::SockRef<'_> {
+                socket2::SockRef::from(self.source.io())
+            }
+
+            /// What an option says when the system refuses it.
+            #[allow(dead_code, reason = "not every type has options")]
+            pub(crate) fn refused(&self, operation: &'static str) -> impl FnOnce(std::io::Error) -> std::io::Error {
+                crate::error::failed(operation, crate::error::Object::Fd(self.source.raw_fd()))
+            }
+        }
+
+        impl std::os::fd::AsFd for $name {
+            fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+                self.source.io().as_fd()
+            }
+        }
+
+        impl std::os::fd::AsRawFd for $name {
+            fn as_raw_fd(&self) -> std::os::fd::RawFd {
+                self.source.raw_fd()
+            }
+        }
+
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                crate::socket::show(stringify!($name), &self.source, f)
+            }
+        }
+    };
+}
+pub(crate) use socket;
+
+/// A socket as it is shown to a person: its type, descriptor and addresses.
+pub(crate) fn show(name: &str, source: &Source, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut f = f.debug_struct(name);
+    f.field("fd", &source.raw_fd());
+    let sock = SockRef::from(source.io());
+    if let Ok(Some(local)) = sock.local_addr().map(|raw| raw.as_socket()) {
+        f.field("local", &local);
     }
+    if let Ok(Some(peer)) = sock.peer_addr().map(|raw| raw.as_socket()) {
+        f.field("peer", &peer);
+    }
+    f.finish_non_exhaustive()
 }
 
 const _: fn() = || {

@@ -2,53 +2,62 @@
 //!
 //! Reading, writing, accepting and readiness are in `socket`, because Unix sockets do these in the same way.
 
-use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use socket2::{Domain, Type};
 
 use crate::addr::{ToSocketAddrs, TryEach};
-use crate::error::failed;
-use crate::kind;
-use crate::socket::{Socket, site};
+use crate::kind::listener;
+use crate::socket::methods::*;
+use crate::socket::socket;
 use crate::split;
-use crate::sys;
 
 mod connect;
 mod options;
 mod socket;
 mod stream;
 
+use options::tcp_methods;
+
 pub use connect::Connect;
 pub use socket::TcpSocket;
 
-/// A TCP socket that waits for connections.
-///
-/// # Examples
-///
-/// ```
-/// # mini::block_on(async {
-/// use mini::net::{TcpListener, TcpStream};
-///
-/// let listener = TcpListener::bind("127.0.0.1:0").await?;
-/// let client = TcpStream::connect(listener.local_addr()?).await?;
-/// let (server, _from) = listener.accept().await?;
-/// client.write_all(b"ping").await?;
-/// let mut buf = [0; 4];
-/// server.read_exact(&mut buf).await?;
-/// assert_eq!(&buf, b"ping");
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type TcpListener = Socket<kind::TcpListener>;
+socket! {
+    /// A TCP socket that waits for connections.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::net::{TcpListener, TcpStream};
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// let client = TcpStream::connect(listener.local_addr()?).await?;
+    /// let (server, _from) = listener.accept().await?;
+    /// client.write_all(b"ping").await?;
+    /// let mut buf = [0; 4];
+    /// server.read_exact(&mut buf).await?;
+    /// assert_eq!(&buf, b"ping");
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    TcpListener: ip -> SocketAddr, STREAM, Whole
+}
 
-/// A TCP connection.
-///
-/// # Examples
-///
-/// See [`TcpListener`].
-pub type TcpStream = Socket<kind::TcpStream>;
+socket! {
+    /// A TCP connection.
+    ///
+    /// # Examples
+    ///
+    /// See [`TcpListener`].
+    TcpStream: ip -> SocketAddr, STREAM, Stream
+}
 
-split::halves!(TcpStream);
+split::halves!(TcpStream, SocketAddr);
+listener!(TcpListener: TcpStream);
+std_conversions!(TcpListener, std::net::TcpListener);
+std_conversions!(TcpStream, std::net::TcpStream);
 
 /// How many connections may wait to be accepted. With the 128 of the standard library a burst of a thousand connects
 /// falls to 200 a second; the kernel lowers this to its own limit (`somaxconn` in listen(2)).
@@ -84,8 +93,6 @@ impl TcpListener {
     /// Safe: nothing is bound.
     #[track_caller]
     pub fn bind(addr: impl ToSocketAddrs) -> TryEach<'static, (), TcpListener> {
-        type K = kind::TcpListener;
-        use kind::sealed::Kind;
         TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr, false))
     }
 
@@ -121,10 +128,14 @@ impl TcpListener {
     /// Safe: nothing is bound.
     #[track_caller]
     pub fn bind_reuse_port(addr: impl ToSocketAddrs) -> TryEach<'static, (), TcpListener> {
-        type K = kind::TcpListener;
-        use kind::sealed::Kind;
         TryEach::new(&addr, site!(bind_reuse_port, Resolve), |(), addr| bind(addr, true))
     }
+
+    listener_methods!(TcpStream, SocketAddr);
+    address_methods!(SocketAddr);
+    tcp_methods!();
+    ip_methods!();
+    std_methods!(std::net::TcpListener);
 }
 
 fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
@@ -139,5 +150,5 @@ fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
     };
     let socket = open().map_err(failed("bind to", addr))?;
     socket.listen(BACKLOG as i32).map_err(failed("listen on", addr))?;
-    Ok(Socket::adopt(socket.into()))
+    Ok(TcpListener::adopt(socket.into()))
 }

@@ -2,46 +2,41 @@
 //!
 //! Sending, receiving and readiness are in `socket`, because Unix datagrams do these in the same way.
 
-use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll};
 
 use socket2::{Domain, Type};
 
 use crate::addr::{Resolve, ToSocketAddrs, TryEach};
-use crate::error::failed;
-use crate::kind;
-use crate::kind::sealed::Kind;
 use crate::leaf::{Receiver, SendTo};
-use crate::ready::Interest;
-use crate::socket::{Socket, site};
-use crate::source::Wait;
-use crate::sys;
+use crate::socket::methods::*;
+use crate::socket::socket;
 
 mod options;
 
-/// A UDP socket.
-///
-/// # Examples
-///
-/// ```
-/// # mini::block_on(async {
-/// use mini::net::UdpSocket;
-///
-/// let a = UdpSocket::bind("127.0.0.1:0").await?;
-/// let b = UdpSocket::bind("127.0.0.1:0").await?;
-/// a.connect(b.local_addr()?).await?;
-/// a.send(b"ping").await?;
-/// let mut buf = [0; 16];
-/// let (received, from) = b.recv_from(&mut buf).await?;
-/// assert_eq!(&buf[..received], b"ping");
-/// b.send_to(b"pong", from).await?;
-/// assert_eq!(a.recv(&mut buf).await?, 4);
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type UdpSocket = Socket<kind::UdpSocket>;
+socket! {
+    /// A UDP socket.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::net::UdpSocket;
+    ///
+    /// let a = UdpSocket::bind("127.0.0.1:0").await?;
+    /// let b = UdpSocket::bind("127.0.0.1:0").await?;
+    /// a.connect(b.local_addr()?).await?;
+    /// a.send(b"ping").await?;
+    /// let mut buf = [0; 16];
+    /// let (received, from) = b.recv_from(&mut buf).await?;
+    /// assert_eq!(&buf[..received], b"ping");
+    /// b.send_to(b"pong", from).await?;
+    /// assert_eq!(a.recv(&mut buf).await?, 4);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    UdpSocket: ip -> SocketAddr, DGRAM, Whole
+}
 
-type K = kind::UdpSocket;
+std_conversions!(UdpSocket, std::net::UdpSocket);
 
 impl UdpSocket {
     /// Binds to the first address of `addr` that is free; port 0 is any port that is.
@@ -141,7 +136,7 @@ impl UdpSocket {
 
     /// As [`send_to`](UdpSocket::send_to), as a function to poll.
     ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
+    /// Only the task that has polled [last](Self#polling) is woken.
     ///
     /// # Examples
     ///
@@ -184,4 +179,10 @@ impl UdpSocket {
     pub fn try_send_to(&self, buf: &[u8], to: SocketAddr) -> io::Result<usize> {
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to.into()))
     }
+
+    datagram_methods!(SocketAddr);
+    address_methods!(SocketAddr);
+    data_methods!(SocketAddr);
+    ip_methods!();
+    std_methods!(std::net::UdpSocket);
 }

@@ -3,19 +3,18 @@
 //! Reading, writing, sending, accepting and readiness are in `socket`. An address is the standard library's
 //! `std::os::unix::net::SocketAddr`: a path, an abstract name (Linux and Android), or nothing.
 
-use std::io;
+use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::SocketAddr;
+use std::os::unix::net::{self, SocketAddr};
 use std::path::Path;
+use std::sync::Arc;
 
 use socket2::{Domain, SockAddr, Type};
 
-use crate::error::{Object, failed};
-use crate::kind;
-use crate::kind::SocketKind;
-use crate::socket::Socket;
-use crate::split;
-use crate::sys;
+use crate::kind::{SocketKind, listener};
+use crate::socket::methods::*;
+use crate::socket::socket;
+use crate::split::{self, split_methods};
 
 mod connect;
 mod cred;
@@ -25,111 +24,165 @@ mod listener;
 pub mod pipe;
 mod stream;
 
+use fds::fds_methods;
+use listener::unix_listener_methods;
+use stream::unix_connection_methods;
+
 pub use connect::ConnectUnix;
 pub use cred::UCred;
 pub use fds::{RecvFds, SendFds};
 
-/// A Unix stream socket that waits for connections.
-///
-/// # Examples
-///
-/// ```
-/// # mini::block_on(async {
-/// use mini::net::{UnixListener, UnixStream};
-///
-/// # let path = std::env::temp_dir().join(format!("mini-doc-listener-{}", std::process::id()));
-/// # let _ = std::fs::remove_file(&path);
-/// let listener = UnixListener::bind(&path)?;
-/// let client = UnixStream::connect(&path).await?;
-/// let (server, _from) = listener.accept().await?;
-/// client.write_all(b"ping").await?;
-/// let mut buf = [0; 4];
-/// server.read_exact(&mut buf).await?;
-/// assert_eq!(&buf, b"ping");
-/// std::fs::remove_file(&path)?;
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type UnixListener = Socket<kind::UnixListener>;
+socket! {
+    /// A Unix stream socket that waits for connections.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::net::{UnixListener, UnixStream};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-listener-{}", std::process::id()));
+    /// # let _ = std::fs::remove_file(&path);
+    /// let listener = UnixListener::bind(&path)?;
+    /// let client = UnixStream::connect(&path).await?;
+    /// let (server, _from) = listener.accept().await?;
+    /// client.write_all(b"ping").await?;
+    /// let mut buf = [0; 4];
+    /// server.read_exact(&mut buf).await?;
+    /// assert_eq!(&buf, b"ping");
+    /// std::fs::remove_file(&path)?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    UnixListener: unix -> SocketAddr, STREAM, Whole
+}
 
-/// A connection between two processes of one machine, or within one.
-///
-/// # Examples
-///
-/// ```
-/// # mini::block_on(async {
-/// let (a, b) = mini::net::UnixStream::pair()?;
-/// a.write_all(b"ping").await?;
-/// let mut buf = [0; 4];
-/// b.read_exact(&mut buf).await?;
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type UnixStream = Socket<kind::UnixStream>;
+socket! {
+    /// A connection between two processes of one machine, or within one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixStream::pair()?;
+    /// a.write_all(b"ping").await?;
+    /// let mut buf = [0; 4];
+    /// b.read_exact(&mut buf).await?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    UnixStream: unix -> SocketAddr, STREAM, StreamWithAncillary
+}
 
-/// A socket for messages between processes of one machine; none gets lost, and none overtakes another.
-///
-/// # Examples
-///
-/// ```
-/// # mini::block_on(async {
-/// let (a, b) = mini::net::UnixDatagram::pair()?;
-/// a.send(b"ping").await?;
-/// let mut buf = [0; 16];
-/// assert_eq!(b.recv(&mut buf).await?, 4);
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type UnixDatagram = Socket<kind::UnixDatagram>;
+socket! {
+    /// A socket for messages between processes of one machine; none gets lost, and none overtakes another.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
+    /// a.send(b"ping").await?;
+    /// let mut buf = [0; 16];
+    /// assert_eq!(b.recv(&mut buf).await?, 4);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    UnixDatagram: unix -> SocketAddr, DGRAM, Whole
+}
 
-/// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET` in
-/// unix(7)).
-///
-/// That the peer has ended looks like an empty message: [`recv`](Socket::recv) returns 0. A message that is longer than
-/// the buffer is cut. Not on Apple systems: making one fails there.
-///
-/// # Examples
-///
-/// ```
-/// # #[cfg(target_os = "linux")] mini::block_on(async {
-/// let (a, b) = mini::net::UnixSeqpacket::pair()?;
-/// a.send(b"ping").await?;
-/// a.send(b"pong").await?;
-/// drop(a);
-/// let mut buf = [0; 16];
-/// assert_eq!(b.recv(&mut buf).await?, 4);
-/// assert_eq!(b.recv(&mut buf).await?, 4);
-/// assert_eq!(b.recv(&mut buf).await?, 0);
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type UnixSeqpacket = Socket<kind::UnixSeqpacket>;
+socket! {
+    /// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET` in
+    /// unix(7)).
+    ///
+    /// That the peer has ended looks like an empty message: [`recv`](UnixSeqpacket::recv) returns 0. A message that is longer than
+    /// the buffer is cut. Not on Apple systems: making one fails there.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")] mini::block_on(async {
+    /// let (a, b) = mini::net::UnixSeqpacket::pair()?;
+    /// a.send(b"ping").await?;
+    /// a.send(b"pong").await?;
+    /// drop(a);
+    /// let mut buf = [0; 16];
+    /// assert_eq!(b.recv(&mut buf).await?, 4);
+    /// assert_eq!(b.recv(&mut buf).await?, 4);
+    /// assert_eq!(b.recv(&mut buf).await?, 0);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    UnixSeqpacket: unix -> SocketAddr, SEQPACKET, Whole
+}
 
-/// Waits for connections that are [`UnixSeqpacket`]s.
-///
-/// # Examples
-///
-/// ```
-/// # #[cfg(target_os = "linux")] mini::block_on(async {
-/// use mini::net::{UnixSeqpacket, UnixSeqpacketListener};
-///
-/// # let path = std::env::temp_dir().join(format!("mini-doc-seqpacket-{}", std::process::id()));
-/// # let _ = std::fs::remove_file(&path);
-/// let listener = UnixSeqpacketListener::bind(&path)?;
-/// let client = UnixSeqpacket::connect(&path).await?;
-/// let (server, _from) = listener.accept().await?;
-/// client.send(b"ping").await?;
-/// assert_eq!(server.recv(&mut [0; 16]).await?, 4);
-/// std::fs::remove_file(&path)?;
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type UnixSeqpacketListener = Socket<kind::UnixSeqpacketListener>;
+socket! {
+    /// Waits for connections that are [`UnixSeqpacket`]s.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(target_os = "linux")] mini::block_on(async {
+    /// use mini::net::{UnixSeqpacket, UnixSeqpacketListener};
+    ///
+    /// # let path = std::env::temp_dir().join(format!("mini-doc-seqpacket-{}", std::process::id()));
+    /// # let _ = std::fs::remove_file(&path);
+    /// let listener = UnixSeqpacketListener::bind(&path)?;
+    /// let client = UnixSeqpacket::connect(&path).await?;
+    /// let (server, _from) = listener.accept().await?;
+    /// client.send(b"ping").await?;
+    /// assert_eq!(server.recv(&mut [0; 16]).await?, 4);
+    /// std::fs::remove_file(&path)?;
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    UnixSeqpacketListener: unix -> SocketAddr, SEQPACKET, Whole
+}
 
-split::halves!(UnixStream);
+split::halves!(UnixStream, SocketAddr);
+listener!(UnixListener: UnixStream);
+listener!(UnixSeqpacketListener: UnixSeqpacket);
+std_conversions!(UnixStream, net::UnixStream);
+std_conversions!(UnixListener, net::UnixListener);
+std_conversions!(UnixDatagram, net::UnixDatagram);
+
+impl UnixStream {
+    unix_connection_methods!();
+    stream_methods!();
+    split_methods!();
+    connection_methods!();
+    address_methods!(SocketAddr);
+    data_methods!(SocketAddr);
+    fds_methods!();
+    std_methods!(net::UnixStream);
+}
+
+impl UnixListener {
+    unix_listener_methods!();
+    listener_methods!(UnixStream, SocketAddr);
+    address_methods!(SocketAddr);
+    std_methods!(net::UnixListener);
+}
+
+impl UnixSeqpacket {
+    unix_connection_methods!();
+    datagram_methods!(SocketAddr);
+    connection_methods!();
+    address_methods!(SocketAddr);
+    data_methods!(SocketAddr);
+    fds_methods!();
+    std_methods!(OwnedFd);
+}
+
+impl UnixSeqpacketListener {
+    unix_listener_methods!();
+    listener_methods!(UnixSeqpacket, SocketAddr);
+    address_methods!(SocketAddr);
+    std_methods!(OwnedFd);
+}
 
 const BIND: &str = "bind to";
 const CONNECT: &str = "connect to";
 const SEND: &str = "send to";
 
-fn pair<K: SocketKind>(kind: Type) -> io::Result<(Socket<K>, Socket<K>)> {
-    let (a, b) = sys::socket::pair(kind).map_err(failed("make a pair of Unix sockets", Object::Nothing))?;
-    Ok((Socket::adopt(a), Socket::adopt(b)))
+fn pair<K: SocketKind>() -> io::Result<(K, K)> {
+    let (a, b) = sys::socket::pair(K::TYPE).map_err(failed("make a pair of Unix sockets", Object::Nothing))?;
+    Ok((K::adopt(a), K::adopt(b)))
 }
 
 fn open(kind: Type) -> io::Result<socket2::Socket> {

@@ -17,9 +17,9 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use mini_net::Socket;
+use mini_net::Listener;
 use mini_net::future::{Accept, Op};
-use mini_net::kind::{Accepted, ListenerKind};
+use mini_net::kind::Accepted;
 use mini_time::{Sleep, sleep};
 
 /// How long an accept waits after a shortage. Ten tries a second cost nothing, and a client hardly notices.
@@ -34,7 +34,7 @@ static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 /// Takes the next connection, and the address that it comes from. For the loop of a server, which should go on when
 /// there are too many open files.
 ///
-/// It is the listener's [`accept`](crate::net::Socket::accept), but for a shortage: if the process has too many open
+/// It is the listener's [`accept`](crate::net::TcpListener::accept), but for a shortage: if the process has too many open
 /// files (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`), this says so
 /// on stderr, and tries again ten times a second. Clients that are connected are served meanwhile; others wait in the
 /// listener's queue. A shortage is said once, and again when accepting had not failed for ten seconds, whichever
@@ -70,19 +70,19 @@ static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 ///
 /// Safe: a future dropped before it is ready has accepted no connection.
 #[track_caller]
-pub fn next_connection<K: ListenerKind>(listener: &Socket<K>) -> NextConnection<'_, K> {
-    NextConnection { accept: listener.accept(), pause: None }
+pub fn next_connection<L: Listener>(listener: &L) -> NextConnection<'_, L> {
+    NextConnection { accept: listener.accept_next(), pause: None }
 }
 
 /// Takes the next connection; returned by [`next_connection`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct NextConnection<'a, K> {
-    accept: Op<'a, Accept<K>>,
+pub struct NextConnection<'a, L> {
+    accept: Op<'a, Accept<L>>,
     pause: Option<Sleep>,
 }
 
-impl<K: ListenerKind> Future for NextConnection<'_, K> {
-    type Output = io::Result<Accepted<K>>;
+impl<L: Listener> Future for NextConnection<'_, L> {
+    type Output = io::Result<Accepted<L>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let NextConnection { accept, pause } = self.get_mut();
@@ -116,7 +116,7 @@ fn is_news(last: Option<Instant>, now: Instant) -> bool {
     last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET)
 }
 
-impl<K> fmt::Debug for NextConnection<'_, K> {
+impl<L> fmt::Debug for NextConnection<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NextConnection").field("accept", &self.accept).field("pause", &self.pause).finish()
     }
@@ -124,7 +124,7 @@ impl<K> fmt::Debug for NextConnection<'_, K> {
 
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
-    assert::<NextConnection<'_, mini_net::kind::TcpListener>>();
+    assert::<NextConnection<'_, mini_net::TcpListener>>();
 };
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -117,8 +117,8 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 
 /// TCP, UDP and Unix sockets, and name resolution.
 ///
-/// Methods take `&self`: one socket may be read, written and shared by any number of tasks. Each kind is an alias of
-/// [`Socket`](net::Socket), whose page has the methods of all. A socket joins the runtime it first waits in.
+/// Methods take `&self`: one socket may be read, written and shared by any number of tasks. A socket joins the runtime
+/// it first waits in.
 ///
 /// # Examples
 ///
@@ -137,7 +137,7 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 /// ```
 pub mod net {
     pub use crate::accept::{NextConnection, next_connection};
-    pub use mini_net::{EndOnDrop, ReadHalf, ReuniteError, Share, Socket, WriteHalf, future, kind};
+    pub use mini_net::{Listener, future};
     pub use mini_net::{
         TcpListener, TcpSocket, TcpStream, ToSocketAddrs, UdpSocket, UnixDatagram, UnixListener, UnixSeqpacket,
         UnixSeqpacketListener, UnixStream, lookup_host,

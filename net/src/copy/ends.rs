@@ -16,38 +16,40 @@ use std::marker::PhantomData;
 use std::mem;
 use std::ptr;
 
-use crate::kind::{self, StreamKind};
-use crate::socket::Socket;
+use crate::kind::sealed::Kind;
 use crate::source::Source;
-use crate::split::{BorrowedReadHalf, BorrowedWriteHalf, OwnedReadHalf, OwnedWriteHalf};
+use crate::{TcpStream, UnixStream, tcp, unix};
 
-/// The socket that `end` is, by value or by reference, or of which it is a half.
-pub(super) fn source_of<T: ?Sized>(end: &T) -> Option<&Source> {
-    of_kind::<T, kind::TcpStream>(end).or_else(|| of_kind::<T, kind::UnixStream>(end))
-}
-
-/// If `$end`, a `&'e T`, is a `$known`, looks at it as a `$seen`, which is the same with the lifetime `'e`.
+/// If `$end`, a `&'e $t`, is a `$known`, looks at it as a `$seen`, which is the same with the lifetime `'e`.
 macro_rules! look {
-    ($end:ident: $($known:ty => $seen:ty, $socket:expr;)*) => { $(
-        if is::<T, $known>() {
-            // SAFETY: `T` is `$known` but for lifetimes. One of a reference in there is at least that of `$end`, and
+    ($t:ident, $end:ident: $($known:ty => $seen:ty;)*) => { $(
+        if is::<$t, $known>() {
+            // SAFETY: `$t` is `$known` but for lifetimes. One of a reference in there is at least that of `$end`, and
             // all of these types may be seen with a shorter one. Test: `sockets_are_known_and_wrappers_are_not`.
             let seen: &'e $seen = unsafe { &*ptr::from_ref($end).cast::<$seen>() };
-            let socket: fn(&'e $seen) -> &'e Socket<K> = $socket;
-            return Some(socket(seen).source());
+            return Some(seen.source());
         }
     )* };
 }
 
-fn of_kind<'e, T: ?Sized, K: StreamKind>(end: &'e T) -> Option<&'e Source> {
-    look! { end:
-        Socket<K> => Socket<K>, |socket| socket;
-        &'static Socket<K> => &'e Socket<K>, |socket| socket;
-        OwnedReadHalf<K> => OwnedReadHalf<K>, |half| half.as_ref();
-        OwnedWriteHalf<K> => OwnedWriteHalf<K>, |half| half.as_ref();
-        BorrowedReadHalf<'static, K> => BorrowedReadHalf<'e, K>, |half| half.as_ref();
-        BorrowedWriteHalf<'static, K> => BorrowedWriteHalf<'e, K>, |half| half.as_ref();
-    }
+/// The same for a stream and its halves, which are in the module `$module`.
+macro_rules! of_module {
+    ($t:ident, $end:ident: $module:ident, $stream:ident) => {
+        look! { $t, $end:
+            $stream => $stream;
+            &'static $stream => &'e $stream;
+            $module::OwnedReadHalf => $module::OwnedReadHalf;
+            $module::OwnedWriteHalf => $module::OwnedWriteHalf;
+            $module::ReadHalf<'static> => $module::ReadHalf<'e>;
+            $module::WriteHalf<'static> => $module::WriteHalf<'e>;
+        }
+    };
+}
+
+/// The socket that `end` is, by value or by reference, or of which it is a half.
+pub(super) fn source_of<'e, T: ?Sized>(end: &'e T) -> Option<&'e Source> {
+    of_module!(T, end: tcp, TcpStream);
+    of_module!(T, end: unix, UnixStream);
     None
 }
 

@@ -9,21 +9,28 @@ use std::task::{Context, Poll};
 use hyper::rt::{Read, ReadBufCursor, Write};
 
 use super::{close, unfilled};
-use crate::kind::StreamKind;
-use crate::kind::sealed::Kind as _;
+use crate::kind::sealed::Kind;
 use crate::ready::Interest;
-use crate::socket::{Socket, site};
+use crate::socket::site;
 use crate::source::{Channel, Wait};
-use crate::split::{ReadHalf, Share, WriteHalf};
+use crate::{TcpStream, UnixStream, tcp, unix};
 
 socket_reads! {
     Read, into ReadBufCursor<'_>;
-    for [K: StreamKind] Socket<K>, as K;
-    for [S: Share] ReadHalf<S>, as S::Kind;
+    for [] TcpStream, as TcpStream;
+    for [] tcp::ReadHalf<'_>, as TcpStream;
+    for [] tcp::OwnedReadHalf, as TcpStream;
+    for [] UnixStream, as UnixStream;
+    for [] unix::ReadHalf<'_>, as UnixStream;
+    for [] unix::OwnedReadHalf, as UnixStream;
 }
 
 channel_writes! {
     Write;
-    for [K: StreamKind] Socket<K>, as K, close close;
-    for [S: Share] WriteHalf<S>, as S::Kind, close |half: &WriteHalf<S>| close(half.as_ref());
+    for [] TcpStream, as TcpStream, close |this: &TcpStream| close(this.source());
+    for [] tcp::WriteHalf<'_>, as TcpStream, close |this: &tcp::WriteHalf<'_>| close(this.source());
+    for [] tcp::OwnedWriteHalf, as TcpStream, close |this: &tcp::OwnedWriteHalf| close(this.source());
+    for [] UnixStream, as UnixStream, close |this: &UnixStream| close(this.source());
+    for [] unix::WriteHalf<'_>, as UnixStream, close |this: &unix::WriteHalf<'_>| close(this.source());
+    for [] unix::OwnedWriteHalf, as UnixStream, close |this: &unix::OwnedWriteHalf| close(this.source());
 }

@@ -1,32 +1,30 @@
 //! Ending a connection, on everything that is connected to one peer.
 
-use std::io;
-use std::net::Shutdown;
-
-use crate::kind::ConnectionKind;
-use crate::socket::Socket;
-
-impl<K: ConnectionKind> Socket<K> {
-    /// Closes one direction, or both, at once.
-    ///
-    /// With `Write` the peer reads the end of the stream after what was written.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use std::net::Shutdown;
-    ///
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.shutdown(Shutdown::Write)?;
-    /// assert_eq!(b.read(&mut [0; 4]).await?, 0);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of shutdown(2): `NotConnected` if the peer is gone.
-    pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        self.sock().shutdown(how)
-    }
+/// Ending a connection.
+macro_rules! connection_methods {
+    () => {
+        /// Closes one direction, or both, at once.
+        ///
+        /// With `Write` the peer reads the end of the stream after what was written.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use std::net::Shutdown;
+        ///
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.shutdown(Shutdown::Write)?;
+        /// assert_eq!(b.read(&mut [0; 4]).await?, 0);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of shutdown(2): `NotConnected` if the peer is gone.
+        pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+            self.sock().shutdown(how)
+        }
+    };
 }
+pub(crate) use connection_methods;

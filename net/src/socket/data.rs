@@ -2,331 +2,325 @@
 //!
 //! The operations of the neighbouring files are these methods with the call filled in.
 
-use std::io;
-use std::task::{Context, Poll};
+/// Readiness, and operations of the user's own, for a type whose addresses are `$addr`.
+macro_rules! data_methods {
+    ($addr:ty) => {
+        /// The address of the peer.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use mini::net::{TcpListener, TcpStream};
+        ///
+        /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+        /// let stream = TcpStream::connect(listener.local_addr()?).await?;
+        /// assert_eq!(stream.peer_addr()?, listener.local_addr()?);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of getpeername(2): the socket is not, or no longer, connected.
+        pub fn peer_addr(&self) -> io::Result<$addr> {
+            <Self as Kind>::addr(self.sock().peer_addr()?)
+        }
 
-use crate::call::{Custom, Peek};
-use crate::kind::DataKind;
-use crate::leaf::{Op, Readiness};
-use crate::ready::{Interest, Ready};
-use crate::socket::{Socket, site};
-use crate::source::{Left, Wait};
+        /// Waits until a read will probably not block: there is data, or the end, or an error.
+        ///
+        /// The answer can be wrong when another task reads too, or when the kernel drops a bad datagram. So try, and wait
+        /// again on `WouldBlock`.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use mini::net::UnixStream;
+        ///
+        /// let (a, b) = UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// let mut buf = [0; 16];
+        /// let received = loop {
+        ///     b.readable().await?;
+        ///     match b.try_read(&mut buf) {
+        ///         Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
+        ///         result => break result?,
+        ///     }
+        /// };
+        /// assert_eq!(&buf[..received], b"ping");
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// If the runtime has shut down, or the kernel refuses to watch the socket.
+        ///
+        /// # Panics
+        ///
+        /// Outside a mini runtime, unless the socket has already joined one.
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: nothing is lost.
+        #[track_caller]
+        pub fn readable(&self) -> Readiness<'_, ()> {
+            Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE)
+        }
 
-impl<K: DataKind> Socket<K> {
-    /// The address of the peer.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use mini::net::{TcpListener, TcpStream};
-    ///
-    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
-    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
-    /// assert_eq!(stream.peer_addr()?, listener.local_addr()?);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of getpeername(2): the socket is not, or no longer, connected.
-    pub fn peer_addr(&self) -> io::Result<K::Addr> {
-        K::addr(self.sock().peer_addr()?)
-    }
+        /// Waits until a write will probably not block. Otherwise as [`readable`](Self::readable).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// a.writable().await?;
+        /// assert_eq!(a.try_write(b"ping")?, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`readable`](Self::readable).
+        ///
+        /// # Panics
+        ///
+        /// As [`readable`](Self::readable).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: nothing is lost.
+        #[track_caller]
+        pub fn writable(&self) -> Readiness<'_, ()> {
+            Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE)
+        }
 
-    /// Waits until a read will probably not block: there is data, or the end, or an error.
-    ///
-    /// The answer can be wrong when another task reads too, or when the kernel drops a bad datagram. So try, and wait
-    /// again on `WouldBlock`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use mini::net::UnixStream;
-    ///
-    /// let (a, b) = UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// let mut buf = [0; 16];
-    /// let received = loop {
-    ///     b.readable().await?;
-    ///     match b.try_read(&mut buf) {
-    ///         Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => {}
-    ///         result => break result?,
-    ///     }
-    /// };
-    /// assert_eq!(&buf[..received], b"ping");
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the runtime has shut down, or the kernel refuses to watch the socket.
-    ///
-    /// # Panics
-    ///
-    /// Outside a mini runtime, unless the socket has already joined one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: nothing is lost.
-    #[track_caller]
-    pub fn readable(&self) -> Readiness<'_, ()> {
-        Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE)
-    }
+        /// Waits for any part of `interest`, and tells which there is. Otherwise as [`readable`](Self::readable).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use mini::io::Interest;
+        /// use mini::net::UnixStream;
+        ///
+        /// let (a, _b) = UnixStream::pair()?;
+        /// let ready = a.ready(Interest::READABLE | Interest::WRITABLE).await?;
+        /// assert!(ready.is_writable() && !ready.is_readable());
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`readable`](Self::readable).
+        ///
+        /// # Panics
+        ///
+        /// As [`readable`](Self::readable).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: nothing is lost.
+        #[track_caller]
+        pub fn ready(&self, interest: Interest) -> Readiness<'_, Ready> {
+            Readiness::new(self.source(), site!(ready, Ready), interest)
+        }
 
-    /// Waits until a write will probably not block. Otherwise as [`readable`](Socket::readable).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// a.writable().await?;
-    /// assert_eq!(a.try_write(b"ping")?, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`readable`](Socket::readable).
-    ///
-    /// # Panics
-    ///
-    /// As [`readable`](Socket::readable).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: nothing is lost.
-    #[track_caller]
-    pub fn writable(&self) -> Readiness<'_, ()> {
-        Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE)
-    }
+        /// Waits as [`readable`](Self::readable) does, as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// std::future::poll_fn(|cx| b.poll_read_ready(cx)).await?;
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`readable`](Self::readable).
+        ///
+        /// # Panics
+        ///
+        /// As [`readable`](Self::readable).
+        #[track_caller]
+        pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let wait = Wait::here(site!(poll_read_ready, Ready));
+            self.source().poll_ready(cx, &wait, Interest::READABLE, None).map_ok(drop)
+        }
 
-    /// Waits for any part of `interest`, and tells which there is. Otherwise as [`readable`](Socket::readable).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use mini::io::Interest;
-    /// use mini::net::UnixStream;
-    ///
-    /// let (a, _b) = UnixStream::pair()?;
-    /// let ready = a.ready(Interest::READABLE | Interest::WRITABLE).await?;
-    /// assert!(ready.is_writable() && !ready.is_readable());
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`readable`](Socket::readable).
-    ///
-    /// # Panics
-    ///
-    /// As [`readable`](Socket::readable).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: nothing is lost.
-    #[track_caller]
-    pub fn ready(&self, interest: Interest) -> Readiness<'_, Ready> {
-        Readiness::new(self.source(), site!(ready, Ready), interest)
-    }
+        /// Waits as [`writable`](Self::writable) does, as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// std::future::poll_fn(|cx| a.poll_write_ready(cx)).await?;
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`readable`](Self::readable).
+        ///
+        /// # Panics
+        ///
+        /// As [`readable`](Self::readable).
+        #[track_caller]
+        pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            let wait = Wait::here(site!(poll_write_ready, Ready));
+            self.source().poll_ready(cx, &wait, Interest::WRITABLE, None).map_ok(drop)
+        }
 
-    /// Waits as [`readable`](Socket::readable) does, as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// std::future::poll_fn(|cx| b.poll_read_ready(cx)).await?;
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`readable`](Socket::readable).
-    ///
-    /// # Panics
-    ///
-    /// As [`readable`](Socket::readable).
-    #[track_caller]
-    pub fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let wait = Wait::here(site!(poll_read_ready, Ready));
-        self.source().poll_ready(cx, &wait, Interest::READABLE, None).map_ok(drop)
-    }
+        /// Looks at what has arrived, which stays there to be read; returns its length, at most that of `buf`.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// let mut buf = [0; 16];
+        /// assert_eq!(b.peek(&mut buf).await?, 4);
+        /// assert_eq!(b.read(&mut buf).await?, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recv(2). If it has to wait, as [`readable`](Self::readable).
+        ///
+        /// # Panics
+        ///
+        /// If it has to wait, as [`readable`](Self::readable).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: it takes no byte at all.
+        #[track_caller]
+        pub fn peek<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Peek<'a>> {
+            Op::new(self.source(), site!(peek, Read), Peek(buf))
+        }
 
-    /// Waits as [`writable`](Socket::writable) does, as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// std::future::poll_fn(|cx| a.poll_write_ready(cx)).await?;
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`readable`](Socket::readable).
-    ///
-    /// # Panics
-    ///
-    /// As [`readable`](Socket::readable).
-    #[track_caller]
-    pub fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let wait = Wait::here(site!(poll_write_ready, Ready));
-        self.source().poll_ready(cx, &wait, Interest::WRITABLE, None).map_ok(drop)
-    }
+        /// As [`peek`](Self::peek), as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// let mut buf = [0; 2];
+        /// assert_eq!(std::future::poll_fn(|cx| b.poll_peek(cx, &mut buf)).await?, 2);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`peek`](Self::peek).
+        ///
+        /// # Panics
+        ///
+        /// As [`peek`](Self::peek).
+        #[track_caller]
+        pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+            let wait = Wait::here(site!(poll_peek, Read));
+            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.peek(buf))
+        }
 
-    /// Looks at what has arrived, which stays there to be read; returns its length, at most that of `buf`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// let mut buf = [0; 16];
-    /// assert_eq!(b.peek(&mut buf).await?, 4);
-    /// assert_eq!(b.read(&mut buf).await?, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recv(2). If it has to wait, as [`readable`](Socket::readable).
-    ///
-    /// # Panics
-    ///
-    /// If it has to wait, as [`readable`](Socket::readable).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: it takes no byte at all.
-    #[track_caller]
-    pub fn peek<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Peek<'a>> {
-        Op::new(self.source(), site!(peek, Read), Peek(buf))
-    }
+        /// Looks once at what has arrived, which stays; `WouldBlock` if nothing has.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.try_write(b"ping")?;
+        /// assert_eq!(b.try_peek(&mut [0; 16])?, 4);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recv(2).
+        pub fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize> {
+            self.source().try_op(Interest::READABLE, |source| source.peek(buf))
+        }
 
-    /// As [`peek`](Socket::peek), as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// let mut buf = [0; 2];
-    /// assert_eq!(std::future::poll_fn(|cx| b.poll_peek(cx, &mut buf)).await?, 2);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`peek`](Socket::peek).
-    ///
-    /// # Panics
-    ///
-    /// As [`peek`](Socket::peek).
-    #[track_caller]
-    pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_peek, Read));
-        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.peek(buf))
-    }
+        /// Runs `f`, a system call on this socket that the crate has no method for, once.
+        ///
+        /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::io::{ErrorKind, Read};
+        /// use std::os::fd::AsFd;
+        /// use mini::io::Interest;
+        /// use mini::net::UnixStream;
+        ///
+        /// let (a, _b) = UnixStream::pair()?;
+        /// let mut file = std::fs::File::from(a.as_fd().try_clone_to_owned()?);
+        /// let result = a.try_io(Interest::READABLE, || file.read(&mut [0; 8]));
+        /// assert_eq!(result.unwrap_err().kind(), ErrorKind::WouldBlock);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of `f`.
+        pub fn try_io<R>(&self, interest: Interest, f: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+            self.source().try_op(interest, |_| Ok((f()?, Left::Perhaps)))
+        }
 
-    /// Looks once at what has arrived, which stays; `WouldBlock` if nothing has.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.try_write(b"ping")?;
-    /// assert_eq!(b.try_peek(&mut [0; 16])?, 4);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recv(2).
-    pub fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.source().try_op(Interest::READABLE, |source| source.peek(buf))
-    }
-
-    /// Runs `f`, a system call on this socket that the crate has no method for, once.
-    ///
-    /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::io::{ErrorKind, Read};
-    /// use std::os::fd::AsFd;
-    /// use mini::io::Interest;
-    /// use mini::net::UnixStream;
-    ///
-    /// let (a, _b) = UnixStream::pair()?;
-    /// let mut file = std::fs::File::from(a.as_fd().try_clone_to_owned()?);
-    /// let result = a.try_io(Interest::READABLE, || file.read(&mut [0; 8]));
-    /// assert_eq!(result.unwrap_err().kind(), ErrorKind::WouldBlock);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `f`.
-    pub fn try_io<R>(&self, interest: Interest, f: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
-        self.source().try_op(interest, |_| Ok((f()?, Left::Perhaps)))
-    }
-
-    /// Runs `f` until it returns something else than `WouldBlock`, waiting for `interest` in between.
-    ///
-    /// `f` must return `WouldBlock` only if the socket said so.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use std::io::Read;
-    /// use std::os::fd::AsFd;
-    /// use mini::io::Interest;
-    /// use mini::net::UnixStream;
-    ///
-    /// let (a, b) = UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// let mut file = std::fs::File::from(b.as_fd().try_clone_to_owned()?);
-    /// let mut buf = [0; 8];
-    /// let received = b.async_io(Interest::READABLE, || file.read(&mut buf)).await?;
-    /// assert_eq!(received, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `f`, and those of [`readable`](Socket::readable).
-    ///
-    /// # Panics
-    ///
-    /// As [`readable`](Socket::readable).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: dropped before it is ready, `f` has done nothing but report `WouldBlock`.
-    #[track_caller]
-    pub fn async_io<R, F>(&self, interest: Interest, f: F) -> Op<'_, Custom<F>>
-    where
-        F: FnMut() -> io::Result<R>,
-    {
-        Op::new(self.source(), site!(async_io, Ready), Custom { interest, f })
-    }
+        /// Runs `f` until it returns something else than `WouldBlock`, waiting for `interest` in between.
+        ///
+        /// `f` must return `WouldBlock` only if the socket said so.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use std::io::Read;
+        /// use std::os::fd::AsFd;
+        /// use mini::io::Interest;
+        /// use mini::net::UnixStream;
+        ///
+        /// let (a, b) = UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// let mut file = std::fs::File::from(b.as_fd().try_clone_to_owned()?);
+        /// let mut buf = [0; 8];
+        /// let received = b.async_io(Interest::READABLE, || file.read(&mut buf)).await?;
+        /// assert_eq!(received, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of `f`, and those of [`readable`](Self::readable).
+        ///
+        /// # Panics
+        ///
+        /// As [`readable`](Self::readable).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: dropped before it is ready, `f` has done nothing but report `WouldBlock`.
+        #[track_caller]
+        pub fn async_io<R, F>(&self, interest: Interest, f: F) -> Op<'_, Custom<F>>
+        where
+            F: FnMut() -> io::Result<R>,
+        {
+            Op::new(self.source(), site!(async_io, Ready), Custom { interest, f })
+        }
+    };
 }
+pub(crate) use data_methods;

@@ -2,332 +2,328 @@
 //!
 //! `send_to` is in `udp` and `unix`, because what names a receiver differs.
 
-use std::io;
 use std::marker::PhantomData;
-use std::task::{Context, Poll};
 
-use crate::call::{Recv, RecvFrom, Send};
-use crate::kind::DatagramKind;
-use crate::leaf::{Call, Op};
-use crate::ready::Interest;
-use crate::socket::{Socket, site};
-use crate::source::Wait;
-use crate::sys::socket::PEEK;
+use crate::call::RecvFrom;
 
-impl<K: DatagramKind> Socket<K> {
-    /// Sends `buf` as one message to the connected peer; returns its length.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// a.send(b"ping").await?;
-    /// let mut buf = [0; 16];
-    /// assert_eq!(b.recv(&mut buf).await?, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of send(2), such as a message that is too long. If it has to wait: that the runtime has shut down.
-    ///
-    /// # Panics
-    ///
-    /// If it has to wait outside a mini runtime, unless the socket has already joined one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has sent nothing.
-    #[track_caller]
-    pub fn send<'a>(&'a self, buf: &'a [u8]) -> Op<'a, Send<'a>> {
-        Op::new(self.source(), site!(send, Write), Send(buf))
-    }
+/// Whole messages, for a type whose addresses are `$addr`.
+macro_rules! datagram_methods {
+    ($addr:ty) => {
+        /// Sends `buf` as one message to the connected peer; returns its length.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// a.send(b"ping").await?;
+        /// let mut buf = [0; 16];
+        /// assert_eq!(b.recv(&mut buf).await?, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of send(2), such as a message that is too long. If it has to wait: that the runtime has shut down.
+        ///
+        /// # Panics
+        ///
+        /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has sent nothing.
+        #[track_caller]
+        pub fn send<'a>(&'a self, buf: &'a [u8]) -> Op<'a, SendCall<'a>> {
+            Op::new(self.source(), site!(send, Write), SendCall(buf))
+        }
 
-    /// Receives one message from the connected peer, or from anybody if there is none.
-    ///
-    /// Returns its length, or that of `buf`, if it is shorter; the rest of the message is then lost (recv(2)). 0 is a
-    /// message without content.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// a.send(b"ping").await?;
-    /// let mut buf = [0; 2];
-    /// assert_eq!(b.recv(&mut buf).await?, 2);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime has
-    /// shut down.
-    ///
-    /// # Panics
-    ///
-    /// As [`send`](Socket::send).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has received nothing.
-    #[track_caller]
-    pub fn recv<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>> {
-        Op::new(self.source(), site!(recv, Read), Recv(buf))
-    }
+        /// Receives one message from the connected peer, or from anybody if there is none.
+        ///
+        /// Returns its length, or that of `buf`, if it is shorter; the rest of the message is then lost (recv(2)). 0 is a
+        /// message without content.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// a.send(b"ping").await?;
+        /// let mut buf = [0; 2];
+        /// assert_eq!(b.recv(&mut buf).await?, 2);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime has
+        /// shut down.
+        ///
+        /// # Panics
+        ///
+        /// As [`send`](Self::send).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has received nothing.
+        #[track_caller]
+        pub fn recv<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>> {
+            Op::new(self.source(), site!(recv, Read), Recv(buf))
+        }
 
-    /// As [`recv`](Socket::recv), from any sender, whose address is returned too.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use mini::net::UdpSocket;
-    ///
-    /// let a = UdpSocket::bind("127.0.0.1:0").await?;
-    /// let b = UdpSocket::bind("127.0.0.1:0").await?;
-    /// a.send_to(b"ping", b.local_addr()?).await?;
-    /// let mut buf = [0; 16];
-    /// assert_eq!(b.recv_from(&mut buf).await?, (4, a.local_addr()?));
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`recv`](Socket::recv).
-    ///
-    /// # Panics
-    ///
-    /// As [`send`](Socket::send).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has received nothing.
-    #[track_caller]
-    pub fn recv_from<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, RecvFrom<'a, K>> {
-        Op::new(self.source(), site!(recv_from, Read), RecvFrom::new(buf, 0))
-    }
+        /// As [`recv`](Self::recv), from any sender, whose address is returned too.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use mini::net::UdpSocket;
+        ///
+        /// let a = UdpSocket::bind("127.0.0.1:0").await?;
+        /// let b = UdpSocket::bind("127.0.0.1:0").await?;
+        /// a.send_to(b"ping", b.local_addr()?).await?;
+        /// let mut buf = [0; 16];
+        /// assert_eq!(b.recv_from(&mut buf).await?, (4, a.local_addr()?));
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`recv`](Self::recv).
+        ///
+        /// # Panics
+        ///
+        /// As [`send`](Self::send).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has received nothing.
+        #[track_caller]
+        pub fn recv_from<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, RecvFrom<'a, Self>> {
+            Op::new(self.source(), site!(recv_from, Read), RecvFrom::new(buf, 0))
+        }
 
-    /// As [`recv_from`](Socket::recv_from), but the message stays there to be received again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use mini::net::UdpSocket;
-    ///
-    /// let a = UdpSocket::bind("127.0.0.1:0").await?;
-    /// let b = UdpSocket::bind("127.0.0.1:0").await?;
-    /// a.send_to(b"ping", b.local_addr()?).await?;
-    /// let mut buf = [0; 16];
-    /// assert_eq!(b.peek_from(&mut buf).await?, (4, a.local_addr()?));
-    /// assert_eq!(b.recv_from(&mut buf).await?, (4, a.local_addr()?));
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`recv`](Socket::recv).
-    ///
-    /// # Panics
-    ///
-    /// As [`send`](Socket::send).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: it takes nothing.
-    #[track_caller]
-    pub fn peek_from<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, RecvFrom<'a, K>> {
-        Op::new(self.source(), site!(peek_from, Read), RecvFrom::new(buf, PEEK))
-    }
+        /// As [`recv_from`](Self::recv_from), but the message stays there to be received again.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use mini::net::UdpSocket;
+        ///
+        /// let a = UdpSocket::bind("127.0.0.1:0").await?;
+        /// let b = UdpSocket::bind("127.0.0.1:0").await?;
+        /// a.send_to(b"ping", b.local_addr()?).await?;
+        /// let mut buf = [0; 16];
+        /// assert_eq!(b.peek_from(&mut buf).await?, (4, a.local_addr()?));
+        /// assert_eq!(b.recv_from(&mut buf).await?, (4, a.local_addr()?));
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`recv`](Self::recv).
+        ///
+        /// # Panics
+        ///
+        /// As [`send`](Self::send).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: it takes nothing.
+        #[track_caller]
+        pub fn peek_from<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, RecvFrom<'a, Self>> {
+            Op::new(self.source(), site!(peek_from, Read), RecvFrom::new(buf, PEEK))
+        }
 
-    /// Sends once, without waiting; `WouldBlock` if there is no room.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, _b) = mini::net::UnixDatagram::pair()?;
-    /// assert_eq!(a.try_send(b"ping")?, 4);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of send(2).
-    pub fn try_send(&self, buf: &[u8]) -> io::Result<usize> {
-        self.source().try_op(Interest::WRITABLE, |source| source.send(buf))
-    }
+        /// Sends once, without waiting; `WouldBlock` if there is no room.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, _b) = mini::net::UnixDatagram::pair()?;
+        /// assert_eq!(a.try_send(b"ping")?, 4);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of send(2).
+        pub fn try_send(&self, buf: &[u8]) -> io::Result<usize> {
+            self.source().try_op(Interest::WRITABLE, |source| source.send(buf))
+        }
 
-    /// Receives once, without waiting; `WouldBlock` if nothing has arrived.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// a.try_send(b"ping")?;
-    /// assert_eq!(b.try_recv(&mut [0; 16])?, 4);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recv(2).
-    pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.source().try_op(Interest::READABLE, |source| source.recv(buf))
-    }
+        /// Receives once, without waiting; `WouldBlock` if nothing has arrived.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// a.try_send(b"ping")?;
+        /// assert_eq!(b.try_recv(&mut [0; 16])?, 4);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recv(2).
+        pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
+            self.source().try_op(Interest::READABLE, |source| source.recv(buf))
+        }
 
-    /// As [`try_recv`](Socket::try_recv), and returns the sender's address too.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// a.try_send(b"ping")?;
-    /// let (received, from) = b.try_recv_from(&mut [0; 16])?;
-    /// assert_eq!(received, 4);
-    /// assert!(from.is_unnamed());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recvfrom(2).
-    pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, K::Addr)> {
-        let mut call = RecvFrom::<K>::new(buf, 0);
-        self.source().try_op(Interest::READABLE, |source| call.call(source))
-    }
+        /// As [`try_recv`](Self::try_recv), and returns the sender's address too.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// a.try_send(b"ping")?;
+        /// let (received, from) = b.try_recv_from(&mut [0; 16])?;
+        /// assert_eq!(received, 4);
+        /// assert!(from.is_unnamed());
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recvfrom(2).
+        pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
+            let mut call = RecvFrom::<Self>::new(buf, 0);
+            self.source().try_op(Interest::READABLE, |source| call.call(source))
+        }
 
-    /// Looks once at the next message, which stays, and tells who sent it; `WouldBlock` if nothing has arrived.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// a.try_send(b"ping")?;
-    /// let mut buf = [0; 16];
-    /// assert_eq!(b.try_peek_from(&mut buf)?.0, 4);
-    /// assert_eq!(b.try_recv(&mut buf)?, 4);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recvfrom(2).
-    pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, K::Addr)> {
-        let mut call = RecvFrom::<K>::new(buf, PEEK);
-        self.source().try_op(Interest::READABLE, |source| call.call(source))
-    }
+        /// Looks once at the next message, which stays, and tells who sent it; `WouldBlock` if nothing has arrived.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// a.try_send(b"ping")?;
+        /// let mut buf = [0; 16];
+        /// assert_eq!(b.try_peek_from(&mut buf)?.0, 4);
+        /// assert_eq!(b.try_recv(&mut buf)?, 4);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recvfrom(2).
+        pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
+            let mut call = RecvFrom::<Self>::new(buf, PEEK);
+            self.source().try_op(Interest::READABLE, |source| call.call(source))
+        }
 
-    /// As [`send`](Socket::send), as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, _b) = mini::net::UnixDatagram::pair()?;
-    /// assert_eq!(std::future::poll_fn(|cx| a.poll_send(cx, b"ping")).await?, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Socket::send).
-    ///
-    /// # Panics
-    ///
-    /// As [`send`](Socket::send).
-    #[track_caller]
-    pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_send, Write));
-        self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send(buf))
-    }
+        /// As [`send`](Self::send), as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, _b) = mini::net::UnixDatagram::pair()?;
+        /// assert_eq!(std::future::poll_fn(|cx| a.poll_send(cx, b"ping")).await?, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`send`](Self::send).
+        ///
+        /// # Panics
+        ///
+        /// As [`send`](Self::send).
+        #[track_caller]
+        pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            let wait = Wait::here(site!(poll_send, Write));
+            self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send(buf))
+        }
 
-    /// As [`recv`](Socket::recv), as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// a.send(b"ping").await?;
-    /// let mut buf = [0; 16];
-    /// assert_eq!(std::future::poll_fn(|cx| b.poll_recv(cx, &mut buf)).await?, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`recv`](Socket::recv).
-    ///
-    /// # Panics
-    ///
-    /// As [`send`](Socket::send).
-    #[track_caller]
-    pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let wait = Wait::here(site!(poll_recv, Read));
-        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.recv(buf))
-    }
+        /// As [`recv`](Self::recv), as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// a.send(b"ping").await?;
+        /// let mut buf = [0; 16];
+        /// assert_eq!(std::future::poll_fn(|cx| b.poll_recv(cx, &mut buf)).await?, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`recv`](Self::recv).
+        ///
+        /// # Panics
+        ///
+        /// As [`send`](Self::send).
+        #[track_caller]
+        pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+            let wait = Wait::here(site!(poll_recv, Read));
+            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.recv(buf))
+        }
 
-    /// As [`recv_from`](Socket::recv_from), as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// a.send(b"ping").await?;
-    /// let mut buf = [0; 16];
-    /// let (received, _) = std::future::poll_fn(|cx| b.poll_recv_from(cx, &mut buf)).await?;
-    /// assert_eq!(received, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`recv`](Socket::recv).
-    ///
-    /// # Panics
-    ///
-    /// As [`send`](Socket::send).
-    #[track_caller]
-    pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, K::Addr)>> {
-        let wait = Wait::here(site!(poll_recv_from, Read));
-        let mut call = RecvFrom::<K>::new(buf, 0);
-        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
-    }
+        /// As [`recv_from`](Self::recv_from), as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// a.send(b"ping").await?;
+        /// let mut buf = [0; 16];
+        /// let (received, _) = std::future::poll_fn(|cx| b.poll_recv_from(cx, &mut buf)).await?;
+        /// assert_eq!(received, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`recv`](Self::recv).
+        ///
+        /// # Panics
+        ///
+        /// As [`send`](Self::send).
+        #[track_caller]
+        pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
+            let wait = Wait::here(site!(poll_recv_from, Read));
+            let mut call = RecvFrom::<Self>::new(buf, 0);
+            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+        }
 
-    /// As [`peek_from`](Socket::peek_from), as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// As with [`poll_recv_from`](Socket::poll_recv_from).
-    ///
-    /// # Errors
-    ///
-    /// As [`recv`](Socket::recv).
-    ///
-    /// # Panics
-    ///
-    /// As [`send`](Socket::send).
-    #[track_caller]
-    pub fn poll_peek_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, K::Addr)>> {
-        let wait = Wait::here(site!(poll_peek_from, Read));
-        let mut call = RecvFrom::<K>::new(buf, PEEK);
-        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
-    }
+        /// As [`peek_from`](Self::peek_from), as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// As with [`poll_recv_from`](Self::poll_recv_from).
+        ///
+        /// # Errors
+        ///
+        /// As [`recv`](Self::recv).
+        ///
+        /// # Panics
+        ///
+        /// As [`send`](Self::send).
+        #[track_caller]
+        pub fn poll_peek_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
+            let wait = Wait::here(site!(poll_peek_from, Read));
+            let mut call = RecvFrom::<Self>::new(buf, PEEK);
+            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+        }
+    };
 }
+pub(crate) use datagram_methods;
 
 impl<'a, K> RecvFrom<'a, K> {
-    fn new(buf: &'a mut [u8], flags: libc::c_int) -> RecvFrom<'a, K> {
+    pub(crate) fn new(buf: &'a mut [u8], flags: libc::c_int) -> RecvFrom<'a, K> {
         RecvFrom { buf, flags, kind: PhantomData }
     }
 }

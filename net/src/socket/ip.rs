@@ -5,15 +5,6 @@
 //! Rejected: leaving the options to socket2's `SockRef`, which takes any of these sockets. A user of one option would
 //! have to know of that crate, and its version would be a part of ours.
 
-use std::io;
-use std::net::SocketAddr;
-
-use socket2::Socket as Raw;
-
-use crate::kind::IpKind;
-use crate::socket::Socket;
-use crate::sys;
-
 /// Each line is an option: its two functions, those of socket2 or `sys` for it, a value, and its documentation. The
 /// first line opens the examples, the second makes their socket.
 macro_rules! options {
@@ -23,7 +14,7 @@ macro_rules! options {
         ///
         /// # Examples
         ///
-        #[doc = concat!("See [`", stringify!($set), "`](crate::Socket::", stringify!($set), ").")]
+        #[doc = concat!("See [`", stringify!($set), "`](Self::", stringify!($set), ").")]
         ///
         /// # Errors
         ///
@@ -56,102 +47,106 @@ macro_rules! options {
 }
 pub(crate) use options;
 
-impl<K: IpKind> Socket<K> {
-    /// How many routers a packet may pass: time to live for IPv4, hop limit for IPv6.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let socket = mini::net::UdpSocket::bind("127.0.0.1:0").await?;
-    /// socket.set_ttl(17)?;
-    /// assert_eq!(socket.ttl()?, 17);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockopt(2).
-    pub fn ttl(&self) -> io::Result<u32> {
-        let get = |is_v6| if is_v6 { self.sock().unicast_hops_v6() } else { self.sock().ttl_v4() };
-        self.is_ipv6().and_then(get).map_err(self.refused("get `ttl` of"))
-    }
+/// The options of everything that has internet addresses.
+macro_rules! ip_methods {
+    () => {
+        /// How many routers a packet may pass: time to live for IPv4, hop limit for IPv6.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let socket = mini::net::UdpSocket::bind("127.0.0.1:0").await?;
+        /// socket.set_ttl(17)?;
+        /// assert_eq!(socket.ttl()?, 17);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of getsockopt(2).
+        pub fn ttl(&self) -> io::Result<u32> {
+            let get = |is_v6| if is_v6 { self.sock().unicast_hops_v6() } else { self.sock().ttl_v4() };
+            self.is_ipv6().and_then(get).map_err(self.refused("get `ttl` of"))
+        }
 
-    /// Sets what [`ttl`](Socket::ttl) tells, `1..=255`.
-    ///
-    /// # Examples
-    ///
-    /// See [`ttl`](Socket::ttl).
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2).
-    pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
-        let set = |is_v6| if is_v6 { self.sock().set_unicast_hops_v6(ttl) } else { self.sock().set_ttl_v4(ttl) };
-        self.is_ipv6().and_then(set).map_err(self.refused("set `ttl` of"))
-    }
+        /// Sets what [`ttl`](Self::ttl) tells, `1..=255`.
+        ///
+        /// # Examples
+        ///
+        /// See [`ttl`](Self::ttl).
+        ///
+        /// # Errors
+        ///
+        /// Those of setsockopt(2).
+        pub fn set_ttl(&self, ttl: u32) -> io::Result<()> {
+            let set = |is_v6| if is_v6 { self.sock().set_unicast_hops_v6(ttl) } else { self.sock().set_ttl_v4(ttl) };
+            self.is_ipv6().and_then(set).map_err(self.refused("set `ttl` of"))
+        }
 
-    options! {
-        "```", "TcpSocket::new_v4()?";
-        reuseaddr / set_reuseaddr: bool = Raw::reuse_address, Raw::set_reuse_address, "true",
-            "whether the address may be one that was just in use (`SO_REUSEADDR` in socket(7)); \
-             to be set before it is bound";
-        reuseport / set_reuseport: bool = Raw::reuse_port, Raw::set_reuse_port, "true",
-            "whether several sockets may bind to the same address and share what arrives \
-             (`SO_REUSEPORT` in socket(7)); to be set before it is bound";
-        send_buffer_size / set_send_buffer_size: u32 = Raw::send_buffer_size, Raw::set_send_buffer_size, "65536",
-            "the size of the kernel's buffer for what is to be sent, in bytes; Linux doubles what is set \
-             (`SO_SNDBUF` in socket(7))";
-        recv_buffer_size / set_recv_buffer_size: u32 = Raw::recv_buffer_size, Raw::set_recv_buffer_size, "65536",
-            "the size of the kernel's buffer for what has arrived, in bytes; Linux doubles what is set \
-             (`SO_RCVBUF` in socket(7))";
-        tos_v4 / set_tos_v4: u32 = Raw::tos_v4, Raw::set_tos_v4, "0x10",
-            "the type of service in the head of IPv4 packets, today six bits of DSCP and two of ECN \
-             (`IP_TOS` in ip(7); RFC 2474)";
-    }
+        options! {
+            "```", "TcpSocket::new_v4()?";
+            reuseaddr / set_reuseaddr: bool = Raw::reuse_address, Raw::set_reuse_address, "true",
+                "whether the address may be one that was just in use (`SO_REUSEADDR` in socket(7)); \
+ to be set before it is bound";
+            reuseport / set_reuseport: bool = Raw::reuse_port, Raw::set_reuse_port, "true",
+                "whether several sockets may bind to the same address and share what arrives \
+ (`SO_REUSEPORT` in socket(7)); to be set before it is bound";
+            send_buffer_size / set_send_buffer_size: u32 = Raw::send_buffer_size, Raw::set_send_buffer_size, "65536",
+                "the size of the kernel's buffer for what is to be sent, in bytes; Linux doubles what is set \
+ (`SO_SNDBUF` in socket(7))";
+            recv_buffer_size / set_recv_buffer_size: u32 = Raw::recv_buffer_size, Raw::set_recv_buffer_size, "65536",
+                "the size of the kernel's buffer for what has arrived, in bytes; Linux doubles what is set \
+ (`SO_RCVBUF` in socket(7))";
+            tos_v4 / set_tos_v4: u32 = Raw::tos_v4, Raw::set_tos_v4, "0x10",
+                "the type of service in the head of IPv4 packets, today six bits of DSCP and two of ECN \
+ (`IP_TOS` in ip(7); RFC 2474)";
+        }
 
-    options! {
-        "```no_run", "TcpSocket::new_v6()?";
-        tclass_v6 / set_tclass_v6: u32 = sys::options::tclass, sys::options::set_tclass, "0x10",
-            "the traffic class in the head of IPv6 packets, the same eight bits as `tos_v4` \
-             (`IPV6_TCLASS` in RFC 3542)";
-        only_v6 / set_only_v6: bool = Raw::only_v6, Raw::set_only_v6, "true",
-            "whether an IPv6 socket leaves IPv4 alone (`IPV6_V6ONLY` in ipv6(7)); to be set before it is bound";
-    }
+        options! {
+            "```no_run", "TcpSocket::new_v6()?";
+            tclass_v6 / set_tclass_v6: u32 = sys::options::tclass, sys::options::set_tclass, "0x10",
+                "the traffic class in the head of IPv6 packets, the same eight bits as `tos_v4` \
+ (`IPV6_TCLASS` in RFC 3542)";
+            only_v6 / set_only_v6: bool = Raw::only_v6, Raw::set_only_v6, "true",
+                "whether an IPv6 socket leaves IPv4 alone (`IPV6_V6ONLY` in ipv6(7)); to be set before it is bound";
+        }
 
-    /// The name of the network interface that the socket is bound to, if it is (`SO_BINDTODEVICE` in socket(7)).
-    ///
-    /// # Examples
-    ///
-    /// See [`bind_device`](Socket::bind_device).
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockopt(2); `Unsupported` where the system has no such option: Linux and Android have it.
-    pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
-        sys::device(&self.sock()).map_err(self.refused("get `device` of"))
-    }
+        /// The name of the network interface that the socket is bound to, if it is (`SO_BINDTODEVICE` in socket(7)).
+        ///
+        /// # Examples
+        ///
+        /// See [`bind_device`](Self::bind_device).
+        ///
+        /// # Errors
+        ///
+        /// Those of getsockopt(2); `Unsupported` where the system has no such option: Linux and Android have it.
+        pub fn device(&self) -> io::Result<Option<Vec<u8>>> {
+            sys::device(&self.sock()).map_err(self.refused("get `device` of"))
+        }
 
-    /// Uses the network interface with this name only; `None` ends that.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// let socket = mini::net::TcpSocket::new_v4()?;
-    /// socket.bind_device(Some(b"lo"))?;
-    /// assert_eq!(socket.device()?.as_deref(), Some(&b"lo"[..]));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of setsockopt(2): `ENODEV` if there is no such interface, `PermissionDenied` without the capability
-    /// `CAP_NET_RAW` to change it. `Unsupported` as with [`device`](Socket::device).
-    pub fn bind_device(&self, interface: Option<&[u8]>) -> io::Result<()> {
-        sys::bind_device(&self.sock(), interface).map_err(self.refused("set `device` of"))
-    }
+        /// Uses the network interface with this name only; `None` ends that.
+        ///
+        /// # Examples
+        ///
+        /// ```no_run
+        /// let socket = mini::net::TcpSocket::new_v4()?;
+        /// socket.bind_device(Some(b"lo"))?;
+        /// assert_eq!(socket.device()?.as_deref(), Some(&b"lo"[..]));
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of setsockopt(2): `ENODEV` if there is no such interface, `PermissionDenied` without the capability
+        /// `CAP_NET_RAW` to change it. `Unsupported` as with [`device`](Self::device).
+        pub fn bind_device(&self, interface: Option<&[u8]>) -> io::Result<()> {
+            sys::bind_device(&self.sock(), interface).map_err(self.refused("set `device` of"))
+        }
 
-    fn is_ipv6(&self) -> io::Result<bool> {
-        self.local_addr().map(|addr: SocketAddr| addr.is_ipv6())
-    }
+        fn is_ipv6(&self) -> io::Result<bool> {
+            self.local_addr().map(|addr: SocketAddr| addr.is_ipv6())
+        }
+    };
 }
+pub(crate) use ip_methods;

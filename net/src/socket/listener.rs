@@ -1,102 +1,95 @@
 //! Accepting connections, from TCP and Unix listeners.
 
-use std::io;
-use std::marker::PhantomData;
-use std::task::{Context, Poll};
+/// Accepting connections of the type `$connection`, which come from an `$addr`.
+macro_rules! listener_methods {
+    ($connection:ty, $addr:ty) => {
+        /// Takes the next connection, and the address that it comes from.
+        ///
+        /// Several tasks may accept from one listener. Connections that were gone again before they could be accepted, or
+        /// that the network has an error for, are passed over.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use mini::net::{TcpListener, TcpStream};
+        ///
+        /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+        /// let client = TcpStream::connect(listener.local_addr()?).await?;
+        /// let (server, from) = listener.accept().await?;
+        /// assert_eq!(from, client.local_addr()?);
+        /// # drop(server);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of accept(2), with the address of the listener. None of them ends it. If there are too many open files or
+        /// too little memory the connection stays in the queue, and the next `accept` tries again at once: pause before it,
+        /// or close something. `mini::net::next_connection` does that for a server; a loop of your own asks
+        /// [`raw_os_error`](crate::raw_os_error) for the number, `EMFILE` for instance. If it has to wait: that the runtime
+        /// has shut down.
+        ///
+        /// # Panics
+        ///
+        /// If it has to wait outside a mini runtime, unless the listener has already joined one.
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has accepted no connection.
+        #[track_caller]
+        pub fn accept(&self) -> Op<'_, Accept<Self>> {
+            Op::new(self.source(), site!(accept, Accept), Accept(PhantomData))
+        }
 
-use crate::call::Accept;
-use crate::kind::{Accepted, ListenerKind};
-use crate::leaf::{Call, Op};
-use crate::ready::Interest;
-use crate::socket::{Socket, site};
-use crate::source::Wait;
+        /// As [`accept`](Self::accept), as a function to poll.
+        ///
+        /// Only the task that has polled [last](Self#polling) is woken.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use mini::net::{TcpListener, TcpStream};
+        ///
+        /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+        /// let client = TcpStream::connect(listener.local_addr()?).await?;
+        /// let (_server, from) = std::future::poll_fn(|cx| listener.poll_accept(cx)).await?;
+        /// assert_eq!(from, client.local_addr()?);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`accept`](Self::accept).
+        ///
+        /// # Panics
+        ///
+        /// As [`accept`](Self::accept).
+        #[track_caller]
+        pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<($connection, $addr)>> {
+            let wait = Wait::here(site!(poll_accept, Accept));
+            let mut call = Accept::<Self>(PhantomData);
+            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+        }
 
-impl<K: ListenerKind> Socket<K> {
-    /// Takes the next connection, and the address that it comes from.
-    ///
-    /// Several tasks may accept from one listener. Connections that were gone again before they could be accepted, or
-    /// that the network has an error for, are passed over.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use mini::net::{TcpListener, TcpStream};
-    ///
-    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
-    /// let client = TcpStream::connect(listener.local_addr()?).await?;
-    /// let (server, from) = listener.accept().await?;
-    /// assert_eq!(from, client.local_addr()?);
-    /// # drop(server);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of accept(2), with the address of the listener. None of them ends it. If there are too many open files or
-    /// too little memory the connection stays in the queue, and the next `accept` tries again at once: pause before it,
-    /// or close something. `mini::net::next_connection` does that for a server; a loop of your own asks
-    /// [`raw_os_error`](crate::raw_os_error) for the number, `EMFILE` for instance. If it has to wait: that the runtime
-    /// has shut down.
-    ///
-    /// # Panics
-    ///
-    /// If it has to wait outside a mini runtime, unless the listener has already joined one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has accepted no connection.
-    #[track_caller]
-    pub fn accept(&self) -> Op<'_, Accept<K>> {
-        Op::new(self.source(), site!(accept, Accept), Accept(PhantomData))
-    }
-
-    /// As [`accept`](Socket::accept), as a function to poll.
-    ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use mini::net::{TcpListener, TcpStream};
-    ///
-    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
-    /// let client = TcpStream::connect(listener.local_addr()?).await?;
-    /// let (_server, from) = std::future::poll_fn(|cx| listener.poll_accept(cx)).await?;
-    /// assert_eq!(from, client.local_addr()?);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`accept`](Socket::accept).
-    ///
-    /// # Panics
-    ///
-    /// As [`accept`](Socket::accept).
-    #[track_caller]
-    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted<K>>> {
-        let wait = Wait::here(site!(poll_accept, Accept));
-        let mut call = Accept::<K>(PhantomData);
-        self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
-    }
-
-    /// Takes a connection that waits already; `WouldBlock` if none does.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let listener = mini::net::TcpListener::bind("127.0.0.1:0").await?;
-    /// assert_eq!(listener.try_accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`accept`](Socket::accept), and `WouldBlock` as it is.
-    pub fn try_accept(&self) -> io::Result<Accepted<K>> {
-        self.source().try_op(Interest::READABLE, |source| Accept::<K>(PhantomData).call(source))
-    }
+        /// Takes a connection that waits already; `WouldBlock` if none does.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let listener = mini::net::TcpListener::bind("127.0.0.1:0").await?;
+        /// assert_eq!(listener.try_accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`accept`](Self::accept), and `WouldBlock` as it is.
+        pub fn try_accept(&self) -> io::Result<($connection, $addr)> {
+            self.source().try_op(Interest::READABLE, |source| Accept::<Self>(PhantomData).call(source))
+        }
+    };
 }
+pub(crate) use listener_methods;

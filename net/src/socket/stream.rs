@@ -1,276 +1,272 @@
 //! Reading and writing bytes, on TCP and Unix streams.
 
-use std::io::{self, IoSlice, IoSliceMut};
+/// Reading and writing; the type is a `StreamKind`.
+macro_rules! stream_methods {
+    () => {
+        /// Reads what has arrived into the front of `buf`.
+        ///
+        /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end of the stream (RFC
+        /// 9293, section 3.6; read(2)). There is no time limit here.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// let mut buf = [0; 16];
+        /// assert_eq!(b.read(&mut buf).await?, 4);
+        /// assert_eq!(&buf[..4], b"ping");
+        /// drop(a);
+        /// assert_eq!(b.read(&mut buf).await?, 0);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the
+        /// runtime has shut down.
+        ///
+        /// # Panics
+        ///
+        /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has taken no byte.
+        #[track_caller]
+        pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>> {
+            Op::new(self.source(), site!(read, Read), Recv(buf))
+        }
 
-use crate::call::{Recv, RecvVectored, Send, SendVectored};
-use crate::kind::StreamKind;
-use crate::leaf::{Op, ReadExact, WriteAll};
-use crate::ready::Interest;
-use crate::socket::{Socket, site};
+        /// As [`read`](Self::read), into several buffers, each filled before the next. No more than 1024 of them are
+        /// used.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use std::io::IoSliceMut;
+        ///
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// let (mut first, mut second) = ([0; 3], [0; 3]);
+        /// let mut bufs = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
+        /// assert_eq!(b.read_vectored(&mut bufs).await?, 4);
+        /// assert_eq!((&first, &second), (b"pin", b"g\0\0"));
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`read`](Self::read).
+        ///
+        /// # Panics
+        ///
+        /// As [`read`](Self::read).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has taken no byte.
+        #[track_caller]
+        pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> Op<'a, RecvVectored<'a, 'b>> {
+            Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs))
+        }
 
-impl<K: StreamKind> Socket<K> {
-    /// Reads what has arrived into the front of `buf`.
-    ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end of the stream (RFC
-    /// 9293, section 3.6; read(2)). There is no time limit here.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// let mut buf = [0; 16];
-    /// assert_eq!(b.read(&mut buf).await?, 4);
-    /// assert_eq!(&buf[..4], b"ping");
-    /// drop(a);
-    /// assert_eq!(b.read(&mut buf).await?, 0);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the
-    /// runtime has shut down.
-    ///
-    /// # Panics
-    ///
-    /// If it has to wait outside a mini runtime, unless the socket has already joined one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has taken no byte.
-    #[track_caller]
-    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>> {
-        Op::new(self.source(), site!(read, Read), Recv(buf))
-    }
+        /// Reads until `buf` is full.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// a.write_all(b"pong").await?;
+        /// let mut buf = [0; 8];
+        /// b.read_exact(&mut buf).await?;
+        /// assert_eq!(&buf, b"pingpong");
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// `UnexpectedEof` if the stream ends before; otherwise as [`read`](Self::read). How much was read is unknown
+        /// then.
+        ///
+        /// # Panics
+        ///
+        /// As [`read`](Self::read).
+        ///
+        /// # Cancel safety
+        ///
+        /// Loses how much was read: what had arrived is in the front of `buf`, and no longer in the socket.
+        #[track_caller]
+        pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
+            ReadExact::new(self.source(), site!(read_exact, Read), buf)
+        }
 
-    /// As [`read`](Socket::read), into several buffers, each filled before the next. No more than 1024 of them are
-    /// used.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use std::io::IoSliceMut;
-    ///
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// let (mut first, mut second) = ([0; 3], [0; 3]);
-    /// let mut bufs = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
-    /// assert_eq!(b.read_vectored(&mut bufs).await?, 4);
-    /// assert_eq!((&first, &second), (b"pin", b"g\0\0"));
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`read`](Socket::read).
-    ///
-    /// # Panics
-    ///
-    /// As [`read`](Socket::read).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has taken no byte.
-    #[track_caller]
-    pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> Op<'a, RecvVectored<'a, 'b>> {
-        Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs))
-    }
+        /// Writes from the front of `buf` what there is room for.
+        ///
+        /// Returns the number of bytes that the kernel took, `0..=buf.len()`. A peer that is gone is the error `BrokenPipe`
+        /// or `ConnectionReset`, never a signal.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// assert_eq!(a.write(b"ping").await?, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of send(2); otherwise as [`read`](Self::read).
+        ///
+        /// # Panics
+        ///
+        /// As [`read`](Self::read).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has written no byte.
+        #[track_caller]
+        pub fn write<'a>(&'a self, buf: &'a [u8]) -> Op<'a, SendCall<'a>> {
+            Op::new(self.source(), site!(write, Write), SendCall(buf))
+        }
 
-    /// Reads until `buf` is full.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// a.write_all(b"pong").await?;
-    /// let mut buf = [0; 8];
-    /// b.read_exact(&mut buf).await?;
-    /// assert_eq!(&buf, b"pingpong");
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// `UnexpectedEof` if the stream ends before; otherwise as [`read`](Socket::read). How much was read is unknown
-    /// then.
-    ///
-    /// # Panics
-    ///
-    /// As [`read`](Socket::read).
-    ///
-    /// # Cancel safety
-    ///
-    /// Loses how much was read: what had arrived is in the front of `buf`, and no longer in the socket.
-    #[track_caller]
-    pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
-        ReadExact::new(self.source(), site!(read_exact, Read), buf)
-    }
+        /// As [`write`](Self::write), from several buffers in order. No more than 1024 of them are used.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use std::io::IoSlice;
+        ///
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// let bufs = [IoSlice::new(b"pi"), IoSlice::new(b"ng")];
+        /// assert_eq!(a.write_vectored(&bufs).await?, 4);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`write`](Self::write).
+        ///
+        /// # Panics
+        ///
+        /// As [`read`](Self::read).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has written no byte.
+        #[track_caller]
+        pub fn write_vectored<'a, 'b>(&'a self, bufs: &'a [IoSlice<'b>]) -> Op<'a, SendVectored<'a, 'b>> {
+            Op::new(self.source(), site!(write_vectored, Write), SendVectored(bufs))
+        }
 
-    /// Writes from the front of `buf` what there is room for.
-    ///
-    /// Returns the number of bytes that the kernel took, `0..=buf.len()`. A peer that is gone is the error `BrokenPipe`
-    /// or `ConnectionReset`, never a signal.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// assert_eq!(a.write(b"ping").await?, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of send(2); otherwise as [`read`](Socket::read).
-    ///
-    /// # Panics
-    ///
-    /// As [`read`](Socket::read).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has written no byte.
-    #[track_caller]
-    pub fn write<'a>(&'a self, buf: &'a [u8]) -> Op<'a, Send<'a>> {
-        Op::new(self.source(), site!(write, Write), Send(buf))
-    }
+        /// Writes all of `buf`.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// a.write_all(b"ping").await?;
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Self::write). How much was written is unknown
+        /// then.
+        ///
+        /// # Panics
+        ///
+        /// As [`read`](Self::read).
+        ///
+        /// # Cancel safety
+        ///
+        /// Loses how much was written: some of `buf` may be on its way.
+        #[track_caller]
+        pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
+            WriteAll::new(self.source(), site!(write_all, Write), buf)
+        }
 
-    /// As [`write`](Socket::write), from several buffers in order. No more than 1024 of them are used.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use std::io::IoSlice;
-    ///
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// let bufs = [IoSlice::new(b"pi"), IoSlice::new(b"ng")];
-    /// assert_eq!(a.write_vectored(&bufs).await?, 4);
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Socket::write).
-    ///
-    /// # Panics
-    ///
-    /// As [`read`](Socket::read).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has written no byte.
-    #[track_caller]
-    pub fn write_vectored<'a, 'b>(&'a self, bufs: &'a [IoSlice<'b>]) -> Op<'a, SendVectored<'a, 'b>> {
-        Op::new(self.source(), site!(write_vectored, Write), SendVectored(bufs))
-    }
+        /// Reads once, without waiting; `WouldBlock` if nothing has arrived.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (_a, b) = mini::net::UnixStream::pair()?;
+        /// let error = b.try_read(&mut [0; 4]).unwrap_err();
+        /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recv(2).
+        pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+            self.source().try_op(Interest::READABLE, |source| source.recv(buf))
+        }
 
-    /// Writes all of `buf`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// a.write_all(b"ping").await?;
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Socket::write). How much was written is unknown
-    /// then.
-    ///
-    /// # Panics
-    ///
-    /// As [`read`](Socket::read).
-    ///
-    /// # Cancel safety
-    ///
-    /// Loses how much was written: some of `buf` may be on its way.
-    #[track_caller]
-    pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
-        WriteAll::new(self.source(), site!(write_all, Write), buf)
-    }
+        /// As [`try_read`](Self::try_read), into several buffers.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::io::IoSliceMut;
+        ///
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// a.try_write(b"ping")?;
+        /// let mut buf = [0; 8];
+        /// assert_eq!(b.try_read_vectored(&mut [IoSliceMut::new(&mut buf)])?, 4);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of recvmsg(2).
+        pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+            self.source().try_op(Interest::READABLE, |source| source.recv_vectored(bufs))
+        }
 
-    /// Reads once, without waiting; `WouldBlock` if nothing has arrived.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (_a, b) = mini::net::UnixStream::pair()?;
-    /// let error = b.try_read(&mut [0; 4]).unwrap_err();
-    /// assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recv(2).
-    pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.source().try_op(Interest::READABLE, |source| source.recv(buf))
-    }
+        /// Writes once, without waiting; `WouldBlock` if there is no room.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// assert_eq!(a.try_write(b"ping")?, 4);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of send(2).
+        pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+            self.source().try_op(Interest::WRITABLE, |source| source.send(buf))
+        }
 
-    /// As [`try_read`](Socket::try_read), into several buffers.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::io::IoSliceMut;
-    ///
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// a.try_write(b"ping")?;
-    /// let mut buf = [0; 8];
-    /// assert_eq!(b.try_read_vectored(&mut [IoSliceMut::new(&mut buf)])?, 4);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of recvmsg(2).
-    pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.source().try_op(Interest::READABLE, |source| source.recv_vectored(bufs))
-    }
-
-    /// Writes once, without waiting; `WouldBlock` if there is no room.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// assert_eq!(a.try_write(b"ping")?, 4);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of send(2).
-    pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
-        self.source().try_op(Interest::WRITABLE, |source| source.send(buf))
-    }
-
-    /// As [`try_write`](Socket::try_write), from several buffers.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::io::IoSlice;
-    ///
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// assert_eq!(a.try_write_vectored(&[IoSlice::new(b"pi"), IoSlice::new(b"ng")])?, 4);
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of sendmsg(2).
-    pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.source().try_op(Interest::WRITABLE, |source| source.send_vectored(bufs))
-    }
+        /// As [`try_write`](Self::try_write), from several buffers.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::io::IoSlice;
+        ///
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// assert_eq!(a.try_write_vectored(&[IoSlice::new(b"pi"), IoSlice::new(b"ng")])?, 4);
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of sendmsg(2).
+        pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
+            self.source().try_op(Interest::WRITABLE, |source| source.send_vectored(bufs))
+        }
+    };
 }
+pub(crate) use stream_methods;

@@ -16,11 +16,9 @@ use socket2::{Domain, Socket as RawSocket, Type};
 use crate::addr::{Addrs, Resolve, no_address};
 use crate::call::CALLS_OF_A_SOCKET;
 use crate::error::failed;
-use crate::kind;
 use crate::kind::sealed::Kind;
 use crate::ready::Interest;
 use crate::slot::Key;
-use crate::socket::Socket;
 use crate::source::{Left, Source, Wait};
 use crate::sys::socket;
 use crate::tcp::TcpStream;
@@ -58,7 +56,7 @@ impl Connect {
         match outcome {
             Ok(()) => {
                 source.forget(&mut key);
-                Poll::Ready(Some(Socket::from_source(source)))
+                Poll::Ready(Some(TcpStream::from_source(source)))
             }
             Err(e) => {
                 self.last_error = Some(failed("connect to", to)(e));
@@ -75,7 +73,7 @@ impl Connect {
         };
         let started = socket.and_then(|socket| {
             socket::connect(&socket, &addr.into())?;
-            Ok(Source::new(socket.into(), kind::TcpStream::RULE))
+            Ok(Source::new(socket.into(), TcpStream::RULE))
         });
         match started {
             Ok(source) => self.attempt = Some(Attempt { to: addr, source, key: Key::default() }),

@@ -3,16 +3,10 @@
 //! What is set on a `TcpSocket` is kept by what it becomes; what is set on a listener is mostly, on Linux, handed on to
 //! its connections (tcp(7)).
 
-use std::io;
 use std::time::Duration;
 
-use socket2::Socket as Raw;
-
-use crate::kind::TcpKind;
-use crate::socket::{Socket, options};
-use crate::sys::{self, options as opt};
-
-impl<K: TcpKind> Socket<K> {
+/// The options of everything that is TCP.
+macro_rules! tcp_methods { () => {
     options! {
         "```", "TcpSocket::new_v4()?";
         nodelay / set_nodelay: bool = Raw::tcp_nodelay, Raw::set_tcp_nodelay, "true",
@@ -20,15 +14,15 @@ impl<K: TcpKind> Socket<K> {
              RFC 896)";
         keepalive / set_keepalive: bool = Raw::keepalive, Raw::set_keepalive, "true",
             "whether an idle peer is asked now and then whether it is still there (`SO_KEEPALIVE` in socket(7))";
-        keepalive_time / set_keepalive_time: Duration = opt::keepalive_time, opt::set_keepalive_time,
+        keepalive_time / set_keepalive_time: Duration = sys::options::keepalive_time, sys::options::set_keepalive_time,
             "std::time::Duration::from_secs(60)",
             "how long a connection is idle before the peer is first asked, in whole seconds, at least one \
              (`TCP_KEEPIDLE` in tcp(7)); setting it turns keepalive on";
-        keepalive_interval / set_keepalive_interval: Duration = opt::keepalive_interval, opt::set_keepalive_interval,
+        keepalive_interval / set_keepalive_interval: Duration = sys::options::keepalive_interval, sys::options::set_keepalive_interval,
             "std::time::Duration::from_secs(10)",
             "how long an answer is waited for before the peer is asked again, in whole seconds, at least one \
              (`TCP_KEEPINTVL` in tcp(7)); setting it turns keepalive on";
-        keepalive_retries / set_keepalive_retries: u32 = opt::keepalive_retries, opt::set_keepalive_retries, "3",
+        keepalive_retries / set_keepalive_retries: u32 = sys::options::keepalive_retries, sys::options::set_keepalive_retries, "3",
             "how many questions may stay without an answer before the connection is given up \
              (`TCP_KEEPCNT` in tcp(7)); setting it turns keepalive on";
     }
@@ -64,25 +58,26 @@ impl<K: TcpKind> Socket<K> {
         self.sock().linger().map_err(self.refused("get `linger` of"))
     }
 
-    /// Sets what [`linger`](Socket::linger) tells, in whole seconds: a part of one counts as one, so that only zero
+    /// Sets what [`linger`](Self::linger) tells, in whole seconds: a part of one counts as one, so that only zero
     /// resets.
     ///
     /// More than zero seconds make the drop of the stream block the thread for as long.
     ///
     /// # Examples
     ///
-    /// See [`linger`](Socket::linger).
+    /// See [`linger`](Self::linger).
     ///
     /// # Errors
     ///
     /// Those of setsockopt(2).
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.sock().set_linger(limit.map(whole_seconds)).map_err(self.refused("set `linger` of"))
+        self.sock().set_linger(limit.map(options::whole_seconds)).map_err(self.refused("set `linger` of"))
     }
-}
+} }
+pub(crate) use tcp_methods;
 
 /// The time, rounded up to seconds that fit into the C type of it (`struct linger` in socket(7)).
-fn whole_seconds(time: Duration) -> Duration {
+pub(super) fn whole_seconds(time: Duration) -> Duration {
     let seconds = time.as_secs().saturating_add(u64::from(time.subsec_nanos() > 0));
     Duration::from_secs(seconds.min(libc::c_int::MAX as u64))
 }

@@ -1,41 +1,38 @@
 //! `TcpSocket`: a TCP socket that is neither a listener nor a stream yet, so that options can be set before.
 
-use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use socket2::{Domain, Type};
 
+use super::options::{self, tcp_methods};
+use super::{Connect, TcpListener};
 use crate::addr::Resolve;
-use crate::error::{Object, failed};
-use crate::kind;
-use crate::kind::sealed::Kind;
-use crate::socket::{Socket, site};
-use crate::sys;
-use crate::tcp::{Connect, TcpListener};
+use crate::socket::methods::*;
+use crate::socket::socket;
 
-/// A TCP socket to set options on before it listens or connects.
-///
-/// # Examples
-///
-/// ```
-/// # mini::block_on(async {
-/// use mini::net::TcpSocket;
-///
-/// let socket = TcpSocket::new_v4()?;
-/// socket.set_reuseaddr(true)?;
-/// socket.set_nodelay(true)?;
-/// assert!(socket.nodelay()?);
-/// socket.bind("127.0.0.1:0".parse().unwrap())?;
-/// let listener = socket.listen(1024)?;
-///
-/// let stream = TcpSocket::new_v4()?.connect(listener.local_addr()?).await?;
-/// # drop(stream);
-/// # Ok::<(), std::io::Error>(()) }).unwrap();
-/// ```
-pub type TcpSocket = Socket<kind::TcpSocket>;
-
-type K = kind::TcpSocket;
+socket! {
+    /// A TCP socket to set options on before it listens or connects.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::net::TcpSocket;
+    ///
+    /// let socket = TcpSocket::new_v4()?;
+    /// socket.set_reuseaddr(true)?;
+    /// socket.set_nodelay(true)?;
+    /// assert!(socket.nodelay()?);
+    /// socket.bind("127.0.0.1:0".parse().unwrap())?;
+    /// let listener = socket.listen(1024)?;
+    ///
+    /// let stream = TcpSocket::new_v4()?.connect(listener.local_addr()?).await?;
+    /// # drop(stream);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    TcpSocket: ip -> SocketAddr, STREAM, Stream
+}
 
 impl TcpSocket {
     /// Makes a socket for IPv4.
@@ -113,7 +110,7 @@ impl TcpSocket {
             let object = self.local_addr().map_or(Object::Fd(self.as_raw_fd()), Object::Address);
             return Err(failed("listen on", object)(error));
         }
-        Ok(Socket::adopt(self.into_fd()))
+        Ok(TcpListener::adopt(self.into_fd()))
     }
 
     /// Becomes a connection.
@@ -137,9 +134,14 @@ impl TcpSocket {
     pub fn connect(self, addr: SocketAddr) -> Connect {
         Connect::new(Resolve::new(&addr, site!(connect, Connect)), Some(self.into_fd().into()))
     }
+
+    address_methods!(SocketAddr);
+    tcp_methods!();
+    ip_methods!();
+    std_methods!(std::net::TcpStream);
 }
 
 fn open(domain: Domain) -> io::Result<TcpSocket> {
     let socket = sys::socket::open(domain, Type::STREAM).map_err(failed("make a TCP socket", Object::Nothing))?;
-    Ok(Socket::adopt(socket.into()))
+    Ok(TcpSocket::adopt(socket.into()))
 }

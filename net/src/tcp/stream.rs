@@ -1,10 +1,13 @@
 //! Connecting a `TcpStream`.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::options::{self, tcp_methods};
+use super::{Connect, OwnedReadHalf, OwnedWriteHalf, ReadHalf, TcpStream, WriteHalf};
 use crate::addr::{Resolve, ToSocketAddrs};
-use crate::kind;
-use crate::kind::sealed::Kind;
-use crate::socket::site;
-use crate::tcp::{Connect, TcpStream};
+use crate::socket::methods::*;
+use crate::split::split_methods;
 
 impl TcpStream {
     /// Connects to the first address of `addr` that answers.
@@ -41,7 +44,15 @@ impl TcpStream {
     /// Safe: the connection is given up.
     #[track_caller]
     pub fn connect(addr: impl ToSocketAddrs) -> Connect {
-        type K = kind::TcpStream;
         Connect::new(Resolve::new(&addr, site!(connect, Connect)), None)
     }
+
+    stream_methods!();
+    split_methods!();
+    connection_methods!();
+    address_methods!(SocketAddr);
+    data_methods!(SocketAddr);
+    tcp_methods!();
+    ip_methods!();
+    std_methods!(std::net::TcpStream);
 }

@@ -11,6 +11,7 @@ use mini_context::rules::CALL;
 use mini_context::{BUDGET, IoKind, Reason, take_notes};
 
 use super::rig::{Rig, Task, TempPath, both, is_shut_down};
+use crate::kind::sealed::Kind;
 use crate::sys::SHORT_READS_TELL;
 use crate::{Events, Interest, Ready, TcpListener, TcpStream, UnixStream};
 
@@ -22,11 +23,11 @@ pub(super) async fn tcp_pair() -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-pub(super) fn ready_of<K>(socket: &crate::Socket<K>) -> Ready {
+pub(super) fn ready_of(socket: &impl Kind) -> Ready {
     socket.source().slot().expect("registered").seen().ready()
 }
 
-fn waiting_on<K>(socket: &crate::Socket<K>) -> usize {
+fn waiting_on(socket: &impl Kind) -> usize {
     socket.source().slot().expect("registered").waiting()
 }
 

@@ -1,11 +1,8 @@
 //! The options that only UDP has: broadcast and multicast.
 
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use socket2::Socket as Raw;
-
-use crate::socket::options;
+use crate::socket::methods::*;
 use crate::udp::UdpSocket;
 
 impl UdpSocket {

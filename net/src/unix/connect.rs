@@ -23,7 +23,6 @@ use crate::error::failed;
 use crate::hop::{self, Hop, Job};
 use crate::kind::SocketKind;
 use crate::reactor::{Reactor, shut_down_error};
-use crate::socket::Socket;
 use crate::source::{Site, Wait};
 use crate::sys;
 
@@ -79,7 +78,7 @@ impl<K: SocketKind> Attempt<K> {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Socket<K>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<K>> {
         ready!(mini_context::poll_call(cx));
         if let State::Start(_) = self.state {
             self.wait.need_runtime(); // whether or not the queue is full
@@ -88,7 +87,7 @@ impl<K: SocketKind> Attempt<K> {
             };
             let addr = addr?;
             if let Some(socket) = self.start(&addr).map_err(failed(CONNECT, &addr))? {
-                return Poll::Ready(Ok(Socket::adopt(socket.into())));
+                return Poll::Ready(Ok(K::adopt(socket.into())));
             }
         }
         let State::Queueing(hop, addr) = &mut self.state else {
@@ -96,17 +95,17 @@ impl<K: SocketKind> Attempt<K> {
         };
         let socket = ready!(hop.poll(cx, &self.wait)).map_err(failed(CONNECT, &*addr));
         self.state = State::Done;
-        Poll::Ready(Ok(Socket::adopt(socket?.into())))
+        Poll::Ready(Ok(K::adopt(socket?.into())))
     }
 }
 
 impl<K: SocketKind, P> Future for ConnectUnix<K, P> {
-    type Output = io::Result<Socket<K>>;
+    type Output = io::Result<K>;
 
     /// # Panics
     ///
     /// If it is polled again after it was ready.
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Socket<K>>> {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<K>> {
         let ConnectUnix { attempt, path } = self.get_mut();
         let result = ready!(attempt.poll(cx));
         *path = None;

@@ -1,22 +1,15 @@
 //! Binding and connecting a `UnixDatagram`, and sending to a path.
 
-use std::io;
-use std::os::unix::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::{self, SocketAddr};
 use std::path::Path;
-use std::task::{Context, Poll};
 
 use socket2::{SockAddr, Type};
 
+use super::fds::{RecvFds, SendFds, fds_methods};
 use super::{BIND, CONNECT, SEND, UnixDatagram, open, open_bound, pair, raw_addr, raw_path};
-use crate::error::{Object, failed};
-use crate::kind;
-use crate::kind::sealed::Kind;
 use crate::leaf::SendTo;
-use crate::ready::Interest;
-use crate::socket::{Socket, site};
-use crate::source::Wait;
-
-type K = kind::UnixDatagram;
+use crate::socket::methods::*;
 
 impl UnixDatagram {
     /// Binds to `path`, which must not exist, and which stays when the socket is dropped.
@@ -43,7 +36,7 @@ impl UnixDatagram {
     ///
     /// As [`UnixListener::bind`](crate::UnixListener::bind).
     pub fn bind(path: impl AsRef<Path>) -> io::Result<UnixDatagram> {
-        Ok(Socket::adopt(open_bound(Type::DGRAM, &raw_path(BIND, path.as_ref())?)?.into()))
+        Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_path(BIND, path.as_ref())?)?.into()))
     }
 
     /// As [`bind`](UnixDatagram::bind), to an address, which may be an abstract name.
@@ -56,7 +49,7 @@ impl UnixDatagram {
     ///
     /// As [`bind`](UnixDatagram::bind).
     pub fn bind_addr(addr: &SocketAddr) -> io::Result<UnixDatagram> {
-        Ok(Socket::adopt(open_bound(Type::DGRAM, &raw_addr(BIND, addr)?)?.into()))
+        Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_addr(BIND, addr)?)?.into()))
     }
 
     /// Makes a socket without an address: nobody can send to it, unless it connects.
@@ -70,7 +63,7 @@ impl UnixDatagram {
     /// Those of socket(2).
     pub fn unbound() -> io::Result<UnixDatagram> {
         let socket = open(Type::DGRAM).map_err(failed("make a Unix socket", Object::Nothing))?;
-        Ok(Socket::adopt(socket.into()))
+        Ok(UnixDatagram::adopt(socket.into()))
     }
 
     /// Makes two sockets that are connected to each other.
@@ -83,7 +76,7 @@ impl UnixDatagram {
     ///
     /// Those of socketpair(2).
     pub fn pair() -> io::Result<(UnixDatagram, UnixDatagram)> {
-        pair(Type::DGRAM)
+        pair()
     }
 
     /// Sends to, and receives from, the socket at `path` and no other.
@@ -178,7 +171,7 @@ impl UnixDatagram {
 
     /// As [`send_to`](UnixDatagram::send_to), as a function to poll.
     ///
-    /// Only the task that has polled [last](Socket#polling) is woken.
+    /// Only the task that has polled [last](Self#polling) is woken.
     ///
     /// # Examples
     ///
@@ -236,4 +229,10 @@ impl UnixDatagram {
         let to = raw_addr(SEND, addr)?;
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
     }
+
+    datagram_methods!(SocketAddr);
+    address_methods!(SocketAddr);
+    data_methods!(SocketAddr);
+    fds_methods!();
+    std_methods!(net::UnixDatagram);
 }

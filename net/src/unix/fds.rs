@@ -5,10 +5,8 @@
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use crate::kind::{DataKind, UnixKind};
-use crate::leaf::{Call, Op};
+use crate::leaf::Call;
 use crate::ready::Interest;
-use crate::socket::{Socket, site};
 use crate::source::{Left, Source};
 use crate::sys::ancillary::MAX_FDS;
 
@@ -24,113 +22,129 @@ pub struct RecvFds<'a> {
     max: usize,
 }
 
-impl<K: DataKind + UnixKind> Socket<K> {
-    /// Sends what there is room for of `buf`, and with it `fds`, which the other side gets as descriptors of its own
-    /// for the same open files (`SCM_RIGHTS` in unix(7)).
-    ///
-    /// Returns how much of `buf` was sent, `1..=buf.len()` for a stream: the descriptors have gone with the first byte,
-    /// and the rest can be [written](Socket::write_all) as always. A message goes as a whole. There may be up to 253
-    /// descriptors.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// use std::io::{Read, Write};
-    /// use std::os::fd::AsFd;
-    ///
-    /// let (a, b) = mini::net::UnixStream::pair()?;
-    /// let (mut reader, writer) = std::io::pipe()?;
-    /// a.send_fds(b"a pipe", &[writer.as_fd()]).await?;
-    ///
-    /// let mut buf = [0; 16];
-    /// let (received, mut fds) = b.recv_fds(&mut buf, 1).await?;
-    /// assert_eq!(&buf[..received], b"a pipe");
-    /// std::fs::File::from(fds.remove(0)).write_all(b"ping")?;
-    /// let mut heard = [0; 4];
-    /// reader.read_exact(&mut heard)?;
-    /// assert_eq!(&heard, b"ping");
-    /// # Ok::<(), std::io::Error>(()) }).unwrap();
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are on their way. `InvalidInput` for
-    /// more than 253, and for descriptors without a byte on a stream, where nobody would get them. If it has to wait:
-    /// that the runtime has shut down.
-    ///
-    /// # Panics
-    ///
-    /// If it has to wait outside a mini runtime, unless the socket has already joined one.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has sent nothing.
-    #[track_caller]
-    pub fn send_fds<'a>(&'a self, buf: &'a [u8], fds: &'a [BorrowedFd<'a>]) -> Op<'a, SendFds<'a>> {
-        Op::new(self.source(), site!(send_fds, Write), SendFds { buf, fds })
-    }
+/// Sending and receiving descriptors.
+macro_rules! fds_methods {
+    () => {
+        /// Sends what there is room for of `buf`, and with it `fds`, which the other side gets as descriptors of its own
+        /// for the same open files (`SCM_RIGHTS` in unix(7)).
+        ///
+        /// Returns how much of `buf` was sent, `1..=buf.len()` for a stream: the descriptors have gone with the first byte,
+        /// and the rest can be [written](crate::UnixStream::write_all) as always. A message goes as a whole. There may be up to 253
+        /// descriptors.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// use std::io::{Read, Write};
+        /// use std::os::fd::AsFd;
+        ///
+        /// let (a, b) = mini::net::UnixStream::pair()?;
+        /// let (mut reader, writer) = std::io::pipe()?;
+        /// a.send_fds(b"a pipe", &[writer.as_fd()]).await?;
+        ///
+        /// let mut buf = [0; 16];
+        /// let (received, mut fds) = b.recv_fds(&mut buf, 1).await?;
+        /// assert_eq!(&buf[..received], b"a pipe");
+        /// std::fs::File::from(fds.remove(0)).write_all(b"ping")?;
+        /// let mut heard = [0; 4];
+        /// reader.read_exact(&mut heard)?;
+        /// assert_eq!(&heard, b"ping");
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are on their way. `InvalidInput` for
+        /// more than 253, and for descriptors without a byte on a stream, where nobody would get them. If it has to wait:
+        /// that the runtime has shut down.
+        ///
+        /// # Panics
+        ///
+        /// If it has to wait outside a mini runtime, unless the socket has already joined one.
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has sent nothing.
+        #[track_caller]
+        pub fn send_fds<'a>(&'a self, buf: &'a [u8], fds: &'a [BorrowedFd<'a>]) -> Op<'a, SendFds<'a>> {
+            Op::new(self.source(), site!(send_fds, Write), SendFds::new(buf, fds))
+        }
 
-    /// Receives what has arrived into the front of `buf`, and up to `max` descriptors that came with it, at most 253.
-    ///
-    /// Returns the number of bytes, as [`read`](Socket::read) and [`recv`](Socket::recv) do, and the descriptors, which
-    /// no child process inherits. What was sent with several calls comes with several; bytes may come without
-    /// descriptors. A plain read drops the descriptors of what it reads.
-    ///
-    /// # Examples
-    ///
-    /// See [`send_fds`](Socket::send_fds).
-    ///
-    /// # Errors
-    ///
-    /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then all
-    /// of them are closed and the bytes are lost, so what follows on a stream may make no sense. If it has to wait:
-    /// that the runtime has shut down.
-    ///
-    /// # Panics
-    ///
-    /// As [`send_fds`](Socket::send_fds).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: a future dropped before it is ready has received nothing.
-    #[track_caller]
-    pub fn recv_fds<'a>(&'a self, buf: &'a mut [u8], max: usize) -> Op<'a, RecvFds<'a>> {
-        Op::new(self.source(), site!(recv_fds, Read), RecvFds { buf, max })
-    }
+        /// Receives what has arrived into the front of `buf`, and up to `max` descriptors that came with it, at most 253.
+        ///
+        /// Returns the number of bytes, as [`read`](crate::UnixStream::read) and [`recv`](crate::UnixDatagram::recv) do, and the descriptors, which
+        /// no child process inherits. What was sent with several calls comes with several; bytes may come without
+        /// descriptors. A plain read drops the descriptors of what it reads.
+        ///
+        /// # Examples
+        ///
+        /// See [`send_fds`](Self::send_fds).
+        ///
+        /// # Errors
+        ///
+        /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then all
+        /// of them are closed and the bytes are lost, so what follows on a stream may make no sense. If it has to wait:
+        /// that the runtime has shut down.
+        ///
+        /// # Panics
+        ///
+        /// As [`send_fds`](Self::send_fds).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: a future dropped before it is ready has received nothing.
+        #[track_caller]
+        pub fn recv_fds<'a>(&'a self, buf: &'a mut [u8], max: usize) -> Op<'a, RecvFds<'a>> {
+            Op::new(self.source(), site!(recv_fds, Read), RecvFds::new(buf, max))
+        }
 
-    /// As [`send_fds`](Socket::send_fds), once, without waiting; `WouldBlock` if there is no room.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::os::fd::AsFd;
-    ///
-    /// let (a, b) = mini::net::UnixDatagram::pair()?;
-    /// assert_eq!(a.try_send_fds(b"", &[std::io::stdin().as_fd()])?, 0);
-    /// let (received, fds) = b.try_recv_fds(&mut [0; 16], 1)?;
-    /// assert_eq!((received, fds.len()), (0, 1));
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`send_fds`](Socket::send_fds).
-    pub fn try_send_fds(&self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
-        self.source().try_op(Interest::WRITABLE, |source| SendFds { buf, fds }.call(source))
-    }
+        /// As [`send_fds`](Self::send_fds), once, without waiting; `WouldBlock` if there is no room.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::os::fd::AsFd;
+        ///
+        /// let (a, b) = mini::net::UnixDatagram::pair()?;
+        /// assert_eq!(a.try_send_fds(b"", &[std::io::stdin().as_fd()])?, 0);
+        /// let (received, fds) = b.try_recv_fds(&mut [0; 16], 1)?;
+        /// assert_eq!((received, fds.len()), (0, 1));
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`send_fds`](Self::send_fds).
+        pub fn try_send_fds(&self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
+            self.source().try_op(Interest::WRITABLE, |source| SendFds::new(buf, fds).call(source))
+        }
 
-    /// As [`recv_fds`](Socket::recv_fds), once, without waiting; `WouldBlock` if nothing has arrived.
-    ///
-    /// # Examples
-    ///
-    /// See [`try_send_fds`](Socket::try_send_fds).
-    ///
-    /// # Errors
-    ///
-    /// As [`recv_fds`](Socket::recv_fds).
-    pub fn try_recv_fds(&self, buf: &mut [u8], max: usize) -> io::Result<(usize, Vec<OwnedFd>)> {
-        self.source().try_op(Interest::READABLE, |source| RecvFds { buf, max }.call(source))
+        /// As [`recv_fds`](Self::recv_fds), once, without waiting; `WouldBlock` if nothing has arrived.
+        ///
+        /// # Examples
+        ///
+        /// See [`try_send_fds`](Self::try_send_fds).
+        ///
+        /// # Errors
+        ///
+        /// As [`recv_fds`](Self::recv_fds).
+        pub fn try_recv_fds(&self, buf: &mut [u8], max: usize) -> io::Result<(usize, Vec<OwnedFd>)> {
+            self.source().try_op(Interest::READABLE, |source| RecvFds::new(buf, max).call(source))
+        }
+    };
+}
+pub(crate) use fds_methods;
+
+impl<'a> SendFds<'a> {
+    pub(crate) fn new(buf: &'a [u8], fds: &'a [BorrowedFd<'a>]) -> Self {
+        Self { buf, fds }
+    }
+}
+
+impl<'a> RecvFds<'a> {
+    pub(crate) fn new(buf: &'a mut [u8], max: usize) -> Self {
+        Self { buf, max }
     }
 }
 

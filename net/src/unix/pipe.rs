@@ -6,7 +6,7 @@
 //! writer has gone, and only the poller knows the difference; so an end that was not made here with its writer asks the
 //! poller before its first read (`Rule::Fifo`).
 //!
-//! Rejected: a kind of `Socket`. A pipe has no address, no options, and read(2) in place of recv(2).
+//! Rejected: a type of socket. A pipe has no address, no options, and read(2) in place of recv(2).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -1,91 +1,85 @@
 //! Connecting a `UnixStream` or a `UnixSeqpacket`, and who is at the other end.
 
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::net::SocketAddr;
-use std::path::Path;
+/// Connecting, pairs, and who is at the other end.
+macro_rules! unix_connection_methods {
+    () => {
+        /// Connects to the listener at `path`.
+        ///
+        /// If too many connections wait there to be accepted, this waits too.
+        ///
+        /// # Examples
+        ///
+        /// See [`UnixListener`](crate::UnixListener).
+        ///
+        /// # Errors
+        ///
+        /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. If it has
+        /// to wait: that the runtime has shut down.
+        ///
+        /// # Panics
+        ///
+        /// Outside a mini runtime.
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: the connection is given up.
+        #[track_caller]
+        pub fn connect<P: AsRef<Path>>(path: P) -> ConnectUnix<Self, P> {
+            ConnectUnix::new(raw_path(CONNECT, path.as_ref()), path, site!(connect, Connect))
+        }
 
-use super::{CONNECT, ConnectUnix, UCred, pair, raw_addr, raw_path};
-use crate::kind::{ConnectionKind, UnixKind};
-use crate::socket::{Socket, site};
-use crate::sys;
+        /// As [`connect`](Self::connect), to an address, which may be an abstract name.
+        ///
+        /// # Examples
+        ///
+        /// See [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
+        ///
+        /// # Errors
+        ///
+        /// As [`connect`](Self::connect).
+        ///
+        /// # Panics
+        ///
+        /// As [`connect`](Self::connect).
+        ///
+        /// # Cancel safety
+        ///
+        /// Safe: the connection is given up.
+        #[track_caller]
+        pub fn connect_addr(addr: &SocketAddr) -> ConnectUnix<Self> {
+            ConnectUnix::new(raw_addr(CONNECT, addr), (), site!(connect_addr, Connect))
+        }
 
-impl<K: ConnectionKind + UnixKind> Socket<K> {
-    /// Connects to the listener at `path`.
-    ///
-    /// If too many connections wait there to be accepted, this waits too.
-    ///
-    /// # Examples
-    ///
-    /// See [`UnixListener`](crate::UnixListener).
-    ///
-    /// # Errors
-    ///
-    /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. If it has
-    /// to wait: that the runtime has shut down.
-    ///
-    /// # Panics
-    ///
-    /// Outside a mini runtime.
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: the connection is given up.
-    #[track_caller]
-    pub fn connect<P: AsRef<Path>>(path: P) -> ConnectUnix<K, P> {
-        ConnectUnix::new(raw_path(CONNECT, path.as_ref()), path, site!(connect, Connect))
-    }
+        /// Makes two streams that are connected to each other.
+        ///
+        /// # Examples
+        ///
+        /// See [`UnixStream`](crate::UnixStream).
+        ///
+        /// # Errors
+        ///
+        /// Those of socketpair(2).
+        pub fn pair() -> io::Result<(Self, Self)> {
+            pair()
+        }
 
-    /// As [`connect`](crate::UnixStream::connect), to an address, which may be an abstract name.
-    ///
-    /// # Examples
-    ///
-    /// See [`UnixListener::bind_addr`](crate::UnixListener::bind_addr).
-    ///
-    /// # Errors
-    ///
-    /// As [`connect`](crate::UnixStream::connect).
-    ///
-    /// # Panics
-    ///
-    /// As [`connect`](crate::UnixStream::connect).
-    ///
-    /// # Cancel safety
-    ///
-    /// Safe: the connection is given up.
-    #[track_caller]
-    pub fn connect_addr(addr: &SocketAddr) -> ConnectUnix<K> {
-        ConnectUnix::new(raw_addr(CONNECT, addr), (), site!(connect_addr, Connect))
-    }
-
-    /// Makes two streams that are connected to each other.
-    ///
-    /// # Examples
-    ///
-    /// See [`UnixStream`](crate::UnixStream).
-    ///
-    /// # Errors
-    ///
-    /// Those of socketpair(2).
-    pub fn pair() -> io::Result<(Socket<K>, Socket<K>)> {
-        pair(K::TYPE)
-    }
-
-    /// Who was at the other end when the connection was made (`SO_PEERCRED` in unix(7), getpeereid(3)).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let (a, _b) = mini::net::UnixStream::pair()?;
-    /// let peer = a.peer_cred()?;
-    /// println!("user {}, group {}, process {:?}", peer.uid(), peer.gid(), peer.pid());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of getsockopt(2).
-    pub fn peer_cred(&self) -> io::Result<UCred> {
-        sys::peer(self.as_fd()).map(UCred)
-    }
+        /// Who was at the other end when the connection was made (`SO_PEERCRED` in unix(7), getpeereid(3)).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// let peer = a.peer_cred()?;
+        /// println!("user {}, group {}, process {:?}", peer.uid(), peer.gid(), peer.pid());
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of getsockopt(2).
+        pub fn peer_cred(&self) -> io::Result<UCred> {
+            sys::peer(self.as_fd()).map(UCred)
+        }
+    };
 }
+pub(crate) use unix_connection_methods;

@@ -8,6 +8,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::kind::sealed::Kind;
 use crate::ready::Ready;
 use crate::tests::rig::{Task, alone, is_shut_down};
 use crate::{Blocking, Events, Interest, UnixStream, enter};

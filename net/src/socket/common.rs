@@ -1,0 +1,113 @@
+//! What every type of socket has: its address, its pending error, and the way from and to the standard library.
+
+/// The address, which is an `$addr`, and the pending error.
+macro_rules! address_methods {
+    ($addr:ty) => {
+        /// The address the socket is bound to. Bound to port 0, it has been given a port; this tells which.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let listener = mini::net::TcpListener::bind("127.0.0.1:0").await?;
+        /// assert_ne!(listener.local_addr()?.port(), 0);
+        /// # Ok::<(), std::io::Error>(()) }).unwrap();
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of getsockname(2).
+        pub fn local_addr(&self) -> io::Result<$addr> {
+            <Self as Kind>::addr(self.sock().local_addr()?)
+        }
+
+        /// Takes the error that is pending on the socket, if any (`SO_ERROR` in socket(7)).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// assert!(a.take_error()?.is_none());
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of getsockopt(2).
+        pub fn take_error(&self) -> io::Result<Option<io::Error>> {
+            self.sock().take_error()
+        }
+    };
+}
+pub(crate) use address_methods;
+
+/// From and to `$std`, the type of the standard library.
+macro_rules! std_methods {
+    ($std:ty) => {
+        /// Takes over a socket of the standard library, and makes it non-blocking.
+        ///
+        /// It joins a runtime when it first has to wait.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// let std = std::net::UdpSocket::bind("127.0.0.1:0")?;
+        /// let socket = mini::net::UdpSocket::from_std(std)?;
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of fcntl(2).
+        pub fn from_std(socket: $std) -> io::Result<Self> {
+            let fd: OwnedFd = socket.into();
+            SockRef::from(&fd).set_nonblocking(true)?;
+            Ok(Self::adopt(fd))
+        }
+
+        /// Leaves the runtime and becomes a socket of the standard library, which blocks.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::io::Write;
+        ///
+        /// let (a, _b) = mini::net::UnixStream::pair()?;
+        /// let mut std: std::os::unix::net::UnixStream = a.into_std()?;
+        /// std.write_all(b"hello")?;
+        /// # Ok::<(), std::io::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// Those of fcntl(2); the socket is closed then.
+        pub fn into_std(self) -> io::Result<$std> {
+            let fd = self.into_fd();
+            SockRef::from(&fd).set_nonblocking(false)?;
+            Ok(fd.into())
+        }
+    };
+}
+pub(crate) use std_methods;
+
+/// The same by `TryFrom` and `TryInto`.
+macro_rules! std_conversions {
+    ($name:ident, $std:ty) => {
+        impl TryFrom<$std> for $name {
+            type Error = io::Error;
+
+            fn try_from(socket: $std) -> io::Result<Self> {
+                Self::from_std(socket)
+            }
+        }
+
+        impl TryFrom<$name> for $std {
+            type Error = io::Error;
+
+            fn try_from(socket: $name) -> io::Result<Self> {
+                socket.into_std()
+            }
+        }
+    };
+}
+pub(crate) use std_conversions;
