@@ -59,12 +59,16 @@ pub(crate) use split_methods;
 
 /// Methods that are the stream's own.
 macro_rules! of_the_stream {
-    ($stream:ident; $(fn $name:ident$(<$($lt:lifetime),*>)?(&$($life:lifetime)? $this:ident $(, $arg:ident: $ty:ty)*) -> $out:ty;)*) => { $(
-        #[doc = concat!("[`", stringify!($name), "`](", stringify!($stream), "::", stringify!($name), ") of the stream.")]
+    ($stream:ident; $(
+        fn $name:ident$(<$($lt:lifetime),*>)?(&$($life:lifetime)? $this:ident $(, $arg:ident: $ty:ty)*) -> $out:ty;
+    )*) => { $(
+        #[doc = concat!("[`", stringify!($name), "`](", stringify!($stream), "::", stringify!($name), ") of the")]
+        /// stream.
         ///
         /// # Examples
         ///
-        #[doc = concat!("See [`split`](", stringify!($stream), "::split) and [`into_split`](", stringify!($stream), "::into_split).")]
+        #[doc = concat!("See [`split`](", stringify!($stream), "::split) and")]
+        #[doc = concat!("[`into_split`](", stringify!($stream), "::into_split).")]
         ///
         /// # Errors
         ///
@@ -192,7 +196,8 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct OwnedReadHalf(Arc<$stream>);
 
-        #[doc = concat!("The writing half of a [`", stringify!($stream), "`], by itself; dropping it ends the writing.")]
+        #[doc = concat!("The writing half of a [`", stringify!($stream), "`], by itself;")]
+        /// dropping it ends the writing.
         ///
         /// # Examples
         ///

@@ -89,11 +89,11 @@ socket! {
 }
 
 socket! {
-    /// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET` in
-    /// unix(7)).
+    /// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET`
+    /// in unix(7)).
     ///
-    /// That the peer has ended looks like an empty message: [`recv`](UnixSeqpacket::recv) returns 0. A message that is longer than
-    /// the buffer is cut. Not on Apple systems: making one fails there.
+    /// That the peer has ended looks like an empty message: [`recv`](UnixSeqpacket::recv) returns 0. A message that is
+    /// longer than the buffer is cut. Not on Apple systems: making one fails there.
     ///
     /// # Examples
     ///

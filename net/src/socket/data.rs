@@ -28,8 +28,8 @@ macro_rules! data_methods {
 
         /// Waits until a read will probably not block: there is data, or the end, or an error.
         ///
-        /// The answer can be wrong when another task reads too, or when the kernel drops a bad datagram. So try, and wait
-        /// again on `WouldBlock`.
+        /// The answer can be wrong when another task reads too, or when the kernel drops a bad datagram. So try, and
+        /// wait again on `WouldBlock`.
         ///
         /// # Examples
         ///

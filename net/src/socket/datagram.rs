@@ -40,8 +40,8 @@ macro_rules! datagram_methods {
 
         /// Receives one message from the connected peer, or from anybody if there is none.
         ///
-        /// Returns its length, or that of `buf`, if it is shorter; the rest of the message is then lost (recv(2)). 0 is a
-        /// message without content.
+        /// Returns its length, or that of `buf`, if it is shorter; the rest of the message is then lost (recv(2)). 0 is
+        /// a message without content.
         ///
         /// # Examples
         ///
@@ -56,8 +56,8 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime has
-        /// shut down.
+        /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime
+        /// has shut down.
         ///
         /// # Panics
         ///

@@ -48,6 +48,7 @@ macro_rules! options {
 pub(crate) use options;
 
 /// The options of everything that has internet addresses.
+#[rustfmt::skip] // it moves the second lines of the texts, a column each time
 macro_rules! ip_methods {
     () => {
         /// How many routers a packet may pass: time to live for IPv4, hop limit for IPv6.
@@ -88,26 +89,26 @@ macro_rules! ip_methods {
             "```", "TcpSocket::new_v4()?";
             reuseaddr / set_reuseaddr: bool = Raw::reuse_address, Raw::set_reuse_address, "true",
                 "whether the address may be one that was just in use (`SO_REUSEADDR` in socket(7)); \
- to be set before it is bound";
+                 to be set before it is bound";
             reuseport / set_reuseport: bool = Raw::reuse_port, Raw::set_reuse_port, "true",
                 "whether several sockets may bind to the same address and share what arrives \
- (`SO_REUSEPORT` in socket(7)); to be set before it is bound";
+                 (`SO_REUSEPORT` in socket(7)); to be set before it is bound";
             send_buffer_size / set_send_buffer_size: u32 = Raw::send_buffer_size, Raw::set_send_buffer_size, "65536",
                 "the size of the kernel's buffer for what is to be sent, in bytes; Linux doubles what is set \
- (`SO_SNDBUF` in socket(7))";
+                 (`SO_SNDBUF` in socket(7))";
             recv_buffer_size / set_recv_buffer_size: u32 = Raw::recv_buffer_size, Raw::set_recv_buffer_size, "65536",
                 "the size of the kernel's buffer for what has arrived, in bytes; Linux doubles what is set \
- (`SO_RCVBUF` in socket(7))";
+                 (`SO_RCVBUF` in socket(7))";
             tos_v4 / set_tos_v4: u32 = Raw::tos_v4, Raw::set_tos_v4, "0x10",
                 "the type of service in the head of IPv4 packets, today six bits of DSCP and two of ECN \
- (`IP_TOS` in ip(7); RFC 2474)";
+                 (`IP_TOS` in ip(7); RFC 2474)";
         }
 
         options! {
             "```no_run", "TcpSocket::new_v6()?";
             tclass_v6 / set_tclass_v6: u32 = sys::options::tclass, sys::options::set_tclass, "0x10",
                 "the traffic class in the head of IPv6 packets, the same eight bits as `tos_v4` \
- (`IPV6_TCLASS` in RFC 3542)";
+                 (`IPV6_TCLASS` in RFC 3542)";
             only_v6 / set_only_v6: bool = Raw::only_v6, Raw::set_only_v6, "true",
                 "whether an IPv6 socket leaves IPv4 alone (`IPV6_V6ONLY` in ipv6(7)); to be set before it is bound";
         }

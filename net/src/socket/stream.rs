@@ -107,8 +107,8 @@ macro_rules! stream_methods {
 
         /// Writes from the front of `buf` what there is room for.
         ///
-        /// Returns the number of bytes that the kernel took, `0..=buf.len()`. A peer that is gone is the error `BrokenPipe`
-        /// or `ConnectionReset`, never a signal.
+        /// Returns the number of bytes that the kernel took, `0..=buf.len()`. A peer that is gone is the error
+        /// `BrokenPipe` or `ConnectionReset`, never a signal.
         ///
         /// # Examples
         ///
@@ -178,8 +178,8 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Self::write). How much was written is unknown
-        /// then.
+        /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Self::write). How much was written is
+        /// unknown then.
         ///
         /// # Panics
         ///

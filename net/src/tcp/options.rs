@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 /// The options of everything that is TCP.
+#[rustfmt::skip] // it moves the second lines of the texts, a column each time
 macro_rules! tcp_methods { () => {
     options! {
         "```", "TcpSocket::new_v4()?";
@@ -18,11 +19,13 @@ macro_rules! tcp_methods { () => {
             "std::time::Duration::from_secs(60)",
             "how long a connection is idle before the peer is first asked, in whole seconds, at least one \
              (`TCP_KEEPIDLE` in tcp(7)); setting it turns keepalive on";
-        keepalive_interval / set_keepalive_interval: Duration = sys::options::keepalive_interval, sys::options::set_keepalive_interval,
+        keepalive_interval / set_keepalive_interval: Duration =
+            sys::options::keepalive_interval, sys::options::set_keepalive_interval,
             "std::time::Duration::from_secs(10)",
             "how long an answer is waited for before the peer is asked again, in whole seconds, at least one \
              (`TCP_KEEPINTVL` in tcp(7)); setting it turns keepalive on";
-        keepalive_retries / set_keepalive_retries: u32 = sys::options::keepalive_retries, sys::options::set_keepalive_retries, "3",
+        keepalive_retries / set_keepalive_retries: u32 =
+            sys::options::keepalive_retries, sys::options::set_keepalive_retries, "3",
             "how many questions may stay without an answer before the connection is given up \
              (`TCP_KEEPCNT` in tcp(7)); setting it turns keepalive on";
     }

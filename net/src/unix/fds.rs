@@ -25,12 +25,12 @@ pub struct RecvFds<'a> {
 /// Sending and receiving descriptors.
 macro_rules! fds_methods {
     () => {
-        /// Sends what there is room for of `buf`, and with it `fds`, which the other side gets as descriptors of its own
-        /// for the same open files (`SCM_RIGHTS` in unix(7)).
+        /// Sends what there is room for of `buf`, and with it `fds`, which the other side gets as descriptors of its
+        /// own for the same open files (`SCM_RIGHTS` in unix(7)).
         ///
-        /// Returns how much of `buf` was sent, `1..=buf.len()` for a stream: the descriptors have gone with the first byte,
-        /// and the rest can be [written](crate::UnixStream::write_all) as always. A message goes as a whole. There may be up to 253
-        /// descriptors.
+        /// Returns how much of `buf` was sent, `1..=buf.len()` for a stream: the descriptors have gone with the first
+        /// byte, and the rest can be [written](crate::UnixStream::write_all) as always. A message goes as a whole.
+        /// There may be up to 253 descriptors.
         ///
         /// # Examples
         ///
@@ -56,8 +56,8 @@ macro_rules! fds_methods {
         /// # Errors
         ///
         /// Those of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are on their way. `InvalidInput` for
-        /// more than 253, and for descriptors without a byte on a stream, where nobody would get them. If it has to wait:
-        /// that the runtime has shut down.
+        /// more than 253, and for descriptors without a byte on a stream, where nobody would get them. If it has to
+        /// wait: that the runtime has shut down.
         ///
         /// # Panics
         ///
@@ -71,11 +71,12 @@ macro_rules! fds_methods {
             Op::new(self.source(), site!(send_fds, Write), SendFds::new(buf, fds))
         }
 
-        /// Receives what has arrived into the front of `buf`, and up to `max` descriptors that came with it, at most 253.
+        /// Receives what has arrived into the front of `buf`, and up to `max` descriptors that came with it, at most
+        /// 253.
         ///
-        /// Returns the number of bytes, as [`read`](crate::UnixStream::read) and [`recv`](crate::UnixDatagram::recv) do, and the descriptors, which
-        /// no child process inherits. What was sent with several calls comes with several; bytes may come without
-        /// descriptors. A plain read drops the descriptors of what it reads.
+        /// Returns the number of bytes, as [`read`](crate::UnixStream::read) and [`recv`](crate::UnixDatagram::recv)
+        /// do, and the descriptors, which no child process inherits. What was sent with several calls comes with
+        /// several; bytes may come without descriptors. A plain read drops the descriptors of what it reads.
         ///
         /// # Examples
         ///
@@ -83,9 +84,9 @@ macro_rules! fds_methods {
         ///
         /// # Errors
         ///
-        /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then all
-        /// of them are closed and the bytes are lost, so what follows on a stream may make no sense. If it has to wait:
-        /// that the runtime has shut down.
+        /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then
+        /// all of them are closed and the bytes are lost, so what follows on a stream may make no sense. If it has to
+        /// wait: that the runtime has shut down.
         ///
         /// # Panics
         ///
