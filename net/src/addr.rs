@@ -15,7 +15,8 @@ use mini_context::IoKind;
 
 mod resolve;
 
-pub use resolve::{LookupHost, TryEach};
+pub use resolve::LookupHost;
+pub(crate) use resolve::TryEach;
 pub(crate) use resolve::{Resolve, no_address};
 
 use sealed::{Target, ToTarget};

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::task::{Context, Poll, ready};
 
 use crate::call::CustomOn;
+use crate::future;
 use crate::leaf::Op;
 use crate::ready::Interest;
 use crate::source::{Left, Rule, Site, Source, Wait};
@@ -312,7 +313,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// Safe: dropped before it is ready, `f` has done nothing but report `WouldBlock`.
     #[track_caller]
-    pub fn async_io<R, F>(&self, interest: Interest, f: F) -> Op<'_, CustomOn<F>, T>
+    pub fn async_io<R, F>(&self, interest: Interest, f: F) -> future::AsyncFdIo<'_, F, T>
     where
         F: FnMut(&T) -> io::Result<R>,
     {
@@ -351,12 +352,12 @@ impl<T: AsFd> AsyncFd<T> {
 
     /// [`async_io`](AsyncFd::async_io) for a call that messages are to name in its place.
     #[doc(hidden)]
-    pub fn async_io_for<R, F>(&self, wait: Wait, interest: Interest, f: F) -> Op<'_, CustomOn<F>, T>
+    pub fn async_io_for<R, F>(&self, wait: Wait, interest: Interest, f: F) -> future::AsyncFdIo<'_, F, T>
     where
         F: FnMut(&T) -> io::Result<R>,
     {
         let allowed = self.interest;
-        Op::of(&self.source, wait, CustomOn { interest, allowed, f })
+        future::AsyncFdIo(Op::of(&self.source, wait, CustomOn { interest, allowed, f }))
     }
 
     /// [`poll_read_ready`](AsyncFd::poll_read_ready) and its kin for a call that messages are to name in their place.

@@ -1,6 +1,6 @@
 //! The operations that a leaf future can stand for, shared by all sockets.
 //!
-//! Named in the types that the methods return (`Op<'_, Recv<'_>>`), and otherwise of no use to anybody outside.
+//! `future` gives each of them the name that users see.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::marker::PhantomData;
@@ -18,38 +18,38 @@ use crate::source::{Channel, Left, Source};
 use crate::sys;
 
 /// Reads into one buffer.
-pub struct Recv<'a>(pub(crate) &'a mut [u8]);
+pub(crate) struct Recv<'a>(pub(crate) &'a mut [u8]);
 
 /// Reads into several buffers, in order.
-pub struct RecvVectored<'a, 'b>(pub(crate) &'a mut [IoSliceMut<'b>]);
+pub(crate) struct RecvVectored<'a, 'b>(pub(crate) &'a mut [IoSliceMut<'b>]);
 
 /// Reads into one buffer what stays there to be read again.
-pub struct Peek<'a>(pub(crate) &'a mut [u8]);
+pub(crate) struct Peek<'a>(pub(crate) &'a mut [u8]);
 
 /// Writes from one buffer.
-pub struct Send<'a>(pub(crate) &'a [u8]);
+pub(crate) struct Send<'a>(pub(crate) &'a [u8]);
 
 /// Writes from several buffers, in order.
-pub struct SendVectored<'a, 'b>(pub(crate) &'a [IoSlice<'b>]);
+pub(crate) struct SendVectored<'a, 'b>(pub(crate) &'a [IoSlice<'b>]);
 
 /// Reads one datagram, and tells who sent it.
-pub struct RecvFrom<'a, K> {
+pub(crate) struct RecvFrom<'a, K> {
     pub(crate) buf: &'a mut [u8],
     pub(crate) flags: libc::c_int,
     pub(crate) kind: PhantomData<fn() -> K>,
 }
 
 /// Takes one connection off a listener's queue.
-pub struct Accept<K>(pub(crate) PhantomData<fn() -> K>);
+pub(crate) struct Accept<K>(pub(crate) PhantomData<fn() -> K>);
 
 /// Runs a closure of the user's.
-pub struct Custom<F> {
+pub(crate) struct Custom<F> {
     pub(crate) interest: Interest,
     pub(crate) f: F,
 }
 
 /// Runs a closure of the user's on the object that has the fd.
-pub struct CustomOn<F> {
+pub(crate) struct CustomOn<F> {
     pub(crate) interest: Interest,
     /// What waits the object was made for.
     pub(crate) allowed: Interest,

@@ -2,6 +2,7 @@
 //!
 //! Each type says it once, in the `socket!` that makes it. Nobody outside can add one.
 
+use std::fmt::Debug;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -9,8 +10,6 @@ use std::os::unix::net;
 
 use socket2::{SockAddr, Type};
 
-use crate::call::Accept;
-use crate::leaf::Op;
 use crate::source::{Rule, Source};
 
 /// Any type of socket.
@@ -30,9 +29,13 @@ pub trait Listener: SocketKind {
     /// The type of its connections.
     type Connection: SocketKind<Addr = Self::Addr>;
 
+    /// The future of its `accept`.
+    #[doc(hidden)]
+    type Accept<'a>: Future<Output = io::Result<Accepted<Self>>> + Debug + Send + Sync + Unpin;
+
     #[doc(hidden)]
     #[track_caller]
-    fn accept_next(&self) -> Op<'_, Accept<Self>>;
+    fn accept_next(&self) -> Self::Accept<'_>;
 }
 
 pub(crate) mod sealed {
@@ -65,12 +68,13 @@ pub type Accepted<L> = (<L as Listener>::Connection, <L as SocketKind>::Addr);
 
 /// That `$listener` gives out connections of the type `$connection`.
 macro_rules! listener {
-    ($listener:ident: $connection:ident) => {
+    ($listener:ident: $connection:ident, $accept:ident) => {
         impl crate::kind::Listener for $listener {
             type Connection = $connection;
+            type Accept<'a> = crate::future::$accept<'a>;
 
             #[track_caller]
-            fn accept_next(&self) -> Op<'_, Accept<Self>> {
+            fn accept_next(&self) -> Self::Accept<'_> {
                 self.accept()
             }
         }

@@ -1,4 +1,4 @@
-//! The leaf futures: what every method that waits returns.
+//! The leaf futures: what is in every future that a method returns; `future` has the names that users see.
 //!
 //! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line it was
 //! called at. All of them are a `Waiting` (an fd, and the future's own place among its waiters) and something to do
@@ -24,7 +24,7 @@ use crate::source::{Channel, Left, Site, Source, Wait};
 ///
 /// `C` is the operation; the methods that return an `Op` say what it does.
 #[must_use = "futures do nothing unless awaited"]
-pub struct Op<'a, C, T: AsFd = OwnedFd> {
+pub(crate) struct Op<'a, C, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
     call: C,
 }
@@ -63,7 +63,7 @@ struct Sending<'a> {
 
 /// Waits for readiness, and gives it out as an `O`; returned by `readable`, `writable` and `ready`.
 #[must_use = "futures do nothing unless awaited"]
-pub struct Readiness<'a, O, T: AsFd = OwnedFd> {
+pub(crate) struct Readiness<'a, O, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
     pub(crate) interest: Interest,
     output: PhantomData<fn() -> O>,
@@ -87,7 +87,7 @@ impl From<io::Result<SockAddr>> for Receiver {
 }
 
 /// One operation, without the waiting.
-pub trait Call<T: AsFd> {
+pub(crate) trait Call<T: AsFd> {
     type Output;
 
     fn interest(&self) -> Interest;
@@ -172,7 +172,7 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
 
     /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.
     #[doc(hidden)]
-    pub fn need_runtime(&self) {
+    pub(crate) fn need_runtime(&self) {
         self.waiting.need_runtime();
     }
 }
@@ -330,9 +330,10 @@ impl<P: Place> fmt::Debug for Waiting<'_, P> {
     }
 }
 
-impl<C, T: AsFd> fmt::Debug for Op<'_, C, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Op").field(&self.waiting).finish()
+impl<C, T: AsFd> Op<'_, C, T> {
+    /// Shows where it waits, under the name that users know it by.
+    pub(crate) fn show(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(name).field(&self.waiting).finish()
     }
 }
 
@@ -354,8 +355,9 @@ impl<P> fmt::Debug for SendTo<'_, P> {
     }
 }
 
-impl<O, T: AsFd> fmt::Debug for Readiness<'_, O, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Readiness").field(&self.waiting).finish()
+impl<O, T: AsFd> Readiness<'_, O, T> {
+    /// Shows where it waits, under the name that users know it by.
+    pub(crate) fn show(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(name).field(&self.waiting).finish()
     }
 }

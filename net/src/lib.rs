@@ -13,6 +13,7 @@ mod context;
 #[cfg(feature = "futures-io")]
 mod copy;
 mod error;
+pub mod future;
 mod hop;
 #[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
 mod io_traits;
@@ -35,19 +36,6 @@ pub mod unix;
 
 #[doc(hidden)]
 pub mod kind;
-
-/// The futures that the methods of sockets return.
-pub mod future {
-    pub use crate::addr::{LookupHost, TryEach};
-    pub use crate::async_fd::FdReady;
-    pub use crate::call::{Accept, Custom, CustomOn, Peek, Recv, RecvFrom, RecvVectored, Send, SendVectored};
-    #[cfg(feature = "futures-io")]
-    pub use crate::copy::{Copy, CopyBidirectional};
-    pub use crate::leaf::{Op, ReadExact, Readiness, SendTo, WriteAll};
-    pub use crate::stdio::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
-    pub use crate::tcp::Connect;
-    pub use crate::unix::{ConnectUnix, RecvFds, SendFds};
-}
 
 pub use addr::{Addrs, ToSocketAddrs, lookup_host};
 pub use async_fd::{AsyncFd, AsyncFdReadyGuard, TryIoError};

@@ -86,17 +86,17 @@ macro_rules! reading_half {
     ($stream:ident, $addr:ty; $half:ident$(<$a:lifetime>)?) => {
         impl$(<$a>)? $half$(<$a>)? {
             split::of_the_stream! { $stream;
-                fn read<'b>(&'b self, buf: &'b mut [u8]) -> Op<'b, Recv<'b>>;
+                fn read<'b>(&'b self, buf: &'b mut [u8]) -> future::Read<'b>;
                 fn read_exact<'b>(&'b self, buf: &'b mut [u8]) -> ReadExact<'b>;
-                fn read_vectored<'b, 'c>(&'b self, bufs: &'b mut [IoSliceMut<'c>]) -> Op<'b, RecvVectored<'b, 'c>>;
+                fn read_vectored<'b, 'c>(&'b self, bufs: &'b mut [IoSliceMut<'c>]) -> future::ReadVectored<'b, 'c>;
                 fn try_read(&self, buf: &mut [u8]) -> io::Result<usize>;
                 fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
-                fn peek<'b>(&'b self, buf: &'b mut [u8]) -> Op<'b, Peek<'b>>;
+                fn peek<'b>(&'b self, buf: &'b mut [u8]) -> future::Peek<'b>;
                 fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>>;
                 fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize>;
-                fn readable(&self) -> Readiness<'_, ()>;
+                fn readable(&self) -> future::Readable<'_>;
                 fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-                fn ready(&self, interest: Interest) -> Readiness<'_, Ready>;
+                fn ready(&self, interest: Interest) -> future::WaitReady<'_>;
                 fn local_addr(&self) -> io::Result<$addr>;
                 fn peer_addr(&self) -> io::Result<$addr>;
             }
@@ -112,14 +112,14 @@ macro_rules! writing_half {
     ($stream:ident, $addr:ty; $half:ident$(<$a:lifetime>)?) => {
         impl$(<$a>)? $half$(<$a>)? {
             split::of_the_stream! { $stream;
-                fn write<'b>(&'b self, buf: &'b [u8]) -> Op<'b, SendCall<'b>>;
+                fn write<'b>(&'b self, buf: &'b [u8]) -> future::Write<'b>;
                 fn write_all<'b>(&'b self, buf: &'b [u8]) -> WriteAll<'b>;
-                fn write_vectored<'b, 'c>(&'b self, bufs: &'b [IoSlice<'c>]) -> Op<'b, SendVectored<'b, 'c>>;
+                fn write_vectored<'b, 'c>(&'b self, bufs: &'b [IoSlice<'c>]) -> future::WriteVectored<'b, 'c>;
                 fn try_write(&self, buf: &[u8]) -> io::Result<usize>;
                 fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize>;
-                fn writable(&self) -> Readiness<'_, ()>;
+                fn writable(&self) -> future::Writable<'_>;
                 fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
-                fn ready(&self, interest: Interest) -> Readiness<'_, Ready>;
+                fn ready(&self, interest: Interest) -> future::WaitReady<'_>;
                 fn local_addr(&self) -> io::Result<$addr>;
                 fn peer_addr(&self) -> io::Result<$addr>;
             }

@@ -55,7 +55,7 @@ socket! {
 }
 
 split::halves!(TcpStream, SocketAddr);
-listener!(TcpListener: TcpStream);
+listener!(TcpListener: TcpStream, Accept);
 std_conversions!(TcpListener, std::net::TcpListener);
 std_conversions!(TcpStream, std::net::TcpStream);
 
@@ -92,8 +92,8 @@ impl TcpListener {
     ///
     /// Safe: nothing is bound.
     #[track_caller]
-    pub fn bind(addr: impl ToSocketAddrs) -> TryEach<'static, (), TcpListener> {
-        TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr, false))
+    pub fn bind(addr: impl ToSocketAddrs) -> future::Bind {
+        future::Bind(TryEach::new(&addr, site!(bind, Resolve), |(), addr| bind(addr, false)))
     }
 
     /// As [`bind`](Self::bind), but several listeners may share one address: on Linux the kernel spreads the
@@ -127,11 +127,11 @@ impl TcpListener {
     ///
     /// Safe: nothing is bound.
     #[track_caller]
-    pub fn bind_reuse_port(addr: impl ToSocketAddrs) -> TryEach<'static, (), TcpListener> {
-        TryEach::new(&addr, site!(bind_reuse_port, Resolve), |(), addr| bind(addr, true))
+    pub fn bind_reuse_port(addr: impl ToSocketAddrs) -> future::Bind {
+        future::Bind(TryEach::new(&addr, site!(bind_reuse_port, Resolve), |(), addr| bind(addr, true)))
     }
 
-    listener_methods!(TcpStream, SocketAddr);
+    listener_methods!(TcpStream, SocketAddr, Accept);
     address_methods!(SocketAddr);
     tcp_methods!();
     ip_methods!();

@@ -57,8 +57,8 @@ impl UdpSocket {
     ///
     /// Safe: nothing is bound.
     #[track_caller]
-    pub fn bind(addr: impl ToSocketAddrs) -> TryEach<'static, (), UdpSocket> {
-        TryEach::new(&addr, site!(bind, Resolve), |(), addr| UdpSocket::bind_with(addr, |_| Ok(())))
+    pub fn bind(addr: impl ToSocketAddrs) -> future::BindUdp {
+        future::BindUdp(TryEach::new(&addr, site!(bind, Resolve), |(), addr| UdpSocket::bind_with(addr, |_| Ok(()))))
     }
 
     /// Binds to `addr`, after `prepare` has set the options that have to be set before.
@@ -103,11 +103,11 @@ impl UdpSocket {
     ///
     /// Safe: the socket stays as it was.
     #[track_caller]
-    pub fn connect(&self, addr: impl ToSocketAddrs) -> TryEach<'_, UdpSocket, ()> {
+    pub fn connect(&self, addr: impl ToSocketAddrs) -> future::ConnectUdp<'_> {
         let site = site!(connect, Resolve);
-        TryEach::with(self, &addr, site, |socket, addr| {
+        future::ConnectUdp::of(TryEach::with(self, &addr, site, |socket, addr| {
             socket.sock().connect(&addr.into()).map_err(failed("connect to", addr))
-        })
+        }))
     }
 
     /// Sends `buf` as one message to the first address of `to`; returns its length.
@@ -180,7 +180,7 @@ impl UdpSocket {
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to.into()))
     }
 
-    datagram_methods!(SocketAddr);
+    datagram_methods!(SocketAddr, RecvFrom, UdpSocket);
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);
     ip_methods!();

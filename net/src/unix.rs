@@ -19,18 +19,17 @@ use crate::split::{self, split_methods};
 mod connect;
 mod cred;
 mod datagram;
-mod fds;
+pub(crate) mod fds;
 mod listener;
 pub mod pipe;
 mod stream;
 
-use fds::fds_methods;
+use fds::{RecvFds, SendFds, fds_methods};
 use listener::unix_listener_methods;
 use stream::unix_connection_methods;
 
 pub use connect::ConnectUnix;
 pub use cred::UCred;
-pub use fds::{RecvFds, SendFds};
 
 socket! {
     /// A Unix stream socket that waits for connections.
@@ -135,8 +134,8 @@ socket! {
 }
 
 split::halves!(UnixStream, SocketAddr);
-listener!(UnixListener: UnixStream);
-listener!(UnixSeqpacketListener: UnixSeqpacket);
+listener!(UnixListener: UnixStream, AcceptUnix);
+listener!(UnixSeqpacketListener: UnixSeqpacket, AcceptSeqpacket);
 std_conversions!(UnixStream, net::UnixStream);
 std_conversions!(UnixListener, net::UnixListener);
 std_conversions!(UnixDatagram, net::UnixDatagram);
@@ -154,14 +153,14 @@ impl UnixStream {
 
 impl UnixListener {
     unix_listener_methods!();
-    listener_methods!(UnixStream, SocketAddr);
+    listener_methods!(UnixStream, SocketAddr, AcceptUnix);
     address_methods!(SocketAddr);
     std_methods!(net::UnixListener);
 }
 
 impl UnixSeqpacket {
     unix_connection_methods!();
-    datagram_methods!(SocketAddr);
+    datagram_methods!(SocketAddr, RecvFromUnix, UnixDatagram);
     connection_methods!();
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);
@@ -171,7 +170,7 @@ impl UnixSeqpacket {
 
 impl UnixSeqpacketListener {
     unix_listener_methods!();
-    listener_methods!(UnixSeqpacket, SocketAddr);
+    listener_methods!(UnixSeqpacket, SocketAddr, AcceptSeqpacket);
     address_methods!(SocketAddr);
     std_methods!(OwnedFd);
 }

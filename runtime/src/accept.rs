@@ -18,7 +18,6 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use mini_net::Listener;
-use mini_net::future::{Accept, Op};
 use mini_net::kind::Accepted;
 use mini_time::{Sleep, sleep};
 
@@ -76,8 +75,8 @@ pub fn next_connection<L: Listener>(listener: &L) -> NextConnection<'_, L> {
 
 /// Takes the next connection; returned by [`next_connection`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct NextConnection<'a, L> {
-    accept: Op<'a, Accept<L>>,
+pub struct NextConnection<'a, L: Listener + 'a> {
+    accept: L::Accept<'a>,
     pause: Option<Sleep>,
 }
 
@@ -116,7 +115,7 @@ fn is_news(last: Option<Instant>, now: Instant) -> bool {
     last.is_none_or(|last| now.saturating_duration_since(last) >= QUIET)
 }
 
-impl<L> fmt::Debug for NextConnection<'_, L> {
+impl<L: Listener> fmt::Debug for NextConnection<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NextConnection").field("accept", &self.accept).field("pause", &self.pause).finish()
     }

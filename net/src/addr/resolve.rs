@@ -21,7 +21,7 @@ pub struct LookupHost(Resolve);
 
 /// Does something with the first address of a host that allows it; returned by `bind` and `connect`.
 #[must_use = "futures do nothing unless awaited"]
-pub struct TryEach<'a, S, R> {
+pub(crate) struct TryEach<'a, S, R> {
     resolve: Resolve,
     on: &'a S,
     attempt: fn(&S, SocketAddr) -> io::Result<R>,
@@ -153,8 +153,9 @@ impl fmt::Debug for LookupHost {
     }
 }
 
-impl<S, R> fmt::Debug for TryEach<'_, S, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("TryEach").field(&self.resolve).finish()
+impl<S, R> TryEach<'_, S, R> {
+    /// Shows what is looked up, under the name that users know it by.
+    pub(crate) fn show(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple(name).field(&self.resolve).finish()
     }
 }

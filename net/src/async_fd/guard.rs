@@ -200,6 +200,6 @@ impl<T: AsFd + fmt::Debug> fmt::Debug for AsyncFdReadyGuard<'_, T> {
 
 impl<T: AsFd> fmt::Debug for FdReady<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("FdReady").field(&self.readiness).finish()
+        self.readiness.show("FdReady", f)
     }
 }

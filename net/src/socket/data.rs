@@ -63,8 +63,8 @@ macro_rules! data_methods {
         ///
         /// Safe: nothing is lost.
         #[track_caller]
-        pub fn readable(&self) -> Readiness<'_, ()> {
-            Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE)
+        pub fn readable(&self) -> future::Readable<'_> {
+            future::Readable::of(Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE))
         }
 
         /// Waits until a write will probably not block. Otherwise as [`readable`](Self::readable).
@@ -91,8 +91,8 @@ macro_rules! data_methods {
         ///
         /// Safe: nothing is lost.
         #[track_caller]
-        pub fn writable(&self) -> Readiness<'_, ()> {
-            Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE)
+        pub fn writable(&self) -> future::Writable<'_> {
+            future::Writable::of(Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE))
         }
 
         /// Waits for any part of `interest`, and tells which there is. Otherwise as [`readable`](Self::readable).
@@ -122,8 +122,8 @@ macro_rules! data_methods {
         ///
         /// Safe: nothing is lost.
         #[track_caller]
-        pub fn ready(&self, interest: Interest) -> Readiness<'_, Ready> {
-            Readiness::new(self.source(), site!(ready, Ready), interest)
+        pub fn ready(&self, interest: Interest) -> future::WaitReady<'_> {
+            future::WaitReady::of(Readiness::new(self.source(), site!(ready, Ready), interest))
         }
 
         /// Waits as [`readable`](Self::readable) does, as a function to poll.
@@ -205,8 +205,8 @@ macro_rules! data_methods {
         ///
         /// Safe: it takes no byte at all.
         #[track_caller]
-        pub fn peek<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Peek<'a>> {
-            Op::new(self.source(), site!(peek, Read), Peek(buf))
+        pub fn peek<'a>(&'a self, buf: &'a mut [u8]) -> future::Peek<'a> {
+            future::Peek::of(Op::new(self.source(), site!(peek, Read), Peek(buf)))
         }
 
         /// As [`peek`](Self::peek), as a function to poll.
@@ -315,11 +315,11 @@ macro_rules! data_methods {
         ///
         /// Safe: dropped before it is ready, `f` has done nothing but report `WouldBlock`.
         #[track_caller]
-        pub fn async_io<R, F>(&self, interest: Interest, f: F) -> Op<'_, Custom<F>>
+        pub fn async_io<R, F>(&self, interest: Interest, f: F) -> future::AsyncIo<'_, F>
         where
             F: FnMut() -> io::Result<R>,
         {
-            Op::new(self.source(), site!(async_io, Ready), Custom { interest, f })
+            future::AsyncIo(Op::new(self.source(), site!(async_io, Ready), Custom { interest, f }))
         }
     };
 }

@@ -8,7 +8,7 @@ use crate::call::RecvFrom;
 
 /// Whole messages, for a type whose addresses are `$addr`.
 macro_rules! datagram_methods {
-    ($addr:ty) => {
+    ($addr:ty, $recv_from:ident, $of:ident) => {
         /// Sends `buf` as one message to the connected peer; returns its length.
         ///
         /// # Examples
@@ -34,8 +34,8 @@ macro_rules! datagram_methods {
         ///
         /// Safe: a future dropped before it is ready has sent nothing.
         #[track_caller]
-        pub fn send<'a>(&'a self, buf: &'a [u8]) -> Op<'a, SendCall<'a>> {
-            Op::new(self.source(), site!(send, Write), SendCall(buf))
+        pub fn send<'a>(&'a self, buf: &'a [u8]) -> future::Send<'a> {
+            future::Send::of(Op::new(self.source(), site!(send, Write), SendCall(buf)))
         }
 
         /// Receives one message from the connected peer, or from anybody if there is none.
@@ -67,8 +67,8 @@ macro_rules! datagram_methods {
         ///
         /// Safe: a future dropped before it is ready has received nothing.
         #[track_caller]
-        pub fn recv<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>> {
-            Op::new(self.source(), site!(recv, Read), Recv(buf))
+        pub fn recv<'a>(&'a self, buf: &'a mut [u8]) -> future::Recv<'a> {
+            future::Recv::of(Op::new(self.source(), site!(recv, Read), Recv(buf)))
         }
 
         /// As [`recv`](Self::recv), from any sender, whose address is returned too.
@@ -99,8 +99,8 @@ macro_rules! datagram_methods {
         ///
         /// Safe: a future dropped before it is ready has received nothing.
         #[track_caller]
-        pub fn recv_from<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, RecvFrom<'a, Self>> {
-            Op::new(self.source(), site!(recv_from, Read), RecvFrom::new(buf, 0))
+        pub fn recv_from<'a>(&'a self, buf: &'a mut [u8]) -> future::$recv_from<'a> {
+            future::$recv_from::of(Op::new(self.source(), site!(recv_from, Read), RecvFrom::new(buf, 0)))
         }
 
         /// As [`recv_from`](Self::recv_from), but the message stays there to be received again.
@@ -132,8 +132,8 @@ macro_rules! datagram_methods {
         ///
         /// Safe: it takes nothing.
         #[track_caller]
-        pub fn peek_from<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, RecvFrom<'a, Self>> {
-            Op::new(self.source(), site!(peek_from, Read), RecvFrom::new(buf, PEEK))
+        pub fn peek_from<'a>(&'a self, buf: &'a mut [u8]) -> future::$recv_from<'a> {
+            future::$recv_from::of(Op::new(self.source(), site!(peek_from, Read), RecvFrom::new(buf, PEEK)))
         }
 
         /// Sends once, without waiting; `WouldBlock` if there is no room.
@@ -188,7 +188,7 @@ macro_rules! datagram_methods {
         ///
         /// Those of recvfrom(2).
         pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
-            let mut call = RecvFrom::<Self>::new(buf, 0);
+            let mut call = RecvFrom::<$of>::new(buf, 0);
             self.source().try_op(Interest::READABLE, |source| call.call(source))
         }
 
@@ -209,7 +209,7 @@ macro_rules! datagram_methods {
         ///
         /// Those of recvfrom(2).
         pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
-            let mut call = RecvFrom::<Self>::new(buf, PEEK);
+            let mut call = RecvFrom::<$of>::new(buf, PEEK);
             self.source().try_op(Interest::READABLE, |source| call.call(source))
         }
 
@@ -293,7 +293,7 @@ macro_rules! datagram_methods {
         #[track_caller]
         pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
             let wait = Wait::here(site!(poll_recv_from, Read));
-            let mut call = RecvFrom::<Self>::new(buf, 0);
+            let mut call = RecvFrom::<$of>::new(buf, 0);
             self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
         }
 
@@ -315,7 +315,7 @@ macro_rules! datagram_methods {
         #[track_caller]
         pub fn poll_peek_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
             let wait = Wait::here(site!(poll_peek_from, Read));
-            let mut call = RecvFrom::<Self>::new(buf, PEEK);
+            let mut call = RecvFrom::<$of>::new(buf, PEEK);
             self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
         }
     };

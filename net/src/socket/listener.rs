@@ -2,7 +2,7 @@
 
 /// Accepting connections of the type `$connection`, which come from an `$addr`.
 macro_rules! listener_methods {
-    ($connection:ty, $addr:ty) => {
+    ($connection:ty, $addr:ty, $accept:ident) => {
         /// Takes the next connection, and the address that it comes from.
         ///
         /// Several tasks may accept from one listener. Connections that were gone again before they could be accepted,
@@ -38,8 +38,8 @@ macro_rules! listener_methods {
         ///
         /// Safe: a future dropped before it is ready has accepted no connection.
         #[track_caller]
-        pub fn accept(&self) -> Op<'_, Accept<Self>> {
-            Op::new(self.source(), site!(accept, Accept), Accept(PhantomData))
+        pub fn accept(&self) -> future::$accept<'_> {
+            future::$accept::of(Op::new(self.source(), site!(accept, Accept), Accept(PhantomData)))
         }
 
         /// As [`accept`](Self::accept), as a function to poll.

@@ -35,8 +35,8 @@ macro_rules! stream_methods {
         ///
         /// Safe: a future dropped before it is ready has taken no byte.
         #[track_caller]
-        pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>> {
-            Op::new(self.source(), site!(read, Read), Recv(buf))
+        pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> future::Read<'a> {
+            future::Read::of(Op::new(self.source(), site!(read, Read), Recv(buf)))
         }
 
         /// As [`read`](Self::read), into several buffers, each filled before the next. No more than 1024 of them are
@@ -69,8 +69,8 @@ macro_rules! stream_methods {
         ///
         /// Safe: a future dropped before it is ready has taken no byte.
         #[track_caller]
-        pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> Op<'a, RecvVectored<'a, 'b>> {
-            Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs))
+        pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> future::ReadVectored<'a, 'b> {
+            future::ReadVectored::of(Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs)))
         }
 
         /// Reads until `buf` is full.
@@ -131,8 +131,8 @@ macro_rules! stream_methods {
         ///
         /// Safe: a future dropped before it is ready has written no byte.
         #[track_caller]
-        pub fn write<'a>(&'a self, buf: &'a [u8]) -> Op<'a, SendCall<'a>> {
-            Op::new(self.source(), site!(write, Write), SendCall(buf))
+        pub fn write<'a>(&'a self, buf: &'a [u8]) -> future::Write<'a> {
+            future::Write::of(Op::new(self.source(), site!(write, Write), SendCall(buf)))
         }
 
         /// As [`write`](Self::write), from several buffers in order. No more than 1024 of them are used.
@@ -161,8 +161,8 @@ macro_rules! stream_methods {
         ///
         /// Safe: a future dropped before it is ready has written no byte.
         #[track_caller]
-        pub fn write_vectored<'a, 'b>(&'a self, bufs: &'a [IoSlice<'b>]) -> Op<'a, SendVectored<'a, 'b>> {
-            Op::new(self.source(), site!(write_vectored, Write), SendVectored(bufs))
+        pub fn write_vectored<'a, 'b>(&'a self, bufs: &'a [IoSlice<'b>]) -> future::WriteVectored<'a, 'b> {
+            future::WriteVectored::of(Op::new(self.source(), site!(write_vectored, Write), SendVectored(bufs)))
         }
 
         /// Writes all of `buf`.

@@ -230,7 +230,7 @@ impl UnixDatagram {
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
     }
 
-    datagram_methods!(SocketAddr);
+    datagram_methods!(SocketAddr, RecvFromUnix, UnixDatagram);
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);
     fds_methods!();

@@ -11,13 +11,13 @@ use crate::source::{Left, Source};
 use crate::sys::ancillary::MAX_FDS;
 
 /// Sends bytes with file descriptors.
-pub struct SendFds<'a> {
+pub(crate) struct SendFds<'a> {
     buf: &'a [u8],
     fds: &'a [BorrowedFd<'a>],
 }
 
 /// Receives bytes with file descriptors.
-pub struct RecvFds<'a> {
+pub(crate) struct RecvFds<'a> {
     buf: &'a mut [u8],
     max: usize,
 }
@@ -67,8 +67,8 @@ macro_rules! fds_methods {
         ///
         /// Safe: a future dropped before it is ready has sent nothing.
         #[track_caller]
-        pub fn send_fds<'a>(&'a self, buf: &'a [u8], fds: &'a [BorrowedFd<'a>]) -> Op<'a, SendFds<'a>> {
-            Op::new(self.source(), site!(send_fds, Write), SendFds::new(buf, fds))
+        pub fn send_fds<'a>(&'a self, buf: &'a [u8], fds: &'a [BorrowedFd<'a>]) -> future::SendFds<'a> {
+            future::SendFds::of(Op::new(self.source(), site!(send_fds, Write), SendFds::new(buf, fds)))
         }
 
         /// Receives what has arrived into the front of `buf`, and up to `max` descriptors that came with it, at most
@@ -96,8 +96,8 @@ macro_rules! fds_methods {
         ///
         /// Safe: a future dropped before it is ready has received nothing.
         #[track_caller]
-        pub fn recv_fds<'a>(&'a self, buf: &'a mut [u8], max: usize) -> Op<'a, RecvFds<'a>> {
-            Op::new(self.source(), site!(recv_fds, Read), RecvFds::new(buf, max))
+        pub fn recv_fds<'a>(&'a self, buf: &'a mut [u8], max: usize) -> future::RecvFds<'a> {
+            future::RecvFds::of(Op::new(self.source(), site!(recv_fds, Read), RecvFds::new(buf, max)))
         }
 
         /// As [`send_fds`](Self::send_fds), once, without waiting; `WouldBlock` if there is no room.

@@ -320,8 +320,8 @@ macro_rules! end {
             ///
             /// Safe: nothing is lost.
             #[track_caller]
-            pub fn ready(&self, interest: Interest) -> Readiness<'_, Ready, File> {
-                Readiness::new(self.source(), site!(ready, Ready), interest)
+            pub fn ready(&self, interest: Interest) -> future::WaitReady<'_, File> {
+                future::WaitReady::of(Readiness::new(self.source(), site!(ready, Ready), interest))
             }
         }
 

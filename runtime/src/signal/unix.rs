@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use libc::c_int;
-use mini_net::future::{CustomOn, Op};
+use mini_net::future::AsyncFdIo;
 use mini_net::{AsyncFd, Interest, IoKind, Object, Site, Wait, failed};
 use signal_hook_registry::FORBIDDEN;
 
@@ -146,7 +146,7 @@ pub struct Signal {
 
 /// Waits for the next signal; returned by [`Signal::recv`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct Recv<'a>(Op<'a, CustomOn<Take>, Mailbox>);
+pub struct Recv<'a>(AsyncFdIo<'a, Take, Mailbox>);
 
 type Take = fn(&Mailbox) -> io::Result<()>;
 

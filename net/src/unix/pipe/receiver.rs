@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 
 use super::{check_receiver, end, set_blocking, set_nonblocking};
 use crate::call::{Recv, RecvVectored};
+use crate::future;
 use crate::leaf::{Op, ReadExact, Readiness};
-use crate::ready::{Interest, Ready};
+use crate::ready::Interest;
 use crate::socket::site;
 use crate::source::{Channel, Rule, Source, Wait};
 
@@ -50,8 +51,8 @@ impl Receiver {
     ///
     /// Safe: a future dropped before it is ready has taken no byte.
     #[track_caller]
-    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> Op<'a, Recv<'a>, File> {
-        Op::new(self.source(), site!(read, Read), Recv(buf))
+    pub fn read<'a>(&'a self, buf: &'a mut [u8]) -> future::Read<'a, File> {
+        future::Read::of(Op::new(self.source(), site!(read, Read), Recv(buf)))
     }
 
     /// As [`read`](Receiver::read), into several buffers, each filled before the next. No more than 1024 of them are
@@ -73,8 +74,8 @@ impl Receiver {
     ///
     /// Safe: a future dropped before it is ready has taken no byte.
     #[track_caller]
-    pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> Op<'a, RecvVectored<'a, 'b>, File> {
-        Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs))
+    pub fn read_vectored<'a, 'b>(&'a self, bufs: &'a mut [IoSliceMut<'b>]) -> future::ReadVectored<'a, 'b, File> {
+        future::ReadVectored::of(Op::new(self.source(), site!(read_vectored, Read), RecvVectored(bufs)))
     }
 
     /// Reads until `buf` is full.
@@ -165,8 +166,8 @@ impl Receiver {
     ///
     /// Safe: nothing is lost.
     #[track_caller]
-    pub fn readable(&self) -> Readiness<'_, (), File> {
-        Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE)
+    pub fn readable(&self) -> future::Readable<'_, File> {
+        future::Readable::of(Readiness::new(self.source(), site!(readable, Ready), Interest::READABLE))
     }
 
     /// As [`readable`](Receiver::readable), as a function to poll.

@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 
 use super::{check_sender, end, set_blocking, set_nonblocking};
 use crate::call::{Send, SendVectored};
+use crate::future;
 use crate::leaf::{Op, Readiness, WriteAll};
-use crate::ready::{Interest, Ready};
+use crate::ready::Interest;
 use crate::socket::site;
 use crate::source::{Channel, Rule, Source, Wait};
 
@@ -56,8 +57,8 @@ impl Sender {
     ///
     /// Safe: a future dropped before it is ready has written no byte.
     #[track_caller]
-    pub fn write<'a>(&'a self, buf: &'a [u8]) -> Op<'a, Send<'a>, File> {
-        Op::new(self.source(), site!(write, Write), Send(buf))
+    pub fn write<'a>(&'a self, buf: &'a [u8]) -> future::Write<'a, File> {
+        future::Write::of(Op::new(self.source(), site!(write, Write), Send(buf)))
     }
 
     /// As [`write`](Sender::write), from several buffers in order. No more than 1024 of them are used.
@@ -78,8 +79,8 @@ impl Sender {
     ///
     /// Safe: a future dropped before it is ready has written no byte.
     #[track_caller]
-    pub fn write_vectored<'a, 'b>(&'a self, bufs: &'a [IoSlice<'b>]) -> Op<'a, SendVectored<'a, 'b>, File> {
-        Op::new(self.source(), site!(write_vectored, Write), SendVectored(bufs))
+    pub fn write_vectored<'a, 'b>(&'a self, bufs: &'a [IoSlice<'b>]) -> future::WriteVectored<'a, 'b, File> {
+        future::WriteVectored::of(Op::new(self.source(), site!(write_vectored, Write), SendVectored(bufs)))
     }
 
     /// Writes all of `buf`.
@@ -160,8 +161,8 @@ impl Sender {
     ///
     /// Safe: nothing is lost.
     #[track_caller]
-    pub fn writable(&self) -> Readiness<'_, (), File> {
-        Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE)
+    pub fn writable(&self) -> future::Writable<'_, File> {
+        future::Writable::of(Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE))
     }
 
     /// As [`writable`](Sender::writable), as a function to poll.
