@@ -1,27 +1,41 @@
 //! Child processes: start one, talk to it through pipes, wait for its end.
 //!
-//! Called by users, who find here what `std::process` has, with waits that are futures. A child is started by the
-//! standard library; `process/watch.rs` notices its end, `process/pipe.rs` has the pipes.
+//! [`Command`] says what is started and how, as that of the standard library does; [`output`](Command::output) and
+//! [`status`](Command::status) run it to its end, [`spawn`](Command::spawn) gives a [`Child`]. A child that is dropped
+//! goes on; [`kill_on_drop`](Command::kill_on_drop) ends it. The runtime sees to it that none stays a zombie.
 //!
-//! # Who reaps
+//! # Examples
 //!
-//! A child that has ended stays in the system's table as a *zombie* until its parent asks for its status (wait(2)), and
-//! until then nobody else gets its process id. Exactly one value owns the right to ask, and moves:
+//! ```
+//! # mini::block_on(async {
+//! use mini::process::Command;
 //!
-//! 1. [`Child`] itself, in [`wait`](Child::wait) and [`try_wait`](Child::try_wait).
-//! 2. A `Child` that is dropped before that leaves it to a task of the runtime (`process/orphans.rs`).
-//! 3. When that runtime goes, or if there was none, a list of the process has it. Whoever starts a child later, with
-//!    any runtime, goes through the list: what has ended is reaped, for the others the new runtime takes over.
-//!
-//! A process id is given to kill(2) only by the owner, and not after it has asked with success, so a signal never meets
-//! a stranger that has got the same number.
-//!
-//! # Rejected
-//!
-//! - A thread that waits for all orphans: it would outlive every runtime, for a child or two.
-//! - Reaping by SIGCHLD on Linux too: the signal does not say whose end it announces, so each one is a question about
-//!   every child; a pidfd wakes the task that waits.
-//! - waitpid(-1): it takes the status of children that other libraries wait for.
+//! let output = Command::new("echo").arg("hello").output().await?;
+//! assert_eq!(output.stdout, b"hello\n");
+//! # std::io::Result::Ok(()) }).unwrap();
+//! ```
+
+// A child is started by the standard library; `process/watch.rs` notices its end, `process/pipe.rs` has the pipes.
+//
+// # Who reaps
+//
+// A child that has ended stays in the system's table as a *zombie* until its parent asks for its status (wait(2)), and
+// until then nobody else gets its process id. Exactly one value owns the right to ask, and moves:
+//
+// 1. `Child` itself, in `wait` and `try_wait`.
+// 2. A `Child` that is dropped before that leaves it to a task of the runtime (`process/orphans.rs`).
+// 3. When that runtime goes, or if there was none, a list of the process has it. Whoever starts a child later, with
+//    any runtime, goes through the list: what has ended is reaped, for the others the new runtime takes over.
+//
+// A process id is given to kill(2) only by the owner, and not after it has asked with success, so a signal never meets
+// a stranger that has got the same number.
+//
+// # Rejected
+//
+// - A thread that waits for all orphans: it would outlive every runtime, for a child or two.
+// - Reaping by SIGCHLD on Linux too: the signal does not say whose end it announces, so each one is a question about
+//   every child; a pidfd wakes the task that waits.
+// - waitpid(-1): it takes the status of children that other libraries wait for.
 
 mod child;
 mod command;

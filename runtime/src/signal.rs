@@ -1,23 +1,34 @@
 //! Waiting for signals: Ctrl-C, and on Unix any other.
 //!
-//! Called by users, and by `process` on systems where the end of a child is announced by SIGCHLD alone. [`ctrl_c`] is
-//! for programs that want to stop in order; [`unix::signal`] has the rest.
+//! [`ctrl_c`] is for programs that want to stop in order; [`unix::signal`] has the rest. From the first such wait on the
+//! signal does nothing else any more: a second Ctrl-C does not end the program by itself.
 //!
-//! # Who dispatches
+//! # Examples
 //!
-//! Nobody. Each listener has a pair of connected sockets of its own; the signal's handler writes a byte into one end,
-//! and whichever runtime waits for the other is woken by its own reactor. So listeners know nothing of one another,
-//! there may be any number of runtimes, and a runtime that stands still holds up none but its own listeners. What the
-//! handler may do, and why no signal is lost, is in `signal/mailbox.rs`.
-//!
-//! # Rejected
-//!
-//! - One pipe for the process with a reader per runtime: the reader that is scheduled first takes the byte, so somebody
-//!   has to pass it on, and with the last runtime goes the reader.
-//! - signalfd(2): the signal has to be blocked in every thread, those of other libraries too, and in children it stays
-//!   so.
-//! - Ignoring what a forked child hears before it runs its program, by comparing process ids: a program that forks by
-//!   itself to become a daemon would be deaf from then on.
+//! ```no_run
+//! # mini::block_on(async {
+//! mini::signal::ctrl_c().await?;
+//! println!("stopping");
+//! # std::io::Result::Ok(()) }).unwrap();
+//! ```
+
+// Called by users, and by `process` on systems where the end of a child is announced by SIGCHLD alone.
+//
+// # Who dispatches
+//
+// Nobody. Each listener has a pair of connected sockets of its own; the signal's handler writes a byte into one end,
+// and whichever runtime waits for the other is woken by its own reactor. So listeners know nothing of one another,
+// there may be any number of runtimes, and a runtime that stands still holds up none but its own listeners. What the
+// handler may do, and why no signal is lost, is in `signal/mailbox.rs`.
+//
+// # Rejected
+//
+// - One pipe for the process with a reader per runtime: the reader that is scheduled first takes the byte, so somebody
+//   has to pass it on, and with the last runtime goes the reader.
+// - signalfd(2): the signal has to be blocked in every thread, those of other libraries too, and in children it stays
+//   so.
+// - Ignoring what a forked child hears before it runs its program, by comparing process ids: a program that forks by
+//   itself to become a daemon would be deaf from then on.
 
 use std::fmt;
 use std::io;

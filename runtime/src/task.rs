@@ -1,4 +1,28 @@
 //! Tasks: futures that the runtime polls, the handles to them, and what a task may ask about itself.
+//!
+//! [`spawn`] starts one and gives a [`JoinHandle`], which waits for its output and can cancel it; a [`JoinSet`] has many.
+//! [`spawn_blocking`] takes a closure that may block, [`spawn_local`] a future that is not `Send`.
+//!
+//! # Examples
+//!
+//! ```
+//! # mini::block_on(async {
+//! use mini::task::JoinSet;
+//!
+//! let one = mini::spawn(async { 1 + 1 });
+//! assert_eq!(one.await.unwrap(), 2);
+//!
+//! let mut many: JoinSet<u32> = JoinSet::new();
+//! for number in 1..=3 {
+//!     many.spawn(async move { number * number });
+//! }
+//! let mut sum = 0;
+//! while let Some(square) = many.join_next().await {
+//!     sum += square.unwrap();
+//! }
+//! assert_eq!(sum, 14);
+//! # });
+//! ```
 
 // One allocation holds header, future (later output) and name.
 //

@@ -1,12 +1,18 @@
 //! Pipes: within a process, to another one, and by a path (pipe(7), fifo(7)).
 //!
-//! An end is a `Source` of a `File`, used by the same futures as a stream. `receiver` and `sender` have the methods.
+//! [`pipe()`](pipe()) makes both ends of one; [`OpenOptions`] opens an end of a FIFO by its path.
 //!
-//! The hard part is a FIFO that nobody has opened for writing yet. Its reads say "the end" as they do when the last
-//! writer has gone, and only the poller knows the difference; so an end that was not made here with its writer asks the
-//! poller before its first read (`Rule::Fifo`).
+//! # Examples
 //!
-//! Rejected: a type of socket. A pipe has no address, no options, and read(2) in place of recv(2).
+//! See [`pipe()`](pipe()).
+
+// An end is a `Source` of a `File`, used by the same futures as a stream. `receiver` and `sender` have the methods.
+//
+// The hard part is a FIFO that nobody has opened for writing yet. Its reads say "the end" as they do when the last
+// writer has gone, and only the poller knows the difference; so an end that was not made here with its writer asks the
+// poller before its first read (`Rule::Fifo`).
+//
+// Rejected: a type of socket. A pipe has no address, no options, and read(2) in place of recv(2).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};

@@ -15,6 +15,7 @@ use super::orphans;
 mod pre_exec;
 mod slack;
 
+use pre_exec::pre_exec_method;
 use slack::Slack;
 
 /// Describes a process, and starts it as often as you like.
@@ -48,36 +49,6 @@ impl Command {
     /// See [`Command`].
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         process::Command::new(program).into()
-    }
-
-    /// The command as the standard library has it.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let mut command = mini::process::Command::new("ls");
-    /// assert_eq!(command.arg("-l").as_std().get_program(), "ls");
-    /// ```
-    pub fn as_std(&self) -> &process::Command {
-        &self.std
-    }
-
-    /// As [`as_std`](Command::as_std), to change it: for what this type has no method of its own for.
-    ///
-    /// # Examples
-    ///
-    /// As with [`as_std`](Command::as_std).
-    pub fn as_std_mut(&mut self) -> &mut process::Command {
-        &mut self.std
-    }
-
-    /// Becomes a command of the standard library. That knows nothing of [`kill_on_drop`](Command::kill_on_drop).
-    ///
-    /// # Examples
-    ///
-    /// As with [`as_std`](Command::as_std).
-    pub fn into_std(self) -> process::Command {
-        self.std
     }
 
     /// Adds an argument. No shell sees it: it arrives as it is.
@@ -370,6 +341,38 @@ impl Command {
         let wait = Wait::here(SITE);
         async move { child?.wait_with_output_for(wait).await }
     }
+
+    /// The command as the standard library has it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let mut command = mini::process::Command::new("ls");
+    /// assert_eq!(command.arg("-l").as_std().get_program(), "ls");
+    /// ```
+    pub fn as_std(&self) -> &process::Command {
+        &self.std
+    }
+
+    /// As [`as_std`](Command::as_std), to change it: for what this type has no method of its own for.
+    ///
+    /// # Examples
+    ///
+    /// As with [`as_std`](Command::as_std).
+    pub fn as_std_mut(&mut self) -> &mut process::Command {
+        &mut self.std
+    }
+
+    /// Becomes a command of the standard library. That knows nothing of [`kill_on_drop`](Command::kill_on_drop).
+    ///
+    /// # Examples
+    ///
+    /// As with [`as_std`](Command::as_std).
+    pub fn into_std(self) -> process::Command {
+        self.std
+    }
+
+    pre_exec_method!();
 }
 
 impl IntoObject for &Command {

@@ -1,7 +1,7 @@
-//! Signals by kind: `signal(kind)` makes a `Signal`, which hears every one of that kind from then on.
-//!
-//! Called by users, by `ctrl_c` and by `process::watch`. A `Signal` is a mailbox that a handler leaves word in, and the
-//! wait of `AsyncFd` for it.
+//! Signals by kind: [`signal(kind)`](signal) makes a [`Signal`], which hears every one of that kind from then on.
+
+// Called by users, by `ctrl_c` and by `process::watch`. A `Signal` is a mailbox that a handler leaves word in, and the
+// wait of `AsyncFd` for it.
 
 use std::fmt;
 use std::io;

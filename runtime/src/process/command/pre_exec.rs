@@ -1,39 +1,38 @@
-//! `pre_exec`, apart from the rest because it is unsafe.
+//! `pre_exec`, apart from the rest because it is unsafe. A macro, as the docs list the methods of a submodule before
+//! the others, and this one is for the few.
 
-#![allow(unsafe_code)]
-
-use std::io;
-use std::os::unix::process::CommandExt;
-
-use super::Command;
-
-impl Command {
-    /// Runs `f` in the child, after fork(2) and just before the program is loaded. Its error is that of `spawn`.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// # mini::block_on(async {
-    /// let mut command = mini::process::Command::new("true");
-    /// // SAFETY: it does nothing but make an error of a number.
-    /// unsafe { command.pre_exec(|| Err(std::io::Error::from_raw_os_error(13))) };
-    /// let refused = command.spawn().unwrap_err();
-    /// assert_eq!(mini::io::raw_os_error(&refused), Some(13));
-    /// # });
-    /// ```
-    ///
-    /// # Safety
-    ///
-    /// As for [`std::os::unix::process::CommandExt::pre_exec`]: the child has one thread and a copy of everything else,
-    /// locks that other threads hold included. So `f` may only do what a signal handler may (signal-safety(7)): no
-    /// allocation, no lock, and nothing of the runtime.
-    pub unsafe fn pre_exec<F>(&mut self, f: F) -> &mut Self
-    where
-        F: FnMut() -> io::Result<()> + Send + Sync + 'static,
-    {
-        // SAFETY: the caller promises what std asks for, see above.
-        // Test: tests/tests/process.rs `std_settings_reach_the_child`.
-        unsafe { self.std.pre_exec(f) };
-        self
-    }
+/// The method, for the impl of `Command`.
+macro_rules! pre_exec_method {
+    () => {
+        /// Runs `f` in the child, after fork(2) and just before the program is loaded. Its error is that of `spawn`.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// # mini::block_on(async {
+        /// let mut command = mini::process::Command::new("true");
+        /// // SAFETY: it does nothing but make an error of a number.
+        /// unsafe { command.pre_exec(|| Err(std::io::Error::from_raw_os_error(13))) };
+        /// let refused = command.spawn().unwrap_err();
+        /// assert_eq!(mini::io::raw_os_error(&refused), Some(13));
+        /// # });
+        /// ```
+        ///
+        /// # Safety
+        ///
+        /// As for [`std::os::unix::process::CommandExt::pre_exec`]: the child has one thread and a copy of everything
+        /// else, locks that other threads hold included. So `f` may only do what a signal handler may
+        /// (signal-safety(7)): no allocation, no lock, and nothing of the runtime.
+        #[allow(unsafe_code)]
+        pub unsafe fn pre_exec<F>(&mut self, f: F) -> &mut Self
+        where
+            F: FnMut() -> io::Result<()> + Send + Sync + 'static,
+        {
+            // SAFETY: the caller promises what std asks for, see above.
+            // Test: tests/tests/process.rs `std_settings_reach_the_child`.
+            unsafe { CommandExt::pre_exec(&mut self.std, f) };
+            self
+        }
+    };
 }
+pub(super) use pre_exec_method;
