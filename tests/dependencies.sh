@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# `cargo build -p mini` compiles these crates and no others, and each feature adds those that it is for.
+# `cargo build -p mini-rt` compiles these crates and no others, and each feature adds those that it is for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-allowed=" mini mini-context mini-net mini-time mini-macros libc socket2 futures-task futures-io futures-core pin-project-lite signal-hook-registry errno "
+allowed=" mini-rt mini-context mini-net mini-time mini-macros libc socket2 futures-task futures-io futures-core pin-project-lite signal-hook-registry errno "
 
 # Of the features $1 and the crates that they add, $2.
 check() {
-  found=$(cargo tree -p mini --features "$1" --edges normal,build --prefix none --format '{p}' | cut -d' ' -f1 | sort -u)
+  found=$(cargo tree -p mini-rt --features "$1" --edges normal,build --prefix none --format '{p}' | cut -d' ' -f1 | sort -u)
   for crate in $found; do
     case "$allowed$2 " in
       *" $crate "*) ;;
@@ -18,7 +18,7 @@ check() {
 
 # Features of tokio that $1 turns on, other than $2: none of them may bring its runtime.
 check_tokio() {
-  turned_on=$(cargo tree -p mini --features "$1" --edges normal,build --prefix none --format '{p} {f}' | sed -n 's/^tokio v[^ ]* *//p' | head -1)
+  turned_on=$(cargo tree -p mini-rt --features "$1" --edges normal,build --prefix none --format '{p} {f}' | sed -n 's/^tokio v[^ ]* *//p' | head -1)
   turned_on=$(tr , "\n" <<<"$turned_on" | grep -vx default | paste -sd,)
   [ "$turned_on" = "$2" ] || { echo "the feature \"$1\" turns on these of tokio: $turned_on"; exit 1; }
 }

@@ -76,7 +76,7 @@ fn output(program: &str, args: &[&str]) -> Option<String> {
 
 /// The peers' packages with their versions, from the text of a Cargo.lock.
 fn versions(lock: &str) -> String {
-    const PACKAGES: [&str; 6] = ["mini", "tokio", "smol", "async-executor", "async-io", "monoio"];
+    const PACKAGES: [&str; 6] = ["mini-rt", "tokio", "smol", "async-executor", "async-io", "monoio"];
     let version = |package: &&str| {
         let entry = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?.1;
         Some(format!("{package} {}", entry.split_once('"')?.0))

@@ -91,7 +91,7 @@ pub(super) fn row() -> ProcessRow {
 fn program(peer: Peer, workspace: &Path) -> Result<(&'static str, String), String> {
     match peer {
         Peer::Mini => {
-            Ok((MINI, format!("mini = {{ path = {:?}, default-features = false }}", workspace.join("runtime"))))
+            Ok((MINI, format!("mini-rt = {{ path = {:?}, default-features = false }}", workspace.join("runtime"))))
         }
         Peer::Tokio => {
             let features = r#"["io-util", "macros", "net", "rt-multi-thread"]"#;
