@@ -121,6 +121,7 @@ async fn datagrams(list: &mut List) {
     let path = ScratchPath::new("dropped");
     let (from, to) = (UnixDatagram::unbound().unwrap(), UnixDatagram::bind(&path).unwrap());
     let addr = to.local_addr().unwrap();
+    waits!(list, to.recv_from(&mut buf));
     from.connect(&path).unwrap();
     let mut sent = 0;
     while from.try_send(b"one").is_ok() {

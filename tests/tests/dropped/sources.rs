@@ -1,8 +1,8 @@
 //! Whether the rows are complete: each public future in the crates' sources must be among those that were dropped.
 //!
 //! It reads the sources as text, as they are formatted: `impl ... Future for Name`, the calls inside of shared futures
-//! (`impl ... Call for Name`), and public functions that are `async` or return one of these, but for those that are
-//! hidden from users.
+//! (`impl ... Call for Name`), the names that `futures!` gives, and public functions that are `async` or return one of
+//! these, but for those that are hidden from users.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,19 @@ pub(crate) fn check(list: &List) {
     let mut missing = Vec::new();
     let mut futures = Vec::new();
     for (module, text) in &sources {
-        for (name, is_future) in text.lines().filter_map(implementor) {
+        for name in named(text) {
+            if !list.types.iter().any(|ty| mentions(ty, &format!("{module}::{name}"))) {
+                missing.push(format!("{module}::{name}"));
+            }
+            futures.push(format!("future::{name}")); // `Send` alone is a trait too
+        }
+        for (name, is_future) in text.lines().filter_map(implementor).filter(|(name, _)| is_public(text, name)) {
             let path = format!("{module}::{name}");
             if !list.types.iter().any(|ty| mentions(ty, &path)) {
                 missing.push(path);
             }
             if is_future {
-                futures.push(name);
+                futures.push(name.to_owned());
             }
         }
     }
@@ -79,6 +85,22 @@ fn implementor(line: &str) -> Option<(&str, bool)> {
     let is_future = trait_name == "Future";
     let is_call = trait_name == "Call" || trait_name.starts_with("Call<");
     (is_future || is_call).then_some((name.split(|c| !is_part_of_name(c)).next()?, is_future))
+}
+
+/// Whether users can see the type, or it is made by a macro: of what is within a crate the public futures consist.
+fn is_public(text: &str, name: &str) -> bool {
+    !mentions(text, &format!("pub(crate) struct {name}"))
+}
+
+/// The futures that the table of `futures!` in `text` makes, and those that stand beside it.
+fn named(text: &str) -> impl Iterator<Item = &str> {
+    let (beside, table) = text.split_once("\nfutures! {\n").unwrap_or_default();
+    assert!(!beside.contains("\npub struct "), "structs stand behind the table");
+    let in_table = |line: &'_ str| line.starts_with("    ") && line.contains("> = ");
+    table.lines().filter_map(move |line| {
+        let name = if in_table(line) { line.trim_start() } else { line.strip_prefix("pub struct ")? };
+        name.split(|c| !is_part_of_name(c)).next()
+    })
 }
 
 /// The public functions in `text`: their names, and what they return. That is a future for those that are `async`.
