@@ -11,7 +11,7 @@ use socket2::SockRef;
 use crate::async_fd::check_interest;
 use crate::error::{Object, failed};
 use crate::kind::sealed::Kind;
-use crate::kind::{Accepted, Listener, SocketKind};
+use crate::kind::{ListenerKind, SocketKind};
 use crate::leaf::Call;
 use crate::ready::Interest;
 use crate::source::{Channel, Left, Source};
@@ -129,8 +129,8 @@ impl<K: SocketKind> Call<OwnedFd> for RecvFrom<'_, K> {
     }
 }
 
-impl<K: Listener> Call<OwnedFd> for Accept<K> {
-    type Output = Accepted<K>;
+impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
+    type Output = (K::Connection, K::Addr);
 
     fn interest(&self) -> Interest {
         Interest::READABLE

@@ -104,10 +104,10 @@ futures! {
     "Resolves to a Unix connection for messages, and the address that it comes from; returned by `accept`."
     AcceptSeqpacket<'a> = Op<'a, call::Accept<UnixSeqpacketListener>> => (UnixSeqpacket, UnixAddr);
 
-    "Resolves when the socket can probably be read; returned by `readable`."
+    "Resolves when it can probably be read, a socket or a pipe; returned by `readable`."
     Readable<'a; T: AsFd = OwnedFd> = Readiness<'a, (), T> => ();
 
-    "Resolves when the socket can probably be written; returned by `writable`."
+    "Resolves when it can probably be written, a socket or a pipe; returned by `writable`."
     Writable<'a; T: AsFd = OwnedFd> = Readiness<'a, (), T> => ();
 
     "Resolves to the readiness that there is, of what is waited for; returned by `ready`."

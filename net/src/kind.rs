@@ -1,12 +1,13 @@
 //! What the socket types have in common, for the code that serves all of them: futures, halves, copies.
 //!
-//! Each type says it once, in the `socket!` that makes it. Nobody outside can add one.
+//! Each type says it where it is made, in `socket!`, `halves!` and `listener!`. Nobody outside can add one.
 
 use std::fmt::Debug;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net;
+use std::sync::Arc;
 
 use socket2::{SockAddr, Type};
 
@@ -21,25 +22,61 @@ pub trait SocketKind: sealed::Kind {
 /// A type that carries a stream of bytes.
 pub trait StreamKind: SocketKind {}
 
-/// A socket that waits for connections: a [`TcpListener`](crate::TcpListener), [`UnixListener`](crate::UnixListener) or
-/// [`UnixSeqpacketListener`](crate::UnixSeqpacketListener).
-///
-/// For functions that serve all of them. Its methods are those of each type.
-pub trait Listener: SocketKind {
+/// A type that waits for connections.
+pub trait ListenerKind: SocketKind {
     /// The type of its connections.
     type Connection: SocketKind<Addr = Self::Addr>;
+}
+
+/// A socket that waits for connections: a [`TcpListener`](crate::TcpListener), [`UnixListener`](crate::UnixListener) or
+/// [`UnixSeqpacketListener`](crate::UnixSeqpacketListener), a reference to one, or an `Arc` of one.
+///
+/// For functions that serve all of them, such as `mini::net::next_connection`. Nobody else can implement it.
+pub trait Listener: sealed::Sealed + Send + Sync + Debug {
+    /// The type of its connections.
+    type Connection: Send + Sync + Unpin + Debug + AsFd + AsRawFd + 'static;
+
+    /// What the address of a peer is to it.
+    type Addr: Send + Sync + Unpin + Debug + 'static;
 
     /// The future of its `accept`.
     #[doc(hidden)]
-    type Accept<'a>: Future<Output = io::Result<Accepted<Self>>> + Debug + Send + Sync + Unpin;
+    type Accept<'a>: Future<Output = io::Result<Accepted<Self>>> + Debug + Send + Sync + Unpin
+    where
+        Self: 'a;
 
     #[doc(hidden)]
     #[track_caller]
     fn accept_next(&self) -> Self::Accept<'_>;
 }
 
+macro_rules! by_pointer {
+    ($($pointer:ty),*) => { $(
+        impl<L: Listener + ?Sized> sealed::Sealed for $pointer {}
+
+        impl<L: Listener + ?Sized> Listener for $pointer {
+            type Connection = L::Connection;
+            type Addr = L::Addr;
+            type Accept<'a>
+                = L::Accept<'a>
+            where
+                Self: 'a;
+
+            #[track_caller]
+            fn accept_next(&self) -> L::Accept<'_> {
+                (**self).accept_next()
+            }
+        }
+    )* };
+}
+
+by_pointer!(&L, Arc<L>);
+
 pub(crate) mod sealed {
     use super::{OwnedFd, Rule, SockAddr, SocketKind, Source, Type, io};
+
+    /// What nobody outside can implement.
+    pub trait Sealed {}
 
     pub trait Kind: Sized + 'static {
         /// What users know it by.
@@ -64,13 +101,20 @@ pub(crate) mod sealed {
 }
 
 /// What a listener gives out: a connection, and the address that it comes from.
-pub type Accepted<L> = (<L as Listener>::Connection, <L as SocketKind>::Addr);
+pub type Accepted<L> = (<L as Listener>::Connection, <L as Listener>::Addr);
 
 /// That `$listener` gives out connections of the type `$connection`.
 macro_rules! listener {
     ($listener:ident: $connection:ident, $accept:ident) => {
+        impl crate::kind::ListenerKind for $listener {
+            type Connection = $connection;
+        }
+
+        impl crate::kind::sealed::Sealed for $listener {}
+
         impl crate::kind::Listener for $listener {
             type Connection = $connection;
+            type Addr = <$listener as crate::kind::SocketKind>::Addr;
             type Accept<'a> = crate::future::$accept<'a>;
 
             #[track_caller]

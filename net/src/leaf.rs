@@ -22,7 +22,7 @@ use crate::source::{Channel, Left, Site, Source, Wait};
 
 /// An operation on a socket that completes when it could be done.
 ///
-/// `C` is the operation; the methods that return an `Op` say what it does.
+/// `C` is the operation.
 #[must_use = "futures do nothing unless awaited"]
 pub(crate) struct Op<'a, C, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
@@ -61,7 +61,7 @@ struct Sending<'a> {
     to: Receiver,
 }
 
-/// Waits for readiness, and gives it out as an `O`; returned by `readable`, `writable` and `ready`.
+/// Waits for readiness, and gives it out as an `O`.
 #[must_use = "futures do nothing unless awaited"]
 pub(crate) struct Readiness<'a, O, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
@@ -171,7 +171,6 @@ impl<'a, C, T: AsFd> Op<'a, C, T> {
     }
 
     /// Panics with a message that names the call, if this thread runs no mini runtime and the fd has not joined one.
-    #[doc(hidden)]
     pub(crate) fn need_runtime(&self) {
         self.waiting.need_runtime();
     }

@@ -2,7 +2,7 @@
 //!
 //! Sending, receiving and readiness are in `socket`, because Unix datagrams do these in the same way.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Type};
 
@@ -12,6 +12,8 @@ use crate::socket::methods::*;
 use crate::socket::socket;
 
 mod options;
+
+use options::udp_methods;
 
 socket! {
     /// A UDP socket.
@@ -183,6 +185,7 @@ impl UdpSocket {
     datagram_methods!(SocketAddr, RecvFrom, UdpSocket);
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);
+    udp_methods!();
     ip_methods!();
     std_methods!(std::net::UdpSocket);
 }

@@ -124,6 +124,7 @@ impl<L: Listener> fmt::Debug for NextConnection<'_, L> {
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
     assert::<NextConnection<'_, mini_net::TcpListener>>();
+    assert::<NextConnection<'_, std::sync::Arc<mini_net::UnixListener>>>(); // as tasks share one
 };
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -1,7 +1,7 @@
 //! Waiting for signals: Ctrl-C, and on Unix any other.
 //!
-//! [`ctrl_c`] is for programs that want to stop in order; [`unix::signal`] has the rest. From the first such wait on the
-//! signal does nothing else any more: a second Ctrl-C does not end the program by itself.
+//! [`ctrl_c`] is for programs that want to stop in order; [`unix::signal`] has the rest. From the first call on the
+//! signal has no effect by itself any more: a second Ctrl-C does not end the program.
 //!
 //! # Examples
 //!

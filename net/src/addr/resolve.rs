@@ -19,7 +19,7 @@ use crate::source::{Site, Wait};
 #[must_use = "futures do nothing unless awaited"]
 pub struct LookupHost(Resolve);
 
-/// Does something with the first address of a host that allows it; returned by `bind` and `connect`.
+/// Does something with the first address of a host that allows it, as `bind` and `connect` do.
 #[must_use = "futures do nothing unless awaited"]
 pub(crate) struct TryEach<'a, S, R> {
     resolve: Resolve,

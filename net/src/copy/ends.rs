@@ -84,6 +84,21 @@ mod tests {
     struct Wrapper(UnixStream);
 
     #[test]
+    fn tcp_streams_and_their_halves_are_known_too() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut stream = TcpStream::from_std(client).unwrap();
+        let fd = stream.source().raw_fd();
+        assert!(ptr::eq(source_of(&stream).unwrap(), stream.source()));
+        let by_reference = &stream;
+        assert!(ptr::eq(source_of(&by_reference).unwrap(), stream.source()));
+        let (reader, writer) = stream.split();
+        assert_eq!([source_of(&reader).unwrap().raw_fd(), source_of(&writer).unwrap().raw_fd()], [fd; 2]);
+        let (reader, writer) = stream.into_split();
+        assert_eq!([source_of(&reader).unwrap().raw_fd(), source_of(&writer).unwrap().raw_fd()], [fd; 2]);
+    }
+
+    #[test]
     fn sockets_are_known_and_wrappers_are_not() {
         let (mut a, _b) = UnixStream::pair().unwrap();
         let fd = a.source().raw_fd();

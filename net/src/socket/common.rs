@@ -44,7 +44,8 @@ pub(crate) use address_methods;
 /// From and to `$std`, the type of the standard library.
 macro_rules! std_methods {
     ($std:ty) => {
-        /// Takes over a socket of the standard library, and makes it non-blocking.
+        /// Takes over a socket of the standard library, or a descriptor where that has no such type, and makes it
+        /// non-blocking.
         ///
         /// It joins a runtime when it first has to wait.
         ///
@@ -65,7 +66,8 @@ macro_rules! std_methods {
             Ok(Self::adopt(fd))
         }
 
-        /// Leaves the runtime and becomes a socket of the standard library, which blocks.
+        /// Leaves the runtime and becomes a socket of the standard library, or a descriptor where that has no such
+        /// type, which blocks.
         ///
         /// # Examples
         ///

@@ -1,11 +1,9 @@
-//! The options that only UDP has: broadcast and multicast.
+//! The options that only UDP has: broadcast and multicast. A macro, as the docs list the methods of a submodule before
+//! the others.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-
-use crate::socket::methods::*;
-use crate::udp::UdpSocket;
-
-impl UdpSocket {
+/// The options, for the impl of `UdpSocket`.
+#[rustfmt::skip] // it moves the second lines of the texts, a column each time
+macro_rules! udp_methods { () => {
     options! {
         "```", "UdpSocket::bind_with(\"127.0.0.1:0\".parse().unwrap(), |_| Ok(()))?";
         broadcast / set_broadcast: bool = Raw::broadcast, Raw::set_broadcast, "true",
@@ -129,4 +127,5 @@ impl UdpSocket {
     pub fn leave_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
         self.sock().leave_multicast_v6(group, interface).map_err(self.refused("leave a multicast group on"))
     }
-}
+} }
+pub(crate) use udp_methods;

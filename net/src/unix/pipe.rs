@@ -345,7 +345,7 @@ macro_rules! end {
 
         impl fmt::Debug for $end {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.debug_struct(K::NAME).field("fd", &self.as_raw_fd()).finish_non_exhaustive()
+                f.debug_struct(Self::NAME).field("fd", &self.as_raw_fd()).finish_non_exhaustive()
             }
         }
     };

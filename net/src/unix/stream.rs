@@ -50,7 +50,7 @@ macro_rules! unix_connection_methods {
             ConnectUnix::new(raw_addr(CONNECT, addr), (), site!(connect_addr, Connect))
         }
 
-        /// Makes two streams that are connected to each other.
+        /// Makes two sockets that are connected to each other.
         ///
         /// # Examples
         ///

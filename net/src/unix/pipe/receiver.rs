@@ -21,9 +21,6 @@ use crate::source::{Channel, Rule, Source, Wait};
 /// See [`pipe`](super::pipe()).
 pub struct Receiver(pub(super) Source<File>);
 
-/// For `site!`.
-type K = Receiver;
-
 end!(Receiver, Fifo, check_receiver);
 
 impl Receiver {

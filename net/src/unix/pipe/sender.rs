@@ -24,9 +24,6 @@ use crate::source::{Channel, Rule, Source, Wait};
 /// See [`pipe`](super::pipe()).
 pub struct Sender(pub(super) Source<File>);
 
-/// For `site!`.
-type K = Sender;
-
 end!(Sender, Stream, check_sender);
 
 impl Sender {
