@@ -140,7 +140,7 @@ pub struct AsyncIo<'a, F>(pub(crate) Op<'a, call::Custom<F>>);
 pub struct AsyncFdIo<'a, F, T: AsFd>(pub(crate) Op<'a, call::CustomOn<F>, T>);
 
 macro_rules! by_hand {
-    ($([$($generic:tt)*] $name:ident, $ty:ty => $output:ty;)*) => { $(
+    ($([$($generic:tt)*] $ty:ty => $output:ty;)*) => { $(
         impl<$($generic)*> Future for $ty {
             type Output = io::Result<$output>;
 
@@ -152,10 +152,10 @@ macro_rules! by_hand {
 }
 
 by_hand! {
-    [] Bind, Bind => TcpListener;
-    [] BindUdp, BindUdp => UdpSocket;
-    [F: FnMut() -> io::Result<R>, R] AsyncIo, AsyncIo<'_, F> => R;
-    [T: AsFd, F: FnMut(&T) -> io::Result<R>, R] AsyncFdIo, AsyncFdIo<'_, F, T> => R;
+    [] Bind => TcpListener;
+    [] BindUdp => UdpSocket;
+    [F: FnMut() -> io::Result<R>, R] AsyncIo<'_, F> => R;
+    [T: AsFd, F: FnMut(&T) -> io::Result<R>, R] AsyncFdIo<'_, F, T> => R;
 }
 
 impl fmt::Debug for Bind {

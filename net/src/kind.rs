@@ -1,6 +1,6 @@
 //! What the socket types have in common, for the code that serves all of them: futures, halves, copies.
 //!
-//! Each type says it where it is made, in `socket!`, `halves!` and `listener!`. Nobody outside can add one.
+//! Each type says it where it is made, in `socket!` and `listener!`. Nobody outside can add one.
 
 use std::fmt::Debug;
 use std::io;
@@ -18,9 +18,6 @@ pub trait SocketKind: sealed::Kind {
     /// What an address is to it.
     type Addr;
 }
-
-/// A type that carries a stream of bytes.
-pub trait StreamKind: SocketKind {}
 
 /// A type that waits for connections.
 pub trait ListenerKind: SocketKind {

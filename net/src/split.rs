@@ -217,8 +217,6 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct ReuniteError(pub OwnedReadHalf, pub OwnedWriteHalf);
 
-        impl crate::kind::StreamKind for $stream {}
-
         split::reading_half!($stream, $addr; ReadHalf<'a>);
         split::reading_half!($stream, $addr; OwnedReadHalf);
         split::writing_half!($stream, $addr; WriteHalf<'a>);

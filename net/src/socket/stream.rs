@@ -1,6 +1,6 @@
 //! Reading and writing bytes, on TCP and Unix streams.
 
-/// Reading and writing; the type is a `StreamKind`.
+/// Reading and writing.
 macro_rules! stream_methods {
     () => {
         /// Reads what has arrived into the front of `buf`.

@@ -1,6 +1,6 @@
-//! Connecting a `UnixStream` or a `UnixSeqpacket`, and who is at the other end.
+//! Connecting a `UnixStream` or a `UnixSeqpacket`, and the credentials of the peer.
 
-/// Connecting, pairs, and who is at the other end.
+/// Connecting, pairs, and the credentials of the peer.
 macro_rules! unix_connection_methods {
     () => {
         /// Connects to the listener at `path`.
@@ -63,7 +63,7 @@ macro_rules! unix_connection_methods {
             pair()
         }
 
-        /// Who was at the other end when the connection was made (`SO_PEERCRED` in unix(7), getpeereid(3)).
+        /// The credentials that the peer had when the connection was made (`SO_PEERCRED` in unix(7), getpeereid(3)).
         ///
         /// # Examples
         ///
