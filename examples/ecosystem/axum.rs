@@ -4,8 +4,7 @@
 //! Without arguments it asks itself, is stopped in the middle of an answer, and ends. With an address,
 //! `axum 127.0.0.1:8080`, it serves there, HTTP/1 and HTTP/2, until Ctrl-C.
 //!
-//! axum's feature `tokio` stays off: `axum::serve` is what needs a runtime. `TowerToHyperService` makes a service for
-//! hyper of a `Router`, and `web_server.rs` serves it.
+//! axum's feature `tokio` stays off: `axum::serve` is what needs a runtime. `mini_hyper::serve` does it instead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,9 +13,8 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use hyper_util::service::TowerToHyperService;
 use mini::net::{TcpListener, TcpStream};
-use mini_ecosystem::web_server::{Failure, Limits, serve};
+use mini_hyper::{Failure, serve};
 
 fn router() -> Router {
     Router::new()
@@ -42,14 +40,12 @@ async fn main() -> Result<(), Failure> {
     let listener = TcpListener::bind(addr.as_deref().unwrap_or("127.0.0.1:0")).await?;
     let at = listener.local_addr()?;
     println!("serving on http://{at}/");
-    let service = TowerToHyperService::new(router());
     if addr.is_some() {
-        let stop = async { mini::signal::ctrl_c().await.expect("a signal handler") };
-        println!("{:?}", serve(listener, service, Limits::default(), stop).await?);
+        println!("{:?}", serve(listener, router()).with_graceful_shutdown(mini::signal::ctrl_c()).await?);
         return Ok(());
     }
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = mini::spawn(serve(listener, service, Limits::default(), async { drop(stopped.await) }));
+    let server = mini::spawn(serve(listener, router()).with_graceful_shutdown(stopped).into_future());
     println!("{}", ask(TcpStream::connect(at).await?, "GET /hello/world", "").await?);
     println!("{}", ask(TcpStream::connect(at).await?, "POST /sum", "[1, 2, 39]").await?);
     println!("{}", ask(TcpStream::connect(at).await?, "POST /sum", "[1, 2").await?);

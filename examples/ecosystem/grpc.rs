@@ -1,7 +1,7 @@
 //! gRPC by tonic over hyper on mini: a service of hyper made of tonic's [`Routes`], and what tonic's clients send
 //! through.
 //!
-//! Used by the example `tonic`; [`web_server`](crate::web_server) serves the [`service`]. Neither side needs a runtime
+//! Used by the example `tonic`; `mini_hyper` serves the [`service`]. Neither side needs a runtime
 //! of tokio's, nor tonic's features `server` and `channel`, which do: they spawn and sleep by themselves. The hard part
 //! is the deadline of a call, which tonic's own server minds by tokio's timers; here it is done by mini's. As there, it
 //! bounds the time until the answer begins; a stream is ended by the client that stops to read it.
@@ -49,8 +49,12 @@ pub mod sums {
 /// The services of `routes`, each call of which may take as long as its `grpc-timeout` says.
 pub fn service(
     routes: Routes,
-) -> impl hyper::service::Service<Request<Incoming>, Response = Response<axum::body::Body>, Error = Infallible, Future: Send>
-+ Clone
+) -> impl hyper::service::Service<
+    Request<Incoming>,
+    Response = Response<axum::body::Body>,
+    Error = Infallible,
+    Future: Send + 'static,
+> + Clone
 + Send
 + Sync
 + 'static {

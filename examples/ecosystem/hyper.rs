@@ -13,7 +13,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, Version, client};
 use mini::hyper::Executor;
 use mini::net::{TcpListener, TcpStream};
-use mini_ecosystem::web_server::{Failure, Limits, serve};
+use mini_hyper::{Failure, serve};
 
 async fn hello(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let text = format!("hello over {:?} to {}\n", request.version(), request.uri().path());
@@ -27,13 +27,11 @@ async fn main() -> Result<(), Failure> {
     let at = listener.local_addr()?;
     println!("serving on http://{at}/");
     if addr.is_some() {
-        let stop = async { mini::signal::ctrl_c().await.expect("a signal handler") };
-        println!("{:?}", serve(listener, service_fn(hello), Limits::default(), stop).await?);
+        println!("{:?}", serve(listener, service_fn(hello)).with_graceful_shutdown(mini::signal::ctrl_c()).await?);
         return Ok(());
     }
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let stopped = async { drop(stopped.await) };
-    let server = mini::spawn(serve(listener, service_fn(hello), Limits::default(), stopped));
+    let server = mini::spawn(serve(listener, service_fn(hello)).with_graceful_shutdown(stopped).into_future());
     for version in [Version::HTTP_11, Version::HTTP_2] {
         print!("{}", get(TcpStream::connect(at).await?, version).await?);
     }

@@ -4,4 +4,3 @@ pub mod certificate;
 pub mod dns_server;
 pub mod grpc;
 pub mod servers;
-pub mod web_server;

@@ -14,7 +14,7 @@ use mini::time::timeout;
 use mini_ecosystem::grpc::sums::sums_client::SumsClient;
 use mini_ecosystem::grpc::sums::sums_server::{Sums, SumsServer};
 use mini_ecosystem::grpc::{Number, Transport, service};
-use mini_ecosystem::web_server::{Limits, serve};
+use mini_hyper::serve;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming, async_trait};
 
@@ -54,7 +54,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let listener = TcpListener::bind(address.as_deref().unwrap_or("127.0.0.1:0")).await?;
         let (at, service) = (listener.local_addr()?, service(Routes::new(SumsServer::new(Adder))));
         let (stop, stopped) = async_channel::bounded::<()>(1);
-        let server = mini::spawn(serve(listener, service, Limits::default(), async move { _ = stopped.recv().await }));
+        let stopped = async move { stopped.recv().await.is_err() };
+        let server = mini::spawn(serve(listener, service).with_graceful_shutdown(stopped).into_future());
         match address {
             Some(_) => mini::signal::ctrl_c().await?,
             None => timeout(Duration::from_secs(20), call(at)).await??,

@@ -11,11 +11,10 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use bytes::Bytes;
 use futures_lite::AsyncReadExt;
-use hyper_util::service::TowerToHyperService;
 use mini::net::{TcpListener, TcpStream};
 use mini::process::Command;
 use mini::task::JoinHandle;
-use mini_ecosystem::web_server::{Limits, Report, serve};
+use mini_hyper::{Report, serve};
 use mini_tests::net_support::{ANY_PORT, kind_of};
 use tokio::sync::watch;
 
@@ -33,10 +32,10 @@ impl Server {
         let listener = TcpListener::bind(ANY_PORT).await.unwrap();
         let at = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let service = TowerToHyperService::new(router(stopped.clone()));
+        let router = router(stopped.clone());
         let mut stopped = stopped;
-        let until = async move { drop(stopped.wait_for(|&stop| stop).await) };
-        Self { at, stop, ended: mini::spawn(serve(listener, service, Limits::default(), until)) }
+        let until = async move { stopped.wait_for(|&stop| stop).await.is_ok() };
+        Self { at, stop, ended: mini::spawn(serve(listener, router).with_graceful_shutdown(until).into_future()) }
     }
 
     async fn stop(self) -> Report {

@@ -1,6 +1,7 @@
 //! hyper over mini's streams, HTTP/1 and HTTP/2: its own client, curl and h2load, and servers that stop.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use mini::hyper::Executor;
 use mini::net::{TcpListener, TcpStream, UnixStream};
 use mini::process::Command;
 use mini::task::JoinHandle;
-use mini_ecosystem::web_server::{Limits, Report, connection, serve};
+use mini_hyper::{Limits, Report, serve, serve_connection};
 use mini_tests::net_support::{ANY_PORT, kind_of, tcp_pair};
 use mini_tests::{LIMIT, until};
 use tokio::sync::watch;
@@ -30,7 +31,7 @@ const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 /// Limits in time that play no part in a test: what is closed was not closed by them.
 fn patient() -> Limits {
     let long = LIMIT * 10;
-    Limits { first_request: long, silence: long, answer: long, grace: long, ..Limits::default() }
+    Limits { first_request: long, idle: long, request: long, grace: long, ..Limits::default() }
 }
 
 /// Answers with the body that came.
@@ -79,8 +80,7 @@ impl Sender {
 }
 
 async fn converse<I: Read + Write + Unpin + Send + 'static>(client: I, server: I, version: Version) {
-    let (_go_on, stop) = watch::channel(false);
-    let server = mini::spawn(connection(server, service_fn(echo), patient(), stop));
+    let server = mini::spawn(serve_connection(server, service_fn(echo), patient(), pending()));
     let mut sender = Sender::new(client, version).await;
     for length in [0, 1, 8192, 1 << 20] {
         let body = Bytes::from(vec![length as u8; length]);
@@ -106,8 +106,7 @@ async fn both_versions_over_unix() {
 
 async fn many_streams_share_a_connection() {
     let (client, server) = tcp_pair().await;
-    let (_go_on, stop) = watch::channel(false);
-    let server = mini::spawn(connection(server, service_fn(echo), patient(), stop));
+    let server = mini::spawn(serve_connection(server, service_fn(echo), patient(), pending()));
     let Sender::Two(sender) = Sender::new(client, Version::HTTP_2).await else { unreachable!("it was asked for") };
     let tasks: Vec<_> = (0..100_u8)
         .map(|number| {
@@ -148,8 +147,9 @@ async fn start(limits: Limits) -> Server {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"hello"))))
         }
     });
-    let stop = async move { drop(stop.wait_for(|&said| said > 0).await) };
-    Server { at, say, ended: mini::spawn(serve(listener, service, limits, stop)), slow }
+    let stop = async move { stop.wait_for(|&said| said > 0).await.is_ok() };
+    let server = serve(listener, service).limits(limits).with_graceful_shutdown(stop);
+    Server { at, say, ended: mini::spawn(server.into_future()), slow }
 }
 
 async fn a_stop_lets_requests_end_and_refuses_new_ones() {

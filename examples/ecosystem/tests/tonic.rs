@@ -18,10 +18,9 @@ use mini::time::timeout;
 use mini_ecosystem::grpc::sums::sums_client::SumsClient;
 use mini_ecosystem::grpc::sums::sums_server::{Sums, SumsServer};
 use mini_ecosystem::grpc::{Number, Transport, service};
-use mini_ecosystem::web_server::{Failure, Limits, Report, connection, serve};
+use mini_hyper::{Failure, Limits, Report, serve, serve_connection};
 use mini_tests::net_support::{open_files, refusing_port, tcp_pair};
 use mini_tests::{Counts, LIMIT, Token, in_child, multi_thread, on_each_flavour, oneshot, until, within};
-use tokio::sync::watch;
 use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming, async_trait};
 
@@ -86,13 +85,12 @@ async fn server_of(sums: impl Sums) -> (SocketAddr, JoinHandle<io::Result<Report
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let service = service(Routes::new(SumsServer::new(sums)));
-    (address, mini::spawn(serve(listener, service, Limits::default(), pending())))
+    (address, mini::spawn(serve(listener, service).into_future()))
 }
 
 /// Serves one connection to its end, which it gives.
 async fn serve_one(stream: TcpStream, sums: impl Sums) -> Result<(), Failure> {
-    let (_keeps_on, stop) = watch::channel(false);
-    connection(stream, service(Routes::new(SumsServer::new(sums))), Limits::default(), stop).await
+    serve_connection(stream, service(Routes::new(SumsServer::new(sums))), Limits::default(), pending()).await
 }
 
 async fn client_of(address: SocketAddr) -> (Client, JoinHandle<hyper::Result<()>>) {

@@ -1,17 +1,16 @@
 //! DNS on mini: [`MiniProvider`] gives hickory its tasks, timers and sockets.
 //!
-//! Users hand it to `hickory_resolver::Resolver::builder_with_config`, or to the clients of `hickory-net`; hickory
-//! calls the rest. The answers come over sockets of the runtime, where [`lookup_host`](mini::net::lookup_host) holds a
-//! blocking thread for each name.
-//!
-//! The hard part: hickory's tasks read from connections that it keeps for later, so nobody awaits them. They live as
-//! long as the provider and its clones, of which the resolver has some: without it they would go on until the server
-//! hangs up.
-//!
-//! It is a crate of its own because a program needs it as it stands.
-//!
-//! Rejected: hickory's traits on mini's own types. Both are foreign here, and in `mini` they would tie its versions to
-//! hickory's.
+//! Give it to `hickory_resolver::Resolver::builder_with_config`, or to the clients of `hickory-net`. The answers come over sockets of the runtime, where [`lookup_host`](mini::net::lookup_host) holds a
+//! blocking thread for each name. DNS over TLS, HTTPS or QUIC is not there: hickory ties these to tokio.
+
+// The hard part: hickory's tasks read from connections that it keeps for later, so nobody awaits them. They live as
+// long as the provider and its clones, of which the resolver has some: without it they would go on until the server
+// hangs up.
+//
+// It is a crate of its own because a program needs it as it stands.
+//
+// Rejected: hickory's traits on mini's own types. Both are foreign here, and in `mini` they would tie its versions to
+// hickory's.
 
 use std::fmt;
 use std::future::Future;

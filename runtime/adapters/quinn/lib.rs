@@ -1,16 +1,18 @@
 //! QUIC on mini: [`MiniRuntime`] gives quinn its tasks, timers and UDP sockets.
 //!
-//! Users hand a [`MiniRuntime`] to `quinn::Endpoint::new`; quinn calls the rest. A datagram goes through quinn's own
-//! system calls (`quinn::udp`: many datagrams a call, congestion marks), under the readiness of an [`AsyncFd`], which
-//! unlike a socket's methods can be told that a short batch was all there is.
-//!
-//! The hard part: any number of connections wait until the one socket can be written, each in a task of its own, and a
-//! socket's `poll_` functions hold one waker per direction. So each connection that has to wait has a future of its
-//! own, [`writable`](AsyncFd::writable), which has its own place among the waiters.
-//!
-//! It is a crate of its own because a program needs it as it stands, and so do the benches.
-//!
-//! Rejected: a feature of `mini`: a new version of quinn would be a new version of the runtime.
+//! Give a [`MiniRuntime`] to `quinn::Endpoint::new`. A datagram goes through quinn's own system calls (`quinn::udp`: many
+//! datagrams a call, congestion marks).
+
+// They run under the readiness of an `AsyncFd`, which unlike a socket's methods can be told that a short batch was all
+// there is.
+//
+// The hard part: any number of connections wait until the one socket can be written, each in a task of its own, and a
+// socket's `poll_` functions hold one waker per direction. So each connection that has to wait has a future of its
+// own, `writable`, which has its own place among the waiters.
+//
+// It is a crate of its own because a program needs it as it stands, and so do the benches.
+//
+// Rejected: a feature of `mini`: a new version of quinn would be a new version of the runtime.
 
 use std::fmt;
 use std::future::Future;

@@ -2,6 +2,7 @@
 //! the error comes out of the connection, the connection is closed, and nothing stays.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::io::ErrorKind;
 use std::net::Shutdown;
 use std::time::Duration;
@@ -15,12 +16,12 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use mini::net::UnixStream;
 use mini::task::JoinHandle;
-use mini_ecosystem::web_server::{Failure, Limits, connection};
+use mini_hyper::{Failure, Limits, serve_connection};
 use mini_tests::net_support::tcp_pair;
 use mini_tests::{LIMIT, within};
-use tokio::sync::watch;
+use tokio::sync::oneshot;
 
-#[path = "support/scenarios.rs"]
+#[path = "../../../../examples/ecosystem/tests/support/scenarios.rs"]
 mod scenarios;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -45,16 +46,18 @@ async fn count(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hype
 struct Victim {
     client: UnixStream,
     ended: JoinHandle<Result<(), Failure>>,
-    _go_on: watch::Sender<bool>,
+    _go_on: oneshot::Sender<()>,
 }
 
 impl Victim {
     fn new() -> Self {
         let (client, server) = UnixStream::pair().unwrap();
-        let (go_on, stop) = watch::channel(false);
+        let (go_on, stop) = oneshot::channel();
         Self {
             client,
-            ended: mini::spawn(connection(server, service_fn(count), Limits::default(), stop)),
+            ended: mini::spawn(serve_connection(server, service_fn(count), Limits::default(), async {
+                drop(stop.await)
+            })),
             _go_on: go_on,
         }
     }
@@ -173,13 +176,12 @@ async fn a_client_that_goes_in_the_middle_of_a_body_is_an_error() {
 
 async fn a_client_that_goes_in_the_middle_of_an_answer_is_an_error() {
     let (client, server) = UnixStream::pair().unwrap();
-    let (_go_on, stop) = watch::channel(false);
     let endless = service_fn(async |_: Request<Incoming>| {
         let parts =
             stream::repeat(Bytes::from_static(&[b'x'; 4096])).map(|part| Ok::<_, Infallible>(Frame::data(part)));
         Ok::<_, Infallible>(Response::new(StreamBody::new(parts)))
     });
-    let ended = mini::spawn(connection(server, endless, Limits::default(), stop));
+    let ended = mini::spawn(serve_connection(server, endless, Limits::default(), pending()));
     client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
     client.read_exact(&mut vec![0; 100_000]).await.unwrap();
     drop(client);
@@ -195,10 +197,7 @@ where
     I: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
 {
     let mut client = client;
-    let ended = mini::spawn(async move {
-        let (_go_on, stop) = watch::channel(false);
-        connection(server, service_fn(count), Limits::default(), stop).await
-    });
+    let ended = mini::spawn(serve_connection(server, service_fn(count), Limits::default(), pending()));
     client.write_all(&[PREFACE, SETTINGS, &frame(1, 5, 1, GET)].concat()).await.unwrap();
     loop {
         let mut head = [0; 9];

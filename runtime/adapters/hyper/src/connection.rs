@@ -1,0 +1,120 @@
+//! One connection, from its first byte to its end.
+//!
+//! The hard part is how long a client may take: until its first request, for a head, for a body, and after the stop.
+//! hyper knows the second only, and not before it has told HTTP/1 from HTTP/2 by the first bytes.
+
+use std::error::Error;
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::rt::{Read, Write};
+use hyper::service::service_fn;
+use hyper::{Request, Version};
+use hyper_util::server::conn::auto;
+use mini::hyper::{Executor, Timer};
+use mini::time::{sleep, timeout};
+
+use crate::{Failure, IntoService, Limits};
+
+/// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; once `stop` is ready, without new
+/// requests. Upgrades (`hyper::upgrade`) work.
+///
+/// A client of HTTP/2 that has asked for something may leave when it likes. It says so and closes (RFC 9113, section
+/// 6.8), and whether the server's own last word then still finds it there is chance. Requests that it leaves in the
+/// middle learn that themselves. A connection of HTTP/1 is its request: one that breaks off is an error.
+///
+/// # Examples
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use mini_hyper::{Limits, serve_connection};
+///
+/// # mini::block_on(async {
+/// let (client, server) = mini::net::UnixStream::pair()?;
+/// let router: Router = Router::new().route("/", get(async || "hello"));
+/// let served = mini::spawn(serve_connection(server, router, Limits::default(), std::future::pending()));
+/// client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+/// let mut answer = String::new();
+/// futures_lite::AsyncReadExt::read_to_string(&mut &client, &mut answer).await?;
+/// assert!(answer.ends_with("\r\n\r\nhello"));
+/// # Ok::<(), mini_hyper::Failure>(served.await.unwrap()?) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing.
+///
+/// # Panics
+///
+/// Outside of a mini runtime.
+pub async fn serve_connection<I, S, Kind>(
+    stream: I,
+    service: S,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) -> Result<(), Failure>
+where
+    I: Read + Write + Unpin + Send + 'static,
+    S: IntoService<Kind>,
+{
+    let version = Arc::new(OnceLock::new()); // of the first request
+    let noted = version.clone();
+    let service = service.into_service();
+    let service = service_fn(move |request: Request<Incoming>| {
+        noted.get_or_init(|| request.version());
+        in_time(limits.request, hyper::service::Service::call(&service, request))
+    });
+    let mut server = auto::Builder::new(Executor::new());
+    server.http1().timer(Timer::new()).header_read_timeout(limits.idle);
+    let mut http2 = server.http2();
+    http2.timer(Timer::new()).keep_alive_interval(limits.idle).keep_alive_timeout(limits.idle);
+
+    let mut http = pin!(server.serve_connection_with_upgrades(stream, service));
+    let mut first_request = pin!(sleep(limits.first_request));
+    let mut stop = pin!(stop);
+    let mut is_stopping = false;
+    poll_fn(|cx| {
+        if !is_stopping && stop.as_mut().poll(cx).is_ready() {
+            is_stopping = true;
+            http.as_mut().graceful_shutdown();
+        }
+        match (http.as_mut().poll(cx), version.get()) {
+            (Poll::Ready(_), None) if is_stopping => return Poll::Ready(Ok(())),
+            (Poll::Ready(Err(e)), Some(&Version::HTTP_2)) if is_departure(&e) => return Poll::Ready(Ok(())),
+            (Poll::Ready(ended), _) => return Poll::Ready(ended),
+            (Poll::Pending, _) => {}
+        }
+        if version.get().is_none() && first_request.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(late("no request")));
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+/// The answer of a service, unless it takes too long. Then the connection ends with an error, or the stream of HTTP/2.
+async fn in_time<T, E: Into<Failure>>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, E>>,
+) -> Result<T, Failure> {
+    match timeout(limit, answer).await {
+        Ok(answer) => answer.map_err(E::into),
+        Err(_) => Err(late("no answer in time, or no request to its end")),
+    }
+}
+
+pub(crate) fn late(text: &'static str) -> Failure {
+    io::Error::new(io::ErrorKind::TimedOut, text).into()
+}
+
+/// Whether a connection has failed because the other side is no longer there.
+fn is_departure(error: &Failure) -> bool {
+    let cause = error.downcast_ref::<hyper::Error>().and_then(Error::source);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    cause.is_some_and(|e| matches!(e.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset))
+}

@@ -1,0 +1,34 @@
+//! A web server in a line for the runtime [mini](mini): services of hyper and of tower, such as axum's `Router`, over
+//! HTTP/1 and HTTP/2.
+//!
+//! ```no_run
+//! use axum::{Router, routing::get};
+//! use mini::net::TcpListener;
+//! use mini::signal::ctrl_c;
+//!
+//! #[mini::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let router = Router::new().route("/", get(async || "hello"));
+//!     let listener = TcpListener::bind("127.0.0.1:8080").await?;
+//!     mini_hyper::serve(listener, router).with_graceful_shutdown(ctrl_c()).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`serve`] accepts, with limits for connections and for slow clients ([`Limits`]), outlasts a lack of files, and ends
+//! with the requests that have begun answered. [`serve_connection`] is one of its connections, for servers with a loop
+//! of their own. What neither does: read TLS (see [`Serve::handshake`]), write a log (tower-http's `TraceLayer` does).
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../guide/servers.md")]
+mod guide {}
+
+mod connection;
+mod limits;
+mod serve;
+mod service;
+
+pub use connection::serve_connection;
+pub use limits::Limits;
+pub use serve::{Handshake, Plain, Report, Serve, Serving, serve};
+pub use service::{Failure, HttpService, Hyper, IntoService, Tower};

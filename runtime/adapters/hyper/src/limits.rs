@@ -1,0 +1,43 @@
+//! What a client may ask for, and for how long.
+
+use std::time::Duration;
+
+/// What a client may ask for, and for how long; see [`Serve::limits`](crate::Serve::limits).
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use mini_hyper::Limits;
+///
+/// let limits = Limits { connections: 100, request: Duration::from_secs(5), ..Limits::default() };
+/// assert_eq!(limits.grace, Duration::from_secs(10));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// How many connections there may be: 10,000 by default. More wait in the listener's queue.
+    pub connections: usize,
+    /// From the connection to its first request: 10 s by default.
+    pub first_request: Duration,
+    /// How long a client may be silent: until the head of its next request is there over HTTP/1 (what other servers
+    /// call the keep-alive time), and without an answer to a ping over HTTP/2. 10 s by default.
+    pub idle: Duration,
+    /// From the head of a request to that of its answer, with a body that the service reads before: 30 s by default.
+    /// The answer's own body may take longer.
+    pub request: Duration,
+    /// For the requests that have begun when the server is to stop: 10 s by default.
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            connections: 10_000,
+            first_request: seconds(10),
+            idle: seconds(10),
+            request: seconds(30),
+            grace: seconds(10),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The server's loop: a task for each connection, and the end.
+//!
+//! Rejected: `GracefulShutdown` of hyper-util (it counts connections; here a `JoinSet` has them, and can also cut them
+//! off).
+
+use std::any::Any;
+use std::fmt;
+use std::future::{Pending, Ready, pending, poll_fn, ready};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use hyper::rt::{Read, Write};
+use mini::net::{Listener, TcpStream, next_connection};
+use mini::task::JoinSet;
+use mini::time::timeout;
+use tokio::sync::watch;
+
+use crate::connection::{late, serve_connection};
+use crate::{Failure, HttpService, Hyper, IntoService, Limits};
+
+/// Serves HTTP/1 and HTTP/2 on all connections of `listener`, each in a task of its own, when it is awaited.
+///
+/// `service` is one of hyper (`hyper::service::service_fn`) or of tower, such as axum's `Router`; it is cloned for each
+/// connection. Accepting goes on where there are too many open files ([`next_connection`]).
+///
+/// # Examples
+///
+/// ```
+/// use axum::{Router, routing::get};
+/// use mini::net::{TcpListener, TcpStream};
+///
+/// # mini::block_on(async {
+/// let router: Router = Router::new().route("/", get(async || "hello"));
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let at = listener.local_addr()?;
+/// mini::spawn(mini_hyper::serve(listener, router).into_future());
+///
+/// let stream = TcpStream::connect(at).await?;
+/// stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+/// let mut answer = String::new();
+/// futures_lite::AsyncReadExt::read_to_string(&mut &stream, &mut answer).await?;
+/// assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("hello"));
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Its output is an error only where accepting fails for good. What goes wrong on a connection is counted in the
+/// [`Report`].
+///
+/// # Panics
+///
+/// Its future, outside of a mini runtime.
+///
+/// # Cancel safety
+///
+/// Dropping its future cuts all connections off, as [`JoinSet`] does. To let them end, see
+/// [`with_graceful_shutdown`](Serve::with_graceful_shutdown).
+pub fn serve<L, S, Kind>(listener: L, service: S) -> Serve<L, S::Service>
+where
+    L: Listener<Connection: Read + Write> + 'static,
+    S: IntoService<Kind>,
+{
+    let (service, limits) = (service.into_service(), Limits::default());
+    Serve { listener, service, limits, stop: pending(), handshake: Plain }
+}
+
+/// A server that is being set up; made by [`serve`], begins when it is awaited.
+#[must_use = "a server does nothing unless awaited"]
+pub struct Serve<L, S, Stop = Pending<()>, Shake = Plain> {
+    listener: L,
+    service: S,
+    limits: Limits,
+    stop: Stop,
+    handshake: Shake,
+}
+
+impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
+    /// Ends when `stop` is ready, whatever that says: closes the listener, lets requests that have begun be answered
+    /// within [`Limits::grace`], and cuts off what is left.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use axum::Router;
+    /// # mini::block_on(async {
+    /// # let (listener, router) = (mini::net::TcpListener::bind("127.0.0.1:8080").await?, Router::new());
+    /// let report = mini_hyper::serve(listener, router).with_graceful_shutdown(mini::signal::ctrl_c()).await?;
+    /// println!("{} connections were cut off", report.cut);
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    pub fn with_graceful_shutdown<F: Future + Send + 'static>(self, stop: F) -> Serve<L, S, F, Shake> {
+        let Self { listener, service, limits, handshake, .. } = self;
+        Serve { listener, service, limits, stop, handshake }
+    }
+
+    /// Other limits than the [default](Limits::default) ones.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use axum::Router;
+    /// # use mini_hyper::Limits;
+    /// # mini::block_on(async {
+    /// # let (listener, router) = (mini::net::TcpListener::bind("127.0.0.1:0").await?, Router::new());
+    /// let server = mini_hyper::serve(listener, router).limits(Limits { connections: 100, ..Limits::default() });
+    /// # drop(server);
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Has each connection go through `handshake` first, in its task and within [`Limits::first_request`]: TLS, for
+    /// example, or the first line of a proxy. One that fails is closed and counted.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use axum::Router;
+    /// # mini::block_on(async {
+    /// # let (listener, router) = (mini::net::TcpListener::bind("127.0.0.1:8080").await?, Router::new());
+    /// let server = mini_hyper::serve(listener, router).handshake(async |stream: mini::net::TcpStream| {
+    ///     let mut magic = [0; 4];
+    ///     stream.read_exact(&mut magic).await?;
+    ///     if magic == *b"open" { Ok(stream) } else { Err(std::io::ErrorKind::PermissionDenied.into()) }
+    /// });
+    /// # server.await?;
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    pub fn handshake<H: Handshake<L::Connection>>(self, handshake: H) -> Serve<L, S, Stop, H>
+    where
+        L: Listener,
+    {
+        let Self { listener, service, limits, stop, .. } = self;
+        Serve { listener, service, limits, stop, handshake }
+    }
+}
+
+/// What becomes of a connection before it speaks HTTP; see [`Serve::handshake`]. Implemented for functions.
+pub trait Handshake<C>: Clone + Send + 'static {
+    /// What speaks HTTP.
+    type Stream: Read + Write + Unpin + Send + 'static;
+
+    /// Resolves to that.
+    type Future: Future<Output = io::Result<Self::Stream>> + Send + 'static;
+
+    /// Does it.
+    fn begin(&self, connection: C) -> Self::Future;
+}
+
+/// No handshake: connections speak HTTP at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Plain;
+
+impl<C: Read + Write + Unpin + Send + 'static> Handshake<C> for Plain {
+    type Stream = C;
+    type Future = Ready<io::Result<C>>;
+
+    fn begin(&self, connection: C) -> Ready<io::Result<C>> {
+        ready(Ok(connection))
+    }
+}
+
+impl<C, H, F, I> Handshake<C> for H
+where
+    H: Fn(C) -> F + Clone + Send + 'static,
+    F: Future<Output = io::Result<I>> + Send + 'static,
+    I: Read + Write + Unpin + Send + 'static,
+{
+    type Stream = I;
+    type Future = F;
+
+    fn begin(&self, connection: C) -> F {
+        self(connection)
+    }
+}
+
+/// What became of the connections of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Ended in order, by either side; see [`serve_connection`].
+    pub finished: usize,
+    /// Ended by an error: of the handshake, the network, the protocol, a limit, or a service that panicked.
+    pub failed: usize,
+    /// Still busy after the grace.
+    pub cut: usize,
+}
+
+/// The connections that there are, and what became of the others.
+#[derive(Default)]
+struct Connections {
+    set: JoinSet<Result<(), Failure>>,
+    report: Report,
+}
+
+impl Connections {
+    fn count<E>(&mut self, ended: Result<Result<(), Failure>, E>) {
+        match ended {
+            Ok(Ok(())) => self.report.finished += 1,
+            _ => self.report.failed += 1,
+        }
+    }
+
+    /// Waits until there are fewer than `most`.
+    async fn room(&mut self, most: usize) {
+        while let Some(ended) = self.set.try_join_next() {
+            self.count(ended);
+        }
+        while self.set.len() >= most.max(1) {
+            let Some(ended) = self.set.join_next().await else { return };
+            self.count(ended);
+        }
+    }
+
+    async fn all(&mut self) {
+        while let Some(ended) = self.set.join_next().await {
+            self.count(ended);
+        }
+    }
+}
+
+impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake>
+where
+    L: Listener + 'static,
+    S: HttpService,
+    Stop: Future + Send + 'static,
+    Shake: Handshake<L::Connection>,
+{
+    async fn run(self) -> io::Result<Report> {
+        let Self { listener, service, limits, stop, handshake } = self;
+        let (mut stop, (tell, told)) = (pin!(stop), watch::channel(false));
+        let mut connections = Connections::default();
+        loop {
+            let accepted = {
+                let mut next = pin!(async {
+                    connections.room(limits.connections).await;
+                    next_connection(&listener).await
+                });
+                poll_fn(|cx| match stop.as_mut().poll(cx) {
+                    Poll::Ready(_) => Poll::Ready(None),
+                    Poll::Pending => next.as_mut().poll(cx).map(Some),
+                })
+                .await
+            };
+            let Some(accepted) = accepted else { break };
+            let (stream, _) = accepted?;
+            let (service, limits, handshake) = (service.clone(), limits.clone(), handshake.clone());
+            connections.set.spawn(connection(stream, handshake, service, limits, told.clone()));
+        }
+        drop(listener); // from here connections are refused
+        let _ = tell.send(true);
+        let _ = timeout(limits.grace, connections.all()).await;
+        connections.report.cut = connections.set.len();
+        connections.set.shutdown().await;
+        Ok(connections.report)
+    }
+}
+
+/// A connection from its handshake to its end.
+async fn connection<C, H, S>(
+    stream: C,
+    handshake: H,
+    service: S,
+    limits: Limits,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), Failure>
+where
+    C: Send + 'static,
+    H: Handshake<C>,
+    S: HttpService,
+{
+    if let Some(stream) = (&stream as &dyn Any).downcast_ref::<TcpStream>() {
+        // Or the second message of a stream waits until the client has acknowledged the first. A client that is gone
+        // shows later.
+        let _ = stream.set_nodelay(true);
+    }
+    let shaken = timeout(limits.first_request, handshake.begin(stream)).await;
+    let stream = shaken.map_err(|_| late("no handshake"))??;
+    let stop = async move { drop(stop.wait_for(|&stop| stop).await) };
+    serve_connection::<_, _, Hyper>(stream, service, limits, stop).await
+}
+
+/// A server that runs; made by awaiting a [`Serve`].
+pub struct Serving(Pin<Box<dyn Future<Output = io::Result<Report>> + Send>>);
+
+impl<L, S, Stop, Shake> IntoFuture for Serve<L, S, Stop, Shake>
+where
+    L: Listener + 'static,
+    S: HttpService,
+    Stop: Future + Send + 'static,
+    Shake: Handshake<L::Connection>,
+{
+    type Output = io::Result<Report>;
+    type IntoFuture = Serving;
+
+    fn into_future(self) -> Serving {
+        Serving(Box::pin(self.run()))
+    }
+}
+
+impl Future for Serving {
+    type Output = io::Result<Report>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.as_mut().poll(cx)
+    }
+}
+
+impl<L: fmt::Debug, S, Stop, Shake> fmt::Debug for Serve<L, S, Stop, Shake> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serve").field("listener", &self.listener).field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Serving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Serving").finish_non_exhaustive()
+    }
+}

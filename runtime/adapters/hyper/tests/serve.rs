@@ -1,0 +1,141 @@
+//! What `serve` does beside HTTP: listeners of both kinds, handshakes, the number of connections, the end.
+
+use std::future::{pending, ready};
+use std::io::{self, ErrorKind};
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use futures_lite::AsyncReadExt;
+use mini::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use mini_hyper::{Limits, Report, serve};
+use mini_tests::net_support::{ANY_PORT, in_each_runtime};
+use mini_tests::{LIMIT, within};
+use tokio::sync::oneshot;
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+
+fn hello() -> Router {
+    Router::new().route("/", get(async || "hello"))
+}
+
+async fn ask(stream: &TcpStream) -> String {
+    let _ = stream.write_all(REQUEST).await;
+    let mut answer = String::new();
+    let mut reader = stream;
+    let _ = reader.read_to_string(&mut answer).await;
+    answer
+}
+
+#[test]
+fn a_unix_listener_is_served_too() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let path = std::env::temp_dir().join(format!("mini-hyper-{}", std::process::id()));
+            let listener = UnixListener::bind(&path).unwrap();
+            let (stop, stopped) = oneshot::channel::<()>();
+            let server = mini::spawn(serve(listener, hello()).with_graceful_shutdown(stopped).into_future());
+            let stream = UnixStream::connect(&path).await.unwrap();
+            stream.write_all(REQUEST).await.unwrap();
+            let mut answer = String::new();
+            (&stream).read_to_string(&mut answer).await.unwrap();
+            assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
+            drop(stop);
+            assert_eq!(server.await.unwrap().unwrap(), Report { finished: 1, failed: 0, cut: 0 });
+            std::fs::remove_file(&path).unwrap();
+        });
+    });
+}
+
+#[test]
+fn a_handshake_that_fails_closes_its_connection_alone() {
+    in_each_runtime(|| async {
+        let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = serve(listener, hello()).with_graceful_shutdown(stopped).handshake(async |stream: TcpStream| {
+            let mut first = [0];
+            stream.read_exact(&mut first).await?;
+            if first == *b"!" { Ok(stream) } else { Err(io::Error::from(ErrorKind::PermissionDenied)) }
+        });
+        let server = mini::spawn(server.into_future());
+        let refused = TcpStream::connect(at).await.unwrap();
+        assert_eq!(ask(&refused).await, "");
+        let taken = TcpStream::connect(at).await.unwrap();
+        taken.write_all(b"!").await.unwrap();
+        assert!(ask(&taken).await.ends_with("hello"));
+        drop(stop);
+        assert_eq!(server.await.unwrap().unwrap(), Report { finished: 1, failed: 1, cut: 0 });
+    });
+}
+
+#[test]
+fn a_handshake_has_the_time_of_a_first_request() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            mini::time::pause();
+            let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let server = serve(listener, hello()).handshake(async |stream: TcpStream| {
+                pending::<()>().await;
+                Ok(stream)
+            });
+            let server = mini::spawn(server.into_future());
+            let begin = mini::time::Instant::now();
+            assert_eq!(ask(&TcpStream::connect(at).await.unwrap()).await, "");
+            assert!(begin.elapsed() >= Duration::from_secs(10));
+            server.abort();
+        });
+    });
+}
+
+#[test]
+fn a_connection_too_many_waits_for_one_that_ends() {
+    in_each_runtime(|| async {
+        let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let limits = Limits { connections: 1, ..Limits::default() };
+        let server = mini::spawn(serve(listener, hello()).limits(limits).into_future());
+        let first = TcpStream::connect(at).await.unwrap();
+        first.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        first.read_exact(&mut [0; 12]).await.unwrap(); // it is kept alive
+        let second = TcpStream::connect(at).await.unwrap();
+        let waiting = mini::spawn(async move { ask(&second).await });
+        mini::time::sleep(Duration::from_millis(1)).await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        assert!(waiting.await.unwrap().ends_with("hello"));
+        server.cancel().await.unwrap_err();
+    });
+}
+
+#[test]
+fn what_is_busy_after_the_grace_is_cut_and_counted() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            mini::time::pause();
+            let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let (stop, stopped) = oneshot::channel::<()>();
+            let router = Router::new().route("/", get(async || pending::<&str>().await));
+            let limits = Limits { request: Duration::from_secs(3600), ..Limits::default() };
+            let server = serve(listener, router).limits(limits).with_graceful_shutdown(stopped);
+            let server = mini::spawn(server.into_future());
+            let stream = TcpStream::connect(at).await.unwrap();
+            stream.write_all(REQUEST).await.unwrap();
+            mini::time::sleep(Duration::from_secs(60)).await;
+            drop(stop);
+            assert_eq!(server.await.unwrap().unwrap(), Report { finished: 0, failed: 0, cut: 1 });
+        });
+    });
+}
+
+#[test]
+fn a_stop_before_the_first_connection_ends_it_at_once() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+            assert_eq!(serve(listener, hello()).with_graceful_shutdown(ready(())).await.unwrap(), Report::default());
+        });
+    });
+}
