@@ -40,7 +40,7 @@ sections=("$work"/*.md)
   printf '```console\n$ examples/compare.sh %s\n```\n\n' "${names[*]}"
   printf -- '- cpu: %s, %s processors\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)" "$(nproc)"
   printf -- '- kernel: %s\n- compiler: %s\n- load before: %s\n' "$(uname -r)" "$(rustc --version)" "$load"
-  printf '\n![requests per second, by those of the other program](results.svg)\n\n'
+  printf '\n![time per request, by that of the other program](results.svg)\n\n'
   for name in "${names[@]}"; do
     [ ! -e "$work/$name.md" ] || { cat "$work/$name.md" && echo; }
   done
@@ -64,21 +64,21 @@ awk -F ' *[|] *' '
       if ($i == peer) next
       name = name (i > 2 ? ", " : "") ($i ~ /^[0-9]+$/ ? head[i] " " $i : $i)
     }
-    names[++count] = name; ratios[count] = $column; peers[count] = peer
-    if ($column > most) most = $column
+    names[++count] = name; times[count] = 1 / $column; peers[count] = peer
+    if (times[count] > most) most = times[count]
   }
   END {
     left = 300; right = 860; line = 18; top = 46; bottom = top + line * count
     scale = (right - left) / (most > 1.2 ? most : 1.2)
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 %d\" width=\"960\" height=\"%d\" ", bottom + 24, bottom + 24
     print "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">"
-    printf "%s", label(8, 16, "start", "Requests per second, by those of the other program: right of 1 mini is ahead.")
+    printf "%s", label(8, 16, "start", "Time per request, by that of the other program: less is better, left of 1 mini is.")
     for (i = 1; i <= count; i++) {
       y = top + line * (i - 0.5)
-      colour = ratios[i] > 1.02 ? "#2f9e58" : ratios[i] < 0.98 ? "#d1603d" : "#8b949e"
+      colour = times[i] < 0.98 ? "#2f9e58" : times[i] > 1.02 ? "#d1603d" : "#8b949e"
       printf "%s", label(left - 12, y, "end", names[i])
-      printf "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", left, y - 6, ratios[i] * scale, colour
-      printf "%s", label(left + ratios[i] * scale + 6, y, "start", ratios[i] " of " peers[i])
+      printf "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"12\" rx=\"2\" fill=\"%s\"/>\n", left, y - 6, times[i] * scale, colour
+      printf "%s", label(left + (times[i] < 1 ? 1 : times[i]) * scale + 6, y, "start", sprintf("%.2f of %s", times[i], peers[i]))
     }
     printf "<path d=\"M%.1f %d V%d\" stroke=\"#8b949e\" stroke-width=\"2\"/>\n%s</svg>\n", left + scale, top, bottom, label(left + scale, bottom + 12, "middle", "1")
   }

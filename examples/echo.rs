@@ -30,10 +30,8 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     let connections = number_option(&mut args, "--connections", CONNECTIONS).map_err(bad)?;
     let seconds = number_option(&mut args, "--seconds", 3).map_err(bad)?;
     let size = number_option(&mut args, "--size", 64).map_err(bad)?;
-    let server = match workers {
-        1 => Builder::new_current_thread(),
-        n => Builder::new_multi_thread().worker_threads(n as usize),
-    };
+    let mut server = if workers == 1 { Builder::new_current_thread() } else { Builder::new_multi_thread() };
+    server.worker_threads(workers as usize);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
         [] => server.build()?.block_on(serve_and_load(connections)),

@@ -72,10 +72,11 @@ impl Place {
 
 /// How late the loop was, and how many jobs were done meanwhile.
 fn measure(place: Place, jobs: u64, time: Duration) -> io::Result<(Latencies, u64)> {
-    let mut builder = Builder::new_current_thread().max_blocking_threads(jobs as usize);
+    let mut builder = Builder::new_current_thread();
+    builder.max_blocking_threads(jobs as usize);
     if place == Place::LowThreads {
         // The loop runs on this thread, which the hook isn't called for: it is for the threads that the runtime starts.
-        builder = builder.on_thread_start(lower_own_priority);
+        builder.on_thread_start(lower_own_priority);
     }
     builder.build()?.block_on(async {
         let end = Instant::now() + time;

@@ -62,7 +62,7 @@ fn run(name: String, limit: Duration, body: impl FnOnce() + Send + 'static) {
 
 /// Builders of all flavours, with names. Shutdowns wait as long as it takes, so that one that hangs is seen.
 pub fn flavours() -> Vec<(String, Builder)> {
-    let mut all = vec![("current_thread".to_owned(), Builder::new_current_thread().shutdown_grace(LIMIT * 10))];
+    let mut all = vec![("current_thread".to_owned(), Builder::new_current_thread().shutdown_grace(LIMIT * 10).clone())];
     for workers in [1, 2, 4] {
         all.push((format!("multi_thread({workers})"), multi_thread(workers)));
     }
@@ -71,7 +71,7 @@ pub fn flavours() -> Vec<(String, Builder)> {
 
 /// A builder of a multi-threaded runtime, as [`flavours`] has them.
 pub fn multi_thread(workers: usize) -> Builder {
-    Builder::new_multi_thread().worker_threads(workers).shutdown_grace(LIMIT * 10)
+    Builder::new_multi_thread().worker_threads(workers).shutdown_grace(LIMIT * 10).clone()
 }
 
 /// What a user must not do, and what the stall rule is for: waits without awaiting.

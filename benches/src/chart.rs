@@ -1,4 +1,5 @@
-//! The ratios of a run as a picture: a bar per line, on a logarithmic scale around 1. Pure; SVG 1.1 written by hand.
+//! The ratios of a run as a picture: a bar per line, on a logarithmic scale around 1, and over each bar the range of its
+//! rounds. Less is better, as in all charts here. Pure; SVG 1.1 written by hand.
 //!
 //! Its colours are in the middle between white and black, so that it can be read on both.
 //!
@@ -10,12 +11,12 @@ use crate::format::number;
 use crate::measured::{Better, Group, Measured, Verdict};
 
 /// Pixels.
-const WIDTH: f64 = 960.0;
 const LINE: f64 = 18.0;
-/// Where the scale begins and ends; left of it stand the names, right of it the values.
-const LEFT: f64 = 400.0;
-const RIGHT: f64 = 860.0;
-const TOP: f64 = 64.0;
+/// The scale; left of it stand the names, right of it the values.
+const SCALE: f64 = 460.0;
+const TOP: f64 = 84.0;
+/// No letter of the font is much wider on average.
+const LETTER: f64 = 6.2;
 
 const TEXT: &str = "#7a828c";
 pub(crate) const GRID: &str = "#8b949e";
@@ -23,11 +24,11 @@ pub(crate) const GRID: &str = "#8b949e";
 /// The chart of all lines in which mini and another runtime took part.
 pub(crate) fn svg(measured: &[Measured]) -> String {
     let bars: Vec<_> = measured.iter().filter_map(Bar::new).collect();
-    let scale = Scale::around(bars.iter().map(|bar| bar.cost));
+    let scale = Scale::around(&bars);
     let groups = Group::ALL.into_iter().filter(|&group| bars.iter().any(|bar| bar.group == group));
     let lines = bars.len() + groups.clone().count();
     let bottom = TOP + LINE * lines as f64 + 8.0;
-    let mut text = head(bottom + 24.0);
+    let mut text = head(&scale, width_of(bars.iter().map(|bar| &bar.note)), bottom + 24.0);
     grid(&mut text, &scale, bottom);
     let mut y = TOP;
     for group in groups {
@@ -48,6 +49,8 @@ struct Bar {
     name: String,
     /// What mini needs per what the best of the others needs: below 1 mini is ahead.
     cost: f64,
+    /// That of the best and of the worst round.
+    range: (f64, f64),
     verdict: Verdict,
     note: String,
 }
@@ -56,14 +59,14 @@ impl Bar {
     fn new(measured: &Measured) -> Option<Self> {
         let best = measured.best()?;
         let ratio = measured.ratio_to(best)?;
-        let cost = match measured.better {
-            Better::Lower => ratio.median(),
-            Better::Higher => 1.0 / ratio.median(),
+        let (cost, range) = match measured.better {
+            Better::Lower => (ratio.median(), (ratio.min(), ratio.max())),
+            Better::Higher => (1.0 / ratio.median(), (1.0 / ratio.max(), 1.0 / ratio.min())),
         };
         let verdict = measured.verdict(&ratio);
         let tie = if verdict == Verdict::Tie { " tie" } else { "" };
         let note = format!("{}{tie} · {}", number(cost), best.name());
-        Some(Self { group: measured.group, name: measured.row.clone(), cost, verdict, note })
+        Some(Self { group: measured.group, name: measured.row.clone(), cost, range, verdict, note })
     }
 
     fn draw(&self, text: &mut String, scale: &Scale, y: f64) {
@@ -74,27 +77,36 @@ impl Bar {
             Verdict::Tie => "#8b949e",
             Verdict::Behind => "#d1603d",
         };
-        let _ = writeln!(text, "{}", label(LEFT - 12.0, y, "end", false, &self.name));
+        let _ = writeln!(text, "{}", label(scale.left - 12.0, y, "end", false, &self.name));
         let (top, height) = (y - LINE / 2.0 + 3.0, LINE - 6.0);
         let _ = writeln!(
             text,
             r#"<rect x="{x:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}" rx="2" fill="{colour}"/>"#
         );
-        let _ = writeln!(text, "{}", label(one.max(end) + 6.0, y, "start", false, &self.note));
+        let (best, worst) = (scale.x(self.range.0), scale.x(self.range.1));
+        let _ = writeln!(
+            text,
+            r#"<path d="M{best:.1} {y:.1}H{worst:.1}M{best:.1} {0:.1}v6M{worst:.1} {0:.1}v6" stroke="{TEXT}"/>"#,
+            y - 3.0
+        );
+        let _ = writeln!(text, "{}", label(one.max(worst) + 6.0, y, "start", false, &self.note));
     }
 }
 
 /// Ratios to places, in powers of two.
 struct Scale {
+    /// Where it begins in the picture.
+    left: f64,
     low: i32,
     high: i32,
 }
 
 impl Scale {
-    /// Wide enough for all of `costs`, but no wider than 1/1024 to 1024; what lies outside is drawn at the edge.
-    fn around(costs: impl Iterator<Item = f64>) -> Self {
-        let mut scale = Self { low: -1, high: 1 };
-        for power in costs.map(f64::log2).filter(|power| power.is_finite()) {
+    /// Wide enough for all of `bars`, but no wider than 1/1024 to 1024; what lies outside is drawn at the edge.
+    fn around(bars: &[Bar]) -> Self {
+        let left = width_of(bars.iter().map(|bar| &bar.name)) + 20.0;
+        let mut scale = Self { left, low: -1, high: 1 };
+        for power in bars.iter().map(|bar| bar.cost.log2()).filter(|power| power.is_finite()) {
             scale.low = scale.low.min(power.floor() as i32).max(-10);
             scale.high = scale.high.max(power.ceil() as i32).min(10);
         }
@@ -104,7 +116,7 @@ impl Scale {
     fn x(&self, cost: f64) -> f64 {
         let (low, high) = (f64::from(self.low), f64::from(self.high));
         let power = cost.log2().clamp(low, high);
-        LEFT + (power - low) / (high - low) * (RIGHT - LEFT)
+        self.left + (power - low) / (high - low) * SCALE
     }
 }
 
@@ -116,13 +128,22 @@ pub(crate) fn begin(width: f64, height: f64) -> String {
     )
 }
 
-fn head(height: f64) -> String {
-    let mut text = begin(WIDTH, height);
-    let _ =
-        writeln!(text, "{}", label(8.0, 16.0, "start", true, "What mini needs, by what the best of the others needs"));
-    let note = "Left of 1 mini is ahead. Figures of which more is better are inverted. Grey: a tie.";
+fn head(scale: &Scale, notes: f64, height: f64) -> String {
+    let mut text = begin(scale.left + SCALE + notes + 16.0, height);
+    let title = "What mini needs, by what the best of the others needs: less is better";
+    let _ = writeln!(text, "{}", label(8.0, 16.0, "start", true, title));
+    let note = "Green: mini is ahead. Grey: a tie, the rounds do not agree. Red: behind. Lines over the bars: the best and \
+                the worst round. Figures of which more is better are inverted.";
     let _ = writeln!(text, "{}", label(8.0, 34.0, "start", false, note));
+    let one = scale.x(1.0);
+    let _ = writeln!(text, "{}", label(one - 10.0, TOP - 24.0, "end", true, "\u{25c2} mini is better"));
+    let _ = writeln!(text, "{}", label(one + 10.0, TOP - 24.0, "start", true, "the other is \u{25b8}"));
     text
+}
+
+/// What the longest of `words` takes.
+fn width_of<'a>(words: impl Iterator<Item = &'a String>) -> f64 {
+    words.map(|words| words.chars().count() as f64 * LETTER).fold(0.0, f64::max)
 }
 
 fn grid(text: &mut String, scale: &Scale, bottom: f64) {
@@ -170,10 +191,11 @@ mod tests {
 
     #[test]
     fn the_scale_is_even_in_powers_of_two_and_ends_at_its_edges() {
-        let scale = Scale::around([0.2, 3.0, f64::INFINITY].into_iter());
+        let bars = [0.2, 3.0, f64::INFINITY].map(|mini| Bar::new(&measured("a", Better::Lower, mini)).unwrap());
+        let scale = Scale::around(&bars);
         assert_eq!((scale.low, scale.high), (-3, 2));
         assert_eq!(scale.x(1.0) - scale.x(0.5), scale.x(4.0) - scale.x(2.0));
-        assert_eq!((scale.x(0.0), scale.x(100.0)), (LEFT, RIGHT));
+        assert_eq!((scale.x(0.0), scale.x(100.0)), (scale.left, scale.left + SCALE));
     }
 
     #[test]

@@ -37,7 +37,11 @@ where
     serve_on(Builder::new_current_thread(), limits, test)
 }
 
-fn serve_on<F>(builder: Builder, limits: Limits, test: impl FnOnce(SocketAddr, PathBuf) -> F + Send + 'static) -> usize
+fn serve_on<F>(
+    mut builder: Builder,
+    limits: Limits,
+    test: impl FnOnce(SocketAddr, PathBuf) -> F + Send + 'static,
+) -> usize
 where
     F: Future<Output = io::Result<()>>,
 {
@@ -295,7 +299,7 @@ fn who_sends_a_little_at_a_time_gets_no_more_time() {
             (&format!("{head}{chunked}0\r\n"), vec!["A: b\r\n"], limits.body, Some(408)),
         ]
         .map(|(first, pieces, limit, status)| (first.to_owned(), pieces, limit, status));
-        serve_on(Builder::new_current_thread().start_paused(true), limits, |server, _| async move {
+        serve_on(Builder::new_current_thread().start_paused(true).clone(), limits, |server, _| async move {
             for client in slow {
                 is_cut_off(server, client).await?;
             }

@@ -6,6 +6,8 @@
 //! A read goes `socket/stream` → `leaf` → `source` → `sys/socket`, and, when it has to wait, → `slot`. The way back is
 //! `sys/epoll` (the kernel's events) → `reactor` (`turn`: readiness, then wakers) → the task's waker.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod addr;
 mod async_fd;
 mod call;

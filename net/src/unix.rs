@@ -195,17 +195,26 @@ fn open_bound(kind: Type, addr: &SockAddr) -> io::Result<socket2::Socket> {
 
 /// The kernel's form of a path, for an operation that is named if there is none.
 fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
-    encode_path(path).map_err(failed(operation, path))
+    encode_path(path).map_err(|error| match path.as_os_str().as_bytes() {
+        [0, name @ ..] => failed(operation, Object::AbstractName(name.to_owned()))(error),
+        _ => failed(operation, path)(error),
+    })
 }
 
 /// The kernel would silently cut a path at a zero byte, so there must be none, and Linux would bind to an abstract name
-/// of its own choice if the path is empty (unix(7), "autobind").
+/// of its own choice if the path is empty (unix(7), "autobind"). A path that begins with a zero byte is an abstract name.
 fn encode_path(path: &Path) -> io::Result<SockAddr> {
     if path.as_os_str().is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a socket path is not empty"));
     }
+    if let [0, name @ ..] = path.as_os_str().as_bytes()
+        && !name.is_empty()
+    {
+        sys::abstract_address(name)?; // not everywhere
+        return SockAddr::unix(path);
+    }
     if path.as_os_str().as_bytes().contains(&0) {
-        let text = "a socket path has no zero bytes; for an abstract name, use the method that takes an address";
+        let text = "a socket path has no zero bytes, unless it begins with one and is an abstract name";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
     }
     SockAddr::unix(path)

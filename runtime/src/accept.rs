@@ -101,6 +101,65 @@ impl<L: Listener> Future for NextConnection<'_, L> {
     }
 }
 
+/// The connections of a listener, without an end, each as [`next_connection`] gives it. With the feature `stream`.
+///
+/// # Examples
+///
+/// ```
+/// use futures_lite::StreamExt;
+/// use mini::net::{TcpListener, TcpStream, incoming};
+///
+/// # mini::block_on(async {
+/// let listener = TcpListener::bind("127.0.0.1:0").await?;
+/// let client = TcpStream::connect(listener.local_addr()?).await?;
+/// let mut incoming = incoming(&listener);
+/// let (stream, from) = incoming.next().await.expect("it has no end")?;
+/// assert_eq!(from, client.local_addr()?);
+/// # drop(stream);
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// Each item as [`next_connection`]'s output.
+///
+/// # Panics
+///
+/// As [`next_connection`], when it is polled.
+#[cfg(feature = "stream")]
+#[track_caller]
+pub fn incoming<L: Listener>(listener: &L) -> Incoming<'_, L> {
+    Incoming { listener, next: next_connection(listener) }
+}
+
+/// The connections of a listener; returned by [`incoming`].
+#[cfg(feature = "stream")]
+#[must_use = "streams do nothing unless polled"]
+pub struct Incoming<'a, L: Listener + 'a> {
+    listener: &'a L,
+    next: NextConnection<'a, L>,
+}
+
+#[cfg(feature = "stream")]
+impl<L: Listener> futures_core::Stream for Incoming<'_, L> {
+    type Item = io::Result<Accepted<L>>;
+
+    #[track_caller]
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        let accepted = ready!(Pin::new(&mut this.next).poll(cx));
+        this.next = next_connection(this.listener);
+        Poll::Ready(Some(accepted))
+    }
+}
+
+#[cfg(feature = "stream")]
+impl<L: Listener> fmt::Debug for Incoming<'_, L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Incoming").field("listener", self.listener).finish_non_exhaustive()
+    }
+}
+
 /// Says that there is no room, unless that has been said.
 #[cold]
 fn tell(error: &io::Error) {

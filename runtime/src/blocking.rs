@@ -28,7 +28,7 @@ use crate::scheduler::unparker::Unparker;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::sync::{Condvar, Deadline, Mutex, MutexGuard, lock};
 use crate::task::error;
-use crate::threads::{self, Hooks};
+use crate::threads::{self, Hooks, Names};
 
 /// What the threads do: a task that is polled once.
 pub(crate) trait Job: Send + 'static {
@@ -58,7 +58,7 @@ struct Limits {
     threads: usize,
     keep_alive: Duration,
     stack_size: Option<usize>,
-    name: String,
+    name: Names,
     hooks: Hooks,
 }
 
@@ -135,7 +135,7 @@ impl<J: Job> Blocking<J> {
                 threads: config.max_blocking_threads,
                 keep_alive: config.thread_keep_alive,
                 stack_size: config.stack_size,
-                name: format!("{}-block", config.thread_name),
+                name: config.thread_name.of_part(format_args!("-block")),
                 hooks: config.hooks.clone(),
             },
             unparker,
@@ -183,7 +183,7 @@ impl<J: Job> Blocking<J> {
     }
 
     fn start_thread(self: &Arc<Self>, number: usize) {
-        let name = format!("{}-{number}", self.limits.name);
+        let name = self.limits.name.of(format_args!("-{number}"));
         let blocking = self.clone();
         let body = Box::new(move || {
             lock(&blocking.state).starting -= 1;

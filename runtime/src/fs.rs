@@ -48,6 +48,7 @@
 
 mod dirs;
 mod file;
+mod job;
 mod names;
 mod operation;
 mod options;

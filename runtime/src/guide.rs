@@ -3,6 +3,10 @@
 //! Only here, in the documentation: a program has no such module.
 
 #[doc = include_str!("../guide/first_program.md")]
+#[doc = ""]
+#[doc = include_str!("../guide/pictures/future.svg")]
+#[doc = ""]
+#[doc = include_str!("../guide/pictures/tasks.svg")]
 pub mod first_program {}
 
 #[doc = include_str!("../guide/tasks.md")]
@@ -25,6 +29,11 @@ pub mod testing {}
 
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
+
+// Its code is compiled by the tests of mini-hyper.
+#[cfg(not(doctest))]
+#[doc = include_str!("../guide/servers.md")]
+pub mod servers {}
 
 #[doc = include_str!("../guide/templates.md")]
 pub mod templates {}

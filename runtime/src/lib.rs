@@ -75,7 +75,10 @@
 //!
 //! | feature | what it does |
 //! |---|---|
+//! | `futures-task` | [`runtime::Handle`] implements `futures_task::Spawn`, [`task::LocalSpawner`] `LocalSpawn`, for libraries that take an executor |
 //! | `hyper` | sockets implement `hyper::rt::{Read, Write}`; `mini::hyper` has the timer and executors |
+//! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin, which are those of futures-lite |
+//! | `stream` | [`time::Interval`] and [`task::JoinSet`] implement `futures_core::Stream`, and `net::incoming` is one of connections |
 //! | `tokio-io` | streams, pipes, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`; these are its traits alone, no runtime is compiled |
 //! | `tracing` | tasks and blocking jobs keep the span that is current where they are spawned, entered for each poll and while they are dropped; without a span that costs 40 bytes per task |
 //!
@@ -91,6 +94,8 @@
 //! }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 #[macro_use]
 mod say;
 
@@ -98,6 +103,8 @@ mod accept;
 mod blocking;
 #[cfg(feature = "fs")]
 pub mod fs;
+#[cfg(feature = "futures-task")]
+mod futures_task;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 #[cfg(feature = "hyper")]
@@ -136,6 +143,8 @@ pub use task::{spawn, spawn_blocking, spawn_local};
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub mod net {
+    #[cfg(feature = "stream")]
+    pub use crate::accept::{Incoming, incoming};
     pub use crate::accept::{NextConnection, next_connection};
     pub use mini_net::{Listener, future};
     pub use mini_net::{
@@ -159,7 +168,7 @@ pub mod net {
 /// errors tell.
 ///
 /// The traits are those of `futures-io`, so that the adapters of `futures` and `futures-lite` (`BufReader`, `lines`)
-/// fit.
+/// fit. With the feature `io-util` those of `futures-lite` are here too.
 ///
 /// # Examples
 ///
@@ -172,10 +181,31 @@ pub mod net {
 /// mini::io::copy(&mut server, &mut mini::io::stdout()).await?;
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
+///
+/// Lines, with the feature `io-util`:
+///
+#[cfg_attr(feature = "io-util", doc = "```")]
+#[cfg_attr(not(feature = "io-util"), doc = "```ignore")]
+/// use mini::io::{AsyncBufReadExt, BufReader};
+///
+/// # mini::block_on(async {
+/// let (client, server) = mini::net::UnixStream::pair()?;
+/// client.write_all(b"hello\n").await?;
+/// let mut line = String::new();
+/// BufReader::new(server).read_line(&mut line).await?;
+/// assert_eq!(line, "hello\n");
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
 pub mod io {
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
-    pub use futures_io::{AsyncRead, AsyncSeek, AsyncWrite};
+    pub use futures_io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite};
+    #[cfg(feature = "io-util")]
+    #[doc(no_inline)]
+    pub use futures_lite::io::{
+        AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter, Cursor, Empty, Lines, Repeat,
+        Sink, empty, repeat, sink, split,
+    };
     pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
     pub use mini_net::{Object, OperationError, raw_os_error};
     pub use mini_net::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};

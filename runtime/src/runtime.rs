@@ -3,6 +3,7 @@
 mod builder;
 mod embed;
 mod handle;
+mod id;
 #[doc(hidden)]
 pub mod main;
 mod metrics;
@@ -24,6 +25,7 @@ use crate::task::JoinHandle;
 pub use builder::Builder;
 pub use embed::Turn;
 pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
+pub use id::Id;
 pub use metrics::Metrics;
 pub use per_core::{PerCore, worker_index};
 

@@ -52,6 +52,7 @@ mod budget;
 mod builder;
 pub(crate) mod cache;
 mod cell;
+pub mod coop;
 pub(crate) mod error;
 mod id;
 mod idle;
@@ -70,6 +71,7 @@ mod spawn;
 mod stage;
 mod state;
 mod times;
+mod unseen;
 mod wait;
 mod waiter;
 mod waker;
@@ -83,6 +85,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::Waker;
 
+#[cfg(feature = "futures-task")]
+pub use crate::futures_task::LocalSpawner;
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
 pub use error::JoinError;
@@ -95,12 +99,14 @@ pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
+pub use unseen::TaskError;
+pub(crate) use unseen::{Quota, Say};
 
 use mini_context::contain;
 
 use crate::scheduler::context;
 use crate::task::schedule::Schedule;
-use cell::Vtable;
+use cell::{Unseen, Vtable};
 pub(crate) use origin::Origin;
 use owned::Slotted;
 use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
@@ -324,7 +330,11 @@ impl Task {
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let error = unsafe { (header.vtable.drop_output)(self.0) };
         drop(inside);
-        let Some(error) = error else { return };
+        let error = match error {
+            None => return,
+            Some(Unseen::Failed(error)) => return header.schedule.report_error(&error),
+            Some(Unseen::Join(error)) => error,
+        };
         if error.is_panic() {
             header.schedule.report_panic(&error);
         }

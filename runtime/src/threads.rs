@@ -3,6 +3,7 @@
 //! One function for all of them, and a boxed body: `Builder::spawn` is instantiated once, and not for each kind of
 //! thread. The user's [`Hooks`] are called on those that run the user's code, which the monitor does not.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
@@ -21,6 +22,9 @@ pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
 pub(crate) struct Hooks {
     pub(crate) start: Option<Hook>,
     pub(crate) stop: Option<Hook>,
+    /// Before a worker waits, and after.
+    pub(crate) park: Option<Hook>,
+    pub(crate) unpark: Option<Hook>,
 }
 
 impl Hooks {
@@ -30,6 +34,51 @@ impl Hooks {
         let output = body();
         call(self.stop.as_ref(), "on_thread_stop");
         output
+    }
+
+    pub(crate) fn before_park(&self) {
+        call(self.park.as_ref(), "on_thread_park");
+    }
+
+    pub(crate) fn after_park(&self) {
+        call(self.unpark.as_ref(), "on_thread_unpark");
+    }
+}
+
+/// How the threads of a runtime are called.
+#[derive(Clone)]
+pub(crate) enum Names {
+    /// All begin with this; what follows says what a thread is.
+    Prefix(String),
+    /// As this says, asked for each.
+    Each(Arc<dyn Fn() -> String + Send + Sync>),
+}
+
+impl Names {
+    /// The name of a thread that would be called the prefix and `suffix`.
+    pub(crate) fn of(&self, suffix: fmt::Arguments<'_>) -> String {
+        match self {
+            Self::Prefix(prefix) => format!("{prefix}{suffix}"),
+            // The system takes no NUL, and this is no place for an error.
+            Self::Each(name) => contain(|| name()).map_or_else(|| "mini".to_owned(), |name| name.replace('\0', "?")),
+        }
+    }
+
+    /// The names of a part of the runtime.
+    pub(crate) fn of_part(&self, suffix: fmt::Arguments<'_>) -> Self {
+        match self {
+            Self::Prefix(prefix) => Self::Prefix(format!("{prefix}{suffix}")),
+            Self::Each(name) => Self::Each(name.clone()),
+        }
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => prefix.fmt(f),
+            Self::Each(_) => f.write_str("(a function)"),
+        }
     }
 }
 

@@ -29,12 +29,12 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [scenario, workers, errors @ ..] = &words[..] else { usage() };
     let verdict = Arc::new(Verdict::new(errors));
-    let builder = match workers.parse().unwrap_or_else(|_| usage()) {
+    let mut builder = match workers.parse().unwrap_or_else(|_| usage()) {
         0 => Builder::new_current_thread(),
-        workers => Builder::new_multi_thread().worker_threads(workers),
+        workers => Builder::new_multi_thread().worker_threads(workers).clone(),
     };
     // Longer than the whole may take: a shutdown that waits for nothing is seen.
-    let builder = builder.shutdown_grace(Duration::from_secs(600));
+    builder.shutdown_grace(Duration::from_secs(600));
     let Some(runtime) = build(builder, &verdict) else { return verdict.tell() };
     run(scenario, &runtime, &verdict);
     let idle = runtime.block_on(async {

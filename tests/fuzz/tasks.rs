@@ -60,9 +60,11 @@ struct Model<'a, 'b> {
 pub fn run(choices: &mut Choices<'_>) {
     let panics = Arc::new(AtomicUsize::new(0));
     let is_multi = choices.one_in(2);
-    let builder = if is_multi { Builder::new_multi_thread().worker_threads(1) } else { Builder::new_current_thread() };
+    let mut builder = if is_multi { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+    builder.worker_threads(1);
     let count = Arc::clone(&panics);
     let runtime = builder.on_task_panic(move |_| _ = count.fetch_add(1, SeqCst)).build().expect("a runtime");
+    drop(builder); // has the hook too
     let handle = runtime.handle().clone();
     let elsewhere = Elsewhere::new();
     let mut model = Model {

@@ -98,8 +98,8 @@ fn watch(limit: Duration, done: &AtomicBool, ledgers: &[Arc<Ledger>; 2]) -> Gaug
 /// The life of one runtime.
 fn live(number: u64, time: Duration, is_multi: bool, ledger: Arc<Ledger>, dir: PathBuf) {
     std::fs::create_dir_all(&dir).expect("a directory");
-    let builder = match is_multi {
-        true => Builder::new_multi_thread().worker_threads(1 + (number % 4) as usize),
+    let mut builder = match is_multi {
+        true => Builder::new_multi_thread().worker_threads(1 + (number % 4) as usize).clone(),
         false => Builder::new_current_thread(),
     };
     // Panics on purpose, whose handle was dropped, need no line on stderr.

@@ -35,10 +35,11 @@ pub(crate) fn runtimes(count: u64) -> bool {
 }
 
 fn use_runtime(number: u64) {
-    let builder = match number % 2 {
-        0 => Builder::new_current_thread(),
-        _ => Builder::new_multi_thread().worker_threads(1 + (number / 2 % 4) as usize),
-    };
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1 + (number / 2 % 4) as usize);
+    if number.is_multiple_of(2) {
+        builder = Builder::new_current_thread();
+    }
     let runtime = builder.build().expect("a runtime");
     let task = runtime.spawn(async { yield_now().await });
     let output = runtime.block_on(async move {
@@ -64,7 +65,7 @@ fn use_runtime(number: u64) {
 pub(crate) fn tasks(count: u64) -> bool {
     let builders = [
         ("current_thread", Builder::new_current_thread()),
-        ("multi_thread", Builder::new_multi_thread().worker_threads(2)),
+        ("multi_thread", Builder::new_multi_thread().worker_threads(2).clone()),
     ];
     // The allocator keeps what it had for the first flavour, and gives it out again for the second.
     let start = Gauge::read();
@@ -136,10 +137,11 @@ pub(crate) fn shutdowns(count: u64) -> bool {
 /// Lets work flow for `time`, and then ends the runtime; returns how long that took, and whether it left nothing
 /// behind.
 fn shutdown_under_load(number: u64, time: Duration) -> (Duration, bool) {
-    let builder = match number % 2 {
-        0 => Builder::new_current_thread(),
-        _ => Builder::new_multi_thread().worker_threads(1 + (number / 2 % 4) as usize),
-    };
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(1 + (number / 2 % 4) as usize);
+    if number.is_multiple_of(2) {
+        builder = Builder::new_current_thread();
+    }
     let runtime = builder.build().expect("a runtime");
     let over = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {

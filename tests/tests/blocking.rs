@@ -28,7 +28,7 @@ fn stuck() -> (impl FnOnce() -> u8 + Send + 'static, mpsc::Receiver<()>, mpsc::S
 
 #[test]
 fn more_jobs_than_threads_all_run() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(3).build().unwrap();
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let threads = Arc::new(Mutex::new(HashSet::new()));
@@ -55,7 +55,7 @@ fn more_jobs_than_threads_all_run() {
 
 #[test]
 fn jobs_run_beside_each_other_up_to_the_bound() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(4).build().unwrap();
         let together = Arc::new(std::sync::Barrier::new(4));
         let jobs: Vec<_> = (0..8)
@@ -81,7 +81,7 @@ thread_local! { static AT_EXIT: RefCell<Option<AtExit>> = const { RefCell::new(N
 
 #[test]
 fn an_idle_thread_ends_and_another_takes_its_place() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.thread_keep_alive(Duration::from_millis(1)).max_blocking_threads(1).build().unwrap();
         for round in 0..10 {
             let (send, ended) = mpsc::channel();
@@ -99,7 +99,7 @@ fn an_idle_thread_ends_and_another_takes_its_place() {
 /// Jobs that never cease, one at a time, keep one thread or two, and not in turn all that there have been.
 #[test]
 fn threads_that_are_too_many_end_while_others_work() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.thread_keep_alive(Duration::from_millis(100)).build().unwrap();
         let together = Arc::new(std::sync::Barrier::new(8));
         let metrics = runtime.metrics();
@@ -141,7 +141,8 @@ fn a_thread_that_starts_slowly_holds_up_no_job() {
                     gate.1.recv().unwrap();
                 }
             };
-            let builder = builder.thread_name("slow").on_thread_start(wait);
+            let mut builder = builder.clone();
+            builder.thread_name("slow").on_thread_start(wait);
             let runtime = builder.thread_keep_alive(Duration::MAX).build().unwrap();
             let (job, begun, go) = stuck();
             let first = runtime.spawn_blocking(job);
@@ -178,7 +179,7 @@ fn no_keep_alive_and_an_endless_one() {
 
 #[test]
 fn an_abort_before_the_start_drops_the_job() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         let (job, begun, go) = stuck();
         let first = runtime.spawn_blocking(job);
@@ -226,7 +227,7 @@ fn a_dropped_handle_lets_the_job_go_on() {
 
 #[test]
 fn a_panic_ends_the_job_and_not_the_thread() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         for i in 0..20 {
             let error = block_on_elsewhere(runtime.spawn_blocking(move || panic!("job {i}"))).unwrap_err();
@@ -259,7 +260,7 @@ fn a_job_is_inside_its_runtime() {
 
 #[test]
 fn the_end_waits_for_jobs_that_run_and_for_those_that_are_queued() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         let handle = runtime.handle().clone();
         let (job, begun, go) = stuck();
@@ -305,7 +306,7 @@ fn jobs_spawned_right_before_the_end_run() {
 
 #[test]
 fn jobs_that_wait_for_a_thread_run_where_nobody_waits_for_the_end() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.clone().max_blocking_threads(1).build().unwrap();
         let (job, begun, go) = stuck();
         drop(runtime.spawn_blocking(job));
@@ -336,8 +337,7 @@ fn a_stuck_job_is_left_behind_and_it_is_said() {
     let line = line_of(include_str!("blocking.rs"), "// stuck");
     let Some(stderr) = in_child("a_stuck_job_is_left_behind_and_it_is_said", || {
         for multi in [false, true] {
-            let builder =
-                if multi { Builder::new_multi_thread().worker_threads(2) } else { Builder::new_current_thread() };
+            let builder = if multi { Builder::new_multi_thread() } else { Builder::new_current_thread() };
             let runtime = builder.build().unwrap();
             let (job, begun, go) = stuck();
             let task = runtime.spawn_blocking(job); // stuck

@@ -275,7 +275,7 @@ fn a_destructor_may_spawn_and_block_nobody() {
 
 #[test]
 fn awaiting_oneself_panics() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let (report, errors) = mpsc::channel();
         let runtime = builder.on_task_panic(move |error| report.send(error.to_string()).unwrap()).build().unwrap();
         let (send, receive) = oneshot::<JoinHandle<()>>();

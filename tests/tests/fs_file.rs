@@ -19,7 +19,7 @@ fn on_one_thread<F>(body: impl Fn() -> F + Send + Sync + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    on_each_flavour(move |builder| {
+    on_each_flavour(move |mut builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         runtime.block_on(body());
         runtime.block_on(runtime.spawn(body())).unwrap();

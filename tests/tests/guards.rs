@@ -19,7 +19,7 @@ fn name_here() -> String {
     block_on_elsewhere(job).unwrap().split('-').next().unwrap().to_owned()
 }
 
-fn named(builder: Builder, name: &str) -> Runtime {
+fn named(mut builder: Builder, name: &str) -> Runtime {
     builder.thread_name(name).build().unwrap()
 }
 

@@ -10,7 +10,7 @@ use mini_tests::{LIMIT, in_child, multi_thread, on_each_flavour, within};
 
 type Log = Arc<Mutex<Vec<(&'static str, String)>>>;
 
-fn noting(builder: Builder) -> (Builder, Log) {
+fn noting(mut builder: Builder) -> (Builder, Log) {
     let log = Log::default();
     let note = |what| {
         let log = log.clone();
@@ -19,13 +19,14 @@ fn noting(builder: Builder) -> (Builder, Log) {
             log.lock().unwrap().push((what, thread::current().name().unwrap().to_owned()));
         }
     };
-    (builder.on_thread_start(note("start")).on_thread_stop(note("stop")), log)
+    builder.on_thread_start(note("start")).on_thread_stop(note("stop"));
+    (builder, log)
 }
 
 #[test]
 fn each_thread_of_the_runtime_starts_and_stops_once() {
-    on_each_flavour(|builder| {
-        let (builder, log) = noting(builder.thread_name("hooked"));
+    on_each_flavour(|mut builder| {
+        let (builder, log) = noting(builder.thread_name("hooked").clone());
         let runtime = builder.build().unwrap();
         let here = thread::current().name().unwrap().to_owned();
         runtime.block_on(async {
@@ -63,8 +64,8 @@ fn a_hook_that_panics_is_named_and_the_thread_goes_on() {
     let Some(stderr) = in_child("a_hook_that_panics_is_named_and_the_thread_goes_on", || {
         let runs = Arc::new(AtomicUsize::new(0));
         let counted = runs.clone();
-        let builder = Builder::new_current_thread().on_thread_start(|| panic!("no start"));
-        let builder = builder.on_thread_stop(move || {
+        let mut builder = Builder::new_current_thread();
+        builder.on_thread_start(|| panic!("no start")).on_thread_stop(move || {
             counted.fetch_add(1, SeqCst);
             panic!("no stop")
         });

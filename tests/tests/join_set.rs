@@ -192,7 +192,7 @@ fn who_waits_is_woken_when_the_tasks_are_detached() {
 
 #[test]
 fn panics_and_cancellations_are_outputs() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.on_task_panic(|error| panic!("it was joined: {error}")).build().unwrap();
         runtime.block_on(async {
             let mut set = JoinSet::new();

@@ -149,7 +149,7 @@ fn stolen_tasks_are_counted_at_the_thief() {
 
 #[test]
 fn blocking_threads_are_busy_idle_or_wanted() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         let metrics = runtime.metrics();
         let gauge =

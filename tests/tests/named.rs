@@ -73,7 +73,7 @@ fn a_name_is_in_errors() {
 
 #[test]
 fn a_panic_that_nobody_awaits_is_reported_with_the_name() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let names = Arc::new(Mutex::new(Vec::new()));
         let noted = names.clone();
         let hook = move |error: &mini::task::JoinError| noted.lock().unwrap().push(error.name().map(str::to_owned));

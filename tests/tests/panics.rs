@@ -35,7 +35,7 @@ fn assert_alive(runtime: &Runtime) {
 
 #[test]
 fn a_panic_reaches_the_join_handle() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.on_task_panic(|error| panic!("it was awaited: {error}")).build().unwrap();
         let counts = Counts::new();
         runtime.block_on(async {
@@ -64,7 +64,7 @@ fn a_panic_reaches_the_join_handle() {
 
 #[test]
 fn a_panic_nobody_awaits_reaches_the_hook_once() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let (send, errors) = mpsc::channel();
         let runtime = builder.on_task_panic(move |error| send.send(error.to_string()).unwrap()).build().unwrap();
         runtime.block_on(async {
@@ -118,7 +118,7 @@ fn by_default_a_panic_nobody_awaits_is_printed() {
 
 #[test]
 fn a_panicking_hook_does_not_end_the_worker() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let calls = Arc::new(AtomicUsize::new(0));
         let counted = calls.clone();
         let hook = move |_: &JoinError| {
@@ -231,7 +231,7 @@ fn a_panicking_destructor_at_shutdown_is_contained() {
 
 #[test]
 fn a_panicking_output_destructor_is_reported() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let (send, errors) = mpsc::channel();
         let runtime = builder.on_task_panic(move |error| send.send(error.to_string()).unwrap()).build().unwrap();
         runtime.block_on(async {
@@ -249,7 +249,7 @@ fn a_panicking_output_destructor_is_reported() {
 
 #[test]
 fn a_payload_whose_destructor_panics_does_not_end_the_worker() {
-    on_single_workers(|builder| {
+    on_single_workers(|mut builder| {
         let (send, errors) = mpsc::channel();
         let runtime = builder.on_task_panic(move |error| send.send(error.is_panic()).unwrap()).build().unwrap();
         let outcome = catch_unwind(AssertUnwindSafe(|| {

@@ -164,8 +164,9 @@ fn hooks_and_names_are_those_of_the_builder() {
             let log = log.clone();
             move || log.lock().unwrap().push((what, thread::current().name().unwrap().to_owned()))
         };
-        let builder = Builder::new_per_core().worker_threads(2).thread_name("serve").thread_stack_size(1 << 20);
-        let builder = builder.on_thread_start(note("start")).on_thread_stop(note("stop"));
+        let mut builder = Builder::new_per_core();
+        builder.worker_threads(2).thread_name("serve").thread_stack_size(1 << 20);
+        builder.on_thread_start(note("start")).on_thread_stop(note("stop"));
         builder.build().unwrap().run(|_| async {}).unwrap();
         let mut log = log.lock().unwrap().clone();
         log.sort();

@@ -33,6 +33,17 @@ fn program(lines: &[String]) -> String {
 const RUNS: [&str; 4] = [
     "fn main() { template_main().unwrap() }",
     r#"fn main() {
+        let runtime = mini::runtime::Runtime::new().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let beat = move || { let _ = sender.send(()); };
+        let heartbeat = Heartbeat::start(runtime.handle(), Duration::from_millis(1), beat);
+        receiver.recv().unwrap();
+        receiver.recv().unwrap();
+        drop(heartbeat);
+        while receiver.recv().is_ok() {}
+    }"#,
+    "fn main() { a_client_is_answered(); an_hour_passes_at_once() }",
+    r#"fn main() {
         mini::block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -47,17 +58,6 @@ const RUNS: [&str; 4] = [
             server.await.unwrap().unwrap();
         });
     }"#,
-    r#"fn main() {
-        let runtime = mini::runtime::Runtime::new().unwrap();
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let beat = move || { let _ = sender.send(()); };
-        let heartbeat = Heartbeat::start(runtime.handle(), Duration::from_millis(1), beat);
-        receiver.recv().unwrap();
-        receiver.recv().unwrap();
-        drop(heartbeat);
-        while receiver.recv().is_ok() {}
-    }"#,
-    "fn main() { a_client_is_answered(); an_hour_passes_at_once() }",
 ];
 
 /// A chapter of the guide.
@@ -66,11 +66,17 @@ fn chapter(name: &str) -> String {
     fs::read_to_string(guide.join(name)).expect("the chapter")
 }
 
-/// The blocks of code of the chapter, as programs: `main` has another name, and tests are functions.
+/// The blocks of code of a chapter.
+fn blocks(chapter: &str) -> impl Iterator<Item = &str> {
+    chapter.split("```rust,no_run\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0)
+}
+
+/// The templates, and the server with a protocol of its own, as programs: `main` has another name, and tests are functions.
 fn templates() -> Vec<String> {
-    let chapter = chapter("templates.md");
-    let blocks = chapter.split("```rust,no_run\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
-    blocks
+    let (templates, servers) = (chapter("templates.md"), chapter("servers.md"));
+    let server = blocks(&servers).filter(|block| block.contains("async fn serve("));
+    blocks(&templates)
+        .chain(server)
         .map(|block| {
             block
                 .replace("async fn main(", "async fn template_main(")

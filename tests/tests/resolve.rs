@@ -30,7 +30,7 @@ fn a_literal_address_needs_no_lookup_and_no_runtime() {
 
 #[test]
 fn localhost_is_looked_up_on_the_blocking_pool() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         runtime.block_on(async {
             let (release, released) = mpsc::channel::<()>();
@@ -150,7 +150,7 @@ fn addresses_are_tried_in_order_and_the_last_error_counts() {
 
 #[test]
 fn a_lookup_ends_with_its_runtime() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let runtime = builder.max_blocking_threads(1).build().unwrap();
         let (release, released) = mpsc::channel::<()>();
         let job = runtime.spawn_blocking(move || released.recv().is_err());

@@ -23,7 +23,7 @@ fn name_here() -> String {
     name.split('-').next().unwrap().to_owned()
 }
 
-fn named(builder: Builder, name: &str) -> Runtime {
+fn named(mut builder: Builder, name: &str) -> Runtime {
     builder.thread_name(name).build().unwrap()
 }
 
@@ -227,7 +227,7 @@ fn runtimes_of_all_flavours_talk_to_each_other() {
 
 #[test]
 fn a_runtime_inside_spawn_blocking() {
-    on_each_flavour(|builder| {
+    on_each_flavour(|mut builder| {
         let (outer, inner) = (builder.clone().build().unwrap(), builder.thread_name("inner").build().unwrap());
         let output = outer.block_on(async move {
             let job = mini::spawn_blocking(move || {
@@ -288,7 +288,7 @@ fn block_on_inside_a_task_panics_and_says_what_to_do() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused_by_name() {
-    let refused = |builder: Builder, setting: &str| {
+    let refused = |builder: &Builder, setting: &str| {
         let error = builder.build().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         assert!(error.to_string().starts_with(setting), "{error}");

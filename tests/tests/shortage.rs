@@ -21,13 +21,13 @@ const TOO_MUCH: usize = 1 << 47;
 /// What threads take whose start is to be prevented for a while.
 const STACK: usize = 256 << 20;
 
-fn without_threads(builder: Builder) -> Runtime {
+fn without_threads(mut builder: Builder) -> Runtime {
     builder.thread_stack_size(TOO_MUCH).build().unwrap()
 }
 
 fn flavours() -> [Runtime; 3] {
-    [Builder::new_current_thread(), Builder::new_multi_thread().worker_threads(1), Builder::new_multi_thread()]
-        .map(without_threads)
+    let one_worker = Builder::new_multi_thread().worker_threads(1).clone();
+    [Builder::new_current_thread(), one_worker, Builder::new_multi_thread()].map(without_threads)
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn block_on_does_the_work_of_workers_that_cannot_be_started() {
 #[test]
 fn a_runtime_without_threads_is_shut_down_at_once() {
     within(LIMIT, || {
-        for builder in [Builder::new_current_thread(), Builder::new_multi_thread()] {
+        for mut builder in [Builder::new_current_thread(), Builder::new_multi_thread()] {
             // The grace is longer than the test may take.
-            let runtime = without_threads(builder.shutdown_grace(LIMIT * 10));
+            let runtime = without_threads(builder.shutdown_grace(LIMIT * 10).clone());
             let counts = Counts::new();
             drop(runtime.spawn(never(&counts)));
             drop(runtime.spawn_blocking(|| ()));

@@ -377,6 +377,16 @@ impl Interval {
     }
 }
 
+/// Its ticks without an end. With the feature `stream`.
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Interval {
+    type Item = Instant;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Instant>> {
+        self.poll_tick(cx).map(Some)
+    }
+}
+
 /// What is left of `duration` when as many whole `period`s as it holds are taken away.
 fn remainder(duration: Duration, period: Duration) -> Duration {
     const SECOND: u128 = 1_000_000_000;

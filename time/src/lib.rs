@@ -19,6 +19,8 @@
 //! # });
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod clock;
 mod context;
 pub mod error;

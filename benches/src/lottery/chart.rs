@@ -27,9 +27,10 @@ const OVERLOAD: &str = "#d1603d";
 pub(super) fn svg(spreads: &[Spread]) -> String {
     let height = TOP + FIGURES.len() as f64 * (HEIGHT + APART);
     let mut text = begin(LEFT + FLAVOURS.len() as f64 * (WIDTH + APART), height);
-    let title = "What mini needs by what the best of the others needs, seed by seed, sorted";
+    let title = "What mini needs, by what the best of the others needs, seed by seed, sorted: less is better";
     let _ = writeln!(text, "{}", label(8.0, 16.0, "start", true, title));
-    let note = "Below 1 mini is ahead. Green: load up to 90 %. Red: overload. Grey: mini by mini, all seeds.";
+    let note =
+        "Below 1 mini is better. Green: load up to 90 %. Orange: overload. Grey: mini by itself, which is noise.";
     let _ = writeln!(text, "{}", label(8.0, 34.0, "start", false, note));
     for (figure, described) in FIGURES.iter().enumerate() {
         for (column, (_, flavour, _)) in FLAVOURS.into_iter().enumerate() {

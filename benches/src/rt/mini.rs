@@ -26,7 +26,7 @@ impl Rt for Mini {
     fn start(flavour: Flavour) -> io::Result<Self> {
         let builder = match flavour {
             Flavour::CurrentThread => Builder::new_current_thread(),
-            Flavour::MultiThread(workers) => Builder::new_multi_thread().worker_threads(workers),
+            Flavour::MultiThread(workers) => Builder::new_multi_thread().worker_threads(workers).clone(),
             Flavour::PerCore => return Ok(Self::PerCore),
         };
         builder.build().map(Self::Runtime)

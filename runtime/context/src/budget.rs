@@ -92,6 +92,20 @@ pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
     Poll::Ready(())
 }
 
+/// Whether something is left of the budget of the poll in progress.
+///
+/// # Examples
+///
+/// ```
+/// assert!(mini_context::has_budget());
+/// let left = mini_context::swap_budget(0);
+/// assert!(!mini_context::has_budget());
+/// # mini_context::swap_budget(left);
+/// ```
+pub fn has_budget() -> bool {
+    LOCAL.with(|local| local.budget.get()) > 0
+}
+
 #[cold]
 fn refuse(cx: &mut Context<'_>) -> Poll<()> {
     let goes_on = LOCAL.with(|local| {
@@ -175,8 +189,17 @@ pub fn spend_bytes(bytes: usize) {
     }
 }
 
+/// Spends so many units of the budget.
+///
+/// # Examples
+///
+/// ```
+/// # mini_context::begin_poll();
+/// mini_context::spend(3);
+/// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 3);
+/// ```
 #[inline]
-fn spend(units: u8) {
+pub fn spend(units: u8) {
     LOCAL.with(|local| match local.budget.get() {
         u8::MAX => {}
         left => local.budget.set(left.saturating_sub(units)),

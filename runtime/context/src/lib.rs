@@ -36,7 +36,10 @@ mod notes;
 pub mod rules;
 mod unwind;
 
-pub use budget::{check_budget, end_polls, poll_budget, poll_call, spend_bytes, spend_call, spend_calls, swap_budget};
+pub use budget::swap_budget;
+pub use budget::{
+    check_budget, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call, spend_calls,
+};
 pub use notes::{IoKind, Note, Notes, Reason, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes};
 pub use rules::BUDGET;
 use rules::REFUSALS;

@@ -18,9 +18,10 @@ use std::task::{Context, Poll, ready};
 
 use mini_net::{IntoObject, Object, failed};
 
+use crate::fs::job::Job;
 use crate::scheduler::context;
 use crate::scheduler::shared::Shared;
-use crate::task::{JoinError, JoinHandle};
+use crate::task::JoinError;
 
 /// Something that is done with a file or a name; returned by the functions of [`fs`](crate::fs).
 ///
@@ -56,7 +57,7 @@ pub(super) struct About {
 }
 
 /// What a thread of the pool does.
-pub(super) type Job<T> = Box<dyn FnOnce(&About) -> io::Result<T> + Send + Sync>;
+pub(super) type Call<T> = Box<dyn FnOnce(&About) -> io::Result<T> + Send + Sync>;
 
 /// What the first poll does.
 type First<T> = Box<dyn FnOnce(&About) -> Step<T> + Send + Sync>;
@@ -64,13 +65,13 @@ type First<T> = Box<dyn FnOnce(&About) -> Step<T> + Send + Sync>;
 /// What the first poll has come to.
 pub(super) enum Step<T> {
     Done(io::Result<T>),
-    Hop(Job<T>),
+    Hop(Call<T>),
 }
 
 enum State<T> {
     New(First<T>),
-    NewJob(Job<T>),
-    Running(JoinHandle<io::Result<T>>),
+    NewJob(Call<T>),
+    Running(Job<io::Result<T>>),
     Done,
 }
 
@@ -150,7 +151,7 @@ impl<T: Send + 'static> Run<T> {
             };
             let about = self.about.clone();
             let location = about.location;
-            self.state = State::Running(pool.spawn_blocking(move || job(&about), location));
+            self.state = State::Running(Job::start(&pool, location, move || job(&about)));
         }
         let State::Running(job) = &mut self.state else {
             panic!("`{}`, called at {}, was polled again after it was done", self.about.call, self.about.location);

@@ -22,7 +22,7 @@ use std::task::{Context, Poll, ready};
 use mini_net::failed;
 
 use super::operation::{About, Operation, Step, need_runtime, no_answer, pool};
-use crate::task::JoinHandle;
+use crate::fs::job::Job;
 
 /// Entries of one hop: some 100 µs of a thread's time, if the file system has them at hand.
 const BATCH: usize = 128;
@@ -84,7 +84,7 @@ pub struct ReadDir {
 enum State {
     /// There is more to read.
     Open(fs::ReadDir),
-    Reading(JoinHandle<Batch>),
+    Reading(Job<Batch>),
     Ended,
     /// The runtime has shut down and taken the stream along.
     Lost,
@@ -192,7 +192,7 @@ impl ReadDir {
             match std::mem::replace(&mut self.state, State::Lost) {
                 State::Open(stream) => {
                     let pool = pool.expect("just looked");
-                    self.state = State::Reading(pool.spawn_blocking(move || fill(stream), location));
+                    self.state = State::Reading(Job::start(&pool, location, move || fill(stream)));
                 }
                 State::Reading(mut job) => match Pin::new(&mut job).poll(cx) {
                     Poll::Ready(Ok(batch)) => self.take(batch),

@@ -15,9 +15,12 @@ use crate::runtime::Runtime;
 use crate::runtime::per_core::PerCore;
 use crate::scheduler::config::{self, Config};
 use crate::scheduler::shared::Shared;
-use crate::task::JoinError;
+use crate::task::{JoinError, TaskError};
+use crate::threads::Names;
 
 /// Configures and builds a [`Runtime`], or a [`PerCore`]. I/O and time are always on.
+///
+/// A builder can build any number of runtimes that are alike.
 ///
 /// # Examples
 ///
@@ -88,7 +91,7 @@ impl Builder {
     /// runtime.block_on(sleep(Duration::from_secs(3600))); // at once
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn start_paused(mut self, paused: bool) -> Self {
+    pub fn start_paused(&mut self, paused: bool) -> &mut Self {
         self.config.start_paused = paused;
         self
     }
@@ -111,8 +114,8 @@ impl Builder {
     /// a thread name with a NUL in it; or `MINI_WORKER_THREADS`, if it is what counts and no such number. Otherwise
     /// what the system says about a new epoll or kqueue descriptor: where there are too many open files, with their
     /// limit.
-    pub fn build(self) -> io::Result<Runtime> {
-        let Self { mut config, workers, .. } = self;
+    pub fn build(&self) -> io::Result<Runtime> {
+        let (mut config, workers) = (self.config.clone(), self.workers);
         config.workers = match config.is_multi_thread {
             true => config::workers(workers)?,
             false => config::workers(workers.or(Some(1)))?,
@@ -142,7 +145,7 @@ impl Builder<PerCore> {
     /// cores.run(|_| async { /* always on the same processor */ })?;
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn pin_cores(mut self, pin: bool) -> Self {
+    pub fn pin_cores(&mut self, pin: bool) -> &mut Self {
         self.pins = pin;
         self
     }
@@ -156,7 +159,7 @@ impl Builder<PerCore> {
     /// # Errors
     ///
     /// As those of [`Builder::build`] for a [`Runtime`].
-    pub fn build(self) -> io::Result<PerCore> {
+    pub fn build(&self) -> io::Result<PerCore> {
         let count = config::workers(self.workers)?;
         self.config.check()?;
         PerCore::new_from(&self.config, count, self.pins)
@@ -174,7 +177,7 @@ impl<R> Builder<R> {
     /// # Examples
     ///
     /// See [`Builder`].
-    pub fn worker_threads(mut self, count: usize) -> Self {
+    pub fn worker_threads(&mut self, count: usize) -> &mut Self {
         self.workers = Some(count);
         self
     }
@@ -187,7 +190,7 @@ impl<R> Builder<R> {
     /// let runtime = mini::runtime::Builder::new_current_thread().enable_all().build()?;
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn enable_all(self) -> Self {
+    pub fn enable_all(&mut self) -> &mut Self {
         self
     }
 
@@ -196,7 +199,7 @@ impl<R> Builder<R> {
     /// # Examples
     ///
     /// See there.
-    pub fn enable_io(self) -> Self {
+    pub fn enable_io(&mut self) -> &mut Self {
         self
     }
 
@@ -205,7 +208,7 @@ impl<R> Builder<R> {
     /// # Examples
     ///
     /// See there.
-    pub fn enable_time(self) -> Self {
+    pub fn enable_time(&mut self) -> &mut Self {
         self
     }
 
@@ -222,7 +225,7 @@ impl<R> Builder<R> {
     /// assert_eq!((first, second), (1, 2));
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn max_blocking_threads(mut self, count: usize) -> Self {
+    pub fn max_blocking_threads(&mut self, count: usize) -> &mut Self {
         self.config.max_blocking_threads = count;
         self
     }
@@ -236,7 +239,7 @@ impl<R> Builder<R> {
     /// let runtime = mini::runtime::Builder::new_multi_thread().thread_keep_alive(Duration::from_secs(1)).build()?;
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn thread_keep_alive(mut self, time: Duration) -> Self {
+    pub fn thread_keep_alive(&mut self, time: Duration) -> &mut Self {
         self.config.thread_keep_alive = time;
         self
     }
@@ -252,8 +255,30 @@ impl<R> Builder<R> {
     /// assert_eq!(runtime.block_on(runtime.spawn_blocking(name))?.as_deref(), Some("shop-block-0"));
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn thread_name(mut self, name: impl Into<String>) -> Self {
-        self.config.thread_name = name.into();
+    pub fn thread_name(&mut self, name: impl Into<String>) -> &mut Self {
+        self.config.thread_name = Names::Prefix(name.into());
+        self
+    }
+
+    /// Has `name` make up the whole name of each thread that the runtime starts, instead of
+    /// [`thread_name`](Self::thread_name).
+    ///
+    /// A NUL in a name becomes a question mark; where `name` panics, the thread is called `mini`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// let count = AtomicUsize::new(0);
+    /// let runtime = mini::runtime::Builder::new_current_thread()
+    ///     .thread_name_fn(move || format!("shop {}", count.fetch_add(1, Ordering::Relaxed)))
+    ///     .build()?;
+    /// let name = || std::thread::current().name().map(str::to_owned);
+    /// assert_eq!(runtime.block_on(runtime.spawn_blocking(name))?.as_deref(), Some("shop 0"));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn thread_name_fn(&mut self, name: impl Fn() -> String + Send + Sync + 'static) -> &mut Self {
+        self.config.thread_name = Names::Each(Arc::new(name));
         self
     }
 
@@ -265,7 +290,7 @@ impl<R> Builder<R> {
     /// let runtime = mini::runtime::Builder::new_multi_thread().thread_stack_size(8 << 20).build()?;
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn thread_stack_size(mut self, bytes: usize) -> Self {
+    pub fn thread_stack_size(&mut self, bytes: usize) -> &mut Self {
         self.config.stack_size = Some(bytes);
         self
     }
@@ -283,7 +308,7 @@ impl<R> Builder<R> {
     /// let runtime = mini::runtime::Builder::new_multi_thread().timer_slack(slack).build()?;
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn timer_slack(mut self, slack: Option<Duration>) -> Self {
+    pub fn timer_slack(&mut self, slack: Option<Duration>) -> &mut Self {
         self.config.timer_slack = slack;
         self
     }
@@ -301,7 +326,7 @@ impl<R> Builder<R> {
     /// drop(runtime); // waits for nothing
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn shutdown_grace(mut self, grace: Duration) -> Self {
+    pub fn shutdown_grace(&mut self, grace: Duration) -> &mut Self {
         self.config.shutdown_grace = grace;
         self
     }
@@ -328,7 +353,7 @@ impl<R> Builder<R> {
     /// assert_eq!(receiver.iter().collect::<Vec<_>>(), ["a blocking thread begins", "and ends"]);
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn on_thread_start(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn on_thread_start(&mut self, hook: impl Fn() + Send + Sync + 'static) -> &mut Self {
         self.config.hooks.start = Some(Arc::new(hook));
         self
     }
@@ -339,8 +364,43 @@ impl<R> Builder<R> {
     /// # Examples
     ///
     /// See [`on_thread_start`](Self::on_thread_start).
-    pub fn on_thread_stop(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+    pub fn on_thread_stop(&mut self, hook: impl Fn() + Send + Sync + 'static) -> &mut Self {
         self.config.hooks.stop = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` on a worker before it waits because there is nothing to do, [`block_on`](Runtime::block_on)'s thread
+    /// included. It runs inside of the runtime, but in no task; what it spawns or wakes is run at once. A panic is
+    /// contained and said on stderr.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    /// use std::sync::Arc;
+    /// let [parks, unparks] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    /// let [parked, unparked] = [parks.clone(), unparks.clone()];
+    /// let runtime = mini::runtime::Builder::new_current_thread()
+    ///     .on_thread_park(move || drop(parked.fetch_add(1, Relaxed)))
+    ///     .on_thread_unpark(move || drop(unparked.fetch_add(1, Relaxed)))
+    ///     .build()?;
+    /// runtime.block_on(mini::time::sleep(std::time::Duration::from_millis(1)));
+    /// assert!(parks.load(Relaxed) >= 1);
+    /// assert_eq!(parks.load(Relaxed), unparks.load(Relaxed));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_thread_park(&mut self, hook: impl Fn() + Send + Sync + 'static) -> &mut Self {
+        self.config.hooks.park = Some(Arc::new(hook));
+        self
+    }
+
+    /// Calls `hook` on a worker when it has waited; see [`on_thread_park`](Self::on_thread_park).
+    ///
+    /// # Examples
+    ///
+    /// See [`on_thread_park`](Self::on_thread_park).
+    pub fn on_thread_unpark(&mut self, hook: impl Fn() + Send + Sync + 'static) -> &mut Self {
+        self.config.hooks.unpark = Some(Arc::new(hook));
         self
     }
 
@@ -362,8 +422,27 @@ impl<R> Builder<R> {
     /// assert!(receiver.recv().unwrap().ends_with("panicked: unseen"));
     /// # std::io::Result::Ok(())
     /// ```
-    pub fn on_task_panic(mut self, hook: impl Fn(&JoinError) + Send + Sync + 'static) -> Self {
+    pub fn on_task_panic(&mut self, hook: impl Fn(&JoinError) + Send + Sync + 'static) -> &mut Self {
         self.config.on_task_panic = Some(Arc::new(hook));
+        self
+    }
+
+    /// What to do about a task that ends with an `Err` and whose handle was dropped. By default it is printed to stderr,
+    /// with the task's id and where it was spawned: ten lines a second at most; of the others the number is told.
+    ///
+    /// What the error says is known of [`std::io::Error`], `String` and `Box<dyn Error>` where the output is
+    /// `Result<(), _>`; of others the type is named.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().on_task_error(|_| ()).build()?; // silence
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// See also [`TaskError`].
+    pub fn on_task_error(&mut self, hook: impl Fn(&TaskError) + Send + Sync + 'static) -> &mut Self {
+        self.config.on_task_error = Some(Arc::new(hook));
         self
     }
 }

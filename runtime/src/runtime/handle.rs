@@ -6,6 +6,7 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::Id;
 use crate::runtime::metrics::Metrics;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::{block_on, context};
@@ -126,6 +127,21 @@ impl Handle {
     /// As with [`Runtime::metrics`](crate::runtime::Runtime::metrics).
     pub fn metrics(&self) -> Metrics {
         Metrics::new(self.shared.clone())
+    }
+
+    /// Which runtime it is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::{Handle, Runtime};
+    /// let [one, other] = [Runtime::new()?, Runtime::new()?];
+    /// assert_ne!(one.handle().id(), other.handle().id());
+    /// assert_eq!(one.block_on(async { Handle::current().id() }), one.handle().id());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn id(&self) -> Id {
+        self.shared.id
     }
 
     /// Which kind of runtime it is. A core of a [`PerCore`](crate::runtime::PerCore) is a `current_thread` one.

@@ -304,7 +304,8 @@ fn external_and_worker_threads_share_the_cores() {
 #[test]
 fn blocking_jobs_are_done_or_cancelled() {
     explore(|| {
-        let builder = Builder::new_multi_thread().worker_threads(2).timer_slack(None).max_blocking_threads(1);
+        let mut builder = Builder::new_multi_thread();
+        builder.worker_threads(2).timer_slack(None).max_blocking_threads(1);
         let runtime = builder.build().unwrap();
         let sum = runtime.block_on(async {
             let mut jobs = JoinSet::new();

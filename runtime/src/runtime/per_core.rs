@@ -91,7 +91,7 @@ impl PerCore {
         let build = |index| {
             let mut config = config.clone();
             config.first_worker = index;
-            config.thread_name = format!("{}-{index}", config.thread_name);
+            config.thread_name = config.thread_name.of_part(format_args!("-{index}"));
             Ok(Runtime::new_from(Shared::new(config)?))
         };
         Ok(Self { runtimes: (0..count).map(build).collect::<io::Result<_>>()?, pins })
@@ -180,7 +180,7 @@ impl PerCore {
             let mut threads = Vec::with_capacity(self.runtimes.len());
             for (index, runtime) in self.runtimes.into_iter().enumerate() {
                 let (config, ending) = (runtime.config().clone(), &ending);
-                let mut builder = thread::Builder::new().name(config.thread_name.clone());
+                let mut builder = thread::Builder::new().name(config.thread_name.of(format_args!("")));
                 if let Some(size) = config.stack_size {
                     builder = builder.stack_size(size);
                 }

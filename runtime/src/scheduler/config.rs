@@ -12,11 +12,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use crate::task::error::JoinError;
-use crate::threads::Hooks;
+use crate::task::{JoinError, TaskError};
+use crate::threads::{Hooks, Names};
 
 /// Called with a panic that no join handle will see.
 type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
+
+/// Called with an error that no join handle will see.
+type ErrorHook = Arc<dyn Fn(&TaskError) + Send + Sync>;
 
 /// Says how many workers a runtime has that was not told.
 const WORKERS_VARIABLE: &str = "MINI_WORKER_THREADS";
@@ -33,12 +36,13 @@ pub(crate) struct Config {
     pub(crate) first_worker: usize,
     pub(crate) max_blocking_threads: usize,
     pub(crate) thread_keep_alive: Duration,
-    pub(crate) thread_name: String,
+    pub(crate) thread_name: Names,
     pub(crate) stack_size: Option<usize>,
     pub(crate) timer_slack: Option<Duration>,
     pub(crate) shutdown_grace: Duration,
     pub(crate) start_paused: bool,
     pub(crate) on_task_panic: Option<PanicHook>,
+    pub(crate) on_task_error: Option<ErrorHook>,
     pub(crate) hooks: Hooks,
 }
 
@@ -51,12 +55,13 @@ impl Config {
             first_worker: 0,
             max_blocking_threads: 512,
             thread_keep_alive: Duration::from_secs(10),
-            thread_name: "mini".to_owned(),
+            thread_name: Names::Prefix("mini".to_owned()),
             stack_size: None,
             timer_slack: Some(Duration::from_nanos(1)),
             shutdown_grace: Duration::from_secs(1),
             start_paused: false,
             on_task_panic: None,
+            on_task_error: None,
             hooks: Hooks::default(),
         }
     }
@@ -69,8 +74,10 @@ impl Config {
         if self.start_paused && self.is_multi_thread {
             return Err(invalid("start_paused(true): the clock of a multi_thread runtime cannot be paused"));
         }
-        if self.thread_name.as_bytes().contains(&0) {
-            return Err(invalid(format!("thread_name({:?}): a name must not contain NUL", self.thread_name)));
+        if let Names::Prefix(name) = &self.thread_name
+            && name.contains('\0')
+        {
+            return Err(invalid(format!("thread_name({name:?}): a name must not contain NUL")));
         }
         Ok(())
     }

@@ -7,12 +7,14 @@
 use std::io;
 use std::sync::{Arc, Weak};
 use std::task::Wake;
+use std::time::Instant;
 
 use mini_context::contain;
 use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
+use crate::runtime::Id;
 use crate::scheduler::config::Config;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
@@ -23,13 +25,15 @@ use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
-use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Start};
+use crate::sync::{Mutex, lock};
+use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Quota, Say, Start, TaskError};
 
 mod spawn;
 
 pub(crate) struct Shared {
     pub(crate) cores: Box<[Core]>,
     pub(crate) config: Config,
+    pub(crate) id: Id,
     /// By class: woken tasks for any worker; tasks of the class *again* that the queue of a worker had no room for.
     injectors: [Fifo<Queued>; 2],
     pub(crate) idle: ParkedSet,
@@ -38,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) process: mini_net::Process,
     resolver: mini_net::Blocking,
     pub(super) end: End,
+    /// How many errors that nobody sees were said lately.
+    quota: Mutex<Quota>,
 }
 
 /// Told when a socket is registered and there was none: if no worker comes to it soon, a parked one must wait for its
@@ -73,8 +79,10 @@ impl Shared {
                 blocking,
                 process: mini_net::Process::current(),
                 end: End::new(config.workers),
+                quota: Mutex::default(),
                 cores,
                 config,
+                id: Id::next(),
             }
         }))
     }
@@ -162,6 +170,23 @@ impl Shared {
         match &self.config.on_task_panic {
             Some(hook) => drop(contain(|| hook(error))),
             None => say!("{error}, and nobody awaits it"),
+        }
+    }
+
+    /// An error that no join handle will see.
+    #[cold]
+    pub(crate) fn report_error(&self, error: &TaskError) {
+        if let Some(hook) = &self.config.on_task_error {
+            contain(|| hook(error));
+            return;
+        }
+        match lock(&self.quota).take(Instant::now()) {
+            Say::Yes { unsaid: 0 } => say!("{error}, and nobody awaits it"),
+            Say::Yes { unsaid } => {
+                say!("{error}, and nobody awaits it; {unsaid} more such errors were not said before")
+            }
+            Say::Last => say!("{error}, and nobody awaits it; more such errors are counted for a second, not said"),
+            Say::No => {}
         }
     }
 }

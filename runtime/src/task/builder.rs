@@ -50,8 +50,8 @@ impl Builder {
     /// # Examples
     ///
     /// See [`Builder`].
-    pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
-        self.name = Some(name.into());
+    pub fn name(mut self, name: impl AsRef<str>) -> Self {
+        self.name = Some(Arc::from(name.as_ref()));
         self
     }
 

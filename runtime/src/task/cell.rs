@@ -17,8 +17,17 @@ use mini_context::contain;
 
 use super::origin::Label;
 use super::stage::Stage;
+use super::unseen::{TaskError, error_in};
 use super::{Header, JoinError, Source};
 use crate::task::allocator;
+
+/// What was wrong with a task whose output nobody asks for.
+pub(super) enum Unseen {
+    /// It has none.
+    Join(JoinError),
+    /// It is an error.
+    Failed(TaskError),
+}
 
 /// Header first, so that a pointer to the cell is a pointer to its header.
 #[repr(C)]
@@ -43,15 +52,15 @@ pub(super) struct Vtable {
     pub(super) cancel: unsafe fn(NonNull<Header>),
     /// Moves the output into an `Option<Result<F::Output, JoinError>>`, which is `None`.
     pub(super) take_output: unsafe fn(NonNull<Header>, *mut ()),
-    /// Drops the output, and returns the error if it was one.
-    pub(super) drop_output: unsafe fn(NonNull<Header>) -> Option<JoinError>,
+    /// Drops the output, and returns what was wrong.
+    pub(super) drop_output: unsafe fn(NonNull<Header>) -> Option<Unseen>,
     /// The name of the task.
     pub(super) name: unsafe fn(NonNull<Header>) -> Option<Arc<str>>,
     /// Frees the task.
     pub(super) free: unsafe fn(NonNull<Header>),
 }
 
-pub(super) fn vtable<F: Future, L: Label>() -> &'static Vtable {
+pub(super) fn vtable<F: Future<Output: 'static>, L: Label>() -> &'static Vtable {
     &Vtable {
         poll: poll::<F, L>,
         cancel: cancel::<F, L>,
@@ -249,7 +258,7 @@ unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
 /// # Safety
 ///
 /// As [`poll`].
-unsafe fn drop_output<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<JoinError> {
+unsafe fn drop_output<F: Future<Output: 'static>, L: Label>(ptr: NonNull<Header>) -> Option<Unseen> {
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let cell = unsafe { cell::<F, L>(ptr) };
@@ -260,10 +269,17 @@ unsafe fn drop_output<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<JoinE
     // SAFETY: the caller's promise, and the stage is an output.
     // Test: as above.
     match unsafe { cell.take() } {
-        Err(error) => Some(error),
+        Err(error) => Some(Unseen::Join(error)),
         Ok(output) => {
-            let payload = catch_unwind(AssertUnwindSafe(|| drop(output))).err()?;
-            Some(JoinError::panicked(cell.source(), payload))
+            let dropped = catch_unwind(AssertUnwindSafe(|| {
+                let text = error_in(&output);
+                drop(output);
+                text
+            }));
+            match dropped {
+                Ok(text) => text.map(|text| Unseen::Failed(TaskError::new(cell.source(), text))),
+                Err(payload) => Some(Unseen::Join(JoinError::panicked(cell.source(), payload))),
+            }
         }
     }
 }

@@ -378,6 +378,17 @@ impl<T: 'static> JoinSet<T> {
     }
 }
 
+/// The outputs in the order in which the tasks end. With the feature `stream`.
+#[cfg(feature = "stream")]
+impl<T: 'static> futures_core::Stream for JoinSet<T> {
+    type Item = Result<T, JoinError>;
+
+    #[track_caller]
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_join_next(cx)
+    }
+}
+
 impl<T> Drop for JoinSet<T> {
     fn drop(&mut self) {
         self.abort_all();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::task::{JoinError, Queued};
+use crate::task::{JoinError, Queued, TaskError};
 
 /// A task's reference to its core: keeps the `Shared`, and so the core, alive.
 pub(crate) struct Schedule(NonNull<Core>);
@@ -76,6 +76,10 @@ impl Schedule {
     }
 
     /// Reports a panic that no join handle will see.
+    pub(crate) fn report_error(&self, error: &TaskError) {
+        self.shared().report_error(error);
+    }
+
     pub(crate) fn report_panic(&self, error: &JoinError) {
         self.shared().report_panic(error);
     }

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::mpsc;
 
 use mini::runtime::Handle;
+use mini::task::coop::cooperative;
 use mini::task::{Builder, JoinSet, consume_budget, idle, unconstrained, yield_now};
 use mini::{spawn, spawn_blocking, spawn_local};
 use mini_tests::{Counts, never, oneshot, until};
@@ -19,6 +20,7 @@ pub(crate) async fn rows(list: &mut List) {
     sets(list).await;
     waits!(list, idle());
     waits!(list, unconstrained(pending::<()>()));
+    waits!(list, cooperative(pending::<()>()));
     waits!(list, NUMBER.scope(7, pending::<()>()));
     begins!(list, yield_now());
     begins!(list, consume_budget());

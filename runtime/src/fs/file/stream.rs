@@ -24,9 +24,9 @@ use super::call::Caller;
 use super::open::{Lease, Open};
 use mini_net::failed;
 
+use crate::fs::job::Job;
 use crate::fs::operation::{need_runtime, no_answer, pool};
 use crate::fs::sys::{self, CHUNK};
-use crate::task::JoinHandle;
 
 /// What is under way at the position of a file.
 #[derive(Default)]
@@ -36,15 +36,18 @@ pub(super) struct Stream {
     kept: Vec<u8>,
     /// What went wrong in a write that nobody waited for, or behind the bytes of one that did.
     unseen: Unseen,
+    /// Where tokio's `AsyncSeek` is to go, between its two steps.
+    #[cfg(feature = "tokio-io")]
+    pub(super) target: Option<SeekFrom>,
 }
 
 #[derive(Default)]
 enum Doing {
     #[default]
     Nothing,
-    Reading(JoinHandle<io::Result<Fetched>>),
-    Writing(JoinHandle<Written>),
-    Seeking(SeekFrom, JoinHandle<io::Result<u64>>),
+    Reading(Job<io::Result<Fetched>>),
+    Writing(Job<Written>),
+    Seeking(SeekFrom, Job<io::Result<u64>>),
 }
 
 struct Fetched {
@@ -254,8 +257,8 @@ impl Stream {
 }
 
 /// Runs `job` in a thread that may block.
-fn hop<T: Send + 'static>(caller: Caller, job: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    pool(caller.call, caller.location).spawn_blocking(job, caller.location)
+fn hop<T: Send + 'static>(caller: Caller, job: impl FnOnce() -> T + Send + 'static) -> Job<T> {
+    Job::start(&pool(caller.call, caller.location), caller.location, job)
 }
 
 /// Reads up to `length` bytes, in a thread that may block.

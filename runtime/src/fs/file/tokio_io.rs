@@ -1,13 +1,10 @@
-//! tokio's `AsyncRead` and `AsyncWrite` for files.
-//!
-//! Rejected: its `AsyncSeek`, whose two steps would need a place in every file for the target between them;
-//! [`File::seek`](super::File::seek) is one.
+//! tokio's `AsyncRead`, `AsyncWrite` and `AsyncSeek` for files.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, SeekFrom};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncSeek, AsyncWrite, ReadBuf};
 
 use super::File;
 use super::call::Caller;
@@ -52,5 +49,22 @@ impl AsyncWrite for File {
     /// As [`poll_flush`](File::flush). The file is closed when it is dropped.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush(cx)
+    }
+}
+
+impl AsyncSeek for File {
+    fn start_seek(self: Pin<&mut Self>, to: SeekFrom) -> io::Result<()> {
+        self.get_mut().stream.target = Some(to);
+        Ok(())
+    }
+
+    /// The position; after `start_seek` the one that it asked for.
+    #[track_caller]
+    fn poll_complete(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        let File { open, stream } = self.get_mut();
+        let to = stream.target.unwrap_or(SeekFrom::Current(0));
+        let sought = ready!(stream.poll_seek(cx, open, to, Caller::here("mini::fs::File::poll_complete")));
+        stream.target = None;
+        Poll::Ready(sought)
     }
 }

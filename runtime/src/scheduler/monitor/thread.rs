@@ -28,7 +28,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
         return;
     }
     let watched = shared.clone();
-    let name = format!("{}-monitor", shared.config.thread_name);
+    let name = shared.config.thread_name.of(format_args!("-monitor"));
     shared.end.note_monitor(true);
     let body = Box::new(move || {
         contain(|| run(&watched));

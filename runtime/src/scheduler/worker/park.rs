@@ -45,6 +45,7 @@ impl Worker<'_> {
     /// Waits as `unparker.rs` and `idle.rs` say, and sees to what the wait has brought.
     fn wait(&mut self) {
         let (shared, core) = (self.shared, self.core);
+        shared.config.hooks.before_park(); // what it wakes is seen below
         core.note_queue();
         let (wait, is_poller) = self.choose_wait();
         self.announce_wait(wait);
@@ -61,6 +62,7 @@ impl Worker<'_> {
             core.driver().poller().leave();
         }
         self.was_woken = self.end_wait();
+        shared.config.hooks.after_park();
         self.ask_ahead(0);
         if !self.is_alone() {
             shared.monitor.rouse();

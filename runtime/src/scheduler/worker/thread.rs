@@ -52,7 +52,7 @@ fn try_start_thread(shared: &Arc<Shared>, index: usize) -> Result<(), Lack> {
     shared.end.thread_started();
     let kept = shared.clone();
     let config = &shared.config;
-    let name = format!("{}-{index}", config.thread_name);
+    let name = config.thread_name.of(format_args!("-{index}"));
     let body = Box::new(move || {
         kept.config.hooks.around(|| keep(&kept, index));
         kept.end.thread_ended();

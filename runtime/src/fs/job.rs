@@ -1,0 +1,37 @@
+//! A call into the file system, in a thread that may block: a task of the pool, so that a shutdown waits for it.
+//!
+//! What it answers is nobody's if the future that waits for it is dropped, also an error: the runtime, which says the
+//! errors of tasks that nobody awaits, must not take it for one.
+
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use crate::scheduler::shared::Shared;
+use crate::task::{JoinError, JoinHandle};
+
+/// Resolves to what the call answers.
+pub(super) struct Job<T>(JoinHandle<Answer<T>>);
+
+/// An output that is no `Result`.
+struct Answer<T>(T);
+
+impl<T: Send + 'static> Job<T> {
+    pub(super) fn start(
+        pool: &Arc<Shared>,
+        location: &'static Location<'static>,
+        job: impl FnOnce() -> T + Send + 'static,
+    ) -> Self {
+        Self(pool.spawn_blocking(move || Answer(job()), location))
+    }
+}
+
+impl<T> Future for Job<T> {
+    type Output = Result<T, JoinError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(cx).map_ok(|Answer(answer)| answer)
+    }
+}

@@ -1,0 +1,76 @@
+//! The runtime as an executor for libraries that take one by the traits of futures-task. With the feature
+//! `futures-task`.
+
+use futures_task::{FutureObj, LocalFutureObj, LocalSpawn, Spawn, SpawnError};
+
+use crate::runtime::Handle;
+use crate::scheduler::context;
+
+/// With the feature `futures-task`: libraries that ask for an executor can spawn tasks by it.
+///
+/// # Errors
+///
+/// [`SpawnError::shutdown`] once the runtime has shut down.
+impl Spawn for Handle {
+    #[track_caller]
+    fn spawn_obj(&self, future: FutureObj<'static, ()>) -> Result<(), SpawnError> {
+        self.status()?;
+        drop(self.spawn(future));
+        Ok(())
+    }
+
+    fn status(&self) -> Result<(), SpawnError> {
+        if self.shared.is_closing() { Err(SpawnError::shutdown()) } else { Ok(()) }
+    }
+}
+
+/// Spawns tasks on the thread that it is used on, for libraries that ask for an executor of futures that are not
+/// `Send`. With the feature `futures-task`.
+///
+/// # Examples
+///
+/// ```
+/// use futures_task::LocalSpawn;
+///
+/// mini::block_on(async {
+///     let (sender, receiver) = std::sync::mpsc::channel();
+///     let spawner: &dyn LocalSpawn = &mini::task::LocalSpawner::new();
+///     spawner.spawn_local_obj(Box::new(async move { sender.send(7).unwrap() }).into()).unwrap();
+///     mini::task::yield_now().await;
+///     assert_eq!(receiver.recv().unwrap(), 7);
+/// });
+/// ```
+///
+/// # Errors
+///
+/// [`SpawnError::shutdown`] outside of a runtime.
+///
+/// # Panics
+///
+/// `spawn_local_obj`, where [`mini::spawn_local`](crate::spawn_local) does inside of a runtime.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LocalSpawner(());
+
+impl LocalSpawner {
+    /// A spawner for the thread that it is used on.
+    ///
+    /// # Examples
+    ///
+    /// See [`LocalSpawner`].
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl LocalSpawn for LocalSpawner {
+    #[track_caller]
+    fn spawn_local_obj(&self, future: LocalFutureObj<'static, ()>) -> Result<(), SpawnError> {
+        self.status_local()?;
+        drop(crate::spawn_local(future));
+        Ok(())
+    }
+
+    fn status_local(&self) -> Result<(), SpawnError> {
+        context::with_shared(|_| ()).ok_or_else(SpawnError::shutdown)
+    }
+}

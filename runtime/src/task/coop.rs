@@ -1,0 +1,132 @@
+//! Cooperation: futures of one's own that take part in the [budget](super::consume_budget), as sockets, timers and
+//! handles do by themselves.
+//!
+//! A poll of a task has a budget of 128 units. Whoever always finds something ready spends it, and then the task yields:
+//! everything else that is ready runs, and the task goes on. A channel of one's own, for example, asks
+//! [`poll_proceed`] before it gives a message out.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+pub use super::budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
+
+/// Whether something is left of the budget. Where nothing is, [`poll_proceed`] has the task yield.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let mut rounds = 0;
+///     while mini::task::coop::has_budget_remaining() {
+///         mini::task::coop::consume_budget().await;
+///         rounds += 1;
+///     }
+///     assert_eq!(rounds, 128);
+/// });
+/// ```
+pub fn has_budget_remaining() -> bool {
+    mini_context::has_budget()
+}
+
+/// Whether the task may go on: `Pending`, with the task woken, once the budget is spent.
+///
+/// What it gives is to be told of progress, which spends a unit. An operation that does not complete spends nothing.
+///
+/// # Examples
+///
+/// ```
+/// use std::collections::VecDeque;
+/// use std::task::{Context, Poll, ready};
+/// use mini::task::coop;
+///
+/// /// The next message, if there is one and the task may take it.
+/// fn poll_next(messages: &mut VecDeque<u32>, cx: &mut Context<'_>) -> Poll<Option<u32>> {
+///     let coop = ready!(coop::poll_proceed(cx));
+///     let message = messages.pop_front();
+///     if message.is_some() {
+///         coop.made_progress();
+///     }
+///     Poll::Ready(message)
+/// }
+///
+/// let mut messages: VecDeque<u32> = (0..129).collect();
+/// let mut cx = Context::from_waker(std::task::Waker::noop());
+/// while poll_next(&mut messages, &mut cx).is_ready() {}
+/// assert_eq!(messages.len(), 1);
+/// ```
+pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Proceed> {
+    mini_context::check_budget(cx).map(Proceed)
+}
+
+/// That a task may go on; see [`poll_proceed`].
+#[derive(Debug)]
+#[must_use = "an operation that has completed says `made_progress`"]
+pub struct Proceed(());
+
+impl Proceed {
+    /// The operation has completed, which spends a unit of the budget.
+    ///
+    /// # Examples
+    ///
+    /// See [`poll_proceed`].
+    pub fn made_progress(&self) {
+        mini_context::spend(1);
+    }
+}
+
+/// Has `future` take part in the budget: where that is spent it is not polled, and when it is ready it spends a unit.
+///
+/// For channels and the like of other crates, which know nothing of the budget: a loop that finds them ready each time
+/// ends its turn by this, and a `timeout` around it is heard.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use mini::{task::coop::cooperative, time::timeout};
+///
+/// let (sender, receiver) = async_channel::unbounded();
+/// sender.try_send(()).unwrap();
+/// mini::block_on(async {
+///     let busy = async {
+///         loop {
+///             cooperative(receiver.recv()).await.unwrap();
+///             sender.try_send(()).unwrap();
+///         }
+///     };
+///     assert!(timeout(Duration::from_millis(1), busy).await.is_err());
+/// });
+/// ```
+///
+/// # Cancel safety
+///
+/// That of `future`.
+pub fn cooperative<F: Future>(future: F) -> Cooperative<F> {
+    Cooperative { future }
+}
+
+pin_project! {
+    /// The future of [`cooperative`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Cooperative<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Cooperative<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let coop = ready!(poll_proceed(cx));
+        let output = self.project().future.poll(cx);
+        if output.is_ready() {
+            coop.made_progress();
+        }
+        output
+    }
+}

@@ -1,0 +1,213 @@
+//! An error that a task ended with and that nobody will see, as its handle was dropped: what it says, and how often
+//! such errors are said on stderr.
+//!
+//! The hard part: a task's output may be of any type, and only a `Result` with an `Err` in it is an error. Rust has no
+//! way to ask that of a type parameter. But a type tells its name and a value its variant, which is enough; and the
+//! errors that most tasks end with can be asked for by their type, to say what is in them.
+//!
+//! Rejected: a bound on the output (most tasks give something else); a `spawn` of its own for tasks that may fail (who
+//! forgets to look at an error forgets that too).
+
+use std::any::{Any, type_name};
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::mem::discriminant;
+use std::panic::Location;
+use std::time::{Duration, Instant};
+
+use super::{Id, Source};
+
+/// An error that a task ended with, whose [`JoinHandle`](super::JoinHandle) was dropped; see
+/// [`on_task_error`](crate::runtime::Builder::on_task_error).
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::mpsc;
+/// let (sender, receiver) = mpsc::channel();
+/// let runtime = mini::runtime::Builder::new_current_thread()
+///     .on_task_error(move |error| sender.send((error.location().line(), error.to_string())).unwrap())
+///     .build()?;
+/// runtime.block_on(async {
+///     drop(mini::spawn(async { std::fs::read("/no such file").map(drop) }));
+///     mini::task::yield_now().await;
+/// });
+/// let (line, text) = receiver.recv().unwrap();
+/// assert!(line > 1 && text.contains("ended with an error: No such file or directory"), "{text}");
+/// # std::io::Result::Ok(())
+/// ```
+pub struct TaskError {
+    source: Source,
+    text: String,
+}
+
+impl TaskError {
+    #[cold]
+    pub(super) fn new(source: Source, text: String) -> Self {
+        Self { source, text }
+    }
+
+    /// The id of the task.
+    ///
+    /// # Examples
+    ///
+    /// See [`TaskError`].
+    pub fn id(&self) -> Id {
+        self.source.id
+    }
+
+    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    ///
+    /// # Examples
+    ///
+    /// See [`TaskError`].
+    pub fn name(&self) -> Option<&str> {
+        self.source.name.as_deref()
+    }
+
+    /// Where the task was spawned.
+    ///
+    /// # Examples
+    ///
+    /// See [`TaskError`].
+    pub fn location(&self) -> &'static Location<'static> {
+        self.source.location
+    }
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ended with an error: {}", self.source, self.text)
+    }
+}
+
+impl fmt::Debug for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskError({self})")
+    }
+}
+
+impl Error for TaskError {}
+
+/// What the error says that `output` is, or `None` if it is none.
+#[inline]
+pub(super) fn error_in<T: 'static>(output: &T) -> Option<String> {
+    // Known when this is compiled.
+    if !type_name::<T>().starts_with("core::result::Result<") {
+        return None;
+    }
+    describe(output)
+}
+
+/// [`error_in`] for a `Result`.
+fn describe<T: 'static>(output: &T) -> Option<String> {
+    // The declaration of `Result` has `Ok` first. Discriminants can be compared and shown, not read.
+    if format!("{:?}", discriminant(output)) != "Discriminant(1)" {
+        return None;
+    }
+    let output: &dyn Any = output;
+    let known = |text: &dyn fmt::Display| Some(text.to_string());
+    if let Some(Err(error)) = output.downcast_ref::<io::Result<()>>() {
+        return known(error);
+    }
+    if let Some(Err(error)) = output.downcast_ref::<Result<(), Box<dyn Error + Send + Sync>>>() {
+        return known(error);
+    }
+    if let Some(Err(error)) = output.downcast_ref::<Result<(), Box<dyn Error>>>() {
+        return known(error);
+    }
+    if let Some(Err(error)) = output.downcast_ref::<Result<(), String>>() {
+        return known(error);
+    }
+    Some(format!("an `Err` of a {}", type_name::<T>()))
+}
+
+/// At most so many of a kind of line per [`WINDOW`] on stderr: a network that breaks ends ten thousand connections.
+const LINES: u32 = 10;
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// How many lines were said lately, and how many were not.
+#[derive(Debug, Default)]
+pub(crate) struct Quota {
+    begun: Option<Instant>,
+    said: u32,
+    unsaid: u64,
+}
+
+/// Whether to say something.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Say {
+    /// Say it, and that so many before it were not said.
+    Yes {
+        unsaid: u64,
+    },
+    /// Say it, and that more of them are only counted.
+    Last,
+    No,
+}
+
+impl Quota {
+    /// Whether to say a line at `now`.
+    pub(crate) fn take(&mut self, now: Instant) -> Say {
+        if self.begun.is_none_or(|begun| now.saturating_duration_since(begun) >= WINDOW) {
+            let unsaid = self.unsaid;
+            *self = Self { begun: Some(now), said: 1, unsaid: 0 };
+            return Say::Yes { unsaid };
+        }
+        self.said += 1;
+        match self.said {
+            ..LINES => Say::Yes { unsaid: 0 },
+            LINES => Say::Last,
+            _ => {
+                self.unsaid += 1;
+                Say::No
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_err_is_found_in_outputs_of_any_type() {
+        let kind = io::ErrorKind::BrokenPipe;
+        assert_eq!(error_in(&io::Result::<()>::Err(kind.into())).as_deref(), Some("broken pipe"));
+        assert_eq!(error_in(&Result::<(), Box<dyn Error + Send + Sync>>::Err("no".into())).as_deref(), Some("no"));
+        assert_eq!(error_in(&Result::<(), Box<dyn Error>>::Err("no".into())).as_deref(), Some("no"));
+        assert_eq!(error_in(&Result::<(), String>::Err("no".into())).as_deref(), Some("no"));
+        let text = error_in(&Result::<u8, u64>::Err(7)).unwrap();
+        assert_eq!(text, "an `Err` of a core::result::Result<u8, u64>");
+        // Types without room for a tag, where the variant stands in the value.
+        assert!(error_in(&Result::<Box<u8>, ()>::Err(())).is_some());
+        assert!(error_in(&Result::<(), Box<u8>>::Err(Box::new(7))).is_some());
+        assert!(error_in(&Result::<std::convert::Infallible, u8>::Err(7)).is_some());
+    }
+
+    #[test]
+    fn nothing_else_is_an_error() {
+        assert_eq!(error_in(&io::Result::Ok(7)), None);
+        assert_eq!(error_in(&Result::<Box<u8>, ()>::Ok(Box::new(7))), None);
+        assert_eq!(error_in(&Result::<u8, std::convert::Infallible>::Ok(7)), None);
+        assert_eq!(error_in(&()), None);
+        assert_eq!(error_in(&None::<u8>), None);
+        assert_eq!(error_in(&Some(7)), None);
+        assert_eq!(error_in(&[io::Result::<()>::Ok(())]), None);
+    }
+
+    #[test]
+    fn a_flood_is_counted_and_told_later() {
+        let begin = Instant::now();
+        let mut quota = Quota::default();
+        for _ in 1..LINES {
+            assert_eq!(quota.take(begin), Say::Yes { unsaid: 0 });
+        }
+        assert_eq!(quota.take(begin), Say::Last);
+        assert_eq!(quota.take(begin), Say::No);
+        assert_eq!(quota.take(begin + WINDOW / 2), Say::No);
+        assert_eq!(quota.take(begin + WINDOW), Say::Yes { unsaid: 2 });
+        assert_eq!(quota.take(begin + WINDOW), Say::Yes { unsaid: 0 });
+    }
+}
