@@ -1,4 +1,4 @@
-//! A web server in a line for the runtime [mini](mini): services of hyper and of tower, such as axum's `Router`, over
+//! A web server in a line for the runtime [mini]: services of hyper and of tower, such as axum's `Router`, over
 //! HTTP/1 and HTTP/2.
 //!
 //! ```no_run
