@@ -4,6 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use mini::runtime::{Builder, Handle};
 use mini_tests::{LIMIT, in_child, multi_thread, on_each_flavour, within};
@@ -119,5 +120,61 @@ fn the_environment_sets_the_default_number_of_workers() {
         assert!(!is_well, "the program's main panics");
         assert!(stderr.contains("could not start the runtime"), "{stderr}");
         assert!(stderr.contains("MINI_WORKER_THREADS=many: expected a number"), "{stderr}");
+    });
+}
+
+#[test]
+fn a_worker_that_has_parked_is_said_to_be_up_again() {
+    on_each_flavour(|mut builder| {
+        let [parks, unparks] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+        let [parked, unparked] = [parks.clone(), unparks.clone()];
+        builder.on_thread_park(move || drop(parked.fetch_add(1, SeqCst)));
+        builder.on_thread_unpark(move || drop(unparked.fetch_add(1, SeqCst)));
+        let runtime = builder.build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..3 {
+                mini::spawn(mini::time::sleep(Duration::from_millis(1))).await.unwrap();
+            }
+        });
+        drop(runtime);
+        let counts = (parks.load(SeqCst), unparks.load(SeqCst));
+        assert!(counts.0 >= 3 && counts.0 == counts.1, "{counts:?}");
+    });
+}
+
+#[test]
+fn what_a_hook_spawns_before_a_park_is_run() {
+    on_each_flavour(|mut builder| {
+        let (ran, hooked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (inside, before) = (ran.clone(), hooked.clone());
+        builder.on_thread_park(move || {
+            if before.fetch_add(1, SeqCst) == 0 {
+                let ran = inside.clone();
+                drop(mini::spawn(async move { ran.fetch_add(1, SeqCst) }));
+            }
+        });
+        let runtime = builder.build().unwrap();
+        runtime.block_on(mini_tests::until(|| ran.load(SeqCst) == 1 || hooked.load(SeqCst) == 0));
+        runtime.block_on(mini::time::sleep(Duration::from_millis(1)));
+        runtime.block_on(mini_tests::until(|| ran.load(SeqCst) == 1));
+    });
+}
+
+#[test]
+fn each_thread_is_named_by_the_function() {
+    on_each_flavour(|mut builder| {
+        let count = AtomicUsize::new(0);
+        builder.thread_name_fn(move || match count.fetch_add(1, SeqCst) {
+            0 => "zero\0".to_owned(),
+            number => format!("number {number}"),
+        });
+        let runtime = builder.build().unwrap();
+        runtime.block_on(async {
+            for _ in 0..3 {
+                let name = || thread::current().name().unwrap().to_owned();
+                let name = mini::spawn_blocking(name).await.unwrap();
+                assert!(name == "zero?" || name.starts_with("number "), "{name}");
+            }
+        });
     });
 }

@@ -75,11 +75,12 @@ impl Schedule {
         unsafe { Arc::from_raw(self.shared_address()) }
     }
 
-    /// Reports a panic that no join handle will see.
+    /// Reports an error that no join handle will see.
     pub(crate) fn report_error(&self, error: &TaskError) {
         self.shared().report_error(error);
     }
 
+    /// Reports a panic that no join handle will see.
     pub(crate) fn report_panic(&self, error: &JoinError) {
         self.shared().report_panic(error);
     }
