@@ -28,7 +28,8 @@ pub(crate) fn svg(measured: &[Measured]) -> String {
     let groups = Group::ALL.into_iter().filter(|&group| bars.iter().any(|bar| bar.group == group));
     let lines = bars.len() + groups.clone().count();
     let bottom = TOP + LINE * lines as f64 + 8.0;
-    let mut text = head(&scale, width_of(bars.iter().map(|bar| &bar.note)), bottom + 24.0);
+    let notes = width_of(bars.iter().map(|bar| &bar.note));
+    let mut text = head(&scale, "Lines over the bars: the best and the worst round.", notes, bottom + 24.0);
     grid(&mut text, &scale, bottom);
     let mut y = TOP;
     for group in groups {
@@ -41,6 +42,38 @@ pub(crate) fn svg(measured: &[Measured]) -> String {
     }
     text.push_str("</svg>\n");
     text
+}
+
+/// The same at a glance: a line per group, on it a dot per bar.
+pub(crate) fn summary(measured: &[Measured]) -> String {
+    const APART: f64 = 34.0;
+    let bars: Vec<_> = measured.iter().filter_map(Bar::new).collect();
+    let groups: Vec<_> = Group::ALL.into_iter().filter(|&group| bars.iter().any(|bar| bar.group == group)).collect();
+    let lines: Vec<_> = groups.iter().map(|&group| (group.title().to_owned(), count(&bars, group))).collect();
+    let mut scale = Scale::around(&bars);
+    scale.left = width_of(lines.iter().map(|(title, _)| title)) + 20.0;
+    let bottom = TOP + APART * lines.len() as f64;
+    let counts = width_of(lines.iter().map(|(_, counts)| counts));
+    let mut text = head(&scale, "A dot per row.", counts, bottom + 24.0);
+    grid(&mut text, &scale, bottom);
+    for (line, ((title, counts), group)) in lines.iter().zip(groups).enumerate() {
+        let y = TOP + APART * (line as f64 + 0.5);
+        let _ = writeln!(text, "{}", label(scale.left - 12.0, y, "end", true, title));
+        let _ = writeln!(text, "{}", label(scale.left + SCALE + 12.0, y, "start", false, counts));
+        for (number, bar) in bars.iter().filter(|bar| bar.group == group).enumerate() {
+            let (x, y) = (scale.x(bar.cost), y + (number % 5) as f64 * 5.0 - 10.0); // or one dot hides another
+            let colour = bar.colour();
+            let _ = writeln!(text, r#"<circle cx="{x:.1}" cy="{y:.1}" r="4" fill="{colour}" fill-opacity="0.75"/>"#);
+        }
+    }
+    text.push_str("</svg>\n");
+    text
+}
+
+/// How many bars of a group are ahead, and so on.
+fn count(bars: &[Bar], group: Group) -> String {
+    let of = |verdict| bars.iter().filter(|bar| bar.group == group && bar.verdict == verdict).count();
+    format!("{} ahead, {} ties, {} behind", of(Verdict::Ahead), of(Verdict::Tie), of(Verdict::Behind))
 }
 
 /// One line of the chart.
@@ -69,14 +102,18 @@ impl Bar {
         Some(Self { group: measured.group, name: measured.row.clone(), cost, range, verdict, note })
     }
 
-    fn draw(&self, text: &mut String, scale: &Scale, y: f64) {
-        let (one, end) = (scale.x(1.0), scale.x(self.cost));
-        let (x, width) = (one.min(end), (end - one).abs().max(1.0));
-        let colour = match self.verdict {
+    fn colour(&self) -> &'static str {
+        match self.verdict {
             Verdict::Ahead => "#2f9e58",
             Verdict::Tie => "#8b949e",
             Verdict::Behind => "#d1603d",
-        };
+        }
+    }
+
+    fn draw(&self, text: &mut String, scale: &Scale, y: f64) {
+        let (one, end) = (scale.x(1.0), scale.x(self.cost));
+        let (x, width) = (one.min(end), (end - one).abs().max(1.0));
+        let colour = self.colour();
         let _ = writeln!(text, "{}", label(scale.left - 12.0, y, "end", false, &self.name));
         let (top, height) = (y - LINE / 2.0 + 3.0, LINE - 6.0);
         let _ = writeln!(
@@ -128,16 +165,15 @@ pub(crate) fn begin(width: f64, height: f64) -> String {
     )
 }
 
-fn head(scale: &Scale, notes: f64, height: f64) -> String {
+fn head(scale: &Scale, marks: &str, notes: f64, height: f64) -> String {
     let mut text = begin(scale.left + SCALE + notes + 16.0, height);
     let title = "What mini needs, by what the best of the others needs: less is better";
     let _ = writeln!(text, "{}", label(8.0, 16.0, "start", true, title));
-    let note = "Green: mini is ahead. Grey: a tie, the rounds do not agree. Red: behind. Lines over the bars: the best and \
-                the worst round. Figures of which more is better are inverted.";
-    let _ = writeln!(text, "{}", label(8.0, 34.0, "start", false, note));
+    let note = format!("Green: mini is ahead. Grey: a tie, the rounds do not agree. Red: behind. {marks}");
+    let _ = writeln!(text, "{}", label(8.0, 34.0, "start", false, &note));
     let one = scale.x(1.0);
     let _ = writeln!(text, "{}", label(one - 10.0, TOP - 24.0, "end", true, "\u{25c2} mini is better"));
-    let _ = writeln!(text, "{}", label(one + 10.0, TOP - 24.0, "start", true, "the other is \u{25b8}"));
+    let _ = writeln!(text, "{}", label(one + 10.0, TOP - 24.0, "start", true, "the other is better \u{25b8}"));
     text
 }
 
@@ -155,6 +191,9 @@ fn grid(text: &mut String, scale: &Scale, bottom: f64) {
             text,
             r#"<path d="M{x:.1} {top:.1}V{bottom:.1}" stroke="{GRID}" stroke-width="{width}" opacity="{opacity}"/>"#
         );
+        if scale.high - scale.low > 12 && power % 2 != 0 {
+            continue; // or the names overlap
+        }
         let name = if power < 0 { format!("1/{}", 1 << -power) } else { (1 << power).to_string() };
         let _ = writeln!(text, "{}", label(x, bottom + 12.0, "middle", false, &name));
     }
@@ -196,6 +235,13 @@ mod tests {
         assert_eq!((scale.low, scale.high), (-3, 2));
         assert_eq!(scale.x(1.0) - scale.x(0.5), scale.x(4.0) - scale.x(2.0));
         assert_eq!((scale.x(0.0), scale.x(100.0)), (scale.left, scale.left + SCALE));
+    }
+
+    #[test]
+    fn the_summary_has_a_dot_per_line_and_counts_them() {
+        let text = summary(&[measured("a", Better::Lower, 3.0), measured("b", Better::Lower, 0.3)]);
+        assert_eq!(text.matches("<circle").count(), 2);
+        assert!(text.contains(">1 ahead, 0 ties, 1 behind<"), "{text}");
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! Called by `benches/runtimes.rs`, that is by `cargo bench -p mini-benches`. [`run`] takes the arguments:
 //!
 //! - nothing: every row, interleaved rounds, and at the end the tables of medians and ratios.
-//! - `--save`: writes them to `benches/RESULTS.md` and `benches/results.svg` too.
+//! - `--save`: writes them to `benches/RESULTS.md` with its charts too.
 //! - `--quick`: a smoke run of less than a minute. Its numbers say that everything runs, nothing more.
 //! - `--rows <substring>`: only the rows whose name contains it (`", ct"` and `", mt"` select a flavour).
 //! - `--rounds <number>`: that many rounds instead of 11 (long rows have 7 at most).

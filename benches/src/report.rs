@@ -12,12 +12,14 @@ use crate::machine::Machine;
 use crate::options::Options;
 use crate::table::{self, Table};
 
-/// The chart's file, beside the report.
+/// The charts' files, beside the report.
 const CHART: &str = "results.svg";
+const SUMMARY: &str = "summary.svg";
 
-/// Writes `RESULTS.md` and the chart into `directory`.
+/// Writes `RESULTS.md` and the charts into `directory`.
 pub(crate) fn save(directory: &Path, results: &Results, machine: &Machine, options: &Options) -> io::Result<()> {
     std::fs::write(directory.join(CHART), chart::svg(&results.measured))?;
+    std::fs::write(directory.join(SUMMARY), chart::summary(&results.measured))?;
     std::fs::write(directory.join("RESULTS.md"), markdown(results, machine, options))
 }
 
