@@ -128,8 +128,8 @@ fn a_worker_that_has_parked_is_said_to_be_up_again() {
     on_each_flavour(|mut builder| {
         let [parks, unparks] = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
         let [parked, unparked] = [parks.clone(), unparks.clone()];
-        builder.on_thread_park(move || drop(parked.fetch_add(1, SeqCst)));
-        builder.on_thread_unpark(move || drop(unparked.fetch_add(1, SeqCst)));
+        builder.on_thread_park(move || _ = parked.fetch_add(1, SeqCst));
+        builder.on_thread_unpark(move || _ = unparked.fetch_add(1, SeqCst));
         let runtime = builder.build().unwrap();
         runtime.block_on(async {
             for _ in 0..3 {
