@@ -1,4 +1,4 @@
-//! Addresses of hosts: what can be turned into one, and the turning.
+//! Host addresses: the types that name a host, and the lookup.
 //!
 //! Called by everything that connects or binds. A literal address costs nothing; a name goes to the runtime's blocking
 //! pool, because the system's resolver (getaddrinfo(3)) blocks.
@@ -21,10 +21,10 @@ pub(crate) use resolve::{Resolve, no_address};
 
 use sealed::{Target, ToTarget};
 
-/// What can be turned into addresses: an address, or a host and a port, in their usual forms.
+/// A type that names a host: an address, or a host and a port, in their usual forms.
 ///
-/// A text is `host:port`, where the host may be an IP address (an IPv6 address in brackets) or a name; names are looked
-/// up, on the runtime's blocking pool. Nobody else can implement this.
+/// A string is `host:port`. The host is an IP address (IPv6 in brackets) or a name; names are looked up on the
+/// runtime's blocking pool. Other crates cannot implement this trait.
 ///
 /// # Examples
 ///
@@ -64,8 +64,7 @@ pub(crate) enum Found {
 ///
 /// # Errors
 ///
-/// `InvalidInput` for a text that is no address. Those of getaddrinfo(3), with the name of the host, if it is not
-/// found.
+/// `InvalidInput` if a string is not an address. If the host is not found, the error of getaddrinfo(3), with its name.
 ///
 /// # Panics
 ///
@@ -73,7 +72,7 @@ pub(crate) enum Found {
 ///
 /// # Cancel safety
 ///
-/// Goes on: a lookup that was begun ends on the blocking pool, and its result is dropped.
+/// A lookup that has begun ends on the blocking pool; its result is dropped.
 #[track_caller]
 pub fn lookup_host(host: impl ToSocketAddrs) -> LookupHost {
     const SITE: &Site = &Site { owner: "mini::net", method: "lookup_host", kind: IoKind::Resolve };

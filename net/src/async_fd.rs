@@ -1,7 +1,7 @@
 //! `AsyncFd`: any file descriptor that can be polled, with the readiness logic of the sockets.
 //!
-//! Called by users who have an fd that this crate has no type for: an eventfd, a pipe, a device, a library's socket. It
-//! is a `Source` like those of the sockets; only the operations are the user's.
+//! Called by users who have an fd that this crate has no type for: an eventfd, a pipe, a device, a library's socket. An
+//! `AsyncFd` is a `Source`, as sockets are; only the operations are the user's.
 
 use std::fmt;
 use std::io;
@@ -21,8 +21,8 @@ pub use guard::{AsyncFdReadyGuard, FdReady, TryIoError};
 
 /// A file descriptor, and the ability to wait for it.
 ///
-/// The descriptor has to be non-blocking (`O_NONBLOCK` in fcntl(2)) and must not change while it is in here. It is
-/// removed from the runtime when the `AsyncFd` is dropped or taken apart.
+/// The descriptor has to be non-blocking (`O_NONBLOCK` in fcntl(2)), and must not change while the `AsyncFd` has it.
+/// Dropping the `AsyncFd`, or taking it apart, removes the descriptor from the runtime.
 ///
 /// # Examples
 ///
@@ -56,8 +56,8 @@ macro_rules! site {
 impl<T: AsFd> AsyncFd<T> {
     /// Takes `io`, to wait for reads and writes.
     ///
-    /// Inside a runtime it is registered at once, elsewhere when it first has to wait. It stays with that runtime, and
-    /// moves to another one only when its own has shut down.
+    /// Inside a runtime, `io` is registered at once; elsewhere, when it first has to wait. It stays with that runtime,
+    /// and moves to another one only after its own has shut down.
     ///
     /// # Examples
     ///
@@ -71,7 +71,7 @@ impl<T: AsFd> AsyncFd<T> {
         AsyncFd::with_interest(io, Interest::READABLE | Interest::WRITABLE)
     }
 
-    /// As [`new`](AsyncFd::new), to wait for `interest` only: to wait for something else is then an error.
+    /// As [`new`](AsyncFd::new), to wait for `interest` only: a wait for anything else is an error.
     ///
     /// [`Interest::ERROR`] need not be named: the system reports errors of every fd.
     ///
@@ -96,7 +96,7 @@ impl<T: AsFd> AsyncFd<T> {
         Ok(AsyncFd { source, interest })
     }
 
-    /// What was taken in.
+    /// The inner object.
     ///
     /// # Examples
     ///
@@ -110,15 +110,15 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.io()
     }
 
-    /// The inner object, to be changed. Do not close its fd or replace it with another.
+    /// The inner object, mutable. Do not close its fd or replace it with another.
     ///
-    /// The runtime watches the fd that was there when the `AsyncFd` joined it. If that is closed here
-    /// (`*fd.get_mut() = other` does so), waits on this `AsyncFd` may never end, as it does not watch the other one.
-    /// Nobody else is affected: a file that gets the number of the closed fd can be waited for, also after this
-    /// `AsyncFd` has been dropped. To wait for another fd, make another `AsyncFd`.
+    /// The runtime watches the fd that the `AsyncFd` had when it joined. If you close that fd here
+    /// (`*fd.get_mut() = other` does so), waits on this `AsyncFd` may never end: the runtime does not watch the new fd.
+    /// Other objects are not affected: a file that gets the number of the closed fd can be waited for, even after this
+    /// `AsyncFd` is dropped. To wait for another fd, make another `AsyncFd`.
     ///
-    /// If the closed fd has duplicates (dup(2)), Linux goes on to watch it as long as they are open, and refuses a
-    /// duplicate that gets the closed number again (`AlreadyExists`).
+    /// If the closed fd has duplicates (dup(2)), Linux watches it as long as they are open, and refuses a duplicate
+    /// that gets the closed number again (`AlreadyExists`).
     ///
     /// # Examples
     ///
@@ -127,7 +127,7 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.io_mut()
     }
 
-    /// Leaves the runtime, and gives back what was taken in.
+    /// Leaves the runtime, and returns the inner object.
     ///
     /// # Examples
     ///
@@ -141,7 +141,7 @@ impl<T: AsFd> AsyncFd<T> {
         self.source.into_io()
     }
 
-    /// Waits until it can be read, and gives out a guard to do that with.
+    /// Waits until the descriptor can be read, and returns a guard to read with.
     ///
     /// # Examples
     ///
@@ -166,8 +166,8 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// Those of [`new`](AsyncFd::new), if it is registered only now; that the runtime has shut down; that reading is no
-    /// part of the interest.
+    /// Those of [`new`](AsyncFd::new), if it is registered only now. Also if the runtime has shut down, or if reading
+    /// is not part of the interest.
     ///
     /// # Panics
     ///
@@ -181,7 +181,7 @@ impl<T: AsFd> AsyncFd<T> {
         FdReady::new(self, Wait::here(site!(readable)), Interest::READABLE)
     }
 
-    /// Waits until it can be written to. Otherwise as [`readable`](AsyncFd::readable).
+    /// Waits until the descriptor can be written to. Otherwise as [`readable`](AsyncFd::readable).
     ///
     /// # Examples
     ///
@@ -293,7 +293,7 @@ impl<T: AsFd> AsyncFd<T> {
         self.poll_ready_for(cx, &Wait::here(site!(poll_write_ready)), Interest::WRITABLE)
     }
 
-    /// Runs `f` until it returns something else than `WouldBlock`, waiting for `interest` in between.
+    /// Runs `f` until it returns something other than `WouldBlock`, waiting for `interest` in between.
     ///
     /// `f` must return `WouldBlock` only if the fd said so.
     ///
@@ -311,7 +311,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Cancel safety
     ///
-    /// Safe: dropped before it is ready, `f` has done nothing but report `WouldBlock`.
+    /// Safe: before the future is ready, `f` has done nothing but report `WouldBlock`.
     #[track_caller]
     pub fn async_io<R, F>(&self, interest: Interest, f: F) -> future::AsyncFdIo<'_, F, T>
     where
@@ -320,7 +320,7 @@ impl<T: AsFd> AsyncFd<T> {
         self.async_io_for(Wait::here(site!(async_io)), interest, f)
     }
 
-    /// Runs `f` once, and learns from a `WouldBlock`.
+    /// Runs `f` once; a `WouldBlock` takes the readiness back.
     ///
     /// # Examples
     ///
@@ -338,19 +338,19 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// # Errors
     ///
-    /// Those of `f`; that `interest` is not what the `AsyncFd` was made for.
+    /// Those of `f`. Also if the `AsyncFd` was not made for `interest`.
     pub fn try_io<R>(&self, interest: Interest, f: impl FnOnce(&T) -> io::Result<R>) -> io::Result<R> {
         check_interest(self.interest, interest)?;
         self.source.try_op(interest, |source| Ok((f(source.io())?, Left::Perhaps)))
     }
 
-    /// [`ready`](AsyncFd::ready) for a call that messages are to name in its place.
+    /// As [`ready`](AsyncFd::ready), but messages name the call of `wait`.
     #[doc(hidden)]
     pub fn ready_for(&self, wait: Wait, interest: Interest) -> FdReady<'_, T> {
         FdReady::new(self, wait, interest)
     }
 
-    /// [`async_io`](AsyncFd::async_io) for a call that messages are to name in its place.
+    /// As [`async_io`](AsyncFd::async_io), but messages name the call of `wait`.
     #[doc(hidden)]
     pub fn async_io_for<R, F>(&self, wait: Wait, interest: Interest, f: F) -> future::AsyncFdIo<'_, F, T>
     where
@@ -360,7 +360,7 @@ impl<T: AsFd> AsyncFd<T> {
         future::AsyncFdIo(Op::of(&self.source, wait, CustomOn { interest, allowed, f }))
     }
 
-    /// [`poll_read_ready`](AsyncFd::poll_read_ready) and its kin for a call that messages are to name in their place.
+    /// As [`poll_read_ready`](AsyncFd::poll_read_ready) and its kin, but messages name the call of `wait`.
     #[doc(hidden)]
     pub fn poll_ready_for<'a>(
         &'a self,
@@ -374,7 +374,7 @@ impl<T: AsFd> AsyncFd<T> {
     }
 }
 
-/// A wait that was never asked for when the fd was taken in is a mistake, and would perhaps never end.
+/// An error for a wait that the `AsyncFd` was not made for: it might never end.
 pub(crate) fn check_interest(allowed: Interest, wanted: Interest) -> io::Result<()> {
     // epoll_ctl(2): EPOLLERR is reported whatever was asked for; kqueue(2) tells of errors with both filters.
     if allowed.add(Interest::ERROR).covers(wanted) {

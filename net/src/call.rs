@@ -23,7 +23,7 @@ pub(crate) struct Recv<'a>(pub(crate) &'a mut [u8]);
 /// Reads into several buffers, in order.
 pub(crate) struct RecvVectored<'a, 'b>(pub(crate) &'a mut [IoSliceMut<'b>]);
 
-/// Reads into one buffer what stays there to be read again.
+/// Reads into one buffer; the data stays, to be read again.
 pub(crate) struct Peek<'a>(pub(crate) &'a mut [u8]);
 
 /// Writes from one buffer.
@@ -51,7 +51,7 @@ pub(crate) struct Custom<F> {
 /// Runs a closure of the user's on the object that has the fd.
 pub(crate) struct CustomOn<F> {
     pub(crate) interest: Interest,
-    /// What waits the object was made for.
+    /// The waits that the object was made for.
     pub(crate) allowed: Interest,
     pub(crate) f: F,
 }
@@ -152,7 +152,7 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
     }
 }
 
-/// What a new socket costs beside the operation that makes it: it is set up, registered and closed.
+/// The calls that a new socket costs beside the one that makes it: set-up, registration, close.
 pub(crate) const CALLS_OF_A_SOCKET: u8 = 3;
 
 /// The error of a listener, with its address.

@@ -1,6 +1,6 @@
 //! The runtime that this thread works for: its reactor, and its pool of threads that may block.
 //!
-//! Set by the runtime ([`enter`]), asked by the leaf futures of this crate, once for each registration.
+//! The runtime sets it ([`enter`]); the leaf futures of this crate read it, once for each registration.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,9 +15,9 @@ use crate::sync::thread_local;
 /// If the pool drops the closure without running it, the task that waits for its result gets an error.
 pub type Blocking = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
 
-/// The thread's runtime is the previous one again when this is dropped.
+/// Dropping this makes the previous runtime the thread's own again.
 ///
-/// Guards have to be dropped in the reverse order of their making.
+/// Drop guards in the reverse order of their making.
 #[must_use = "the runtime is left again when the guard is dropped"]
 pub struct EnterGuard {
     previous: Option<Current>,
@@ -34,7 +34,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
 }
 
-/// Makes `reactor` and `blocking` what this thread's sockets use, until the guard is dropped.
+/// Makes this thread's sockets use `reactor` and `blocking` until the guard is dropped.
 ///
 /// # Examples
 ///
@@ -80,9 +80,9 @@ fn current<R>(get: impl FnOnce(&Current) -> R) -> Option<R> {
     CURRENT.try_with(|current| current.borrow().as_ref().map(get)).ok().flatten()
 }
 
-/// Sets what this thread works for, and returns what that was.
+/// Sets the runtime that this thread works for, and returns the previous one.
 ///
-/// On a thread that is ending, which has dropped its thread-locals, there is nothing to enter.
+/// Does nothing on a thread that is ending, which has dropped its thread-locals.
 fn replace(current: Option<Current>) -> Option<Current> {
     CURRENT.try_with(|now| now.replace(current)).unwrap_or_default()
 }

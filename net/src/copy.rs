@@ -1,13 +1,13 @@
 //! Copying from a reader to a writer, and both ways between two streams.
 //!
-//! Called by users. `flow` does the work, one direction each: through `buffer`, or through `pipe` if `ends` finds a
-//! socket at both. Here are the two futures, and what an error says.
+//! Called by users. A `flow` copies one direction: through `buffer`, or through `pipe` if `ends` finds a socket at both
+//! ends. This file has the two futures, and the texts of errors.
 //!
 //! # Rejected
 //!
 //! - `async fn`: the future would have no name, and could not say where it was made.
-//! - Filling the buffer while a write waits: the socket that is read has a buffer of its own for that, and the peer
-//!   learns sooner that nobody takes its data.
+//! - Filling the buffer while a write waits: the socket that is read has its own buffer for that, and the peer learns
+//!   sooner that its data is not taken.
 
 use std::error::Error;
 use std::fmt;
@@ -31,15 +31,15 @@ use flow::{Failure, Flow, Last, Step};
 /// Copies from `a` to `b` and from `b` to `a` until both have ended; returns how many bytes went each way, in this
 /// order.
 ///
-/// When one of them ends, all that came from it is written, and writing to the other is closed (`poll_close`, for a
-/// socket a shutdown of its writing side): the peer there learns of the end and can still answer. The other direction
-/// goes on.
+/// When one of them ends, all that came from it is written, and then the other is closed for writing (`poll_close`,
+/// which shuts down the writing side of a socket). So the peer there sees the end and can still answer. The other
+/// direction goes on.
 ///
-/// Between two sockets of this crate, [`TcpStream`](crate::TcpStream) or [`UnixStream`](crate::UnixStream), by value,
-/// by reference or in halves, much data goes from one to the other within the kernel, on Linux (splice(2)). All else,
-/// and small messages, go through a buffer of 8 to 64 KiB for each direction.
+/// On Linux, large amounts of data between two sockets of this crate ([`TcpStream`](crate::TcpStream) or
+/// [`UnixStream`](crate::UnixStream), by value, by reference or in halves) stay in the kernel (splice(2)). Small
+/// messages, and all other ends, use a buffer of 8 to 64 KiB for each direction.
 ///
-/// A copy that always finds data lets other tasks run after 16 system calls, of which each 16 KiB count as one more.
+/// A copy that always finds data lets other tasks run after 16 system calls; each 16 KiB count as one more call.
 ///
 /// # Examples
 ///
@@ -66,18 +66,18 @@ use flow::{Failure, Flow, Last, Step};
 ///
 /// # Errors
 ///
-/// The first error of either direction; it ends both. It has the kind of the error that was met, and its text tells at
-/// which end that was and at what. The error itself, with the number of the system, is its
+/// The first error of either direction; it ends both. It has the kind of the original error, and its text names the end
+/// and the step that failed. The original error, with the number of the system, is its
 /// [`source`](std::error::Error::source). `WriteZero` if an end takes no more data.
 ///
 /// # Panics
 ///
-/// Where the methods of the two ends do: for sockets, if it has to wait outside a mini runtime.
+/// If a method of an end panics: that of a socket does, if it has to wait outside a mini runtime.
 ///
 /// # Cancel safety
 ///
-/// Loses what has been read and not yet written, at most half a megabyte each way, and how much was copied. The ends
-/// are not closed.
+/// Loses the data that was read but not yet written, at most half a megabyte each way, and the number of bytes copied.
+/// The ends are not closed.
 #[track_caller]
 pub fn copy_bidirectional<'a, A, B>(a: &'a mut A, b: &'a mut B) -> CopyBidirectional<'a, A, B>
 where
@@ -89,9 +89,9 @@ where
     CopyBidirectional { a, b, there: Flow::new(waits, Last::Close), back: Flow::new(waits, Last::Close) }
 }
 
-/// Copies from `reader` to `writer` until `reader` has ended, and flushes; returns how many bytes it was.
+/// Copies from `reader` to `writer` until `reader` has ended, and flushes; returns the number of bytes.
 ///
-/// `writer` is not closed. How the bytes go is told at [`copy_bidirectional`].
+/// `writer` is not closed. [`copy_bidirectional`] tells how the bytes move.
 ///
 /// # Examples
 ///
@@ -114,7 +114,7 @@ where
 ///
 /// # Errors
 ///
-/// Those of `reader` and `writer`, in the shape told at [`copy_bidirectional`].
+/// Those of `reader` and `writer`, in the form described at [`copy_bidirectional`].
 ///
 /// # Panics
 ///
@@ -122,7 +122,7 @@ where
 ///
 /// # Cancel safety
 ///
-/// Loses what has been read and not yet written, at most half a megabyte, and how much was copied.
+/// Loses the data that was read but not yet written, at most half a megabyte, and the number of bytes copied.
 #[track_caller]
 pub fn copy<'a, R, W>(reader: &'a mut R, writer: &'a mut W) -> Copy<'a, R, W>
 where
@@ -206,7 +206,7 @@ impl<R: ?Sized, W: ?Sized> Drop for Copy<'_, R, W> {
     }
 }
 
-/// Polls, and lets the note that says where the task waits name the line of the copy, whichever end has left it.
+/// Polls. A note of where the task waits then names the line of the copy, whichever end has left it.
 fn noted<T>(wait: Wait, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
     let before = take_notes();
     let polled = poll();
@@ -227,7 +227,7 @@ fn told(wait: Wait, from: &'static str, to: &'static str, Failure { step, error 
     io::Error::new(error.kind(), CopyError { call: wait.site.method, doing, error })
 }
 
-/// Which end of a copy failed, at what, and why.
+/// The end of a copy that failed, the step, and the error.
 #[derive(Debug)]
 struct CopyError {
     call: &'static str,

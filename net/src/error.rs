@@ -1,16 +1,16 @@
-//! `OperationError`: what an `io::Error` carries that says what could not be done, and with what.
+//! `OperationError`: the payload of an `io::Error` that names the failed operation and its object.
 //!
-//! Made by `failed`, which everything calls that sets something up: `addr`, `tcp`, `udp`, `unix`, `call` (to accept)
-//! and the options here; files, processes, signals and the runtime itself in `mini`. What moves data has its errors as
-//! the system gave them.
+//! Made by `failed`, which all code calls that sets something up: `addr`, `tcp`, `udp`, `unix`, `call` (to accept) and
+//! the options here; files, processes, signals and the runtime itself in `mini`. Code that moves data returns the
+//! errors of the system unchanged.
 //!
 //! The hard part is that an `io::Error` has either a number or a payload, never both. So the number moves into the
 //! payload, and `raw_os_error` finds it wherever it is; the kind stays where it was.
 //!
 //! Rejected: the operation in the text alone. The number would be lost.
 //! Rejected: a result type of our own. `?` in a function that returns `io::Result` is what everybody writes.
-//! Rejected: the errors of the system as they are. They keep `io::Error::raw_os_error`, which few programs ask and none
-//! has to; and a program that opens fifty files, or connects to five servers, is told "No such file or directory".
+//! Rejected: the errors of the system unchanged. They keep `io::Error::raw_os_error`, which few programs ask and none
+//! has to. But a program that opens fifty files is only told "No such file or directory".
 
 use std::error::Error;
 use std::ffi::OsStr;
@@ -29,19 +29,19 @@ use crate::sys;
 ///
 /// Errors of calls that set something up have one: connecting, binding, listening, accepting, looking up a host,
 /// setting a socket option, making a pipe, all of `fs`, starting, killing and awaiting a process, listening to a
-/// signal, starting a runtime. Their text names both: "failed to connect to 127.0.0.1:80: Connection refused (os error
-/// 111)". Where the process has too many open files (`EMFILE`), the text also names the limit, `RLIMIT_NOFILE`.
+/// signal, starting a runtime. Their text names operation and object: "failed to connect to 127.0.0.1:80: Connection
+/// refused (os error 111)". If the process has too many open files (`EMFILE`), the text also names the limit,
+/// `RLIMIT_NOFILE`.
 ///
-/// What moves data on a socket or a pipe, or waits for readiness, has the error of the system as it is: it happens on
-/// an object that the caller has at hand, often, and `WouldBlock` is a part of it. A copy tells its end, and has the
-/// error of the system as its [`source`](Error::source).
+/// Calls that move data on a socket or a pipe, or wait for readiness, return the error of the system unchanged: the
+/// caller has the object at hand, the calls are frequent, and `WouldBlock` is one of their results. The error of a copy
+/// names the end, and has the error of the system as its [`source`](Error::source).
 ///
 /// # Kind and number
 ///
 /// [`io::Error::kind`] is that of the system's error, so a `match` on it works as with the standard library and tokio.
-/// [`io::Error::raw_os_error`] is not: it is `None` for every error that has a payload. For the number, use
-/// [`raw_os_error`], which looks into both. A number without a kind of its own (`ENXIO`, `ECHILD`) is found in no other
-/// way.
+/// [`io::Error::raw_os_error`] is `None` for every error that has a payload. For the number, use [`raw_os_error`],
+/// which looks into both. Numbers without a kind of their own (`ENXIO`, `ECHILD`) are found in no other way.
 ///
 /// # Examples
 ///
@@ -65,11 +65,11 @@ pub struct OperationError {
     operation: &'static str,
     object: Object,
     error: io::Error,
-    /// The number of descriptors, if the error is that there are as many.
+    /// The limit of open descriptors, if the error is that it is reached.
     limit: Option<u64>,
 }
 
-/// What an operation was about.
+/// The object of an operation.
 ///
 /// # Examples
 ///
@@ -77,11 +77,11 @@ pub struct OperationError {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Object {
-    /// Nothing that has a name: a new socket, say.
+    /// Nothing that has a name: a new socket, for example.
     Nothing,
     /// A file, a directory, or the path of a Unix socket; as it was given.
     Path(PathBuf),
-    /// What was to be renamed, copied or linked to, and the new name.
+    /// The file to be renamed, copied or linked to, and the new name.
     Paths {
         /// The first path.
         from: PathBuf,
@@ -96,13 +96,13 @@ pub enum Object {
     AbstractName(Vec<u8>),
     /// The address of a Unix socket that has none (unix(7), "unnamed").
     Unnamed,
-    /// A descriptor: that of a file that came without a path, or of a socket.
+    /// A descriptor: of a file that came without a path, or of a socket.
     Fd(RawFd),
     /// A program that was to be started.
     Program {
         /// Its name or path, as it was given.
         name: PathBuf,
-        /// Where it was to run, if that was said.
+        /// Its working directory, if one was set.
         directory: Option<PathBuf>,
     },
     /// A process, by its id.
@@ -111,7 +111,7 @@ pub enum Object {
     Signal(i32),
 }
 
-/// What can be made an `Object` of when there is an error, and not before.
+/// A type that becomes an `Object` when there is an error, and not before.
 #[doc(hidden)]
 pub trait IntoObject {
     fn into_object(self) -> Object;
@@ -127,7 +127,7 @@ impl OperationError {
         error.get_ref()?.downcast_ref()
     }
 
-    /// What failed, as it stands in the text: "open", "connect to".
+    /// The operation that failed, as the text names it: "open", "connect to".
     ///
     /// # Examples
     ///
@@ -136,7 +136,7 @@ impl OperationError {
         self.operation
     }
 
-    /// What it was about.
+    /// The object of the operation.
     ///
     /// # Examples
     ///
@@ -145,7 +145,7 @@ impl OperationError {
         &self.object
     }
 
-    /// The path it was about, the first one if there were two.
+    /// The path of the object, the first one if there are two.
     ///
     /// # Examples
     ///
@@ -173,7 +173,7 @@ impl OperationError {
         &self.error
     }
 
-    /// The number of the operating system (errno(3)), if it was the one who refused.
+    /// The number of the system's error (errno(3)), if the system refused the operation.
     ///
     /// # Examples
     ///
@@ -185,7 +185,7 @@ impl OperationError {
 
 /// The number of the operating system (errno(3)) in `error`: its own, or the one in its payload.
 ///
-/// The payload is an [`OperationError`], or one whose [`source`](Error::source) is an [`io::Error`], as that of a copy.
+/// The payload is an [`OperationError`], or one whose [`source`](Error::source) is an [`io::Error`], as from a copy.
 ///
 /// # Examples
 ///
@@ -207,7 +207,7 @@ pub fn raw_os_error(error: &io::Error) -> Option<i32> {
     error.raw_os_error().or_else(|| raw_os_error(error.get_ref()?.source()?.downcast_ref()?))
 }
 
-/// Adds to an error what it was about: an argument of `map_err`, which costs nothing until there is an error.
+/// Adds operation and object to an error: an argument of `map_err`, which costs nothing until there is an error.
 ///
 /// # Examples
 ///
@@ -261,7 +261,7 @@ impl fmt::Display for OperationError {
     }
 }
 
-/// The text, as it is what a program shows that returns the error from `main`, or unwraps it.
+/// The text: a program that unwraps the error, or returns it from `main`, shows this.
 impl fmt::Debug for OperationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.to_string(), f)
@@ -269,7 +269,7 @@ impl fmt::Debug for OperationError {
 }
 
 impl Error for OperationError {
-    /// The text has the cause in it already, so this is what comes behind the cause.
+    /// The text already contains the cause, so this is the source of the cause.
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.error.source()
     }

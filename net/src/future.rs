@@ -1,12 +1,12 @@
 //! The futures that the methods of sockets return, under the names that people know.
 //!
-//! Each is waited for with `.await`, and does nothing before. The page of the method that returns it says what dropping
-//! it loses.
+//! A future does nothing before its `.await`. The page of the method that returns it says what is lost if it is
+//! dropped.
 
 // Each is an operation of `leaf` (`Op` with a call, `Readiness`, `TryEach`) in a struct of its own, made by `futures!`.
 //
-// Rejected: the generic types themselves. What they resolve to stands in the impl of a trait that nobody outside can
-// see, and their names say how they are built.
+// Rejected: the generic types themselves. Their output stands in the impl of a trait that users cannot see, and their
+// names say how they are built.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! `Hop`: a job on the runtime's blocking pool, and its result. Never a hang: a job that is lost is an error.
+//! `Hop`: a job on the runtime's blocking pool, and its result. A lost job is an error, never a hang.
 //!
 //! Called by `addr` (looking up a name) and by `unix` (connecting to a listener whose queue is full).
 
@@ -9,14 +9,14 @@ use std::task::{Context, Poll, Waker};
 use crate::context::{self, Blocking};
 use crate::source::Wait;
 
-/// The side that waits. Dropping it tells the job, which may look whether it is still wanted.
+/// The side that waits. After it is dropped, the job can see that it is no longer wanted.
 pub(crate) struct Hop<T> {
     state: Arc<Mutex<State<T>>>,
-    /// What its last poll was for.
+    /// The call that the last poll was for.
     wait: Option<Wait>,
 }
 
-/// The side that works. Dropped without a result, by a panic or a pool that has shut down, it delivers an error.
+/// The side that works. If dropped without a result, by a panic or a pool that has shut down, it delivers an error.
 pub(crate) struct Job<T>(Arc<Mutex<State<T>>>);
 
 enum State<T> {
@@ -65,7 +65,7 @@ impl<T> Drop for Hop<T> {
 }
 
 impl<T> Job<T> {
-    /// Whether somebody still waits for the result.
+    /// Whether a future still waits for the result.
     pub(crate) fn is_wanted(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

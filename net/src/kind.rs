@@ -1,6 +1,6 @@
 //! What the socket types have in common, for the code that serves all of them: futures, halves, copies.
 //!
-//! Each type says it where it is made, in `socket!` and `listener!`. Nobody outside can add one.
+//! `socket!` and `listener!` implement it for each type. Other crates cannot add a type.
 
 use std::fmt::Debug;
 use std::io;
@@ -15,7 +15,7 @@ use crate::source::{Rule, Source};
 
 /// Any type of socket.
 pub trait SocketKind: sealed::Kind {
-    /// What an address is to it.
+    /// The type of its addresses.
     type Addr;
 }
 
@@ -28,12 +28,12 @@ pub trait ListenerKind: SocketKind {
 /// A socket that waits for connections: a [`TcpListener`](crate::TcpListener), [`UnixListener`](crate::UnixListener) or
 /// [`UnixSeqpacketListener`](crate::UnixSeqpacketListener), a reference to one, or an `Arc` of one.
 ///
-/// For functions that serve all of them, such as `mini::net::next_connection`. Nobody else can implement it.
+/// For functions that serve all of them, such as `mini::net::next_connection`. Other crates cannot implement it.
 pub trait Listener: sealed::Sealed + Send + Sync + Debug {
     /// The type of its connections.
     type Connection: Send + Sync + Unpin + Debug + AsFd + AsRawFd + 'static;
 
-    /// What the address of a peer is to it.
+    /// The type of a peer's address.
     type Addr: Send + Sync + Unpin + Debug + 'static;
 
     /// The future of its `accept`.
@@ -72,14 +72,14 @@ by_pointer!(&L, Arc<L>);
 pub(crate) mod sealed {
     use super::{OwnedFd, Rule, SockAddr, SocketKind, Source, Type, io};
 
-    /// What nobody outside can implement.
+    /// A trait that other crates cannot implement.
     pub trait Sealed {}
 
     pub trait Kind: Sized + 'static {
-        /// What users know it by.
+        /// The name that users know.
         const NAME: &'static str;
         const RULE: Rule;
-        /// What socket(2) makes one of.
+        /// The type for socket(2).
         const TYPE: Type;
 
         fn addr(raw: SockAddr) -> io::Result<Self::Addr>
@@ -90,7 +90,7 @@ pub(crate) mod sealed {
 
         fn source(&self) -> &Source;
 
-        /// Takes over a fd that is non-blocking and of this kind.
+        /// Takes over an fd that is non-blocking and of this kind.
         fn adopt(fd: OwnedFd) -> Self {
             Self::from_source(Source::new(fd, Self::RULE))
         }
@@ -100,7 +100,7 @@ pub(crate) mod sealed {
 /// What a listener gives out: a connection, and the address that it comes from.
 pub type Accepted<L> = (<L as Listener>::Connection, <L as Listener>::Addr);
 
-/// That `$listener` gives out connections of the type `$connection`.
+/// Makes `$listener` give out connections of the type `$connection`.
 macro_rules! listener {
     ($listener:ident: $connection:ident, $accept:ident) => {
         impl crate::kind::ListenerKind for $listener {

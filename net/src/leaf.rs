@@ -1,8 +1,8 @@
-//! The leaf futures: what is in every future that a method returns; `future` has the names that users see.
+//! The leaf futures, the core of every future that a method returns; `future` has the names that users see.
 //!
-//! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line it was
-//! called at. All of them are a `Waiting` (an fd, and the future's own place among its waiters) and something to do
-//! with it. `Op` covers every operation that is done once it has succeeded; `call` has the operations.
+//! Made by the sockets and `async_fd`, from plain `#[track_caller]` functions, so that each knows the line of its call.
+//! Each is a `Waiting` (an fd, and the future's own place among its waiters) and an operation. `Op` covers every
+//! operation that is done once it has succeeded; `call` has these operations.
 //!
 //! Rejected: `async fn`. Its futures have no name, no known size, and cannot say where they wait.
 
@@ -61,7 +61,7 @@ struct Sending<'a> {
     to: Receiver,
 }
 
-/// Waits for readiness, and gives it out as an `O`.
+/// Waits for readiness, and returns it as an `O`.
 #[must_use = "futures do nothing unless awaited"]
 pub(crate) struct Readiness<'a, O, T: AsFd = OwnedFd> {
     waiting: Waiting<'a, Source<T>>,
@@ -69,11 +69,11 @@ pub(crate) struct Readiness<'a, O, T: AsFd = OwnedFd> {
     output: PhantomData<fn() -> O>,
 }
 
-/// Whom a message goes to.
+/// The receiver of a message.
 pub(crate) enum Receiver {
     Host(Resolve),
     Known(SockAddr),
-    /// What was given is no address; the error is told once.
+    /// The user gave an invalid address; the error is returned once.
     Wrong(Option<io::Error>),
 }
 
@@ -92,7 +92,7 @@ pub(crate) trait Call<T: AsFd> {
 
     fn interest(&self) -> Interest;
 
-    /// What makes waiting for it pointless, before it begins.
+    /// The error that makes a wait pointless, before the wait begins.
     fn check(&self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! `Reactor`: turns what the kernel says into readiness and wake-ups, and runs nothing itself.
+//! `Reactor`: turns the kernel's reports into readiness and wake-ups, and runs nothing itself.
 //!
 //! Called by the driver of a runtime (`turn`, `notify`, `shutdown`), by `source` (`register`), and by `registration`,
 //! which is an fd's entry and may move from one reactor to another. One turn is one wait:
@@ -8,16 +8,16 @@
 //!    that deliver share.
 //! 3. The wakers are called, with no lock held.
 //!
-//! A child of fork(2) shares the epoll instance with its parent. There a reactor takes no event, rings no bell, and
-//! leaves the sockets in that are dropped: they are the parent's. It locks nothing either, as a thread of the parent
-//! may have had the lock.
+//! A child of fork(2) shares the epoll instance with its parent. In the child a reactor takes no event, rings no bell,
+//! and does not remove sockets that are dropped: they are the parent's. It locks nothing either, because a thread of
+//! the parent may have held the lock.
 //!
 //! # Rejected
 //!
 //! - A helper thread that turns a global reactor: one more hop per event, and no shutdown per runtime.
 //! - A pointer to the slot in the kernel's event: a late event for a freed slot would be a use after free; a token is
 //!   looked up in the table and found stale.
-//! - One deliverer at a time: a thread that looks for events while another has a batch slept until that was delivered.
+//! - One thread that delivers at a time: another thread that looked for events slept until the batch was delivered.
 
 use std::fmt;
 use std::io;
@@ -48,7 +48,7 @@ use table::Table;
 
 /// A handle to one epoll or kqueue instance and the sockets registered with it.
 ///
-/// Clones are handles to the same reactor. It is closed when the last handle and the last registered socket are gone.
+/// Clones are handles to the same reactor, which closes when the last handle and the last registered socket are gone.
 ///
 /// # Examples
 ///
@@ -76,7 +76,7 @@ struct Shared {
     registered: AtomicUsize,
 }
 
-/// What a poller knows of an fd that it has just added, and will not report.
+/// The permanent readiness of an fd that was just added: the poller will not report it.
 #[must_use = "nobody else tells it to the slot"]
 struct Known(Ready);
 
@@ -102,9 +102,9 @@ impl Reactor {
 
     /// Waits for events and wakes the tasks that wait for them; returns the number of events.
     ///
-    /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero only
-    /// looks. Never returns early without an event, except with `Ok(0)` when a signal came, or the bell, which is not
-    /// counted.
+    /// Returns after the first events, after [`Reactor::notify`], or after `timeout`: `None` is no limit, zero does not
+    /// wait. It returns early without an event only if a signal came, or the bell rang; the result is then `Ok(0)`,
+    /// because the bell is not counted.
     ///
     /// Any thread may call this, several at the same time, each with its own `Events`: an event goes to one of them,
     /// and so does a ring of the bell.
@@ -158,8 +158,8 @@ impl Reactor {
         }
     }
 
-    /// From now on `waker` is woken whenever a socket is registered while there was none: a driver that waits elsewhere
-    /// as long as there is none learns that it has to wait here. What is set first stays.
+    /// From now on, wakes `waker` whenever a socket is registered while there was none. So a driver that waits
+    /// elsewhere while there is no socket learns that it has to wait here. The first waker that is set stays.
     ///
     /// The socket counts in [`registrations`](Reactor::registrations) before the waker is woken. The waker must not use
     /// sockets.
@@ -190,9 +190,9 @@ impl Reactor {
 
     /// Ends every wait on this reactor: waiters are woken and get an error, and so do later waits.
     ///
-    /// Except on a thread that has entered another reactor, still up: sockets that are waited for there go there.
+    /// On a thread that has entered another reactor, still up, there is no error: sockets waited for there move to it.
     ///
-    /// Operations that need not wait still work. `turn` and `notify` do too.
+    /// Operations that need not wait still work, as do `turn` and `notify`.
     ///
     /// # Examples
     ///
@@ -210,12 +210,12 @@ impl Reactor {
         wake_all(&mut woken);
     }
 
-    /// Whether it was made by this process, and not by one that this was forked from.
+    /// Whether this process made the reactor, rather than one that it was forked from.
     pub(crate) fn is_own(&self) -> bool {
         self.0.process.is_current()
     }
 
-    /// Whether its runtime has shut down, or is that of another process.
+    /// Whether the runtime has shut down, or is that of another process.
     pub(crate) fn is_shut_down(&self) -> bool {
         !self.is_own() || self.table().is_shut()
     }
@@ -232,14 +232,14 @@ impl Reactor {
         Ok(Registration::new(self.clone(), lease, token, fd.as_raw_fd(), custody))
     }
 
-    /// From here on the kernel's reports on `fd` reach a slot in the memory of another reactor.
+    /// Adds `fd`, whose slot is in the memory of another reactor.
     fn receive(&self, fd: BorrowedFd<'_>, custody: Custody, lease: Lease) -> io::Result<(Token, Known)> {
         let token = self.enter(|table| table.insert_guest(lease))?;
         Ok((token, self.add(fd, custody, token, Self::forget)?))
     }
 
-    /// The kernel reports on `fd` from here on, beginning with what it is ready for now. If it refuses, `undo` the
-    /// token.
+    /// From now on the kernel reports on `fd`, first what it is ready for now. If the kernel refuses, calls `undo` with
+    /// the token.
     fn add(&self, fd: BorrowedFd<'_>, custody: Custody, token: Token, undo: fn(&Self, Token)) -> io::Result<Known> {
         self.0.poller.add(fd, token, custody).map(Known).map_err(|error| {
             undo(self, token);
@@ -247,7 +247,7 @@ impl Reactor {
         })
     }
 
-    /// The socket goes.
+    /// The socket leaves the reactor.
     fn remove(&self, fd: RawFd, custody: Custody, token: Token) {
         if self.is_own() {
             self.0.poller.remove(fd, token, custody);
@@ -263,7 +263,7 @@ impl Reactor {
         }
     }
 
-    /// Takes the mark of another reactor's shutdown from a slot that is here now.
+    /// Clears the shutdown mark of another reactor from a slot that is here now.
     fn revive(&self, slot: &Slot) {
         if self.is_own() && slot.seen().ready().is_shut_down() {
             let table = self.table();
@@ -305,13 +305,13 @@ impl Reactor {
         self.note_len(&table);
         drop(table);
         if is_first && let Some(waker) = self.0.on_use.get() {
-            // It may not keep the socket from being registered; its panic has been printed.
+            // A panic of the waker must not prevent the registration; it has been printed.
             contain(|| waker.wake_by_ref());
         }
         Ok(entered)
     }
 
-    /// The table, whose lock the caller holds, has got another length.
+    /// Records the new length of the table, whose lock the caller holds.
     fn note_len(&self, table: &Table) {
         self.0.registered.store(table.len(), Release);
     }
@@ -335,7 +335,7 @@ impl Reactor {
 }
 
 impl Known {
-    /// Wakes those who have waited for it: for a caller that holds no lock.
+    /// Wakes the waiters for this readiness. The caller holds no lock.
     fn tell(self, slot: &Slot) {
         if !self.0.is_empty() {
             let mut woken = Vec::new();
@@ -349,7 +349,7 @@ pub(crate) fn shut_down_error() -> io::Error {
     io::Error::other("the mini runtime this socket was registered with has shut down")
 }
 
-/// For a socket that waits nowhere in this process.
+/// For a socket that no reactor of this process serves.
 pub(crate) fn left_in_parent_error() -> io::Error {
     io::Error::other(
         "the mini runtime this socket was registered with was built before fork(2) and serves the parent process alone",
@@ -364,7 +364,7 @@ fn explain(error: io::Error) -> io::Error {
     error
 }
 
-/// First come, first woken. A waker that panics keeps nobody else asleep; its panic has been printed.
+/// Wakes in the order of arrival. If a waker panics, the others are still woken; its panic has been printed.
 fn wake_all(woken: &mut Vec<Waker>) {
     let mut rest = woken.drain(..);
     while contain(|| rest.by_ref().for_each(Waker::wake)).is_none() {}

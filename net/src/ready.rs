@@ -1,4 +1,4 @@
-//! `Ready`, what an fd can do now, and `Interest`, what somebody waits for.
+//! `Ready`, what an fd can do now, and `Interest`, what a task waits for.
 //!
 //! `Ready` goes from the backends through `slot` to the user; `Interest` the other way.
 
@@ -147,7 +147,7 @@ impl Ready {
 impl Interest {
     /// Reading, and the end of what can be read.
     pub const READABLE: Interest = Interest(Ready::READABLE);
-    /// Writing, and the end of being able to.
+    /// Writing, and the end of what can be written.
     pub const WRITABLE: Interest = Interest(Ready::WRITABLE);
     /// Out-of-band data (Linux and Android only).
     pub const PRIORITY: Interest = Interest(Ready::PRIORITY);
@@ -211,7 +211,7 @@ impl Interest {
         Ready(mask)
     }
 
-    /// The same without that it is closed: what a short read or a user may take back.
+    /// The same without the closed flags: what a short read or a user may take back.
     pub(crate) const fn open(self) -> Ready {
         self.0
     }

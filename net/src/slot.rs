@@ -1,4 +1,4 @@
-//! `Slot`: the readiness of one fd, and its waiters. No edge is lost, nobody is forgotten.
+//! `Slot`: the readiness of one fd, and its waiters. No edge is lost, no waiter is forgotten.
 //!
 //! Called by `reactor` (`set`, from the driver; `reset` and `clear_out`, from its table; `revive`, after a move), by
 //! `registration` (`abandon`), and by `source` and `stdio` (the rest, from tasks and from the threads of the standard
@@ -7,21 +7,21 @@
 //! # Why no wake-up is lost
 //!
 //! - A task looks at the word, leaves its waker, and looks **again**. The driver sets the word, and **then** takes the
-//!   wakers. The wakers are under one lock. If the task's turn at the lock comes first, the driver finds its waker; if
-//!   the driver's comes first, unlocking and locking order its `set` before the task's second look, which sees it.
+//!   wakers. The wakers are under one lock. If the task locks first, the driver finds its waker. If the driver locks
+//!   first, the lock orders its `set` before the task's second look, which sees it.
 //! - Readiness stays in the word until an op has found the fd not ready (see `word`). A woken future that is dropped
-//!   before it runs takes nothing with it: an event wakes **all** waiters of its direction, so every other one was
-//!   woken by the same event, and one that comes later finds the flag in the word. (Of those that wait by `poll_`
-//!   methods there is one per direction, the last, as their callers are told.)
+//!   before it runs takes nothing with it: an event wakes **all** waiters of its direction, so every other waiter was
+//!   woken by the same event, and a later one finds the flag in the word. (Of the tasks that wait by `poll_` methods,
+//!   only the last per direction is kept, as their documentation says.)
 //!
 //! # Why a key need not be given back
 //!
-//! A future has a key only while its last poll was `Pending`, that is, its second look found no flag that ends the
-//! wait. When the first look of a later poll finds one, take the last `set` that has set it. It came after that second
-//! look: else the flag would have been seen, or been cleared since and not set again. So did its turn at the lock come
-//! after the waker was left: else unlocking and locking would have ordered that `set` before the second look. Hence
-//! this `set` takes the waiter out, or has done so, and the key can just be dropped. If the task is faster than the
-//! driver it gets one wake too many, from a `take` that was under way anyhow.
+//! A future has a key only while its last poll was `Pending`: its second look found no flag that ends the wait. If the
+//! first look of a later poll finds such a flag, consider the last `set` of that flag. This `set` came after the second
+//! look: otherwise the look would have seen the flag, or the flag would have been cleared since and not set again. Its
+//! turn at the lock came after the waker was left: otherwise the lock would have ordered it before the second look.
+//! Hence this `set` takes the waiter out, or has done so, and the key can just be dropped. If the task is faster than
+//! the driver, it gets one wake too many, from a `take` that was already under way.
 //!
 //! # Rejected
 //!
@@ -64,7 +64,7 @@ impl Slot {
         Word::unregistered()
     }
 
-    /// For the next fd, which is `ready`: as `new`. Nobody has the slot now.
+    /// As `new`, for the next fd, which is `ready`. No socket has the slot now.
     pub(crate) fn reset(&self, ready: Ready) {
         self.word.reset(ready);
     }
@@ -78,20 +78,20 @@ impl Slot {
         self.word.seen()
     }
 
-    /// Takes note of what the kernel said, and moves out the wakers of the waiters for it.
+    /// Records what the kernel reported, and moves out the wakers of the waiters for it.
     pub(crate) fn set(&self, ready: Ready, woken: &mut Vec<Waker>) {
         self.word.set(ready);
         // Only the new flags count: an old one has woken its waiters, and a later waiter saw it.
         self.lock().take(Word::new(ready).seen(), woken);
     }
 
-    /// Takes note that an op, begun when the slot was as `seen`, found it not `ready`.
+    /// Records that an op, begun when the slot was as `seen`, found the fd not `ready`.
     pub(crate) fn clear(&self, seen: Seen, ready: Ready) {
         self.word.clear(seen, ready);
     }
 
-    /// Marks the slot as `ready`, which ends all its waits, in a child of fork(2). Its waiters are tasks of the parent:
-    /// their wakers are neither called nor dropped. Their keys name nobody afterwards, as numbers and generations go
+    /// In a child of fork(2): marks the slot as `ready`, which ends all its waits. Its waiters are tasks of the parent:
+    /// their wakers are neither called nor dropped. Their keys name no waiter afterwards, as numbers and generations go
     /// on.
     pub(crate) fn abandon(&self, ready: Ready) {
         let mut parents = Vec::new();
@@ -99,15 +99,15 @@ impl Slot {
         mem::forget(parents);
     }
 
-    /// Waits go on: the slot has left the reactor that has shut down.
+    /// Lets waits go on: the slot has left the reactor that has shut down.
     pub(crate) fn revive(&self) {
         self.word.revive();
     }
 
     /// Ready once the wait for `interest` is over, at once if it is already.
     ///
-    /// A key is for one interest. With `None` for a key the waiter can't be taken out again, and takes the place of the
-    /// last one that came without a key for the same interest: for the `poll_` methods.
+    /// A key is for one interest. `None` is for the `poll_` methods: the waiter can't be taken out again, and replaces
+    /// the last one that came without a key for the same interest.
     #[inline]
     pub(crate) fn poll_ready(&self, cx: &mut Context<'_>, interest: Interest, key: Option<&mut Key>) -> Poll<Seen> {
         let seen = self.word.seen();
@@ -121,7 +121,7 @@ impl Slot {
         self.wait(cx.waker(), interest, key)
     }
 
-    /// Takes the waiter out, if it still is in.
+    /// Takes the waiter out, if it is still in.
     pub(crate) fn forget(&self, key: &mut Key) {
         if let Some(key) = key.0.take() {
             let waker = self.lock().remove(key);
@@ -129,7 +129,7 @@ impl Slot {
         }
     }
 
-    /// How many wait.
+    /// The number of waiters.
     pub(crate) fn waiting(&self) -> usize {
         self.lock().len()
     }
@@ -159,7 +159,7 @@ impl Slot {
         }
     }
 
-    /// For a waiter that is in already, unless an event has taken it out.
+    /// Gives a waiter another waker, and adds it again if an event has taken it out.
     fn renew(&self, ticket: &mut Ticket, waker: &Waker, interest: Interest) {
         if self.lock().waker(*ticket).is_some_and(|known| known.will_wake(waker)) {
             return;

@@ -2,11 +2,11 @@
 //! macros in the files below, in the order in which its own file calls them.
 //!
 //! `stream`, `datagram`, `listener`, `data` (readiness), `connection`, `ip` and `common` are methods that several types
-//! have; what a type has alone is in `tcp`, `udp` and `unix`. So a method is written once, and the page of a type shows
+//! have; methods of one type are in `tcp`, `udp` and `unix`. So a method is written once, and the page of a type shows
 //! what it has and nothing else.
 //!
 //! Rejected: one generic struct with a parameter for the kind, and aliases. Its only page shows the methods of all
-//! kinds, and says with each whose it is in a bound. Rejected: traits with the methods, which have to be imported.
+//! kinds, and only a bound says which kind has a method. Rejected: traits with the methods, which have to be imported.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ mod ip;
 mod listener;
 mod stream;
 
-/// What the macros need where they are called.
+/// The names that the macros need where they are called.
 pub(crate) mod methods {
     pub(crate) use std::io::{self, IoSlice, IoSliceMut};
     pub(crate) use std::marker::PhantomData;
@@ -69,8 +69,8 @@ macro_rules! site {
 }
 pub(crate) use site;
 
-/// A type of socket: its documentation, its name, how `kind` reads its addresses, what they are, what socket(2) makes
-/// one of, and the rule of its readiness.
+/// A type of socket: its documentation, its name, the function of `kind` that reads its addresses, their type, its type
+/// for socket(2), and the rule of its readiness.
 macro_rules! socket {
     ($(#[$doc:meta])* $name:ident: $addr_of:ident -> $addr:ty, $ty:ident, $rule:ident) => {
         $(#[$doc])*
@@ -78,16 +78,16 @@ macro_rules! socket {
         /// # Sharing
         ///
         /// Methods take `&self`, so several tasks may use one socket at the same time, in an `Arc` or by reference.
-        /// Dropping it closes it.
+        /// Dropping the socket closes it.
         ///
-        /// A socket joins a runtime when it first has to wait. When that shuts down, those who wait for it get an
-        /// error, except in another runtime that is still up: there the wait goes on.
+        /// A socket joins a runtime when it first has to wait. When that runtime shuts down, tasks that wait for the
+        /// socket get an error, except in another runtime that is still up: there the wait goes on.
         ///
         /// # Polling
         ///
-        /// Futures that wait are all woken. Of the tasks that wait by methods whose names begin with `poll_`, those of
-        /// the I/O traits included, only the one that has polled last is woken: there is one place per socket and
-        /// direction (reading and accepting, writing). Two tasks that wait for the same direction need a future each.
+        /// All futures that wait are woken. Of the tasks that wait by `poll_` methods, those of the I/O traits
+        /// included, only the one that has polled last is woken: a socket has one place for each direction (reading and
+        /// accepting, writing). Two tasks that wait for the same direction need a future each.
         pub struct $name {
             source: crate::source::Source,
         }
@@ -125,7 +125,7 @@ macro_rules! socket {
                 socket2::SockRef::from(self.source.io())
             }
 
-            /// What an option says when the system refuses it.
+            /// The error of an option that the system refuses.
             #[allow(dead_code, reason = "not every type has options")]
             pub(crate) fn refused(&self, operation: &'static str) -> impl FnOnce(std::io::Error) -> std::io::Error {
                 crate::error::failed(operation, crate::error::Object::Fd(self.source.raw_fd()))

@@ -1,20 +1,20 @@
-//! `Source`: an fd and its readiness. Registers at the first wait, and runs the one loop that every operation is.
+//! `Source`: an fd and its readiness. Registers at the first wait, and has the one loop that runs every operation.
 //!
 //! Called by `leaf` (the futures), by the `poll_` and `try_` methods of the sockets, and by `async_fd`.
 //!
-//! The loop tries the operation first. Only when the kernel says `WouldBlock` is the fd registered, once and for both
+//! The loop tries the operation first. If the kernel says `WouldBlock`, the fd is registered, once and for both
 //! directions; from then on the word of its slot says when trying is worth a system call. In the steady state of an
 //! echo server that is one recv, one send, and a share of one wait: a short read tells as much as the `WouldBlock` it
-//! saves. A registration whose runtime has ended goes on in the one that waits; see `reactor/registration.rs`.
+//! saves. A registration whose runtime has ended moves to the one that waits; see `reactor/registration.rs`.
 //!
 //! # When readiness goes
 //!
 //! - `WouldBlock` clears the direction, its closed flag too: the fd has just shown that it is not closed. (An error on
 //!   a UDP socket looks like a hang-up to epoll, and is over once it has been read.)
 //! - A short read or write of a stream clears the direction, but not its closed flag: the end of the stream may have
-//!   come with the same edge as the data, and there will be no other. Not so for datagrams, where short says nothing,
-//!   and not where something else may have cut the read short: ancillary data, or out-of-band data (tcp(7), "urgent").
-//! - Neither clears anything if the kernel has spoken since the operation began (see `slot`).
+//!   come with the same edge as the data, and there will be no other. A short datagram says nothing. Nor does a read
+//!   that may have been cut short by ancillary data, or by out-of-band data (tcp(7), "urgent").
+//! - Neither clears anything if the kernel has reported since the operation began (see `slot`).
 //!
 //! # Rejected
 //!
@@ -54,7 +54,7 @@ pub struct Source<T: AsFd = OwnedFd> {
 /// What a short read or write says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// That there is no more, and no more room.
+    /// There is no more data, or no more room.
     Stream,
     /// The same, unless ancillary data (a file descriptor, say) ended the read.
     StreamWithAncillary,
@@ -62,7 +62,7 @@ pub enum Rule {
     Whole,
     /// As `Stream`; but before a first wait a read says nothing, as nobody may have come to write yet.
     Fifo,
-    /// Nothing, nor is anything else known of the fd, which the user may close.
+    /// Nothing. Nothing else is known of the fd either, which the user may close.
     Foreign,
 }
 
@@ -91,7 +91,7 @@ pub struct Site {
     pub owner: &'static str,
     /// Its method.
     pub method: &'static str,
-    /// What that waits for.
+    /// What the method waits for.
     pub kind: IoKind,
 }
 
@@ -144,7 +144,7 @@ impl Wait {
 
 impl Left {
     fn after(moved: usize, asked: usize) -> Left {
-        // The kernel may cut a single call at 2 GiB for reasons of its own; nothing short of this is that.
+        // The kernel may cut a call at 2 GiB for reasons of its own; a result below 1 GiB is not cut like that.
         const CUT: usize = 1 << 30;
         if moved > 0 && moved < asked.min(CUT) { Left::Nothing } else { Left::Perhaps }
     }
@@ -172,7 +172,7 @@ impl<T: AsFd> Source<T> {
 
     /// Runs `op` until it says something other than `WouldBlock`, waiting for `interest` in between.
     ///
-    /// The closure may be run any number of times. Completing spends what a call costs of the task's budget.
+    /// The closure may be run any number of times. Completing spends the cost of a call from the task's budget.
     pub(crate) fn poll_io<R>(
         &self,
         cx: &mut Context<'_>,
@@ -278,7 +278,7 @@ impl<T: AsFd> Source<T> {
         if self.rule == Rule::Foreign { Custody::Users } else { Custody::Ours }
     }
 
-    /// What a transfer leaves in the fd, as far as the rule can tell; its bytes are spent of the task's budget.
+    /// What a transfer leaves in the fd, as far as the rule can tell. Spends its bytes from the task's budget.
     fn left(&self, moved: usize, asked: usize) -> Left {
         mini_context::spend_bytes(moved);
         match self.rule {
@@ -309,9 +309,9 @@ impl<T: AsFd> Source<T> {
         if seen.ready().is_shut_down() {
             return self.leave_shut_down();
         }
-        // The other direction has not been tried: that it would work is the better guess, and costs one try at most.
-        // Of this one the kernel tells as soon as the fd is registered, and may have done so on another thread by then:
-        // a guess would survive `clear`.
+        // The other direction has not been tried: the better guess is that it would work, which costs one try at most.
+        // For this direction there is no guess: the kernel reports as soon as the fd is registered, perhaps on another
+        // thread by now, and a guess would survive `clear`.
         let guess = (Ready::READABLE | Ready::WRITABLE).without(interest.mask());
         self.register(wait, guess)?.slot().clear(seen, interest.mask());
         Ok(())
@@ -343,7 +343,7 @@ impl<T: AsFd> Source<T> {
         let mut polled = known.slot().poll_ready(cx, interest, key.as_deref_mut());
         if polled.is_pending() && Process::has_parent() {
             known.leave_parent();
-            // Also if another thread has just done that, and has put this waker out with those of the parent.
+            // Also if another thread has just called `leave_parent`, which has put this waker out with the parent's.
             polled = known.slot().poll_ready(cx, interest, key);
         }
         if polled.is_pending() {
@@ -352,7 +352,7 @@ impl<T: AsFd> Source<T> {
         polled
     }
 
-    /// Waiting is over where the fd is registered; it may go on where this thread works.
+    /// The wait is over at the fd's reactor; it may go on at the reactor of this thread.
     #[cold]
     fn leave_shut_down(&self) -> io::Result<()> {
         let Some(known) = self.registration.get() else { return Ok(()) };

@@ -1,9 +1,9 @@
 //! The two halves of a stream: one task reads, another writes.
 //!
 //! Made by `split` and `into_split`. A half is a reference to the stream, borrowed or counted, with the methods of one
-//! direction; those are the stream's own, so a half adds nothing to what they cost. As methods of streams take `&self`,
-//! an `Arc` of the stream does as well; what halves add is that each direction has one owner, and that dropping the
-//! owned writing half ends the writing, which the peer sees as the end.
+//! direction; those are the stream's own, so a half adds nothing to their cost. Methods of streams take `&self`, so an
+//! `Arc` of the stream does as well. With halves, each direction has one owner, and dropping the owned writing half
+//! ends the writing, which the peer sees as the end.
 //!
 //! Rejected: `Deref` to the stream (a half that reads could write); a destructor on the borrowed half (it would keep
 //! the stream borrowed to the end of the block).
@@ -72,7 +72,7 @@ macro_rules! of_the_stream {
         ///
         /// # Errors
         ///
-        /// As there, and so is whether it panics and what is lost when it is dropped.
+        /// As there; panics and cancel safety are the same too.
         #[track_caller]
         pub fn $name$(<$($lt),*>)?(&$($life)? $this $(, $arg: $ty)*) -> $out {
             $this.stream().$name($($arg),*)
@@ -81,7 +81,7 @@ macro_rules! of_the_stream {
 }
 pub(crate) use of_the_stream;
 
-/// What reads: the methods, and the access of this crate.
+/// A half that reads: the methods, and the access of this crate.
 macro_rules! reading_half {
     ($stream:ident, $addr:ty; $half:ident$(<$a:lifetime>)?) => {
         impl$(<$a>)? $half$(<$a>)? {
@@ -107,7 +107,7 @@ macro_rules! reading_half {
 }
 pub(crate) use reading_half;
 
-/// What writes: the methods, and the access of this crate.
+/// A half that writes: the methods, and the access of this crate.
 macro_rules! writing_half {
     ($stream:ident, $addr:ty; $half:ident$(<$a:lifetime>)?) => {
         impl$(<$a>)? $half$(<$a>)? {
@@ -205,7 +205,7 @@ macro_rules! halves {
         #[derive(Debug)]
         pub struct OwnedWriteHalf {
             stream: Arc<$stream>,
-            /// Until the half has been forgotten or reunited.
+            /// True until the half is forgotten or reunited.
             is_armed: bool,
         }
 
@@ -252,7 +252,7 @@ macro_rules! halves {
                 &self.0
             }
 
-            /// Makes a stream of its two halves again.
+            /// Makes one stream of its two halves again.
             ///
             /// # Examples
             ///
@@ -314,7 +314,7 @@ macro_rules! halves {
         impl Drop for OwnedWriteHalf {
             fn drop(&mut self) {
                 if self.is_armed {
-                    // The one failure is that the peer is gone.
+                    // Fails only if the peer is gone.
                     let _ = self.stream.shutdown(Shutdown::Write);
                 }
             }

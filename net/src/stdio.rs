@@ -1,8 +1,8 @@
 //! The standard streams, without a thread that blocks on them where that can be had.
 //!
 //! Called by users. A pipe, a FIFO or a terminal is opened once more (`polled`), non-blocking, and waited for like a
-//! socket; a socket is told to be quick at each call. All else, files above all, goes through a thread (`thread`), and
-//! so does everything on systems that can't open a file descriptor anew.
+//! socket; a socket is told at each call not to block. All other streams, mostly files, go through a thread (`thread`),
+//! and so do pipes and terminals on systems that can't open a file descriptor anew.
 //!
 //! The hard part is that a standard stream is shared: with the shell, with parents and children, all of which need it
 //! to go on blocking, and some of which may read it too.
@@ -10,12 +10,12 @@
 //! # Rejected
 //!
 //! - `O_NONBLOCK` on the stream itself: it belongs to the open file, so the shell and all the others get `WouldBlock`
-//!   too, also when this process has ended.
+//!   too, even after this process has ended.
 //! - Waiting for readiness, then a read that blocks: if another process takes the bytes in between, a worker of the
 //!   runtime stands still. A poll(2) right before the read makes that seldom, not impossible.
 //! - `RWF_NOWAIT` (preadv2(2)): terminals refuse it, and pipes do on most kernels in use.
-//! - A thread for everything: what it has read, when nobody wants it any more, is lost for the other readers of the
-//!   stream; and a hop there and back for each line.
+//! - A thread for everything: if a read is dropped, what the thread has read is lost for the other readers of the
+//!   stream; and each line costs a hop there and back.
 
 use std::fmt;
 use std::fs::File;
@@ -52,16 +52,16 @@ static OUTPUTS: [LazyLock<Writer>; 2] = [
 ///
 /// A read that waits keeps neither the runtime nor the process from ending, and takes nothing until it is ready. There
 /// is no buffer in here: what has not been read is there for other handles, for child processes, and for the next
-/// reader of the terminal. For lines, put it into a `BufReader` (of `futures` or `futures-lite`) and keep that.
+/// reader of the terminal. For lines, wrap the handle in a `BufReader` (of `futures` or `futures-lite`) and keep that.
 ///
 /// The standard library's `std::io::stdin()` has a buffer of its own; use one or the other.
 ///
 /// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
 /// handle of its own, makes a task independent of others.
 ///
-/// Where the input is a file, or a device that can't be waited for, a thread reads it, 64 KiB ahead, shared by all
-/// handles. The same goes for systems other than Linux, sockets apart: there a read that was dropped while it waited
-/// may take what comes next, and give it to the next read of this process.
+/// If the input is a file, or a device that can't be waited for, a thread reads it, 64 KiB ahead, shared by all
+/// handles. On systems other than Linux a thread reads all inputs except sockets. There, a read that was dropped while
+/// it waited may take what comes next, and give it to the next read of this process.
 ///
 /// # Examples
 ///
@@ -86,18 +86,18 @@ pub type Stderr = Output<2>;
 
 /// [`Stdout`] or [`Stderr`].
 ///
-/// Bytes go out in the order of the writes. There is no buffer in here for pipes, terminals and sockets: what a write
-/// has taken, the system has, also if the process ends right away. To a file, or a device that can't be waited for, and
-/// on systems other than Linux, a thread writes, up to 64 KiB behind: there [`flush`](Output::flush) before the process
-/// ends, or before others are to see it.
+/// Bytes go out in the order of the writes. For pipes, terminals and sockets there is no buffer in here: the system has
+/// what a write has taken, even if the process ends right away. To a file, or a device that can't be waited for, and on
+/// systems other than Linux, a thread writes, up to 64 KiB behind. In these cases call [`flush`](Output::flush)
+/// before the process ends, or before others are to see the output.
 ///
-/// `println!` and `std::io::stdout()` write to the same place. They keep the part of a line in a buffer of their own,
-/// so the order is that of whole lines there, and of flushed writes here.
+/// `println!` and `std::io::stdout()` write to the same place. They buffer a line until it is complete, so the order is
+/// that of whole lines there, and of flushed writes here.
 ///
 /// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
 /// handle of its own, makes a task independent of others.
 ///
-/// If nobody reads a pipe or a socket any more, a write is the error `BrokenPipe`: Rust programs ignore `SIGPIPE`.
+/// If a pipe or a socket has no reader any more, a write fails with `BrokenPipe`: Rust programs ignore `SIGPIPE`.
 pub struct Output<const FD: i32>(Out);
 
 enum In {
@@ -112,8 +112,8 @@ enum Out {
 
 /// The standard input of the process.
 ///
-/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the input was
-/// when it was made.
+/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the input that the process
+/// had when the handle was made.
 ///
 /// # Examples
 ///
@@ -125,8 +125,8 @@ pub fn stdin() -> Stdin {
 
 /// The standard output of the process.
 ///
-/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It stays with what the output was
-/// when it was made.
+/// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the output that the process
+/// had when the handle was made.
 ///
 /// # Examples
 ///
@@ -165,11 +165,11 @@ macro_rules! site {
 use site;
 
 impl Stdin {
-    /// Reads what is there into the front of `buf`, and waits while that is nothing.
+    /// Reads what is there into the front of `buf`, and waits if there is nothing.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody writes the
-    /// pipe any more, or somebody has pressed Ctrl-D at a terminal, where more may follow. A terminal gives a line at a
-    /// time, unless told otherwise (termios(3)).
+    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: the pipe has no
+    /// writer any more, or the user has pressed Ctrl-D at a terminal, where more may follow. A terminal gives a line at
+    /// a time, unless it is set otherwise (termios(3)).
     ///
     /// # Examples
     ///
@@ -177,7 +177,7 @@ impl Stdin {
     ///
     /// # Errors
     ///
-    /// Those of read(2). That a thread can't be started, where it takes one.
+    /// Those of read(2). If a thread is needed: that it can't be started.
     ///
     /// # Panics
     ///
@@ -227,7 +227,7 @@ impl<const FD: i32> Output<FD> {
         Output(polled.map_or_else(|| Out::Thread(Handle::new(&OUTPUTS[FD as usize - 1])), Out::Polled))
     }
 
-    /// Writes from the front of `buf` what there is room for, and waits while there is none.
+    /// Writes from the front of `buf` what there is room for, and waits if there is none.
     ///
     /// Returns the number of bytes, `0..=buf.len()`.
     ///
@@ -241,8 +241,8 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Errors
     ///
-    /// Those of write(2): `BrokenPipe` if nobody reads. Where a thread writes: the error of an earlier write, or that a
-    /// thread can't be started.
+    /// Those of write(2): `BrokenPipe` if there is no reader. If a thread writes: the error of an earlier write, or
+    /// that the thread can't be started.
     ///
     /// # Panics
     ///
@@ -264,7 +264,8 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Errors
     ///
-    /// As [`write`](Output::write), and `WriteZero` if the system takes nothing. How much was written is unknown then.
+    /// As [`write`](Output::write), and `WriteZero` if the system takes nothing. After an error, the number of bytes
+    /// written is unknown.
     ///
     /// # Panics
     ///
@@ -272,7 +273,7 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Cancel safety
     ///
-    /// Loses how much was written: some of `buf` may be out.
+    /// Loses the number of bytes written: a part of `buf` may be out.
     #[track_caller]
     pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAllOutput<'a, FD> {
         WriteAllOutput::new(self, site!(Self::NAME, write_all, Write), buf)
@@ -288,7 +289,7 @@ impl<const FD: i32> Output<FD> {
     ///
     /// # Errors
     ///
-    /// The error of an earlier write, if a thread met it. It is told once.
+    /// The error of an earlier write by a thread. It is returned once.
     ///
     /// # Cancel safety
     ///

@@ -3,8 +3,8 @@
 //! Called by `reactor` (the poller) and by `source` and the sockets (the calls). This file holds the crate's only `cfg`
 //! ladder; each rung picks files that have the same functions, and the block at its end checks that they do.
 //!
-//! With `--cfg mini_kqueue_shim` Linux counts as a BSD as far as that can be: the kqueue backend runs on a stand-in for
-//! kqueue(2), which is in tests/kqueue, and of the other files those are taken that have no system's own calls.
+//! With `--cfg mini_kqueue_shim` Linux counts as a BSD as far as possible: the kqueue backend runs on a stand-in for
+//! kqueue(2), which is in tests/kqueue, and the other files are those without system-specific calls.
 //!
 //! Rejected: a `Poller` trait. A build has one implementation, and a trait would add generics to every signature above.
 
@@ -161,7 +161,7 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// The bell's token; the table gives this index to nobody.
+    /// The bell's token; the table never gives out this index.
     const BELL: Token = Token { index: u32::MAX, generation: u32::MAX };
 
     fn to_u64(self) -> u64 {
@@ -176,7 +176,7 @@ impl Token {
 /// Says who closes a registered fd. If the user does, the number may belong to another fd by the time of the removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Custody {
-    /// This crate, after it has removed it.
+    /// This crate, after it has removed the fd.
     Ours,
     /// The user, at any time.
     Users,

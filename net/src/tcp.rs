@@ -97,8 +97,8 @@ impl TcpListener {
     }
 
     /// As [`bind`](Self::bind), but several listeners may share one address: on Linux the kernel spreads the
-    /// connections over them (`SO_REUSEPORT` in socket(7)), so that each core of a server has its own. They must all be
-    /// bound by this.
+    /// connections over them (`SO_REUSEPORT` in socket(7)), so that each core of a server has its own. All of them must
+    /// be bound by this method.
     ///
     /// On the BSDs and Apple systems the last one to listen gets all connections. With port 0 each call gets a port of
     /// its own: bind the second listener to the [`local_addr`](Self::local_addr) of the first.

@@ -24,7 +24,7 @@ pub fn set_timer_slack(nanos: u64) -> Option<u64> {
 /// Binds the calling thread to one of the processors that it may run on: to the first for 0, the second for 1 and so
 /// on, and again to the first after the last.
 ///
-/// Says whether it has; only Linux and Android can. Source: sched_setaffinity(2).
+/// Returns whether it has done so; only Linux and Android can. Source: sched_setaffinity(2).
 ///
 /// # Examples
 ///
@@ -58,23 +58,23 @@ impl ThreadNumber {
         Self(sys::own_thread())
     }
 
-    /// The number that stands for it, to be kept in an atomic.
+    /// The number of the thread, to be kept in an atomic.
     pub fn to_raw(self) -> i32 {
         self.0
     }
 
-    /// From a number that [`to_raw`](Self::to_raw) gave. Of one that is none nothing is known.
+    /// From a number that [`to_raw`](Self::to_raw) returned. Of any other number nothing is known.
     pub fn from_raw(number: i32) -> Self {
         Self(number)
     }
 
-    /// How long it has run on a CPU, up to now. `None` if it has ended, or where the system does not tell (only Linux
-    /// and Android do).
+    /// How long the thread has run on a CPU, up to now. `None` if it has ended, or where the system does not tell (only
+    /// Linux and Android do).
     pub fn cpu_time(self) -> Option<Duration> {
         sys::cpu_time(self.0)
     }
 
-    /// Whether it runs, or would if it had a CPU, rather than wait for something else. `None` as in
+    /// Whether the thread runs, or would if it had a CPU, rather than wait for something else. `None` as in
     /// [`cpu_time`](Self::cpu_time).
     pub fn is_runnable(self) -> Option<bool> {
         sys::is_runnable(self.0)

@@ -41,7 +41,7 @@ socket! {
 std_conversions!(UdpSocket, std::net::UdpSocket);
 
 impl UdpSocket {
-    /// Binds to the first address of `addr` that is free; port 0 is any port that is.
+    /// Binds to the first address of `addr` that is free; port 0 is any free port.
     ///
     /// # Examples
     ///
@@ -63,7 +63,7 @@ impl UdpSocket {
         future::BindUdp(TryEach::new(&addr, site!(bind, Resolve), |(), addr| UdpSocket::bind_with(addr, |_| Ok(()))))
     }
 
-    /// Binds to `addr`, after `prepare` has set the options that have to be set before.
+    /// Binds to `addr`, after `prepare` has set the options that have to be set first.
     ///
     /// # Examples
     ///
@@ -120,8 +120,8 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2), such as a message that is too long, and [`lookup_host`](crate::lookup_host). If it has to
-    /// wait: that the runtime has shut down.
+    /// Those of sendto(2), such as a message that is too long, and [`lookup_host`](crate::lookup_host). Also if it has
+    /// to wait and the runtime has shut down.
     ///
     /// # Panics
     ///

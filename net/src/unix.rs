@@ -91,7 +91,7 @@ socket! {
     /// A connection between two processes of one machine that carries messages, in order, each whole (`SOCK_SEQPACKET`
     /// in unix(7)).
     ///
-    /// That the peer has ended looks like an empty message: [`recv`](UnixSeqpacket::recv) returns 0. A message that is
+    /// A peer that has ended looks like an empty message: [`recv`](UnixSeqpacket::recv) returns 0. A message that is
     /// longer than the buffer is cut. Not on Apple systems: making one fails there.
     ///
     /// # Examples
@@ -193,7 +193,7 @@ fn open_bound(kind: Type, addr: &SockAddr) -> io::Result<socket2::Socket> {
     bound.map_err(failed(BIND, addr))
 }
 
-/// The kernel's form of a path, for an operation that is named if there is none.
+/// The kernel's form of a path. If there is none, the error names `operation`.
 fn raw_path(operation: &'static str, path: &Path) -> io::Result<SockAddr> {
     encode_path(path).map_err(|error| match path.as_os_str().as_bytes() {
         [0, name @ ..] => failed(operation, Object::AbstractName(name.to_owned()))(error),

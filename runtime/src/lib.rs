@@ -1,20 +1,24 @@
 //! A small, fast async runtime: you write `async`/`await`, it runs it.
 //!
 //! ```no_run
-//! use mini::net::{TcpListener, next_connection};
+//! use mini::net::{TcpListener, TcpStream, next_connection};
 //!
 //! #[mini::main]
 //! async fn main() -> std::io::Result<()> {
 //!     let listener = TcpListener::bind("127.0.0.1:7000").await?;
 //!     loop {
 //!         let (stream, _) = next_connection(&listener).await?;
-//!         mini::spawn(async move {
-//!             let mut buf = [0; 4096];
-//!             while let Ok(n @ 1..) = stream.read(&mut buf).await {
-//!                 stream.write_all(&buf[..n]).await?;
-//!             }
-//!             std::io::Result::Ok(())
-//!         });
+//!         mini::spawn(echo(stream));
+//!     }
+//! }
+//!
+//! async fn echo(stream: TcpStream) -> std::io::Result<()> {
+//!     let mut buf = [0; 4096];
+//!     loop {
+//!         match stream.read(&mut buf).await? {
+//!             0 => return Ok(()), // the client has closed
+//!             n => stream.write_all(&buf[..n]).await?,
+//!         }
 //!     }
 //! }
 //! ```
@@ -63,9 +67,9 @@
 //!
 //! # Shutdown
 //!
-//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it; later sockets
-//! and timers give an error instead of waiting for ever. Blocking jobs that were spawned before get a
-//! [grace](runtime::Builder::shutdown_grace); what is left behind or cancelled then is
+//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it. A socket that is
+//! used later gives an error, and a timer that is polled later panics, instead of waiting for ever. Blocking jobs that were
+//! spawned before get a [grace](runtime::Builder::shutdown_grace); what is left behind or cancelled then is
 //! [named](runtime::Runtime::shutdown_timeout).
 //!
 //! # Features

@@ -1,7 +1,7 @@
-//! The futures that turn a `ToSocketAddrs` into addresses, and what is then done with the addresses.
+//! The futures that turn a `ToSocketAddrs` into addresses, and those that use the addresses.
 //!
-//! `Resolve` is a part of every future that takes a host. `TryEach` is `bind` and `connect` where these are one call
-//! that doesn't wait; connecting TCP does wait, and is in `tcp`.
+//! `Resolve` is a part of every future that takes a host. `TryEach` is a `bind` or `connect` that is one call and does
+//! not wait; a TCP connect waits, and is in `tcp`.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use crate::source::{Site, Wait};
 #[must_use = "futures do nothing unless awaited"]
 pub struct LookupHost(Resolve);
 
-/// Does something with the first address of a host that allows it, as `bind` and `connect` do.
+/// Tries the addresses of a host until an operation such as `bind` or `connect` succeeds with one.
 #[must_use = "futures do nothing unless awaited"]
 pub(crate) struct TryEach<'a, S, R> {
     resolve: Resolve,
@@ -78,7 +78,7 @@ impl LookupHost {
 }
 
 impl<R> TryEach<'static, (), R> {
-    /// For what needs nothing but the address.
+    /// For an operation that needs nothing but the address.
     #[track_caller]
     pub(crate) fn new(
         host: &impl ToTarget,
@@ -128,7 +128,7 @@ impl<S, R> Future for TryEach<'_, S, R> {
     }
 }
 
-/// What is left to say when no address was even tried.
+/// The error when a host has no address to try.
 pub(crate) fn no_address() -> io::Error {
     failed("look up the host", Object::Nothing)(invalid("it has no address"))
 }

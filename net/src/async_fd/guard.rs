@@ -1,4 +1,4 @@
-//! `AsyncFdReadyGuard`: the readiness of an `AsyncFd`, until the user says what became of it.
+//! `AsyncFdReadyGuard`: the readiness of an `AsyncFd`, which the user keeps or takes back.
 
 use std::error::Error;
 use std::fmt;
@@ -25,7 +25,7 @@ use crate::source::Wait;
 pub struct AsyncFdReadyGuard<'a, T: AsFd> {
     fd: &'a AsyncFd<T>,
     seen: Seen,
-    /// What was seen of `interest`, without what has been taken back since.
+    /// The part of `interest` that was ready, without what has been taken back since.
     ready: Ready,
     interest: Interest,
 }
@@ -50,7 +50,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         AsyncFdReadyGuard { fd, seen, ready: seen.ready() & interest.mask(), interest }
     }
 
-    /// What it is ready for, of what was waited for. What was taken back through this guard is no longer part of it.
+    /// The readiness that was waited for and is there, without what this guard has taken back.
     ///
     /// # Examples
     ///
@@ -81,8 +81,8 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
 
     /// Takes back all readiness that was waited for: it has been used up.
     ///
-    /// If there has been more since the guard was made, the next wait ends at once nevertheless. So it does if a side
-    /// is closed: that is taken back from this guard alone.
+    /// If the fd has become ready again since the guard was made, the next wait still ends at once. The same is true of
+    /// a closed side: only this guard forgets it.
     ///
     /// # Examples
     ///
@@ -127,7 +127,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         self.ready = self.ready.without(ready);
     }
 
-    /// Does nothing: the next wait ends at once. Says so in the code.
+    /// Does nothing, so the next wait ends at once. The call makes that visible in the code.
     ///
     /// # Examples
     ///
@@ -150,7 +150,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
         self.fd
     }
 
-    /// What the `AsyncFd` was made of.
+    /// The inner object of the `AsyncFd`.
     ///
     /// # Examples
     ///

@@ -1,14 +1,14 @@
 //! `Buffer`: bytes that were read and have yet to be written.
 //!
-//! Called by `flow`, which reads into it when it is empty, and says when it shall grow.
+//! Called by `flow`, which reads into it when it is empty, and decides when it grows.
 
 use std::fmt;
 use std::io;
 
-/// Its size to begin with: small, as connections that wait are many. A read that fills it shows that there is more.
+/// The initial size: small, because many connections only wait. A read that fills it shows that there is more.
 pub(super) const FIRST: usize = 8 << 10;
 
-/// Its size at most.
+/// The largest size.
 const LARGEST: usize = 64 << 10;
 
 pub(super) struct Buffer {
@@ -28,12 +28,12 @@ impl Buffer {
         self.start == self.end
     }
 
-    /// Lets there be more room at the next read.
+    /// Makes the buffer larger from the next read on.
     pub(super) fn grow(&mut self) {
         self.size = LARGEST.min(self.size * 2);
     }
 
-    /// All of its room, for a read; only while it is empty.
+    /// All of the buffer, for a read. Call only while it is empty.
     pub(super) fn room(&mut self) -> &mut [u8] {
         debug_assert!(self.is_empty(), "what is in it would be lost");
         if self.bytes.len() < self.size {
@@ -42,27 +42,27 @@ impl Buffer {
         &mut self.bytes
     }
 
-    /// Takes note of a read; true if it has used all of the room.
+    /// Records a read; true if it has filled the buffer.
     ///
     /// # Panics
     ///
-    /// If there was not that much.
+    /// If `length` is larger than the buffer.
     pub(super) fn filled(&mut self, length: usize) -> bool {
         assert!(length <= self.bytes.len(), "the reader claims to have read more than there was room for");
         (self.start, self.end) = (0, length);
         length == self.bytes.len()
     }
 
-    /// What is to be written.
+    /// The bytes that are still to be written.
     pub(super) fn rest(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// Takes note of a write.
+    /// Records a write.
     ///
     /// # Panics
     ///
-    /// If there was not that much.
+    /// If `length` is larger than the rest.
     pub(super) fn written(&mut self, length: usize) -> io::Result<usize> {
         assert!(length <= self.rest().len(), "the writer claims to have written more than it was given");
         self.start += length;
@@ -70,7 +70,7 @@ impl Buffer {
     }
 }
 
-/// Without the bytes, which are nobody's business.
+/// Without the bytes, which are private.
 impl fmt::Debug for Buffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Buffer").field("held", &self.rest().len()).field("size", &self.size).finish_non_exhaustive()

@@ -1,13 +1,13 @@
-//! What is at an end of a copy: a socket of this crate, or anything else.
+//! The ends of a copy: a socket of this crate, or anything else.
 //!
 //! Called by `flow`, which takes the kernel's short cut between two sockets. Rust cannot yet choose a function by type,
-//! so the type is looked at; the compiler sees the answer, and nothing of it is left when the program runs.
+//! so this compares types; the compiler knows the answer, and no comparison is left at run time.
 //!
 //! # Rejected
 //!
 //! - `Any` on the ends: they would have to be `'static`, and `&TcpStream` is not.
 //! - Asking an end through its `poll_read`: a stream that wraps a socket, to encrypt or to count, would pass the
-//!   question on, and then be left out.
+//!   question on, and the copy would bypass it.
 
 #![allow(unsafe_code)]
 
@@ -24,8 +24,8 @@ use crate::{TcpStream, UnixStream, tcp, unix};
 macro_rules! look {
     ($t:ident, $end:ident: $($known:ty => $seen:ty;)*) => { $(
         if is::<$t, $known>() {
-            // SAFETY: `$t` is `$known` but for lifetimes. One of a reference in there is at least that of `$end`, and
-            // all of these types may be seen with a shorter one. Test: `sockets_are_known_and_wrappers_are_not`.
+            // SAFETY: `$t` is `$known` but for lifetimes. A reference in it lives at least as long as `$end`, and all
+            // of these types are valid with a shorter lifetime. Test: `sockets_are_known_and_wrappers_are_not`.
             let seen: &'e $seen = unsafe { &*ptr::from_ref($end).cast::<$seen>() };
             return Some(seen.source());
         }
@@ -46,7 +46,7 @@ macro_rules! of_module {
     };
 }
 
-/// The socket that `end` is, by value or by reference, or of which it is a half.
+/// The socket behind `end`, which is a socket, a reference to one, or a half of one.
 pub(super) fn source_of<'e, T: ?Sized>(end: &'e T) -> Option<&'e Source> {
     of_module!(T, end: tcp, TcpStream);
     of_module!(T, end: unix, UnixStream);

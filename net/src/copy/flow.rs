@@ -1,17 +1,17 @@
 //! `Flow`: one direction of a copy.
 //!
-//! Called by the futures of `copy`. It reads into a buffer and writes that out. Between two sockets, a read that has
-//! filled the buffer makes the next one go through a pipe instead, which copies nothing but costs a call more; a
-//! message that would have fitted into the buffer ends that, and another one closes the pipe. So does a wait for more:
-//! an idle copy keeps no descriptors of its own.
+//! Called by the futures of `copy`. A flow reads into a buffer and writes the buffer out. Between two sockets, if a
+//! read fills the buffer, the next one goes through a pipe, which copies nothing but costs one call more. A message
+//! that would fit into the buffer ends that, and a second one closes the pipe. A wait for data closes it too: an idle
+//! copy keeps no descriptors of its own.
 //!
 //! # What the pipe may not decide
 //!
-//! splice(2) is only ever a short cut. When it moves nothing, recv(2) is asked right away, and what that says counts:
-//! that there is no data, or that the stream has ended. So nothing depends on what splice thinks of urgent data (it
-//! stops before it, for good, where recv skips it) and of half-closed sockets. (An error of the connection is reported
-//! once, to the first call, so no second call asks for it.) Where splice is refused, by the system or by a filter of
-//! system calls, recv goes on; what is in the pipe by then is read back and sent.
+//! splice(2) is only a short cut. When it moves nothing, recv(2) is called at once, and its answer counts: no data, or
+//! the end of the stream. So nothing depends on how splice treats urgent data (it stops before it, for good, where recv
+//! skips it) or half-closed sockets. (An error of the connection is reported once, to the first call, so no second call
+//! asks for it.) If the system, or a filter of system calls, refuses splice, recv goes on; bytes still in the pipe are
+//! read back and sent.
 //!
 //! # Fairness
 //!
@@ -43,14 +43,14 @@ pub(super) struct Flow {
     last: Last,
 }
 
-/// What the writer is told at the end.
+/// The last step at the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Last {
     Flush,
     Close,
 }
 
-/// What is being done, as an error tells it.
+/// A step, as an error names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Reading,
@@ -79,7 +79,7 @@ enum Stage {
 enum Route {
     Buffer,
     Pipe,
-    /// There is no pipe to be had, or it was refused.
+    /// There is no pipe, or splice(2) was refused.
     BufferOnly,
 }
 
@@ -110,12 +110,12 @@ impl Flow {
         }
     }
 
-    /// The call that this is for, and its line.
+    /// The call that this flow serves, and its line.
     pub(super) fn wait(&self) -> Wait {
         self.reading
     }
 
-    /// Copies until the reader ends, and tells how much.
+    /// Copies until the reader ends, and returns the number of bytes.
     pub(super) fn poll<R, W>(
         &mut self,
         cx: &mut Context<'_>,
@@ -135,7 +135,7 @@ impl Flow {
                         Poll::Ready(read) => read?,
                         Poll::Pending => {
                             self.give_up_pipe();
-                            // What has been read must not stay with the writer while there is no more.
+                            // The data must not stay with the writer while the reader waits for more.
                             ready!(self.poll_flush(cx, writer))?;
                             return Poll::Pending;
                         }
@@ -209,7 +209,7 @@ impl Flow {
         })
     }
 
-    /// Which way the next read goes, after one that was much, or not.
+    /// Chooses the route of the next read, after one that moved much, or not.
     fn choose_route(&mut self, is_much: bool, both_are_sockets: bool) {
         self.route = match (self.route, is_much) {
             (Route::Buffer, true) if both_are_sockets => {
@@ -222,7 +222,7 @@ impl Flow {
                 Route::BufferOnly
             }
             (Route::Pipe, true) => Route::Pipe,
-            // Here the pipe is kept, in case that it was the end of a longer message.
+            // Keeps the pipe, in case this was the end of a longer message.
             (Route::Pipe, false) => Route::Buffer,
             (Route::Buffer, false) => {
                 self.pipe = None;
@@ -288,7 +288,7 @@ impl Flow {
     }
 }
 
-/// Whether it is splice(2) that the system, or a filter of system calls, does not want.
+/// Whether the system, or a filter of system calls, refuses splice(2).
 fn is_refusal(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM))
 }

@@ -1,10 +1,10 @@
-//! `Pipe`: where bytes are between two sockets when they are not copied.
+//! `Pipe`: carries bytes from one socket to another without a copy.
 //!
-//! Called by `flow`. It is filled only when it is empty, so "would block" has one meaning at each end: the socket that
-//! is read has nothing, or the one that is written has no room.
+//! Called by `flow`. A pipe is filled only when it is empty, so "would block" has one meaning at each end: the source
+//! socket has no data, or the target socket has no room.
 //!
-//! Rejected: filling it while it holds something. "Would block" could then mean a full pipe too (one is full when its
-//! slots are, whatever the bytes), and all that is gained is what the receive buffer of the socket holds as well.
+//! Rejected: filling it while it holds something. "Would block" could then also mean a full pipe (a pipe is full when
+//! its slots are, whatever the bytes). The gain is only what the receive buffer of the socket holds as well.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsFd;
@@ -26,7 +26,7 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// `None` where bytes have to be copied, be it because the process has no file descriptors left.
+    /// `None` if bytes have to be copied, also when the process has no file descriptors left.
     pub(super) fn open() -> Option<Pipe> {
         if !sys::can_splice() {
             return None;
@@ -35,21 +35,21 @@ impl Pipe {
         (sys::widen(writer.as_fd(), ROOM) >= LEAST).then_some(Pipe { reader, writer, held: 0 })
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the pipe holds no bytes.
     pub(super) fn is_empty(&self) -> bool {
         self.held == 0
     }
 
-    /// Takes in what has arrived at `socket`; only while it is empty. 0 is not to be relied on: a read tells more.
+    /// Takes in what has arrived at `socket`. Call only while the pipe is empty. 0 proves nothing: a read tells more.
     pub(super) fn fill(&mut self, socket: impl AsFd) -> io::Result<usize> {
         debug_assert!(self.is_empty(), "see the module documentation");
         self.held = sys::splice(socket.as_fd(), self.writer.as_fd(), ROOM)?;
         Ok(self.held)
     }
 
-    /// Gives `socket` what it has room for; only while it is not empty. `Unsupported` if it has to be read and written.
+    /// Gives `socket` what it has room for; the pipe is not empty. `Unsupported` if the bytes have to be copied.
     pub(super) fn drain(&mut self, socket: impl AsFd) -> io::Result<usize> {
-        // Each time: the program may have begun to listen to SIGPIPE since the last one.
+        // Checked each time: the program may have begun to listen to SIGPIPE since the last one.
         if !sys::can_splice() {
             return Err(io::ErrorKind::Unsupported.into());
         }
@@ -58,7 +58,7 @@ impl Pipe {
         Ok(moved)
     }
 
-    /// Takes something out of it, to be written in the usual way; only while it is not empty.
+    /// Takes bytes out of a pipe that is not empty, to be written in the usual way.
     pub(super) fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buf)?;
         self.held -= read;

@@ -19,7 +19,7 @@ use crate::source::{Channel, Wait};
 use crate::unix::pipe::{Receiver, Sender};
 use crate::{TcpStream, UnixStream, tcp, unix};
 
-/// By value it is the same as by reference, one `&` further.
+/// By value: calls the impl for the reference.
 macro_rules! by_reference {
     ($($method:ident($($arg:ident: $ty:ty),*) -> $out:ty;)*) => { $(
         #[track_caller]
@@ -29,7 +29,7 @@ macro_rules! by_reference {
     )* };
 }
 
-/// `$named` is what the type is called where it waits.
+/// `$named` is the name of the type in the site of a wait.
 macro_rules! reads {
     ($(for [$($generic:tt)*] $ty:ty, as $named:ty;)*) => { $(
         impl<$($generic)*> AsyncRead for &$ty {

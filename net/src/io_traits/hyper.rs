@@ -1,6 +1,6 @@
 //! hyper's `Read` and `Write` for TCP and Unix streams and their halves.
 //!
-//! A connection of hyper needs both in one object: a stream. The halves are for those who put one together of two.
+//! A connection of hyper needs both in one object: a stream. The halves are for users who build an object from two.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,8 +1,8 @@
 //! What hyper's and tokio's traits have in common: a stream is read into memory that need not be initialised, and the
 //! methods to write have the same names and meanings.
 //!
-//! Used by `hyper` and `tokio`; `$named` is what the type is called where it waits, `$close` ends the writing without
-//! closing the fd, which others may use.
+//! Used by `hyper` and `tokio`; `$named` is the name of the type in the site of a wait, `$close` ends the writing
+//! without closing the fd, which others may use.
 
 /// `poll_read` of `$trait`, which takes a `$buf`, through `unfilled`.
 macro_rules! socket_reads {

@@ -38,7 +38,7 @@ channel_writes! {
 }
 
 impl AsyncRead for Receiver {
-    /// Initialises what `buf` has not: a pipe is read by the standard library, which wants that.
+    /// Initialises the rest of `buf`: the standard library reads the pipe, and needs that.
     #[track_caller]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let wait = Wait::here(site!(poll_read, Read, Receiver));

@@ -1,7 +1,6 @@
-//! Reading a socket into what hyper or tokio wants filled, without initialising it first.
+//! Reading a socket into a buffer of hyper or tokio, without initialising it first.
 //!
-//! Called by `hyper` and `tokio`. Zeroing what they lend costs more than the read where a buffer is large and a message
-//! small.
+//! Called by `hyper` and `tokio`. If a buffer is large and the message small, zeroing costs more than the read.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -11,9 +10,9 @@ use std::task::{Context, Poll, ready};
 use crate::ready::Interest;
 use crate::source::{Source, Wait};
 
-/// A buffer, some of which may be filled and some of which may not be initialised.
+/// A buffer that may be filled in part, and initialised in part.
 pub(super) trait Unfilled {
-    /// What is not filled.
+    /// The part that is not filled.
     ///
     /// # Safety
     ///
@@ -24,7 +23,7 @@ pub(super) trait Unfilled {
     ///
     /// # Safety
     ///
-    /// They must be initialised.
+    /// Those bytes must be initialised.
     unsafe fn fill(&mut self, n: usize);
 }
 
@@ -36,11 +35,11 @@ pub(super) fn poll_recv(
     mut buf: impl Unfilled,
 ) -> Poll<io::Result<()>> {
     let received = ready!(source.poll_io(cx, wait, Interest::READABLE, None, |source| {
-        // SAFETY: `recv_into` hands it to the kernel, which writes initialised bytes alone.
+        // SAFETY: `recv_into` gives the room to the kernel, which writes only initialised bytes.
         // Test: examples/ecosystem/tests/hyper_io.rs `what_is_read_follows_what_was_there`.
         source.recv_into(unsafe { buf.room() })
     }))?;
-    // SAFETY: so many bytes of the same room the kernel has just written; there were no other calls since.
+    // SAFETY: the kernel has just written this many bytes of the same room; there were no other calls since.
     // Test: examples/ecosystem/tests/hyper_io.rs `what_is_read_follows_what_was_there`.
     unsafe { buf.fill(received) };
     Poll::Ready(Ok(()))
@@ -49,12 +48,12 @@ pub(super) fn poll_recv(
 #[cfg(feature = "hyper")]
 impl Unfilled for hyper::rt::ReadBufCursor<'_> {
     unsafe fn room(&mut self) -> &mut [MaybeUninit<u8>] {
-        // SAFETY: the caller's promise is the one that is asked for here.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.as_mut() }
     }
 
     unsafe fn fill(&mut self, n: usize) {
-        // SAFETY: the caller's promise is the one that is asked for here.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.advance(n) }
     }
 }
@@ -62,12 +61,12 @@ impl Unfilled for hyper::rt::ReadBufCursor<'_> {
 #[cfg(feature = "tokio-io")]
 impl Unfilled for &mut tokio::io::ReadBuf<'_> {
     unsafe fn room(&mut self) -> &mut [MaybeUninit<u8>] {
-        // SAFETY: the caller's promise is the one that is asked for here.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.unfilled_mut() }
     }
 
     unsafe fn fill(&mut self, n: usize) {
-        // SAFETY: the caller's promise is the one that is asked for here.
+        // SAFETY: the caller makes the same promise.
         unsafe { self.assume_init(n) };
         self.advance(n);
     }

@@ -1,11 +1,11 @@
 //! `Blocks`: which of a table's own places are taken, and the chunks of memory they are in.
 //!
-//! Called by `table`. A chunk is filled before the next one is begun; the last to leave it gives it back to the system,
-//! except for one chunk, which is kept for the next socket. So a burst of connections leaves behind what the longest of
-//! them use.
+//! Called by `table`. A chunk is filled before the next one is begun. When the last socket leaves a chunk, its memory
+//! goes back to the system, except for one chunk, which is kept for the next socket. So after a burst of connections
+//! only the chunks of the longest ones stay.
 //!
-//! Rejected: a list of free places (to give a chunk back, its places would have to be found in there). Filling the
-//! first chunk that has room, so that the last ones become vacant sooner (a search past all that are full, under the
+//! Rejected: a list of free places (to give a chunk back, its places would have to be found in the list). Filling the
+//! first chunk that has room, so that the last ones become vacant sooner (a search past all full chunks, under the
 //! table's lock).
 
 use std::sync::Arc;
@@ -18,28 +18,28 @@ use crate::sys::Token;
 /// All places of a block taken.
 const FULL: u64 = u64::MAX >> (u64::BITS - Chunk::LEN);
 
-/// No index has this bit, which is for others.
+/// No index here has this bit; `table` marks guests with it.
 pub(super) const BEYOND: u32 = 1 << 31;
 
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
     blocks: Vec<Block>,
-    /// Those with room, the one to be filled first at the end. It may name some that have become full or have no
-    /// memory: these go when they come to the end.
+    /// Blocks with room; the last is filled first. Some may have become full or lost their memory: these are removed
+    /// when they come to the end.
     open: Vec<u32>,
-    /// Those without memory that `open` does not name.
+    /// Blocks without memory that `open` does not name.
     gone: Vec<u32>,
-    /// There is a chunk that nobody is in. No second one is kept.
+    /// One chunk is empty. A second empty one is not kept.
     has_spare: bool,
 }
 
-/// Places by their numbers, while they have memory and while they have none.
+/// A range of places, with or without memory.
 #[derive(Debug, Default)]
 struct Block {
     chunk: Option<Arc<Chunk>>,
     /// A bit for each place.
     taken: u64,
-    /// The last generation before there was no memory.
+    /// The last generation before the memory was given back.
     generation: u32,
     is_open: bool,
 }
@@ -70,7 +70,7 @@ impl Blocks {
         }
     }
 
-    /// The place of a slot that no event reaches is free.
+    /// Frees the place of a slot that no event reaches.
     pub(super) fn give_back(&mut self, token: Token) {
         let (number, at) = place(token);
         let block = &mut self.blocks[number];

@@ -7,7 +7,7 @@ use mini_context::rules::EVENTS;
 
 use crate::sys;
 
-/// Room for what one turn brings. Every thread that turns a reactor has its own.
+/// Room for the events of one turn. Every thread that turns a reactor has its own.
 ///
 /// # Examples
 ///
@@ -46,7 +46,7 @@ impl Events {
         Events { events: sys::Events::with_capacity(capacity), woken: Vec::new() }
     }
 
-    /// Whether the last turn heard the bell: then a thread that looked in the place of another may have to ring again.
+    /// Whether the last turn heard the bell. If so, a thread that looked in place of another may have to ring again.
     ///
     /// # Examples
     ///

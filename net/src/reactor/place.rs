@@ -1,12 +1,11 @@
-//! `Place`: the memory of a slot, and who of its successive tenants has it.
+//! `Place`: the memory of a slot, and which of its successive tenants has it.
 //!
-//! Places come in chunks, which are counted: a `table` has those that it gives out, and every `registration` the one
-//! that its place is in. So a slot stays where it is when its socket moves to another reactor, and outlives the first
-//! one.
+//! Places come in chunks, which are counted: a `table` holds the chunks that it gives out, and every `registration` the
+//! chunk of its place. So a slot stays where it is when its socket moves to another reactor, and outlives the first
+//! reactor.
 //!
-//! With a lock of 8 bytes a place is a cache line, and aligned: threads that work with two sockets do not take it from
-//! each other. Where a lock is twice as large (std has it on a pthread mutex on Apple's systems and NetBSD) it is 72
-//! bytes.
+//! With a lock of 8 bytes a place is an aligned cache line: threads that work with two sockets do not take it from each
+//! other. If a lock is twice as large (std uses a pthread mutex on Apple's systems and NetBSD), a place is 72 bytes.
 //!
 //! Rejected: an allocation per slot (32 bytes more for each socket with its header, malloc's, and the table's pointer;
 //! three locked instructions and malloc's work per registration). Slots without a chunk's count, which are never freed
@@ -27,12 +26,12 @@ const LEN: u32 = if cfg!(loom) { 2 } else { 64 };
 #[cfg_attr(not(any(target_vendor = "apple", target_os = "netbsd")), repr(align(64)))]
 struct Place {
     slot: Slot,
-    /// Goes on with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by the
-    /// thread that holds it exclusively.
+    /// Increases with each arrival and each end: odd while there is a tenant. Read under the table's lock, changed by
+    /// the thread that holds it exclusively.
     generation: AtomicU32,
 }
 
-/// Places that come and go together.
+/// Places that are allocated and freed together.
 pub(super) struct Chunk([Place; LEN as usize]);
 
 /// Keeps the memory of a place, though not the place in the table.
@@ -59,14 +58,14 @@ impl Chunk {
         &self.place(at).slot
     }
 
-    /// A tenant comes into a vacant place; returns the generation by which its events are known.
+    /// Gives a vacant place to a tenant; returns the generation by which its events are known.
     pub(super) fn take(&self, at: u32, ready: Ready) -> u32 {
         let Place { slot, generation } = self.place(at);
         slot.reset(ready);
         Self::turn_over(generation)
     }
 
-    /// The tenant goes: its generation is over.
+    /// Ends the generation of a tenant that leaves.
     pub(super) fn end(&self, at: u32) {
         Self::turn_over(&self.place(at).generation);
     }
@@ -81,7 +80,7 @@ impl Chunk {
         self.0.iter().filter(|place| place.generation.load(Relaxed) % 2 == 1).map(|place| &place.slot)
     }
 
-    /// The latest generation of a place: where nobody is left, those of all of them are over with it.
+    /// The latest generation of all places. If no tenant is left, every generation up to it is over.
     pub(super) fn last_generation(&self) -> u32 {
         self.0.iter().map(|place| place.generation.load(Relaxed)).max().unwrap_or_default()
     }

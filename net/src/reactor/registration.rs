@@ -1,36 +1,35 @@
 //! `Registration`: an fd's entry in a reactor.
 //!
-//! Made by `Reactor::register`; held and asked by `source`. If its reactor has shut down the entry goes to the one
-//! where somebody waits next: a socket serves as long as the runtime does in which it is used, not the one in which it
-//! first waited.
+//! Made by `Reactor::register`; held by `source`. If its reactor has shut down, the entry moves to the reactor of the
+//! next wait: a socket serves as long as the runtime in which it is used, not the one in which it first waited.
 //!
 //! # Why a move loses nothing
 //!
 //! The slot stays the same object, in the memory of its first reactor; what changes is the table and the poller that
 //! lead to it. The order is *add to the new one, then remove from the old one*, under the lock of `home`:
 //!
-//! - A change of the fd before the `add`: the kernel tells of it again as the answer to the `add`, edge-triggered or
-//!   not, as long as it holds (epoll_ctl(2) looks at the fd, kevent(2) runs the filter). If it holds no longer,
-//!   somebody's operation has used it up, and there is nothing to tell.
-//! - A change after the `add` is told by the new poller, whatever the old one still does.
+//! - A change of the fd before the `add`: the `add` makes the kernel report it again, edge-triggered or not, as long as
+//!   it holds (epoll_ctl(2) looks at the fd, kevent(2) runs the filter). If it no longer holds, an operation has used
+//!   it up, and there is nothing to report.
+//! - A change after the `add` is reported by the new poller, whatever the old one still does.
 //! - So an event that a thread has taken from the old poller and not delivered yet is not needed. If it is delivered
 //!   before the old table forgets the token, it sets what is set anyway, and costs one operation at most; afterwards
 //!   the token is stale and the event is dropped.
 //! - An `add` that fails (`ENOSPC`, `ENOMEM`, `EEXIST`) leaves everything as it was, and the next try is put off.
-//! - A table that shuts down marks the slots it has, under its lock. The mark of the old one is taken back, under the
-//!   lock of the new one and unless that has shut down too, when the old table has forgotten the slot and can set no
-//!   other. After a failed `add` it is the other way round.
+//! - A table that shuts down marks its slots, under its lock. When the old table has forgotten the slot, and can set no
+//!   other mark, its mark is taken back, under the lock of the new table and unless that has shut down too. After a
+//!   failed `add` the two tables change roles.
 //!
-//! Locks: `home`, then one table at a time, then (in `Table`) the slot. Nobody who has a table or a slot wants `home`.
+//! Locks: `home`, then one table at a time, then (in `Table`) the slot. No thread with a table or a slot locks `home`.
 //!
-//! In a child of fork(2) the entry goes from the parent's reactor to one of the child's in the same way, but for what
-//! would change the parent's (`leave_parent`).
+//! In a child of fork(2) the entry moves from the parent's reactor to one of the child's in the same way, but changes
+//! nothing in the parent's (`leave_parent`).
 //!
 //! # Rejected
 //!
 //! - Remove, then add: if the add fails the fd is nowhere, and going back may fail as well.
-//! - A move to wherever the task runs that waits, for runtimes with a reactor per worker: it took a count at each wait,
-//!   and a runtime with one reactor for all workers is faster.
+//! - A move to the reactor of the task that waits, for runtimes with a reactor per worker: each wait took a count, and
+//!   a runtime with one reactor for all workers is faster.
 
 use std::fmt;
 use std::io;
@@ -82,7 +81,7 @@ impl Registration {
 
     /// Moves the entry to `reactor`, unless it is there. The mark of a shut-down reactor is left behind.
     ///
-    /// After an error it is where it was.
+    /// After an error the entry is where it was.
     pub(crate) fn move_to(&self, reactor: Reactor, fd: BorrowedFd<'_>) -> io::Result<()> {
         if fd.as_raw_fd() != self.fd {
             let text = "the file descriptor was exchanged for another while it was registered";
@@ -105,7 +104,7 @@ impl Registration {
         Ok(())
     }
 
-    /// Ends the waits here if the reactor is that of a process that this one was forked from. They go on elsewhere, as
+    /// If the reactor belongs to a process that this one was forked from, ends the waits here. They go on elsewhere, as
     /// after a shutdown: the waiters of this process poll the slot afterwards. Tasks of the parent are left alone.
     #[cold]
     pub(crate) fn leave_parent(&self) {
@@ -115,7 +114,7 @@ impl Registration {
         }
     }
 
-    /// Whether it is where no event comes, as this is a child of the process that made the reactor.
+    /// Whether no event comes, because this is a child of the process that made the reactor.
     #[cold]
     pub(crate) fn is_left_in_parent(&self) -> bool {
         !self.home.lock().unwrap_or_else(PoisonError::into_inner).reactor.is_own()

@@ -1,9 +1,9 @@
-//! `Table`: from a token to its slot, so that a late event for a reused place finds nobody.
+//! `Table`: from a token to its slot, so that a late event for a reused place finds no slot.
 //!
-//! Called by `reactor`, under its lock, shared by those who deliver. A place is reused, but with the next generation in
+//! Called by `reactor`, under its lock, which threads that deliver share. A place is reused with the next generation in
 //! its token; the events of its former tenant carry the old one and are dropped. Slots live in the table's own places
-//! (`blocks`), except those of sockets that have come from a reactor that has shut down: these *guests* stay in that
-//! one's memory, and have an entry here.
+//! (`blocks`), except those of sockets from a reactor that has shut down: these *guests* stay in its memory, and have
+//! an entry here.
 
 use std::io;
 use std::task::Waker;
@@ -49,15 +49,15 @@ impl Table {
         Ok(self.own.take(ready))
     }
 
-    /// Leads to a slot in the memory of another table.
+    /// Adds an entry for a slot in the memory of another table.
     pub(super) fn insert_guest(&mut self, lease: Lease) -> io::Result<Token> {
         self.check_open()?;
         self.len += 1;
         Ok(self.guests.insert(lease))
     }
 
-    /// The socket goes. Returns its last waiters (`poll_` methods, and futures that were forgotten), to be dropped once
-    /// the lock is gone.
+    /// The socket leaves. Returns its last waiters (`poll_` methods, and futures that were forgotten); drop them after
+    /// the lock is released.
     pub(super) fn remove(&mut self, token: Token) -> Option<Waiters> {
         let left = self.slot(token)?.clear_out();
         self.leave(token);
@@ -67,7 +67,7 @@ impl Table {
         Some(left)
     }
 
-    /// The slot is another table's guest from now on, or is no longer this one's. Its own place stays taken: it is
+    /// The slot becomes another table's guest, or is no longer this one's. A place of this table stays taken: it is
     /// still the slot's memory, and a table that shuts down needs none.
     pub(super) fn leave(&mut self, token: Token) {
         if self.slot(token).is_none() {
@@ -80,7 +80,7 @@ impl Table {
         }
     }
 
-    /// Hands the event to its slot; false if that is gone.
+    /// Hands the event to its slot; false if the slot is gone.
     pub(super) fn deliver(&self, event: Event, woken: &mut Vec<Waker>) -> bool {
         let slot = self.slot(event.token);
         if let Some(slot) = slot {
@@ -93,7 +93,7 @@ impl Table {
         self.shut
     }
 
-    /// Ends every wait, and refuses newcomers.
+    /// Ends every wait, and refuses new slots.
     pub(super) fn shut(&mut self, woken: &mut Vec<Waker>) {
         self.shut = true;
         let guests = self.guests.entries.iter().filter_map(|guest| guest.lease.as_ref()).map(Lease::slot);

@@ -13,7 +13,7 @@ fn read_one(stream: &UnixStream) -> Read<'_> {
     Box::pin(async { stream.read(&mut [0; 1]).await })
 }
 
-/// Pairs of streams, of which the second of each waits to be read.
+/// Pairs of streams: a task waits to read the second stream of each.
 fn waiting(rig: &mut Rig, pairs: &[(UnixStream, UnixStream)]) -> Vec<Arc<Task>> {
     let tasks = pairs.iter().map(|(_, b)| {
         let task = Task::new();
@@ -91,7 +91,7 @@ fn concurrent_turns_deliver_every_event_once() {
         while delivered.load(SeqCst) < SOCKETS {
             let more = rig.reactor.turn(&mut events, None).unwrap();
             if delivered.fetch_add(more, SeqCst) + more >= SOCKETS {
-                // The other thread may be asleep; a ring wakes it, or its next turn.
+                // The other thread may be asleep; the bell ends its wait, or its next turn.
                 rig.reactor.notify();
             }
         }
@@ -134,7 +134,7 @@ fn stale_event_does_not_wake_the_next_socket() {
     assert!(first.poll(read.as_mut()).is_pending());
     old.0.try_write(b"x").unwrap();
 
-    // The kernel has told of the old socket; before that is dispatched, its place has gone to the next one.
+    // The kernel has reported on the old socket; before the dispatch, its place has gone to the next one.
     rig.reactor.0.poller.wait(&mut events.events, None).unwrap();
     drop(read);
     drop(old.1);

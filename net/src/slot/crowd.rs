@@ -10,8 +10,8 @@
 //! again.
 //!
 //! Rejected: a list that is searched (20,000 receivers of one socket took 170 ms per datagram, all of it in the
-//! search). A list in order of the keys, with holes (a search by halves, and time for the holes to be closed). Waiters
-//! that only the future removes, and which so need no generation (a lock at the end of each wait).
+//! search). A list in order of the keys, with holes (a binary search, and time to close the holes). Waiters that only
+//! the future removes, which need no generation (a lock at the end of each wait).
 
 use std::task::Waker;
 
@@ -30,7 +30,7 @@ const QUEUES: usize = 15;
 #[derive(Debug)]
 pub(super) struct Crowd {
     places: Vec<Place>,
-    /// The place to be given out next; it names the one after it as its `next`.
+    /// The place to be given out next; its `next` is the place after it.
     free: u32,
     len: u32,
     /// A bit for each queue that is not empty.
@@ -73,12 +73,12 @@ impl Crowd {
         self.len as usize
     }
 
-    /// Whether nobody waits for exactly this.
+    /// Whether no waiter has exactly this interest.
     pub(super) fn lacks(&self, interest: Interest) -> bool {
         self.is_empty(queue_of(interest))
     }
 
-    /// The new waiter is the last of its queue.
+    /// Adds a waiter at the end of its queue.
     pub(super) fn add(&mut self, interest: Interest, waker: Waker) -> Spot {
         let queue = queue_of(interest);
         let index = self.take_place();
@@ -99,13 +99,13 @@ impl Crowd {
         Spot { index, generation }
     }
 
-    /// As `add`, for a `poll_` method: nobody else waits by one for this interest.
+    /// As `add`, for a `poll_` method: there is no other polled waiter for this interest.
     pub(super) fn add_polled(&mut self, interest: Interest, waker: Waker) {
         let Spot { index, .. } = self.add(interest, waker);
         self.polled[direction_of(interest)] = index;
     }
 
-    /// The waker of this waiter, if it still is in.
+    /// The waker of this waiter, if it is still in.
     pub(super) fn waker(&mut self, spot: Spot) -> Option<&mut Waker> {
         if spot.index as usize >= self.places.len() {
             return None;
@@ -134,7 +134,7 @@ impl Crowd {
         self.free_place(spot.index).0
     }
 
-    /// Moves out everybody whose wait is over.
+    /// Moves out the wakers of all waits that are over.
     pub(super) fn take(&mut self, seen: Seen, woken: &mut Vec<Waker>) {
         let mut busy = self.busy;
         while busy != 0 {
@@ -218,7 +218,7 @@ fn interest_of(queue: usize) -> Interest {
     Interest::from_open(Ready::from_bits(bits & 0b11 | (bits & 0b1100) << 2))
 }
 
-/// The `poll_` methods are for these two.
+/// The `poll_` methods have these two interests.
 fn direction_of(interest: Interest) -> usize {
     debug_assert!(interest == Interest::READABLE || interest == Interest::WRITABLE);
     usize::from(interest.is_writable())
@@ -237,7 +237,7 @@ pub(super) mod steps {
         STEPS.set(STEPS.get() + 1);
     }
 
-    /// Those of `f`.
+    /// The steps of `f`.
     #[cfg(not(any(loom, shuttle)))]
     pub(in crate::slot) fn of(f: impl FnOnce()) -> usize {
         let before = STEPS.get();
@@ -296,7 +296,7 @@ mod tests {
         assert!(crowd.waker(last).is_none());
     }
 
-    /// Waiters come, go, and are taken in an order that is as good as random; a list says who must be in.
+    /// Waiters come, go, and are taken in an order that is as good as random; a list says which must be in.
     #[test]
     fn a_crowd_is_what_a_list_would_be() {
         let interests = [READABLE, Interest::WRITABLE, READABLE | Interest::WRITABLE, Interest::ERROR];

@@ -1,4 +1,4 @@
-//! What a slot promises to those who wait, under loom.
+//! The promises of a slot to its waiters, under loom.
 
 use std::task::{Context, Poll, Wake};
 
@@ -29,7 +29,7 @@ fn deliver(slot: &Slot, ready: Ready) {
     woken.into_iter().for_each(Waker::wake);
 }
 
-/// The kernel speaks while a task leaves its waker: the task sees it, or is woken.
+/// The kernel reports while a task leaves its waker: the task sees the report, or is woken.
 ///
 /// Planted: no second look after the waker is left in `Slot::wait`; wakers taken before the word is set in `Slot::set`.
 #[test]
@@ -49,7 +49,7 @@ fn an_event_is_seen_or_wakes() {
     });
 }
 
-/// An operation finds nothing and says so while the kernel reports what has come since: the report stays.
+/// An operation finds nothing, and clears, while the kernel reports new data: the report stays.
 ///
 /// Planted: no comparison of the ticks in `Word::clear`; a tick that `Word::set` doesn't move on.
 #[test]
@@ -74,7 +74,7 @@ fn what_comes_after_a_look_is_not_cleared() {
     });
 }
 
-/// A waiter goes while the kernel speaks, and another one stays: that one is woken, and nothing is left behind.
+/// One waiter goes while the kernel reports, and another stays: the second is woken, and no waiter is left behind.
 ///
 /// Planted: `Slot::set` that takes only the first waiter whose wait is over.
 #[test]
@@ -100,8 +100,8 @@ fn a_waiter_that_goes_takes_no_wake_along() {
     });
 }
 
-/// A woken future comes back while the driver is still at the slot, and just drops its key: nobody stays in the list,
-/// though nothing took it out.
+/// A woken future polls again while the driver is still at the slot, and just drops its key: no waiter stays in the
+/// list, though the future did not take it out.
 ///
 /// Planted: the key dropped as well after the second look, which the driver's turn may precede (`Slot::wait`).
 #[test]

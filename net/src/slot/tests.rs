@@ -202,7 +202,7 @@ fn waiters_are_woken_in_the_order_of_arrival() {
     for at in [0, 1, 2] {
         assert!(tasks[at].poll(&slot, Interest::READABLE, Some(&mut keys[at])).is_pending());
     }
-    // The first one's place is free, but the next one comes after those who are still here.
+    // The place of the first waiter is free, but the next waiter comes after those that are still here.
     slot.forget(&mut keys[0]);
     for at in [3, 0] {
         assert!(tasks[at].poll(&slot, Interest::READABLE, Some(&mut keys[at])).is_pending());
@@ -255,7 +255,7 @@ fn a_key_whose_waiter_was_taken_out_leads_to_nobody_else() {
     for key in &mut others {
         assert!(other.poll(&slot, Interest::WRITABLE, Some(key)).is_pending());
     }
-    // One goes, and the others wait again: in places of their own.
+    // One waiter goes, and the others wait again: in places of their own.
     slot.forget(&mut keys[1]);
     for at in [0, 2] {
         assert!(stale.poll(&slot, Interest::READABLE, Some(&mut keys[at])).is_pending());
@@ -285,7 +285,7 @@ fn steps_of_a_crowd(count: usize) -> usize {
                     assert!(task.poll(&slot, Interest::READABLE, Some(key)).is_pending());
                 }
             }
-            // Those who go from the middle, and from the ends.
+            // Waiters go from the middle, and from the ends.
             let (left, right) = keys.split_at_mut(count / 2);
             for (one, other) in left.iter_mut().zip(right) {
                 slot.forget(other);
@@ -307,7 +307,7 @@ fn a_waiter_costs_no_more_in_a_larger_crowd() {
 fn a_poll_costs_no_more_after_more_polls() {
     let [few, many] = [500, 2_000].map(|count| {
         let (slot, mut key) = (Slot::new(Ready::EMPTY), Key::default());
-        // So that those who poll are in the crowd.
+        // So that the polled waiters are in the crowd.
         assert!(Task::new().poll(&slot, Interest::WRITABLE, Some(&mut key)).is_pending());
         steps::of(|| {
             for _ in 0..count {

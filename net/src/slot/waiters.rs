@@ -8,9 +8,9 @@
 //! and only a second one needs memory (`crowd`).
 //!
 //! Rejected: a list alone (an allocation of 48 bytes per connection). An intrusive list through the futures (they would
-//! have to be pinned, and `unsafe` would decide who may touch them). Polled waiters told apart by their wakers (nobody
-//! says that a former one is no longer wanted: their number has to be bounded, and each poll looks through all of
-//! them).
+//! have to be pinned, and `unsafe` would decide who may touch them). Polled waiters told apart by their wakers (no
+//! caller says that a former one is no longer wanted: their number has to be bounded, and each poll looks through all
+//! of them).
 
 use std::num::NonZeroU64;
 use std::task::Waker;
@@ -19,7 +19,7 @@ use super::crowd::{Crowd, GENERATIONS, Spot};
 use crate::ready::{Interest, Ready};
 use crate::slot::word::Seen;
 
-/// A leaf future's own place among the waiters. Starts empty; names nobody else while the slot is one fd's.
+/// A leaf future's own place among the waiters. Starts empty; names no other waiter while the slot is one fd's.
 #[derive(Debug, Default)]
 pub(crate) struct Key(pub(super) Option<Ticket>);
 
@@ -30,8 +30,8 @@ impl Key {
     }
 }
 
-/// Names a keyed waiter: the first one by a number that is given out once, one of the crowd by its spot, above the
-/// highest bit of which there is a one.
+/// Names a keyed waiter: the first one by a number that is given out once, one of the crowd by its spot with the
+/// highest bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(NonZeroU64);
 
@@ -54,7 +54,7 @@ struct First {
     waker: Waker,
 }
 
-/// Whose waiter it is, and what it waits for: the number, or 0 for a polled one, above the byte of the interest.
+/// Names a first waiter and its interest: the number, or 0 for a polled one, above the byte of the interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tag(u64);
 
@@ -79,14 +79,14 @@ impl Tag {
         self.0 >> 8
     }
 
-    /// Whether what the slot has seen is what this one waits for.
+    /// Whether `seen` ends the wait of this waiter.
     fn is_met(self, seen: Seen) -> bool {
         seen.ends(Interest::from_open(Ready::from_bits(self.0 as u8)))
     }
 }
 
 impl Waiters {
-    /// Puts in a keyed waiter.
+    /// Adds a keyed waiter.
     #[inline]
     pub(super) fn add(&mut self, interest: Interest, waker: Waker) -> Ticket {
         if !self.has_room_for_first(interest) {
@@ -97,7 +97,7 @@ impl Waiters {
         Ticket(NonZeroU64::new(self.last_number).expect("2^56 waits on one fd take longer than any machine lasts"))
     }
 
-    /// Puts in a polled waiter where there is none for this interest.
+    /// Adds a polled waiter when there is none for this interest.
     pub(super) fn add_polled(&mut self, interest: Interest, waker: Waker) {
         if self.has_room_for_first(interest) {
             self.first = Some(First { tag: Tag::new(0, interest), waker });
@@ -106,7 +106,7 @@ impl Waiters {
         }
     }
 
-    /// The waker of a keyed waiter, if it still is in.
+    /// The waker of a keyed waiter, if it is still in.
     pub(super) fn waker(&mut self, ticket: Ticket) -> Option<&mut Waker> {
         match ticket.spot() {
             Some(spot) => self.crowd.as_mut()?.waker(spot),
@@ -131,7 +131,7 @@ impl Waiters {
         }
     }
 
-    /// Moves out everybody whose wait is over.
+    /// Moves out the wakers of all waits that are over.
     pub(super) fn take(&mut self, seen: Seen, woken: &mut Vec<Waker>) {
         if let Some(first) = self.first.take_if(|first| first.tag.is_met(seen)) {
             woken.push(first.waker);
@@ -145,7 +145,7 @@ impl Waiters {
         usize::from(self.first.is_some()) + self.crowd.as_ref().map_or(0, |crowd| crowd.len())
     }
 
-    /// Whether nobody is the first, and nobody has waited longer for this.
+    /// Whether there is no first waiter, and none in the crowd with this interest.
     #[inline]
     fn has_room_for_first(&self, interest: Interest) -> bool {
         self.first.is_none() && self.crowd.as_ref().is_none_or(|crowd| crowd.lacks(interest))

@@ -64,21 +64,21 @@ impl Word {
         Seen(self.0.load(Acquire))
     }
 
-    /// The kernel said `ready`: the flags are added, the tick goes on.
+    /// Records a report of the kernel: adds the flags, and advances the tick.
     pub(crate) fn set(&self, ready: Ready) {
         let bits = usize::from(ready.bits());
         let update = |word: usize| Some((word | bits).wrapping_add(ONE_TICK));
         let _ = self.0.fetch_update(AcqRel, Acquire, update);
     }
 
-    /// An op that started from `seen` found the fd not `ready`: the flags go, unless the kernel spoke in between.
+    /// An op that started from `seen` found the fd not `ready`: clears the flags, unless the kernel spoke since.
     pub(crate) fn clear(&self, seen: Seen, ready: Ready) {
         let bits = usize::from(ready.without(Ready::SHUTDOWN).bits());
         let update = |word: usize| Seen(word).same_tick(seen).then_some(word & !bits);
         let _ = self.0.fetch_update(AcqRel, Acquire, update);
     }
 
-    /// Takes a shutdown back. Nobody is asleep because of it, so nobody has to be told.
+    /// Takes a shutdown back. No task is asleep because of it, so none has to be woken.
     pub(crate) fn revive(&self) {
         self.0.fetch_and(!usize::from(Ready::SHUTDOWN.bits()), AcqRel);
     }

@@ -3,7 +3,7 @@
 /// The address, which is an `$addr`, and the pending error.
 macro_rules! address_methods {
     ($addr:ty) => {
-        /// The address the socket is bound to. Bound to port 0, it has been given a port; this tells which.
+        /// The address the socket is bound to. If it was bound to port 0, this tells the port that it got.
         ///
         /// # Examples
         ///
@@ -44,10 +44,10 @@ pub(crate) use address_methods;
 /// From and to `$std`, the type of the standard library.
 macro_rules! std_methods {
     ($std:ty) => {
-        /// Takes over a socket of the standard library, or a descriptor where that has no such type, and makes it
+        /// Takes over a socket of the standard library (a descriptor, if that has no such type), and makes it
         /// non-blocking.
         ///
-        /// It joins a runtime when it first has to wait.
+        /// The socket joins a runtime when it first has to wait.
         ///
         /// # Examples
         ///
@@ -66,8 +66,8 @@ macro_rules! std_methods {
             Ok(Self::adopt(fd))
         }
 
-        /// Leaves the runtime and becomes a socket of the standard library, or a descriptor where that has no such
-        /// type, which blocks.
+        /// Leaves the runtime and becomes a blocking socket of the standard library (a descriptor, if that has no such
+        /// type).
         ///
         /// # Examples
         ///
@@ -82,7 +82,7 @@ macro_rules! std_methods {
         ///
         /// # Errors
         ///
-        /// Those of fcntl(2); the socket is closed then.
+        /// Those of fcntl(2); after an error the socket is closed.
         pub fn into_std(self) -> io::Result<$std> {
             let fd = self.into_fd();
             SockRef::from(&fd).set_nonblocking(false)?;

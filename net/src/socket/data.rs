@@ -28,8 +28,8 @@ macro_rules! data_methods {
 
         /// Waits until a read will probably not block: there is data, or the end, or an error.
         ///
-        /// The answer can be wrong when another task reads too, or when the kernel drops a bad datagram. So try, and
-        /// wait again on `WouldBlock`.
+        /// The answer can be wrong when another task reads too, or when the kernel drops a bad datagram. So try the
+        /// read, and wait again on `WouldBlock`.
         ///
         /// # Examples
         ///
@@ -95,7 +95,7 @@ macro_rules! data_methods {
             future::Writable::of(Readiness::new(self.source(), site!(writable, Ready), Interest::WRITABLE))
         }
 
-        /// Waits for any part of `interest`, and tells which there is. Otherwise as [`readable`](Self::readable).
+        /// Waits for any part of `interest`, and tells which is ready. Otherwise as [`readable`](Self::readable).
         ///
         /// # Examples
         ///
@@ -179,7 +179,7 @@ macro_rules! data_methods {
             self.source().poll_ready(cx, &wait, Interest::WRITABLE, None).map_ok(drop)
         }
 
-        /// Looks at what has arrived, which stays there to be read; returns its length, at most that of `buf`.
+        /// Reads what has arrived, and leaves it there to be read again; returns its length, at most that of `buf`.
         ///
         /// # Examples
         ///
@@ -237,7 +237,7 @@ macro_rules! data_methods {
             self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.peek(buf))
         }
 
-        /// Looks once at what has arrived, which stays; `WouldBlock` if nothing has.
+        /// As [`peek`](Self::peek), once, without waiting; `WouldBlock` if nothing has arrived.
         ///
         /// # Examples
         ///
@@ -281,7 +281,7 @@ macro_rules! data_methods {
             self.source().try_op(interest, |_| Ok((f()?, Left::Perhaps)))
         }
 
-        /// Runs `f` until it returns something else than `WouldBlock`, waiting for `interest` in between.
+        /// Runs `f` until it returns something other than `WouldBlock`, waiting for `interest` in between.
         ///
         /// `f` must return `WouldBlock` only if the socket said so.
         ///
@@ -313,7 +313,7 @@ macro_rules! data_methods {
         ///
         /// # Cancel safety
         ///
-        /// Safe: dropped before it is ready, `f` has done nothing but report `WouldBlock`.
+        /// Safe: before the future is ready, `f` has done nothing but report `WouldBlock`.
         #[track_caller]
         pub fn async_io<R, F>(&self, interest: Interest, f: F) -> future::AsyncIo<'_, F>
         where

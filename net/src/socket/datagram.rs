@@ -24,7 +24,7 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of send(2), such as a message that is too long. If it has to wait: that the runtime has shut down.
+        /// Those of send(2), such as a message that is too long. Also if it has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///
@@ -38,10 +38,10 @@ macro_rules! datagram_methods {
             future::Send::of(Op::new(self.source(), site!(send, Write), SendCall(buf)))
         }
 
-        /// Receives one message from the connected peer, or from anybody if there is none.
+        /// Receives one message from the connected peer, or from any sender if there is none.
         ///
-        /// Returns its length, or that of `buf`, if it is shorter; the rest of the message is then lost (recv(2)). 0 is
-        /// a message without content.
+        /// Returns its length, or that of `buf` if `buf` is shorter; the rest of the message is then lost (recv(2)). 0
+        /// is a message without content.
         ///
         /// # Examples
         ///
@@ -56,7 +56,7 @@ macro_rules! datagram_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2), such as that the peer refused what was sent before. If it has to wait: that the runtime
+        /// Those of recv(2): for example, the peer refused an earlier message. Also if it has to wait and the runtime
         /// has shut down.
         ///
         /// # Panics
@@ -71,7 +71,7 @@ macro_rules! datagram_methods {
             future::Recv::of(Op::new(self.source(), site!(recv, Read), Recv(buf)))
         }
 
-        /// As [`recv`](Self::recv), from any sender, whose address is returned too.
+        /// As [`recv`](Self::recv), from any sender; returns the sender's address too.
         ///
         /// # Examples
         ///
@@ -192,7 +192,7 @@ macro_rules! datagram_methods {
             self.source().try_op(Interest::READABLE, |source| call.call(source))
         }
 
-        /// Looks once at the next message, which stays, and tells who sent it; `WouldBlock` if nothing has arrived.
+        /// As [`peek_from`](Self::peek_from), once, without waiting; `WouldBlock` if nothing has arrived.
         ///
         /// # Examples
         ///

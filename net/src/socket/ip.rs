@@ -71,7 +71,7 @@ macro_rules! ip_methods {
             self.is_ipv6().and_then(get).map_err(self.refused("get `ttl` of"))
         }
 
-        /// Sets what [`ttl`](Self::ttl) tells, `1..=255`.
+        /// Sets the value of [`ttl`](Self::ttl), `1..=255`.
         ///
         /// # Examples
         ///
@@ -113,7 +113,7 @@ macro_rules! ip_methods {
                 "whether an IPv6 socket leaves IPv4 alone (`IPV6_V6ONLY` in ipv6(7)); to be set before it is bound";
         }
 
-        /// The name of the network interface that the socket is bound to, if it is (`SO_BINDTODEVICE` in socket(7)).
+        /// The name of the network interface that the socket is bound to, if any (`SO_BINDTODEVICE` in socket(7)).
         ///
         /// # Examples
         ///
@@ -126,7 +126,7 @@ macro_rules! ip_methods {
             sys::device(&self.sock()).map_err(self.refused("get `device` of"))
         }
 
-        /// Uses the network interface with this name only; `None` ends that.
+        /// Uses only the network interface with this name; `None` allows all again.
         ///
         /// # Examples
         ///

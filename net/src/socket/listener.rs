@@ -5,8 +5,8 @@ macro_rules! listener_methods {
     ($connection:ty, $addr:ty, $accept:ident) => {
         /// Takes the next connection, and the address that it comes from.
         ///
-        /// Several tasks may accept from one listener. Connections that were gone again before they could be accepted,
-        /// or that the network has an error for, are passed over.
+        /// Several tasks may accept from one listener. Connections that are gone before they can be accepted, or that
+        /// have a network error, are skipped.
         ///
         /// # Examples
         ///
@@ -24,11 +24,11 @@ macro_rules! listener_methods {
         ///
         /// # Errors
         ///
-        /// Those of accept(2), with the address of the listener. None of them ends it. If there are too many open files
-        /// or too little memory the connection stays in the queue, and the next `accept` tries again at once: pause
-        /// before it, or close something. `mini::net::next_connection` does that for a server; a loop of your own asks
-        /// [`raw_os_error`](crate::raw_os_error) for the number, `EMFILE` for instance. If it has to wait: that the
-        /// runtime has shut down.
+        /// Those of accept(2), with the address of the listener. None of them ends the listener. If there are too many
+        /// open files or too little memory, the connection stays in the queue, and the next `accept` tries again at
+        /// once: pause before it, or close something. `mini::net::next_connection` does that for a server; a loop of
+        /// your own asks [`raw_os_error`](crate::raw_os_error) for the number, `EMFILE` for instance. Also if it has to
+        /// wait and the runtime has shut down.
         ///
         /// # Panics
         ///
@@ -73,7 +73,7 @@ macro_rules! listener_methods {
             self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
         }
 
-        /// Takes a connection that waits already; `WouldBlock` if none does.
+        /// Takes a connection that is already waiting; `WouldBlock` if there is none.
         ///
         /// # Examples
         ///

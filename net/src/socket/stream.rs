@@ -24,8 +24,8 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// Those of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the
-        /// runtime has shut down.
+        /// Those of recv(2); `WouldBlock` and `Interrupted` are handled and never returned. Also if it has to wait and
+        /// the runtime has shut down.
         ///
         /// # Panics
         ///
@@ -90,8 +90,8 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// `UnexpectedEof` if the stream ends before; otherwise as [`read`](Self::read). How much was read is unknown
-        /// then.
+        /// `UnexpectedEof` if the stream ends first; otherwise as [`read`](Self::read). After an error, the number of
+        /// bytes read is unknown.
         ///
         /// # Panics
         ///
@@ -99,7 +99,7 @@ macro_rules! stream_methods {
         ///
         /// # Cancel safety
         ///
-        /// Loses how much was read: what had arrived is in the front of `buf`, and no longer in the socket.
+        /// Loses the number of bytes read: they are in the front of `buf`, and no longer in the socket.
         #[track_caller]
         pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
             ReadExact::new(self.source(), site!(read_exact, Read), buf)
@@ -107,7 +107,7 @@ macro_rules! stream_methods {
 
         /// Writes from the front of `buf` what there is room for.
         ///
-        /// Returns the number of bytes that the kernel took, `0..=buf.len()`. A peer that is gone is the error
+        /// Returns the number of bytes that the kernel took, `0..=buf.len()`. If the peer is gone, the error is
         /// `BrokenPipe` or `ConnectionReset`, never a signal.
         ///
         /// # Examples
@@ -178,8 +178,8 @@ macro_rules! stream_methods {
         ///
         /// # Errors
         ///
-        /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Self::write). How much was written is
-        /// unknown then.
+        /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Self::write). After an error, the number of
+        /// bytes written is unknown.
         ///
         /// # Panics
         ///
@@ -187,7 +187,7 @@ macro_rules! stream_methods {
         ///
         /// # Cancel safety
         ///
-        /// Loses how much was written: some of `buf` may be on its way.
+        /// Loses the number of bytes written: a part of `buf` may be on its way.
         #[track_caller]
         pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
             WriteAll::new(self.source(), site!(write_all, Write), buf)

@@ -1,6 +1,6 @@
-//! `Channel`: what bytes are read from and written to, a socket or a pipe, so that the futures for it are written once.
+//! `Channel`: a socket or a pipe that carries bytes, so that the futures for both are written once.
 //!
-//! Called by `call` and `leaf`. A pipe is a `File`, because read(2) and write(2) are the standard library's there.
+//! Called by `call` and `leaf`. A pipe is a `File`, because the standard library has read(2) and write(2) for it.
 //!
 //! Rejected: an enum in `Source`, asked at every operation.
 

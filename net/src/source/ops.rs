@@ -11,8 +11,8 @@ use socket2::{MaybeUninitSlice, SockAddr};
 use super::{Left, Rule, Source};
 use crate::sys::{SHORT_READS_TELL, ancillary, socket};
 
-/// A vectored write of no more than this (the head and the body of a short answer, say) is copied together: that costs
-/// less than it costs the kernel to take in a message header and a list of buffers.
+/// A vectored write of no more bytes than this (the head and the body of a short answer, say) is copied together: a
+/// message header and a list of buffers cost the kernel more.
 const GATHERED: usize = 512;
 
 fn gather<'a>(bufs: &[IoSlice<'_>], into: &'a mut [u8; GATHERED]) -> &'a [u8] {
@@ -24,7 +24,7 @@ fn gather<'a>(bufs: &[IoSlice<'_>], into: &'a mut [u8; GATHERED]) -> &'a [u8] {
     &into[..filled]
 }
 
-/// A read of nothing from a stream: recv(2) would wait for data, where read(2) does not.
+/// A read from a stream into an empty buffer: recv(2) would wait for data, where read(2) does not.
 const NOTHING_ASKED: (usize, Left) = (0, Left::Perhaps);
 
 impl Source {
@@ -41,7 +41,7 @@ impl Source {
         self.recv_into(socket::for_kernel(buf))
     }
 
-    /// As `recv`, into memory that need not be initialised; as many bytes as it returns are, then.
+    /// As `recv`, into memory that need not be initialised; initialises as many bytes as it returns.
     pub(crate) fn recv_into(&self, buf: &mut [MaybeUninit<u8>]) -> io::Result<(usize, Left)> {
         if buf.is_empty() && self.is_stream() {
             return Ok(NOTHING_ASKED);
@@ -112,7 +112,7 @@ impl Source {
         Ok((sent, self.left(sent, buf.len())))
     }
 
-    /// The end of a message's descriptors ends the read, so a short one says nothing.
+    /// The end of a message's descriptors ends the read, so a short read says nothing.
     pub(crate) fn recv_fds(&self, buf: &mut [u8], max: usize) -> io::Result<((usize, Vec<OwnedFd>), Left)> {
         if buf.is_empty() && self.is_stream() {
             return Ok(((0, Vec::new()), Left::Perhaps));

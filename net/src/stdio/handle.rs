@@ -40,7 +40,7 @@ impl<S: Served> Handle<S> {
         // Not under the lock: the slot clones and drops wakers.
         let mut key = mem::take(&mut *lock(own));
         let polled = poll(self.stream, &mut key);
-        // A poll that was ready has no waiter, and leaves alone that of a task which has polled this handle meanwhile.
+        // A poll that was ready has no waiter. The waiter of a task that has polled this handle meanwhile stays.
         if !key.is_empty() {
             let mut displaced = mem::replace(&mut *lock(own), key);
             self.stream.slot().forget(&mut displaced);

@@ -22,8 +22,8 @@ impl<const FD: i32> AsyncWrite for &Output<FD> {
         self.poll_write_to(cx, &Wait::here(site!(Output::<FD>::NAME, poll_write, Write)), None, buf)
     }
 
-    /// Waits for all that was written before this poll; [`flush`](Output::flush) waits for no more than was there at
-    /// first.
+    /// Waits for all that was written before this poll; [`flush`](Output::flush) waits only for what was written before
+    /// its first poll.
     #[track_caller]
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.poll_flush_of(cx, &Wait::here(site!(Output::<FD>::NAME, poll_flush, Write)), None, &mut None)

@@ -35,7 +35,7 @@ pub struct WriteAllOutput<'a, const FD: i32> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct FlushOutput<'a, const FD: i32> {
     waiting: Waiting<'a, Output<FD>>,
-    /// What it waits for, once that is known.
+    /// The number of bytes that have to be out, once known.
     until: Option<u64>,
 }
 

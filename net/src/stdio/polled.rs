@@ -18,7 +18,7 @@ pub(super) struct Polled {
 }
 
 impl Polled {
-    /// `None` if it takes a thread: for a file, a device other than a terminal, and what can't be opened again.
+    /// `None` if a thread is needed: for a file, a device other than a terminal, or a stream that can't be reopened.
     pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> Option<Source<Polled>> {
         let shared = File::from(fd.try_clone_to_owned().ok()?);
         let kind = shared.metadata().ok()?.file_type();

@@ -3,19 +3,19 @@
 //! Called by `stdio`, for files, and for any stream that would block the thread that asks. There is one `Reader` and
 //! one `Writer` for a stream in the process, so that bytes that were read are there for the next reader, and bytes that
 //! are written go out in order. The thread starts when there is something to do and ends when that is done. It belongs
-//! to no runtime, so none waits for it, and it does not keep the process from ending. (Nor does a paused clock stand
-//! still for it.)
+//! to no runtime, so no runtime waits for it, and it does not keep the process from ending. (Nor does a paused clock
+//! wait for it.)
 //!
 //! The waiting is that of the sockets (`slot`): look, and if there is nothing, take the readiness back and wait for the
 //! thread to set it again.
 //!
-//! A child of fork(2) has no such thread. It starts one of its own, and what the parent has yet to write is the
-//! parent's.
+//! A child of fork(2) has no such thread. It starts one of its own, and leaves unwritten bytes of the parent to the
+//! parent.
 //!
 //! # Rejected
 //!
 //! - The blocking pool of the runtime: its shutdown would wait for somebody to press a key.
-//! - A thread that stays: it would have to be told to go, or read what nobody has asked for.
+//! - A thread that stays: it would have to be told to go, or read what no task has asked for.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -46,9 +46,9 @@ pub(super) struct Reader {
 #[derive(Default)]
 struct Input {
     bytes: Vec<u8>,
-    /// How much of them has been given out.
+    /// How many of `bytes` have been given out.
     given: usize,
-    /// The end, or an error, to be told once.
+    /// The end, or an error, to be returned once.
     last: Option<io::Result<usize>>,
     busy: Busy,
 }
@@ -62,13 +62,13 @@ pub(super) struct Writer {
 #[derive(Default)]
 struct Output {
     bytes: Vec<u8>,
-    /// Of bytes that were taken, to be told once.
+    /// The error of bytes that were taken, to be returned once.
     error: Option<io::Error>,
     busy: Busy,
     /// How many bytes have ever been taken, and how many of them are out, or lost with an error.
     taken: u64,
     out: u64,
-    /// What flushes wait for, in order: nothing behind it is written together with what is in front of it.
+    /// What flushes wait for, in order: bytes behind a mark are not written together with those in front of it.
     marks: VecDeque<u64>,
 }
 
@@ -77,7 +77,7 @@ struct Output {
 struct Busy(Option<Process>);
 
 impl Busy {
-    /// Whether a thread must be started, which then is at work.
+    /// Whether a thread must be started; it then counts as at work.
     fn begin(&mut self) -> bool {
         let is_idle = !self.0.is_some_and(Process::is_current);
         if is_idle {
@@ -103,7 +103,7 @@ impl Busy {
 }
 
 impl Reader {
-    /// Of what `file` gives, a duplicate of the stream.
+    /// Reads what `file` returns, a duplicate of the stream.
     pub(super) fn new(file: fn() -> io::Result<File>) -> Reader {
         Reader { file, slot: Slot::new(Ready::READABLE), state: Mutex::default() }
     }
@@ -121,7 +121,7 @@ impl Reader {
         poll(&self.slot, cx, wait, Interest::READABLE, key, || self.read(buf))
     }
 
-    /// Takes what is there; if that is nothing, lets a thread read.
+    /// Takes what is there; if there is nothing, lets a thread read.
     fn read(&'static self, buf: &mut [u8]) -> io::Result<usize> {
         let mut state = lock(&self.state);
         if state.given < state.bytes.len() {
@@ -165,7 +165,7 @@ impl Writer {
     /// they wait.
     const ALL: Ready = Ready::from_bits(Ready::WRITABLE.bits() | Ready::READABLE.bits());
 
-    /// To what `file` gives, a duplicate of the stream.
+    /// Writes to what `file` returns, a duplicate of the stream.
     pub(super) fn new(file: fn() -> io::Result<File>) -> Writer {
         Writer { file, slot: Slot::new(Writer::ALL), state: Mutex::default() }
     }
@@ -181,7 +181,7 @@ impl Writer {
         poll(&self.slot, cx, wait, Interest::WRITABLE, key, || self.write(buf))
     }
 
-    /// Ready when `until` bytes are out; the first poll says how many that are.
+    /// Ready when `until` bytes are out; the first poll sets `until`.
     pub(super) fn poll_flush(
         &'static self,
         cx: &mut Context<'_>,
@@ -201,7 +201,7 @@ impl Writer {
         })
     }
 
-    /// Leaves what waits here, or is being written, to the parent if its thread does that.
+    /// If a thread of the parent writes, leaves all bytes that wait here, or are being written, to the parent.
     fn leave_parent(&self) {
         if !Process::has_parent() {
             return;
@@ -231,7 +231,7 @@ impl Writer {
         if to_start {
             start(|| self.drain()).inspect_err(|error| {
                 let mut state = lock(&self.state);
-                // What others have written meanwhile is lost, and they are told.
+                // What other tasks have written meanwhile is lost; the error tells them.
                 let are_others_lost = state.bytes.len() > taken;
                 state.error = are_others_lost.then(|| copy_of(error));
                 state.lose();
@@ -283,7 +283,7 @@ impl Served for Writer {
 }
 
 impl Output {
-    /// What a flush waits for that begins now.
+    /// The mark of a flush that begins now.
     fn mark(&mut self) -> u64 {
         if self.marks.back() != Some(&self.taken) {
             self.marks.push_back(self.taken);
@@ -291,7 +291,7 @@ impl Output {
         self.taken
     }
 
-    /// Takes out what is to be written next.
+    /// Takes out the bytes to be written next.
     fn up_to_a_mark(&mut self) -> Vec<u8> {
         let begin = self.taken - self.bytes.len() as u64;
         while self.marks.front().is_some_and(|mark| *mark <= begin) {
@@ -302,7 +302,7 @@ impl Output {
         std::mem::replace(&mut self.bytes, rest)
     }
 
-    /// Nobody writes what waits here.
+    /// Drops the bytes that wait here: no thread will write them.
     fn lose(&mut self) {
         self.out += self.bytes.len() as u64;
         self.bytes.clear();
@@ -337,7 +337,7 @@ fn wake(slot: &Slot, ready: Ready) {
     let mut woken = Vec::new();
     slot.set(ready, &mut woken);
     for waker in woken {
-        // Its panic has been printed, and must not end the thread, which has others' bytes.
+        // The waker's panic has been printed. It must not end the thread, which has bytes of other tasks.
         contain(|| waker.wake());
     }
 }

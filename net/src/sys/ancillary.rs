@@ -22,8 +22,8 @@ use super::socket;
 /// The most that Linux sends with one message (`SCM_MAX_FD` in unix(7)); others take no more.
 pub(crate) const MAX_FDS: usize = 253;
 
-/// Enough for that many, with a head of 16 bytes, and for what options of the socket add (credentials, say), which
-/// comes first.
+/// Enough for that many, with a head of 16 bytes, and for data that socket options add (credentials, say), which comes
+/// first.
 const ROOM: usize = 1056 + 512;
 
 /// A descriptor of the sender's process, which comes with each message where SO_PASSPIDFD is set (Linux 6.5).
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Lengths that cannot be are cut to what there is, and never followed.
+    /// Impossible lengths are cut to what there is, and never followed.
     #[test]
     fn a_broken_list_is_read_no_further_than_it_goes() {
         let fds = [std::io::stdin(), std::io::stdin(), std::io::stdin()];

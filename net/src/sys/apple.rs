@@ -11,7 +11,7 @@ pub(crate) const NO_SIGNAL: libc::c_int = 0;
 /// For recvmsg(2): there is no such flag.
 pub(crate) const CLOSE_ON_EXEC: libc::c_int = 0;
 
-/// No child process inherits `fd`, if it is not started between recvmsg(2) and this.
+/// No child process inherits `fd`, unless it starts between recvmsg(2) and this call.
 pub(crate) fn close_on_exec(fd: &OwnedFd) -> io::Result<()> {
     SockRef::from(fd).set_cloexec(true)
 }

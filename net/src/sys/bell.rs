@@ -5,9 +5,9 @@
 //!
 //! # Why no ring of a pair is lost
 //!
-//! A byte that nobody reads is in the way once the socket is full: then no ring is an event any more. So the wait that
-//! hears the bell reads all there is, before it returns. A ring that comes in between is swallowed with the rest: the
-//! wait that returns is the one it asked for.
+//! If no thread read the bytes, the socket would become full, and a ring would no longer be an event. So the wait that
+//! hears the bell reads all there is, before it returns. A ring that comes in between is read with the rest: the wait
+//! that returns is the one it asked for.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -48,12 +48,12 @@ impl Bell {
                 // The bell was added with the queue, so triggering it cannot fail.
                 let _ = apply(queue, &mut [ring]);
             }
-            // That the socket is full is no failure: then the bell is ringing.
+            // A full socket is no failure: then the bell is ringing.
             Bell::Pair { rope, .. } => while matches!((&*rope).write(&[1]), Err(e) if is_interruption(&e)) {},
         }
     }
 
-    /// Whether it goes on ringing when it has been heard.
+    /// Whether the bell goes on ringing after it has been heard.
     pub(super) fn must_be_stilled(&self) -> bool {
         matches!(self, Bell::Pair { .. })
     }
@@ -61,7 +61,7 @@ impl Bell {
     pub(super) fn still(&self) {
         if let Bell::Pair { bell, .. } = self {
             let mut rings = [0; 512];
-            // Until a short read, or that there is nothing.
+            // Until a short read, or until there is nothing.
             loop {
                 match (&*bell).read(&mut rings) {
                     Ok(read) if read == rings.len() => {}

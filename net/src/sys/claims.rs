@@ -1,27 +1,27 @@
-//! `Claims`: which registration a number belongs to, of those whose fd is not this crate's to close.
+//! `Claims`: which registration a number belongs to, for fds that the user may close.
 //!
 //! Called by `epoll`. The kernel removes an fd by its number, and the number is all that a registration has. The user
 //! may close an fd while it is registered (`AsyncFd::get_mut`), and the next socket may get its number; a removal by
 //! number would then remove that socket. So the registration of such an fd *claims* the number, and only the owner of
 //! the claim removes it.
 //!
-//! # Why a removal is never somebody else's
+//! # Why a removal never hits another registration
 //!
 //! - The kernel refuses to add a number whose open file is in already. An `add` that succeeds proves that what was
 //!   registered by this number is gone, so it ends the claim, or takes it over.
 //! - That `add` and the end of the claim are one step under the lock, as are the look for the claim and the removal. So
 //!   the removal comes before the `add`, and does no harm, or finds the claim gone.
-//! - An fd of this crate's ([`Custody::Ours`]) is closed after it has been removed. Meanwhile nobody else gets its
+//! - An fd of this crate's ([`Custody::Ours`]) is closed after it has been removed. Meanwhile no other fd gets its
 //!   number, and the kernel refuses to add it again: it needs no claim.
 //!
-//! Such an fd is added without the lock where its number is not claimed. A filter says so: a bit for each class of
-//! numbers, set under the lock while there are claims in it. Relaxed, as nobody gets a number before it was closed, and
-//! so not before the claim of it was made; the kernel orders the two.
+//! Such an fd is added without the lock if its number is not claimed. A filter says so: a bit for each class of
+//! numbers, set under the lock while the class has claims. Relaxed, as an fd gets a number only after the former fd
+//! was closed, and so after its claim was made; the kernel orders the two.
 //!
 //! Rejected: a duplicate of the fd, for the registration alone (a descriptor and two system calls for each, and the
-//! other end is not told of a close). A table of all numbers (eight bytes for each socket). To leave the runtime in
-//! `get_mut` and to come back at the next wait (two system calls for each use; and a library may close its descriptor
-//! by itself).
+//! other end is not told of a close). A table of all numbers (eight bytes for each socket). Leaving the runtime in
+//! `get_mut` and coming back at the next wait (two system calls for each use; and a library may close its descriptor by
+//! itself).
 
 use std::collections::HashMap;
 use std::io;
@@ -91,8 +91,8 @@ impl Claims {
         }
     }
 
-    /// A claim of `number` has come or gone. Bits go with the last claim of all: one too many costs a lock now and
-    /// then.
+    /// Call after a claim of `number` has come or gone. Bits go with the last claim of all: an extra one costs a lock
+    /// now and then.
     fn note(&self, owners: &HashMap<RawFd, Token>, number: RawFd) {
         if owners.is_empty() {
             self.filter.store(0, Relaxed);
@@ -139,8 +139,8 @@ mod models {
         Token { index, generation: 1 }
     }
 
-    /// An fd was closed while it was registered, and its number is registered for the next one while the former
-    /// registration goes: the next one stays in, and goes when it is removed itself.
+    /// An fd was closed while it was registered. Its number is registered for the next fd while the former registration
+    /// goes: the next one stays in until it is removed itself.
     ///
     /// Planted: `add` without the lock; the claim not ended by the `add` of a socket; the lock released before
     /// `remove`.

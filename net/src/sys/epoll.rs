@@ -21,10 +21,10 @@ use super::claims::Claims;
 use super::{Custody, Event, FINE_WAITS, Token};
 use crate::ready::Ready;
 
-/// What every fd is added for.
+/// The events that every fd is added for.
 const ALL: c_int = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLPRI | libc::EPOLLET;
 
-/// What the bell is added for.
+/// The events that the bell is added for.
 const BELL: c_int = libc::EPOLLIN | libc::EPOLLET;
 
 /// Whether a read that brings less than was asked for has brought all there is, unless an event has told of urgent
@@ -51,15 +51,15 @@ impl Poller {
         Ok(poller)
     }
 
-    /// Reports what `fd` is ready for at once, and from then on every change; there is nothing else to tell.
+    /// Makes the kernel report what `fd` is ready for at once, and every later change. Returns no readiness.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token, custody: Custody) -> io::Result<Ready> {
         let add = || self.control(libc::EPOLL_CTL_ADD, fd, ALL, token);
         self.claims.add(fd.as_raw_fd(), token, custody, add)?;
         Ok(Ready::EMPTY)
     }
 
-    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is
-    /// closed next: a duplicate would keep the registration alive.
+    /// Forgets `fd`, which was added for `token`, unless the number now belongs to another fd. Needed although the fd
+    /// is closed next: a duplicate would keep the registration alive.
     pub(crate) fn remove(&self, fd: RawFd, token: Token, custody: Custody) {
         self.claims.remove(fd, token, custody, || self.delete(fd));
     }
@@ -95,7 +95,7 @@ impl Poller {
         }
     }
 
-    /// For when the write was refused: by a counter at its limit after 2^64 - 2 rings, or by a sandbox. An eventfd at
+    /// Used if the write was refused: by a counter at its limit after 2^64 - 2 rings, or by a sandbox. An eventfd at
     /// that limit is readable, and one below it is writable. So an `EPOLL_CTL_MOD` that also asks for `EPOLLOUT`
     /// reports it at once.
     fn notify_without_write(&self) {

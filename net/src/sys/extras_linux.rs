@@ -19,7 +19,7 @@ pub(crate) fn device(socket: &Socket) -> io::Result<Option<Vec<u8>>> {
     socket.device()
 }
 
-/// The kernel would cut a name that is too long, or at a zero byte, and take an empty one for none.
+/// Refuses names that the kernel would cut (too long, or with a zero byte), or take for none (empty).
 pub(crate) fn bind_device(socket: &Socket, interface: Option<&[u8]>) -> io::Result<()> {
     if interface.is_some_and(|name| name.is_empty() || name.len() >= libc::IFNAMSIZ || name.contains(&0)) {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));

@@ -1,4 +1,4 @@
-//! `Process`: whether this is still the process that something was made in, or a child that fork(2) has made of it.
+//! `Process`: whether this is still the process in which an object was made, or a child of it (fork(2)).
 //!
 //! Called by the reactor, whose epoll instance is the same in parent and child, and by the runtime, whose threads do
 //! not exist in a child. A handler of pthread_atfork(3) counts in the child, so the answer is one load.
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use libc::c_int;
 
-/// How often a process has been forked between the first one that asked and this one.
+/// The number of forks between the first process that asked and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 type Handler = Option<unsafe extern "C" fn()>;
@@ -25,7 +25,7 @@ unsafe extern "C" {
     fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
 }
 
-/// The process that something was made in.
+/// The process in which an object was made.
 ///
 /// # Examples
 ///
@@ -37,7 +37,7 @@ unsafe extern "C" {
 pub struct Process(u32);
 
 impl Process {
-    /// What is said to those who use a runtime of the parent.
+    /// The message for users of a parent's runtime.
     ///
     /// # Examples
     ///
@@ -55,8 +55,8 @@ impl Process {
     pub fn current() -> Process {
         static INSTALLED: Once = Once::new();
         INSTALLED.call_once(|| {
-            // SAFETY: the handler does what it may in the child of a process with threads, it adds to an atomic; it is
-            // a function of this program, which is there as long as the process. Without memory for it a fork is not
+            // SAFETY: the handler only adds to an atomic, which it may do in the child of a process with threads; it is
+            // a function of this program, and exists as long as the process. Without memory for it a fork is not
             // noticed. Test: tests/tests/fork.rs `the_parents_runtime_refuses_to_serve_in_a_child`.
             unsafe { pthread_atfork(None, None, Some(count)) };
         });
@@ -74,7 +74,7 @@ impl Process {
         FORKS.load(Relaxed) == self.0
     }
 
-    /// Panics in a child; `call` is what the user has called.
+    /// Panics in a child; `call` names the user's call.
     ///
     /// # Examples
     ///
@@ -93,7 +93,7 @@ impl Process {
         }
     }
 
-    /// Whether anything of a parent may be in the memory of this process.
+    /// Whether the memory of this process may contain anything of a parent.
     pub(crate) fn has_parent() -> bool {
         FORKS.load(Relaxed) != 0
     }

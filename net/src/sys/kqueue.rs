@@ -4,9 +4,9 @@
 //! triggered. The bell (`bell`) is an event like any other. There is no out-of-band filter that all of these
 //! systems have, so `Ready::PRIORITY` is never reported.
 //!
-//! The changes of one call get an answer each (`EV_RECEIPT`), in their order: without that the first that fails ends
-//! the list, and some fds have only one direction. There are as many answers as there is room for, so such a call never
-//! waits, and takes no event that somebody else should have.
+//! Each change of a call gets an answer (`EV_RECEIPT`), in order: without that the first failure ends the list,
+//! and some fds have only one direction. There are as many answers as there is room for, so such a call never waits,
+//! and takes no event that another thread should have.
 //!
 //! The hard part: a kqueue accepts an fd that is already in it. The second `EV_ADD` replaces the token, and the first
 //! registration gets no event any more. So `added` records which numbers are registered, and for which token. If the fd
@@ -17,7 +17,7 @@
 //! added, looked up and removed under the lock. A number with `Custody::Ours` needs no lock for the calls: no other fd
 //! can get it before it is removed, and a second `add` is refused.
 //!
-//! A child of fork(2) does not inherit a kqueue. What has its number there is another file, which must not be closed.
+//! A child of fork(2) does not inherit a kqueue. Another file has its number there, and must not be closed.
 
 #![allow(unsafe_code)]
 
@@ -41,8 +41,8 @@ mod bell;
 /// A token travels in the kernel's user pointer.
 const _: () = assert!(size_of::<usize>() == 8, "the kqueue backend needs 64-bit pointers");
 
-/// Whether a read that brings less than was asked for has brought all there is. No event tells of urgent data, where a
-/// read ends, and not all systems tell that it ended where descriptors came, which nobody wanted.
+/// Whether a read that brings less than was asked for has brought all there is. No event reports urgent data, where a
+/// read ends. Not all systems tell that a read ended at descriptors that no caller wanted.
 pub(crate) const SHORT_READS_TELL: bool = false;
 
 /// Both directions.
@@ -56,7 +56,7 @@ pub(crate) struct Poller {
     added: Mutex<HashMap<RawFd, Entry>>,
 }
 
-/// Whom a number was added for.
+/// The registration that a number was added for.
 #[derive(Clone, Copy)]
 struct Entry {
     token: Token,
@@ -70,8 +70,8 @@ impl Poller {
         Ok(Poller { queue: ManuallyDrop::new(queue), process: Process::current(), bell, added: Mutex::default() })
     }
 
-    /// Reports what `fd` is ready for at once, and from then on every change. Returns what it is for good, of which
-    /// there will be no report.
+    /// Reports what `fd` is ready for at once, and from then on every change. Returns its permanent readiness, which
+    /// will not be reported.
     pub(crate) fn add(&self, fd: BorrowedFd<'_>, token: Token, custody: Custody) -> io::Result<Ready> {
         let number = fd.as_raw_fd();
         let mut added = self.added();
@@ -92,13 +92,13 @@ impl Poller {
         })
     }
 
-    /// Whether the number is still that of the fd which was added.
+    /// Whether the number still belongs to the fd that was added.
     fn is_in(&self, number: RawFd, Entry { token, custody }: Entry) -> bool {
         if custody == Custody::Ours {
             return true;
         }
         let mut both = FILTERS.map(|filter| change(number, filter, bsd::EV_ENABLE, token));
-        // If the kernel says nothing, it is better to refuse than to take the number from somebody.
+        // If the kernel says nothing, it is better to refuse than to take the number from another registration.
         apply(&self.queue, &mut both).is_err() || both.iter().any(|answer| refusal(answer).is_none())
     }
 
@@ -114,8 +114,8 @@ impl Poller {
         }
     }
 
-    /// Forgets `fd`, which was added for `token`, unless the number is another's by now. Needed although the fd is
-    /// closed next: a late event would cost a lookup.
+    /// Forgets `fd`, which was added for `token`, unless the number now belongs to another fd. Needed although the fd
+    /// is closed next: a late event would cost a lookup.
     pub(crate) fn remove(&self, fd: RawFd, token: Token, custody: Custody) {
         if custody == Custody::Ours {
             self.delete(fd);
@@ -131,11 +131,11 @@ impl Poller {
 
     fn delete(&self, fd: RawFd) {
         let mut both = FILTERS.map(|filter| change(fd, filter, bsd::EV_DELETE, Token::BELL));
-        // The one failure is that a filter was never added.
+        // Fails only if a filter was never added.
         let _ = apply(&self.queue, &mut both);
     }
 
-    /// Poison is ignored: nobody panics under this lock.
+    /// Poison is ignored: no code panics under this lock.
     fn added(&self) -> MutexGuard<'_, HashMap<RawFd, Entry>> {
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -173,7 +173,7 @@ impl Poller {
 impl Drop for Poller {
     fn drop(&mut self) {
         if self.process.is_current() {
-            // SAFETY: nobody uses the field after this.
+            // SAFETY: the field is not used after this.
             // Test: net/src/reactor/tests.rs `a_dropped_reactor_closes_its_fds`.
             unsafe { ManuallyDrop::drop(&mut self.queue) };
         }
@@ -281,7 +281,7 @@ fn apply(queue: &OwnedFd, changes: &mut [kevent]) -> io::Result<()> {
         let done = unsafe { bsd::kevent(queue.as_raw_fd(), list, len as _, list, len as _, &at_once) };
         match io::Error::last_os_error() {
             _ if done >= 0 => return Ok(()),
-            // Before the first answer was written; what has been done can be done again.
+            // Interrupted before the first answer was written; the changes can be made again.
             e if is_interruption(&e) => {}
             e => return Err(e),
         }

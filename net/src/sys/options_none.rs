@@ -1,4 +1,4 @@
-//! Options that most systems have, where there are none, or not all.
+//! Options that most systems have: the version for systems without all of them.
 
 use std::io;
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub(crate) fn pair(kind: Type) -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((a.into(), b.into()))
 }
 
-/// Starts to connect; whether it works out is for `connected` to say.
+/// Starts to connect; `connected` tells the outcome.
 pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<()> {
     let mut is_again = false;
     loop {
@@ -60,7 +60,7 @@ pub(crate) fn connected(fd: BorrowedFd<'_>) -> io::Result<()> {
             let error = socket.take_error()?;
             Err(error.unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
         }
-        // macOS says this of a connection that was made and is gone again: reads will tell.
+        // macOS returns this for a connection that was made and is gone again: reads will tell.
         Err(e) if e.raw_os_error() == Some(libc::EINVAL) => socket.take_error()?.map_or(Ok(()), Err),
         result => result.map(drop),
     }
@@ -76,7 +76,7 @@ pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io:
 }
 
 /// Reads into several buffers, and ancillary data into `control`. Returns how much of each, and whether ancillary data
-/// came for which there was no room. So many bytes are initialised then.
+/// came for which there was no room. That many bytes are initialised then.
 pub(crate) fn recv_message(
     fd: BorrowedFd<'_>,
     bufs: &mut [MaybeUninitSlice<'_>],
@@ -128,7 +128,7 @@ pub(crate) fn send_to(fd: BorrowedFd<'_>, buf: &[u8], to: &SockAddr) -> io::Resu
     SockRef::from(&fd).send_to_with_flags(buf, to, NO_SIGNAL)
 }
 
-/// The sum of what the calls above look at.
+/// The sum of the lengths that the calls above use.
 pub(crate) fn total<'a>(lengths: impl Iterator<Item = &'a [u8]>) -> usize {
     lengths.take(MAX_SLICES).map(<[u8]>::len).sum()
 }

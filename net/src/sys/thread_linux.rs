@@ -58,8 +58,8 @@ type Processors = [libc::c_ulong; 8192 / WORD];
 
 const WORD: usize = libc::c_ulong::BITS as usize;
 
-/// Binds the calling thread to one of the processors it may run on: the first, second and so on, round and round. Says
-/// whether it has done so. Source: sched_getaffinity(2), sched_setaffinity(2).
+/// Binds the calling thread to one of the processors it may run on: the first, second and so on, round and round.
+/// Returns whether it has done so. Source: sched_getaffinity(2), sched_setaffinity(2).
 pub(crate) fn pin(number: usize) -> io::Result<bool> {
     let mut set: Processors = [0; 8192 / WORD];
     // SAFETY: `set` has as many bytes as the call is told; 0 is the calling thread. Test: `a_thread_is_pinned`.

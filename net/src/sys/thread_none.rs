@@ -1,5 +1,5 @@
-//! For systems that neither tell how a thread of this process fares, nor let it set how punctual it is woken, nor where
-//! it runs.
+//! For systems that tell nothing about a thread of this process, and let it set neither its timer slack nor its
+//! processor.
 
 use std::io;
 use std::time::Duration;

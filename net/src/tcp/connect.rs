@@ -1,8 +1,8 @@
 //! `Connect`: from a host to a connection, one address after the other.
 //!
 //! Made by `TcpStream::connect` and `TcpSocket::connect`. Starting to connect never waits; then the outcome is an
-//! operation like any other (`sys::socket::connected`), which says `WouldBlock` until there is one. On the loopback it
-//! is there at once, and nothing is registered.
+//! operation like any other (`sys::socket::connected`), which says `WouldBlock` until there is one. On the loopback the
+//! outcome is there at once, and nothing is registered.
 
 use std::fmt;
 use std::io;
@@ -27,7 +27,7 @@ use crate::tcp::TcpStream;
 #[must_use = "futures do nothing unless awaited"]
 pub struct Connect {
     resolve: Resolve,
-    /// What is still to be tried, once it is known.
+    /// The addresses still to be tried, once known.
     addrs: Option<Addrs>,
     /// The socket to use for the one address there is, rather than a new one for each.
     prepared: Option<RawSocket>,
@@ -35,7 +35,7 @@ pub struct Connect {
     last_error: Option<io::Error>,
 }
 
-/// A connection being made to one address. The waiter goes when the source does.
+/// A connection being made to one address. Dropping the source removes the waiter.
 struct Attempt {
     to: SocketAddr,
     source: Source,

@@ -1,7 +1,7 @@
 //! The options that only TCP has, on streams, listeners, and sockets that are neither yet.
 //!
-//! What is set on a `TcpSocket` is kept by what it becomes; what is set on a listener is mostly, on Linux, handed on to
-//! its connections (tcp(7)).
+//! A `TcpSocket` keeps its options when it becomes a listener or a stream. On Linux, connections inherit most options
+//! of their listener (tcp(7)).
 
 use std::time::Duration;
 
@@ -39,8 +39,8 @@ macro_rules! tcp_methods { () => {
 
     /// How long the kernel goes on sending after the stream is dropped (`SO_LINGER` in socket(7)).
     ///
-    /// `None`, the default, is as long as it takes, without anybody waiting. Zero is: not at all, the peer's connection
-    /// is reset.
+    /// `None`, the default, is as long as it takes, and nothing waits for it. With zero it does not go on: the peer's
+    /// connection is reset.
     ///
     /// # Examples
     ///
@@ -61,10 +61,10 @@ macro_rules! tcp_methods { () => {
         self.sock().linger().map_err(self.refused("get `linger` of"))
     }
 
-    /// Sets what [`linger`](Self::linger) tells, in whole seconds: a part of one counts as one, so that only zero
+    /// Sets the value of [`linger`](Self::linger), in whole seconds: a part of one counts as one, so that only zero
     /// resets.
     ///
-    /// More than zero seconds make the drop of the stream block the thread for as long.
+    /// With more than zero seconds, dropping the stream blocks the thread for as long.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! `TcpSocket`: a TCP socket that is neither a listener nor a stream yet, so that options can be set before.
+//! `TcpSocket`: a TCP socket that is neither a listener nor a stream yet, so that options can be set first.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -83,7 +83,7 @@ impl TcpSocket {
         TcpSocket::from_std(socket)
     }
 
-    /// Binds to an address; port 0 is any that is free.
+    /// Binds to an address; port 0 is any free port.
     ///
     /// # Examples
     ///
@@ -121,7 +121,7 @@ impl TcpSocket {
     ///
     /// # Errors
     ///
-    /// Those of connect(2). If it has to wait: that the runtime has shut down.
+    /// Those of connect(2). Also if it has to wait and the runtime has shut down.
     ///
     /// # Panics
     ///

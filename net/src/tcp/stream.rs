@@ -12,7 +12,7 @@ use crate::split::split_methods;
 impl TcpStream {
     /// Connects to the first address of `addr` that answers.
     ///
-    /// The addresses are tried in order, each until the system gives up on it; put a limit around this for less.
+    /// The addresses are tried in order, each until the system gives up on it; for a shorter limit, use a timeout.
     ///
     /// # Examples
     ///
@@ -32,8 +32,8 @@ impl TcpStream {
     ///
     /// # Errors
     ///
-    /// Those of connect(2) and [`lookup_host`](crate::lookup_host): the error of the last address. If it has to wait:
-    /// that the runtime has shut down.
+    /// Those of connect(2) and [`lookup_host`](crate::lookup_host): the error of the last address. Also if it has to
+    /// wait and the runtime has shut down.
     ///
     /// # Panics
     ///

@@ -85,7 +85,7 @@ fn a_guard_keeps_the_readiness_until_it_is_taken_back() {
     a.write_all(b"ping").unwrap();
     rig.settle();
     stale.clear_ready();
-    // There was more in between, so that cleared nothing.
+    // More data came in between, so that cleared nothing.
     guard().unwrap().clear_ready();
     assert!(guard().is_none());
 }

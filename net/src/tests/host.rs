@@ -1,4 +1,4 @@
-//! Hosts: literal addresses, names, and a pool that lets one down.
+//! Hosts: literal addresses, names, and a pool that fails.
 
 use std::io::ErrorKind;
 use std::net::{Ipv6Addr, SocketAddr};

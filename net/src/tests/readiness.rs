@@ -74,7 +74,7 @@ fn edge_between_wouldblock_and_wait_is_not_lost() {
         if calls > 1 {
             return b.try_read(&mut [0; 8]);
         }
-        // The edge fires exactly here, and the driver tells of it before the operation is over.
+        // The edge fires exactly here, and the driver delivers it before the operation is over.
         a.try_write(b"ping").unwrap();
         rig.settle();
         Err(io::ErrorKind::WouldBlock.into())
@@ -242,7 +242,7 @@ fn shutdown_wakes_all_waiters_with_an_error() {
     assert!(is_shut_down(&reader.poll(pin!(b.read(&mut [0; 8])))));
     assert!(is_shut_down(&reader.poll(pin!(a.read(&mut [0; 8])))));
     assert!(is_shut_down(&reader.poll(pin!(a.readable()))));
-    // What need not wait still works.
+    // Operations that need not wait still work.
     assert!(matches!(reader.poll(pin!(a.write(b"ping"))), Poll::Ready(Ok(4))));
     assert!(matches!(reader.poll(pin!(b.read(&mut [0; 8]))), Poll::Ready(Ok(4))));
     assert!(is_shut_down(&reader.poll(pin!(b.read(&mut [0; 8])))));
@@ -294,7 +294,7 @@ fn an_always_ready_socket_yields_when_the_budget_is_spent() {
     drop(rig);
 }
 
-/// What is left of the budget after `operation`, which is ready at once, in calls.
+/// How many calls `operation`, which is ready at once, spends from the budget.
 fn calls_of<F: Future>(operation: F) -> u8 {
     mini_context::begin_poll();
     assert!(Task::new().poll(pin!(operation)).is_ready());
@@ -338,7 +338,7 @@ fn a_dead_udp_peer_is_one_error_and_then_a_wait() {
         socket.send(b"ping").await.unwrap();
         let error = socket.recv(&mut buf).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        // The hang-up that epoll has seen was none.
+        // The hang-up that epoll reported was not one.
         assert!(task.poll(pin!(socket.recv(&mut buf))).is_pending());
         assert!(!ready_of(&socket).is_read_closed());
     });

@@ -131,7 +131,7 @@ pub(crate) fn alone(name: &str, files: u32, test: impl FnOnce()) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// A path that nothing is at, removed again at the end.
+/// An unused path, removed at the end.
 pub(crate) struct TempPath(pub(crate) std::path::PathBuf);
 
 impl TempPath {

@@ -47,7 +47,7 @@ macro_rules! udp_methods { () => {
         self.sock().multicast_if_v4().map_err(self.refused("get `multicast_if_v4` of"))
     }
 
-    /// Sets what [`multicast_if_v4`](UdpSocket::multicast_if_v4) tells.
+    /// Sets the value of [`multicast_if_v4`](UdpSocket::multicast_if_v4).
     ///
     /// # Examples
     ///

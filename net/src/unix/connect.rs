@@ -2,8 +2,8 @@
 //!
 //! Made by `UnixStream::connect` and `UnixSeqpacket::connect`. A non-blocking connect(2) to a Unix socket is done at
 //! once, or fails; with a full queue it fails with `EAGAIN`, and no event will ever tell that there is room (unix(7)).
-//! The connect is then made on the blocking pool, in short turns, so that it ends soon after nobody wants it any more,
-//! or the runtime has shut down.
+//! The connect is then made on the blocking pool, in short turns, so that it ends soon after the future is dropped, or
+//! the runtime has shut down.
 //!
 //! Rejected: giving the `WouldBlock` to the user, who could do nothing but try again after a sleep.
 

@@ -52,7 +52,7 @@ impl UnixDatagram {
         Ok(UnixDatagram::adopt(open_bound(Type::DGRAM, &raw_addr(BIND, addr)?)?.into()))
     }
 
-    /// Makes a socket without an address: nobody can send to it, unless it connects.
+    /// Makes a socket without an address: other sockets cannot send to it, unless it connects.
     ///
     /// # Examples
     ///
@@ -124,8 +124,8 @@ impl UnixDatagram {
 
     /// Sends `buf` as one message to the socket at `path`; returns its length.
     ///
-    /// If that socket's queue is full of other senders' messages, the kernel does not tell this one when there is room,
-    /// and it goes on waiting; a socket that is [connected](UnixDatagram::connect) is told.
+    /// If that socket's queue is full of other senders' messages, the kernel does not report when there is room, and
+    /// this socket goes on waiting. A [connected](UnixDatagram::connect) socket gets the report.
     ///
     /// # Examples
     ///
@@ -133,7 +133,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of sendto(2). If it has to wait: that the runtime has shut down.
+    /// Those of sendto(2). Also if it has to wait and the runtime has shut down.
     ///
     /// # Panics
     ///

@@ -56,8 +56,8 @@ macro_rules! fds_methods {
         /// # Errors
         ///
         /// Those of sendmsg(2) and unix(7): `ETOOMANYREFS` if too many descriptors are on their way. `InvalidInput` for
-        /// more than 253, and for descriptors without a byte on a stream, where nobody would get them. If it has to
-        /// wait: that the runtime has shut down.
+        /// more than 253, and for descriptors without a byte on a stream, where they would not arrive. Also if it has
+        /// to wait and the runtime has shut down.
         ///
         /// # Panics
         ///
@@ -85,8 +85,8 @@ macro_rules! fds_methods {
         /// # Errors
         ///
         /// Those of recvmsg(2). `InvalidData` if there were more than `max`, or more than this process may open: then
-        /// all of them are closed and the bytes are lost, so what follows on a stream may make no sense. If it has to
-        /// wait: that the runtime has shut down.
+        /// all of them are closed and the bytes are lost, so what follows on a stream may make no sense. Also if it has
+        /// to wait and the runtime has shut down.
         ///
         /// # Panics
         ///

@@ -12,8 +12,8 @@ use crate::tcp::BACKLOG;
 /// Listening at a path or an address.
 macro_rules! unix_listener_methods {
     () => {
-        /// Listens at `path`, which must not exist, and which stays when the listener is dropped. On Linux one that begins
-        /// with a zero byte, such as `"\0name"`, is an abstract name (unix(7)), which is no file.
+        /// Listens at `path`, which must not exist, and which stays when the listener is dropped. On Linux a path that
+        /// begins with a zero byte, such as `"\0name"`, is an abstract name (unix(7)), which is no file.
         ///
         /// # Examples
         ///

@@ -99,7 +99,7 @@ impl OpenOptions {
     }
 
     /// Whether to open it for both directions, though only one is used. A receiver then never comes to an end, and a
-    /// sender needs no reader. Linux does that; POSIX does not say what it means.
+    /// sender needs no reader. Linux does that; POSIX does not define it.
     ///
     /// # Examples
     ///
@@ -109,7 +109,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether to open whatever there is, without a look at what it is.
+    /// Whether to open any file, without checking that it is a FIFO.
     ///
     /// # Examples
     ///
@@ -121,7 +121,7 @@ impl OpenOptions {
 
     /// Opens the FIFO at `path` to read from it.
     ///
-    /// This does not wait for somebody to write. The first read does, if it is made in a runtime.
+    /// This does not wait for a writer. The first read does, if it is made in a runtime.
     ///
     /// # Examples
     ///
@@ -163,7 +163,7 @@ impl OpenOptions {
     }
 }
 
-/// A file of the user's as the end of a pipe that is used by `access`: made non-blocking, and checked.
+/// Checks that a file of the user's is the end of a pipe that allows `access`, and makes it non-blocking.
 ///
 /// `access` moves nothing, and is refused if the file is not open for it.
 fn check(file: File, access: impl FnOnce(&mut &File) -> io::Result<usize>, what: &str) -> io::Result<File> {
@@ -247,7 +247,7 @@ macro_rules! end {
                 Self::from_file(fd.into())
             }
 
-            /// As [`from_file`](Self::from_file), without a look at what it is.
+            /// As [`from_file`](Self::from_file), without checking the file.
             ///
             /// # Examples
             ///
@@ -274,7 +274,7 @@ macro_rules! end {
                 Self::from_file_unchecked(fd.into())
             }
 
-            /// Leaves the runtime, as a descriptor that blocks: to give to a child process, say.
+            /// Leaves the runtime and becomes a descriptor that blocks: to give to a child process, for example.
             ///
             /// # Examples
             ///
@@ -282,14 +282,14 @@ macro_rules! end {
             ///
             /// # Errors
             ///
-            /// Those of fcntl(2); the pipe's end is closed then.
+            /// Those of fcntl(2); after an error the pipe's end is closed.
             pub fn into_blocking_fd(self) -> io::Result<OwnedFd> {
                 let fd = self.into_nonblocking_fd();
                 set_blocking(&fd)?;
                 Ok(fd)
             }
 
-            /// Leaves the runtime, as a descriptor that does not block.
+            /// Leaves the runtime and becomes a descriptor that does not block.
             ///
             /// # Examples
             ///
@@ -298,7 +298,7 @@ macro_rules! end {
                 self.0.into_io().into()
             }
 
-            /// Waits for any part of `interest`, and tells which there is.
+            /// Waits for any part of `interest`, and tells which is ready.
             ///
             /// # Examples
             ///

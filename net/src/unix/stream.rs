@@ -13,8 +13,8 @@ macro_rules! unix_connection_methods {
         ///
         /// # Errors
         ///
-        /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. If it
-        /// has to wait: that the runtime has shut down.
+        /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. Also
+        /// if it has to wait, and the runtime has shut down.
         ///
         /// # Panics
         ///

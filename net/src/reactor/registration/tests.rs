@@ -13,7 +13,7 @@ use crate::ready::Ready;
 use crate::tests::rig::{Task, alone, is_shut_down};
 use crate::{Blocking, Events, Interest, UnixStream, enter};
 
-/// Runs `f` on a thread of this reactor's, which this one is for so long.
+/// Runs `f` on this thread, which works for `reactor` meanwhile.
 fn within<R>(reactor: &Reactor, f: impl FnOnce() -> R) -> R {
     let pool: Blocking = Arc::new(|_| {});
     let _entered = enter(reactor, &pool);
@@ -66,7 +66,7 @@ fn an_event_on_its_way_at_the_old_reactor_comes_again_at_the_new_one() {
     assert!(polled.is_pending());
     a.try_write(b"x").unwrap();
 
-    // The kernel has told the old one of it, and will not again.
+    // The kernel has reported it to the old reactor, and will not again.
     let mut events = Events::new();
     old.0.poller.wait(&mut events.events, None).unwrap();
     registration.move_to(new.clone(), b.as_fd()).unwrap();
@@ -82,7 +82,7 @@ fn an_entry_that_cannot_move_goes_on_where_it_is() {
     let reactors = two();
     let [old, new] = &reactors;
     let (a, b) = UnixStream::pair().unwrap();
-    // The same fd under the same number, so that the new one refuses it.
+    // The same fd under the same number, so that the new reactor refuses it.
     let twin = new.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
     let registration = old.register(b.as_fd(), Custody::Ours, Ready::EMPTY).unwrap();
     let refused = registration.move_to(new.clone(), b.as_fd()).unwrap_err();
@@ -118,7 +118,7 @@ fn a_wait_goes_on_in_a_living_runtime_when_that_of_the_socket_ends() {
     let before = task.wakes();
     assert_eq!((turn(new), task.wakes()), (1, before + 1));
     assert!(matches!(task.poll(read.as_mut()), Poll::Ready(Ok(4))));
-    // With the end of the second one it is over.
+    // When the second reactor ends too, so do the waits.
     assert_eq!(b.try_read(&mut [0; 8]).unwrap_err().kind(), ErrorKind::WouldBlock);
     within(new, || wait(&b, 1));
     new.shutdown();
@@ -140,7 +140,7 @@ fn readiness_without_an_operation_survives_the_end_of_a_runtime() {
     assert!(matches!(task.poll(readable.as_mut()), Poll::Ready(Ok(()))));
 }
 
-/// The fd of an entry is closed by the user, and the next one gets its number; with `custody`. In a process of its own,
+/// The user closes the fd of an entry, and the next entry, with `custody`, gets its number. Needs a process of its own,
 /// where the lowest number is the next.
 fn exchanged(reactor: &Reactor, custody: Custody) -> (Registration, Registration, [StdUnixStream; 2]) {
     let (first, _other) = StdUnixStream::pair().unwrap();
@@ -154,7 +154,7 @@ fn exchanged(reactor: &Reactor, custody: Custody) -> (Registration, Registration
     (former, next, [a, b])
 }
 
-/// Whether the reactor tells `registration` of data that come.
+/// Whether the reactor reports new data to `registration`.
 fn is_told(reactor: &Reactor, registration: &Registration, mut peer: &StdUnixStream) -> bool {
     let slot = registration.slot();
     slot.clear(slot.seen(), Ready::ALL);
@@ -218,7 +218,7 @@ fn who_is_refused_takes_no_number_from_its_owner() {
 
 /// Moves an entry while one of the two reactors shuts down; returns whether it was moved, and is marked.
 ///
-/// The end comes `delay` turns of a loop after the move has begun, or before it has: the window that matters is short.
+/// The end comes `delay` loops after the start of the move, or before it: the window that matters is short.
 fn move_beside_an_end(ends: usize, is_refused: bool, delay: usize) -> (bool, bool) {
     let reactors = two();
     let [old, new] = &reactors;
@@ -307,7 +307,7 @@ fn no_byte_is_lost_while_a_socket_moves_all_the_time() {
             }
         });
         threads.spawn(|| {
-            // One byte at a time, and not before the last one is gone: every one is an edge that somebody waits for.
+            // One byte at a time, after the last one is gone: every one is an edge that a task waits for.
             for i in 0..2_000usize {
                 within(&reactors[0], || block_on(b.write_all(&[i as u8])).unwrap());
                 let mut byte = [!(i as u8)];

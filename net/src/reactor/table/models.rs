@@ -15,9 +15,9 @@ fn deliver(table: &RwLock<Table>, token: Token, ready: Ready) -> bool {
     table.read().unwrap().deliver(Event { token, ready }, &mut Vec::new())
 }
 
-/// A socket goes and the next one comes into its place, while one driver has an event for the former, and another hears
-/// of the next one as soon as it is there: what the former was ready for is not left to the next one, and the next
-/// one's report is not taken back by an operation that came before it.
+/// A socket goes and the next one takes its place, while one driver has an event for the former, and another gets an
+/// event for the next one at once. The next socket does not inherit the readiness of the former, and an operation from
+/// before its registration does not clear its report.
 ///
 /// Planted: the generation not compared in `Chunk::has`; no `reset` of the slot in `Chunk::take`.
 #[test]

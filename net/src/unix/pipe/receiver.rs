@@ -26,9 +26,9 @@ end!(Receiver, Fifo, check_receiver);
 impl Receiver {
     /// Reads what has arrived into the front of `buf`.
     ///
-    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: nobody has the other
-    /// end open for writing. For a FIFO that may be over when the next one comes, so it can be read again. As long as
-    /// nobody has come at all, this waits.
+    /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: no process has the
+    /// other end open for writing. A FIFO may get another writer later, so it can be read again. Before the first
+    /// writer comes, this waits.
     ///
     /// # Examples
     ///
@@ -36,7 +36,7 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// Those of read(2); `WouldBlock` and `Interrupted` are handled and never returned. If it has to wait: that the
+    /// Those of read(2); `WouldBlock` and `Interrupted` are handled and never returned. Also if it has to wait and the
     /// runtime has shut down.
     ///
     /// # Panics
@@ -92,8 +92,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// `UnexpectedEof` if the end comes before; otherwise as [`read`](Receiver::read). How much was read is unknown
-    /// then.
+    /// `UnexpectedEof` if the end comes first; otherwise as [`read`](Receiver::read). After an error, the number of
+    /// bytes read is unknown.
     ///
     /// # Panics
     ///
@@ -101,13 +101,13 @@ impl Receiver {
     ///
     /// # Cancel safety
     ///
-    /// Loses how much was read: what had arrived is in the front of `buf`, and no longer in the pipe.
+    /// Loses the number of bytes read: they are in the front of `buf`, and no longer in the pipe.
     #[track_caller]
     pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a, File> {
         ReadExact::new(self.source(), site!(read_exact, Read), buf)
     }
 
-    /// Reads once, without waiting; `WouldBlock` if nothing has arrived. 0 is also that nobody has come to write yet.
+    /// Reads once, without waiting; `WouldBlock` if nothing has arrived. 0 may also mean that no writer has come yet.
     ///
     /// # Examples
     ///

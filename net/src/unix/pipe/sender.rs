@@ -16,8 +16,8 @@ use crate::source::{Channel, Rule, Source, Wait};
 
 /// The writing end of a pipe.
 ///
-/// A pipe without a reader is the error `BrokenPipe`, and the signal `SIGPIPE`, which Rust programs ignore unless told
-/// otherwise.
+/// Writing to a pipe without a reader gives the error `BrokenPipe`, and the signal `SIGPIPE`, which Rust programs
+/// ignore unless told otherwise.
 ///
 /// # Examples
 ///
@@ -29,8 +29,7 @@ end!(Sender, Stream, check_sender);
 impl Sender {
     /// Writes from the front of `buf` what there is room for; returns how much that is.
     ///
-    /// No more than 4096 bytes (`PIPE_BUF` in pipe(7)) go as a whole, not mixed with what others write to the same
-    /// pipe.
+    /// Up to 4096 bytes (`PIPE_BUF` in pipe(7)) go as a whole, not mixed with what others write to the same pipe.
     ///
     /// # Examples
     ///
@@ -43,8 +42,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Those of write(2): `BrokenPipe` if nobody has the other end open. If it has to wait: that the runtime has shut
-    /// down.
+    /// Those of write(2): `BrokenPipe` if nobody has the other end open. Also if it has to wait and the runtime has
+    /// shut down.
     ///
     /// # Panics
     ///
@@ -88,8 +87,8 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Sender::write). How much was written is unknown
-    /// then.
+    /// `WriteZero` if the kernel takes nothing; otherwise as [`write`](Sender::write). After an error, the number of
+    /// bytes written is unknown.
     ///
     /// # Panics
     ///
@@ -97,7 +96,7 @@ impl Sender {
     ///
     /// # Cancel safety
     ///
-    /// Loses how much was written: some of `buf` may be on its way.
+    /// Loses the number of bytes written: a part of `buf` may be on its way.
     #[track_caller]
     pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a, File> {
         WriteAll::new(self.source(), site!(write_all, Write), buf)
