@@ -1,7 +1,7 @@
 //! What hyper needs of a runtime: an executor for its tasks, and a timer. With the feature `hyper`.
 //!
-//! Its third need, I/O, the sockets meet themselves: a [`TcpStream`](crate::net::TcpStream) or
-//! [`UnixStream`](crate::net::UnixStream) is given to hyper as it is, and implements `hyper::rt::{Read, Write}`.
+//! For I/O, give hyper a [`TcpStream`](crate::net::TcpStream) or a [`UnixStream`](crate::net::UnixStream) as it is:
+//! both implement `hyper::rt::{Read, Write}`.
 //!
 //! # Examples
 //!
@@ -44,7 +44,7 @@ use crate::time;
 ///
 /// # Panics
 ///
-/// `execute`, outside of a runtime, if the executor has no runtime of its own ([`on`](Executor::on)).
+/// `execute` panics outside of a runtime, if the executor has no runtime of its own ([`on`](Executor::on)).
 #[derive(Clone, Debug, Default)]
 pub struct Executor {
     handle: Option<Handle>,
@@ -114,7 +114,7 @@ where
 ///
 /// # Panics
 ///
-/// `execute`, where [`mini::spawn_local`](crate::spawn_local) does.
+/// `execute` panics where [`mini::spawn_local`](crate::spawn_local) does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalExecutor(());
 
@@ -159,7 +159,7 @@ where
 ///
 /// # Panics
 ///
-/// The sleeps, where those of [`mini::time`](crate::time::Sleep) do: if they have to wait outside of a runtime.
+/// The sleeps panic where those of [`mini::time`](crate::time::Sleep) do: if they have to wait outside of a runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Timer(());
 

@@ -45,36 +45,36 @@ pub use per_core::{PerCore, worker_index};
 ///
 /// # Shutdown
 ///
-/// Dropping it cancels every task: each future is dropped on a worker, and those who wait for it get a
-/// [`JoinError`](crate::task::JoinError) that says so. Sockets and timers that outlive it return errors. It waits for
-/// workers in a long poll and for blocking jobs for at most the [grace](Builder::shutdown_grace), then leaves them
-/// behind and says so on stderr. Dropped inside one of its own tasks or blocking jobs, it starts all this and waits for
-/// nothing.
+/// Dropping a runtime cancels every task: each future is dropped on a worker, and its join handle returns a
+/// [`JoinError`](crate::task::JoinError) that says so. Sockets and timers that outlive the runtime return errors. The
+/// drop waits for workers in a long poll and for blocking jobs, for at most the [grace](Builder::shutdown_grace); then
+/// it leaves them behind and says so on stderr. Inside one of the runtime's own tasks or blocking jobs, it starts all
+/// this and waits for nothing.
 ///
 /// Blocking jobs that were spawned before the shutdown began run within the grace, also those that still wait for a
 /// thread. Jobs that have not begun when the grace is over are cancelled, and named on stderr. With a grace of zero,
 /// all jobs that have not begun are cancelled. A shutdown that waits for nothing
 /// ([`shutdown_background`](Self::shutdown_background), or a drop inside one of the runtime's own tasks or jobs)
-/// cancels none: they run in the background as long as the process lives. Jobs that are spawned after the shutdown
+/// cancels no job: they run in the background as long as the process lives. Jobs that are spawned after the shutdown
 /// began are cancelled at once. An operation on a file is such a job once it was polled, also if the task that awaited
 /// it is dropped.
 ///
 /// # Fork
 ///
-/// A child of fork(2) has the memory of a runtime but none of its threads, and shares its epoll instance: whatever it
-/// waited for there, it would take from the parent. So in a child a runtime that was made before refuses to serve.
-/// `block_on`, `spawn`, `spawn_blocking`, `enter` and `turn` panic, and so does a wait for a socket inside of it. To
-/// drop it does nothing: its tasks are leaked, as their destructors would act for the parent, and their sockets stay
-/// open until the child ends or runs another program. A child that returns from a task in which it was forked panics in
-/// `block_on`, and is aborted on a thread of the runtime.
+/// A child of fork(2) has the memory of a runtime but none of its threads, and shares its epoll instance: events that
+/// the child waited for there would be missing in the parent. So in a child, a runtime that was made before the fork
+/// refuses to serve. `block_on`, `spawn`, `spawn_blocking`, `enter` and `turn` panic, and so does a wait for a socket
+/// inside of it. Dropping it does nothing: its tasks are leaked, as their destructors would act for the parent, and
+/// their sockets stay open until the child ends or runs another program. A child that returns from a task in which it
+/// was forked panics in `block_on`, and is aborted on a thread of the runtime.
 ///
 /// A new runtime works in a child, also inside the task that has forked it. Sockets of the parent's runtime serve in
 /// it, and the parent's are not affected. Sleeps and other timers that have waited in the parent's runtime never end
 /// there.
 ///
-/// What another thread had locked at the moment of the fork stays locked in the child, the lock of an allocator or a
-/// mutex of the program; fork(2) has more on this. Fork while the threads of a runtime rest, or before it is built. A
-/// process that is made by clone(2) itself, and not by the C library's fork, is taken for its parent.
+/// A lock that another thread held at the moment of the fork stays locked in the child, such as that of an allocator or
+/// a mutex of the program (see fork(2)). Fork while the threads of a runtime rest, or before it is built. A process
+/// that is made by clone(2) itself, and not by the C library's fork, is taken for its parent.
 pub struct Runtime {
     handle: Handle,
 }
@@ -107,13 +107,14 @@ impl Runtime {
 
     /// Runs `future` to its end on the calling thread, and other tasks meanwhile.
     ///
-    /// The thread works as one of the runtime's workers until then. Several threads may call this at once. Tasks go on
-    /// when it returns if the runtime is multi-threaded, and stand still until the next call if it is not. Tasks made
-    /// by [`spawn_local`](crate::spawn_local) on a thread in `block_on` of a multi-threaded runtime end with the call.
+    /// The thread works as one of the runtime's workers until then. Several threads may call this at once. After the
+    /// call, the tasks of a multi-threaded runtime go on; those of a `current_thread` runtime stand still until the
+    /// next call. Tasks made by [`spawn_local`](crate::spawn_local) on a thread in `block_on` of a multi-threaded
+    /// runtime end with the call.
     ///
     /// `future` stays on this thread, which runs tasks too: while one of them blocks or computes, `future` waits for
-    /// it, however many workers there are. What must not wait, such as a loop that accepts connections, belongs into a
-    /// task; [`#[mini::main]`](crate::main) makes one of its body.
+    /// it, however many workers there are. Put code that must not wait, such as a loop that accepts connections, into a
+    /// task; [`#[mini::main]`](crate::main) does so with its body.
     ///
     /// # Examples
     ///
@@ -227,9 +228,10 @@ impl Runtime {
     }
 
     /// Shuts the runtime down as dropping it does, but waits for at most `grace`, and returns what was left behind or
-    /// cancelled, which is also said on stderr.
+    /// cancelled. The same is said on stderr.
     ///
-    /// Called by one of its own tasks or blocking jobs it starts the end, waits for nothing, and returns nothing.
+    /// If one of the runtime's own tasks or blocking jobs calls this, it starts the shutdown, waits for nothing, and
+    /// returns nothing.
     ///
     /// # Examples
     ///
@@ -249,11 +251,11 @@ impl Runtime {
         left
     }
 
-    /// Starts the shutdown, waits for nothing, and says nothing about what goes on.
+    /// Starts the shutdown, waits for nothing, and reports nothing.
     ///
-    /// Unlike dropping a runtime it may be called where one must not wait. Tasks on workers that are at rest are
-    /// dropped before it returns. Blocking jobs that were spawned before run in the background, also those that have
-    /// not begun; to cancel these, call [`shutdown_timeout`](Self::shutdown_timeout) with [`Duration::ZERO`].
+    /// Unlike a drop, it may be called where waiting is not allowed. Tasks on workers that are at rest are dropped
+    /// before it returns. Blocking jobs that were spawned before run in the background, also those that have not begun;
+    /// to cancel these, call [`shutdown_timeout`](Self::shutdown_timeout) with [`Duration::ZERO`].
     ///
     /// # Examples
     ///
@@ -283,7 +285,7 @@ fn report(left: &ShutdownReport) {
     }
 }
 
-// A panic leaves neither of them in pieces: what a task or a `block_on` throws, they contain or pass on whole.
+// A panic leaves neither of them half changed: they contain the panic of a task or a `block_on`, or pass it on.
 impl UnwindSafe for Runtime {}
 impl RefUnwindSafe for Runtime {}
 impl UnwindSafe for Handle {}

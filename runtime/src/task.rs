@@ -36,11 +36,11 @@
 //
 // | field | who |
 // |---|---|
-// | `stage` | whoever has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
+// | `stage` | the thread that has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
 // | `slot` | the registry's owner or lock holder |
-// | `local` | the owner (`refcount.rs`): the holder of the home core, or of a shared task who has started it |
-// | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; anybody may read |
+// | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task |
+// | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; any thread reads |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
 // hangs); one reference count per queue entry (two locked instructions per wake).
@@ -162,7 +162,7 @@ unsafe impl Send for Task {}
 unsafe impl Sync for Task {}
 /// Creates a task with two references: one for the runtime, one in the join handle.
 ///
-/// With [`Start::Shared`] and [`Start::Posted`] the future must be `Send`; the callers' bounds see to it.
+/// Except with [`Start::Owned`] the future must be `Send`; the callers' bounds ensure it.
 #[inline]
 pub(crate) fn new<F, O>(future: F, schedule: Schedule, start: Start, origin: O) -> (Task, JoinHandle<F::Output>)
 where
@@ -254,7 +254,7 @@ impl Task {
         unsafe { (self.header().vtable.name)(self.0) }
     }
 
-    /// What it is called in messages.
+    /// How messages name the task.
     pub(crate) fn source(&self) -> Source {
         Source { id: self.id(), location: self.location(), name: self.name() }
     }
@@ -286,7 +286,7 @@ impl Task {
                 header.schedule.schedule(self.queued());
             }
         } else if header.schedule.is_held() && self.slot().is_some() {
-            // Not one that still lies in the inbox: the owner queues it when it registers it.
+            // Not for a task that is still in the inbox: the owner queues it when it registers it.
             if header.state.cancel() == OnWake::Enqueue {
                 header.schedule.push_owned(self.queued());
             }
@@ -303,8 +303,8 @@ impl Task {
         self.end(|_| ());
     }
 
-    /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which this
-    /// is. If there is no handle, `drop_output` sees to the output.
+    /// The output is in place, or never will be: tells the joiner, and gives back the runtime's reference, which `self`
+    /// is. If there is no handle, `drop_output` handles the output.
     fn end(self, drop_output: impl FnOnce(&Self)) {
         let task = ManuallyDrop::new(self);
         let header = task.header();
@@ -322,7 +322,7 @@ impl Task {
         ManuallyDrop::into_inner(task).release_ended();
     }
 
-    /// Drops an output nobody will ask for. A panic in it does not pass in silence.
+    /// Drops an output that no handle will ask for. An error or a panic is reported.
     fn drop_output(&self) {
         let header = self.header();
         let inside = context::enter_output(self);
@@ -342,7 +342,7 @@ impl Task {
         contain(|| drop(error));
     }
 
-    /// Drops the reference of somebody who knows that the task has ended: from there on the word counts alone
+    /// Drops the reference of a caller that knows that the task has ended: from then on only the word counts
     /// (`refcount.rs`).
     #[inline]
     fn release_ended(self) {
@@ -354,8 +354,8 @@ impl Task {
 }
 
 impl Header {
-    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a task that any thread may
-    /// run, or owns it.
+    /// Whether this thread counts references in the plain cell (`refcount.rs`): it polls a shared task, or owns the
+    /// task.
     #[inline]
     fn is_counted_here(&self) -> bool {
         if self.state.is_shared() {
@@ -364,8 +364,8 @@ impl Header {
         self.is_owned_here()
     }
 
-    /// Whether this thread holds the core of a task that only it runs, that is registered (so that nobody else can be
-    /// its holder) and that has not ended.
+    /// Whether this is an owned task whose core this thread holds, which is registered (so that no other thread can
+    /// have it) and has not ended.
     #[inline]
     fn is_owned_here(&self) -> bool {
         !self.state.is_shared() && self.schedule.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
@@ -399,7 +399,7 @@ impl Drop for Task {
     }
 }
 
-/// Gives a reference back that is counted in the word, and frees the task if it was the last.
+/// Gives back a reference that is counted in the word, and frees the task if it was the last.
 ///
 /// # Safety
 ///
@@ -417,7 +417,7 @@ unsafe fn release(ptr: NonNull<Header>) {
     }
 }
 
-/// Wakes the joiner; its panic must not take the worker along.
+/// Wakes the joiner; a panic there must not end the worker.
 fn wake(waiter: Waker) {
     contain(|| waiter.wake());
 }

@@ -53,7 +53,7 @@ struct Pausable {
 
 #[derive(Clone, Copy)]
 enum Run {
-    /// It was `from` when the system's clock showed `since`.
+    /// The time was `from` when the system's clock showed `since`.
     Running {
         from: SystemInstant,
         since: SystemInstant,
@@ -121,7 +121,7 @@ impl Clock {
         })))
     }
 
-    /// The time it shows.
+    /// The time that the clock shows.
     ///
     /// # Examples
     ///
@@ -188,7 +188,7 @@ impl Clock {
         self.base().elapsed().as_nanos() as u64
     }
 
-    /// Whether it shows the system's time: it was never paused.
+    /// Whether the clock shows the system's time: it was never paused.
     ///
     /// # Examples
     ///
@@ -204,7 +204,7 @@ impl Clock {
         }
     }
 
-    /// Whether it stands still.
+    /// Whether the clock is paused.
     ///
     /// # Examples
     ///
@@ -222,7 +222,7 @@ impl Clock {
         }
     }
 
-    /// Stops it; stopping a clock that stands still does nothing.
+    /// Pauses the clock; does nothing if it is paused.
     ///
     /// # Examples
     ///
@@ -245,7 +245,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Lets it run on, from where it stands; does nothing to a running clock.
+    /// Lets the clock run on from where it stands; does nothing if it runs.
     ///
     /// # Examples
     ///
@@ -269,7 +269,8 @@ impl Clock {
         Ok(())
     }
 
-    /// Moves it on by `duration`; what becomes due is not fired, see [`Timers::turn`](crate::Timers::turn).
+    /// Moves the clock forward by `duration`. Timers that become due are not fired; see
+    /// [`Timers::turn`](crate::Timers::turn).
     ///
     /// # Examples
     ///
@@ -299,7 +300,7 @@ impl Clock {
         self.moved(run, duration).map(drop)
     }
 
-    /// Where a clock comes to that is moved on by `duration`.
+    /// The time of the clock after it is moved forward by `duration`.
     fn moved(&self, run: Run, duration: Duration) -> Result<SystemInstant, ClockError> {
         let Run::Paused { at } = run else { return Err(ClockError::Running) };
         let target = at.checked_add(duration).ok_or(ClockError::TooFar)?;
@@ -313,7 +314,7 @@ impl Clock {
         self.nanos(deadline) > LAST && deadline - self.now() < CENTURY
     }
 
-    /// Moves it on to `nanos` if it is paused and has not got there, and returns what it shows then.
+    /// Moves a paused clock forward to `nanos`, if that is ahead. Returns the time the clock shows then.
     pub(crate) fn advance_to(&self, nanos: u64) -> u64 {
         let target = self.instant(nanos).into_std();
         if let Source::Pausable(pausable) = &self.0

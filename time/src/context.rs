@@ -54,7 +54,7 @@ thread_local! {
     static LEAVE: Leave = const { Leave };
 }
 
-/// Makes `timers` those of the current thread until the guard is dropped, which brings back those before.
+/// Makes `timers` those of the current thread until the guard is dropped; then the timers before are current again.
 ///
 /// On a thread that is ending, which has dropped its thread-locals, it does nothing.
 ///

@@ -26,7 +26,7 @@ use std::io;
 pub struct Elapsed {}
 
 impl Elapsed {
-    /// Makes one, for code that has deadlines of its own.
+    /// Makes an `Elapsed`, for code that has deadlines of its own.
     ///
     /// # Examples
     ///

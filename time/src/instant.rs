@@ -9,8 +9,8 @@ use std::time::{Duration, Instant as SystemInstant};
 
 use crate::context;
 
-/// What stands in for a time that cannot be represented. Timers count 64 bits of nanoseconds, 584 years, so one that
-/// far away never fires.
+/// Stands in for a time that cannot be represented. Timers count 64 bits of nanoseconds, 584 years, so a timer that far
+/// away never fires.
 const FAR: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
 
 /// A point in time on a clock that never goes back.

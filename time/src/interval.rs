@@ -14,7 +14,7 @@ use crate::sleep::{Origin, Sleep};
 #[cfg(test)]
 mod tests;
 
-/// A tick taken less than this late, or less than a period if that is shorter, makes no new plan: else
+/// A tick that is taken less than this late, or less than a period if that is shorter, makes no new plan. Otherwise
 /// [`MissedTickBehavior::Delay`] would drift by the time it takes to wake a task.
 const TOLERANCE: Duration = Duration::from_millis(5);
 
@@ -182,8 +182,8 @@ impl Interval {
     ///
     /// # Panics
     ///
-    /// Not here, but when polled before the tick on a thread that runs no mini runtime, or whose runtime was shut
-    /// down; as [`sleep`](crate::sleep()) for a paused clock that was moved too far.
+    /// Not here, but at a poll before the tick: on a thread that runs no mini runtime, or whose runtime was shut down.
+    /// Also for a paused clock that was moved too far, as [`sleep`](crate::sleep()).
     ///
     /// # Cancel safety
     ///
@@ -194,7 +194,8 @@ impl Interval {
         Tick { interval: self }
     }
 
-    /// Polls for the next tick: the instant it was planned for, or `Pending` and the task is woken at the tick.
+    /// Polls for the next tick. Returns the instant the tick was planned for, or `Pending`; the task is then woken at
+    /// the tick.
     ///
     /// # Examples
     ///
@@ -323,7 +324,7 @@ impl Interval {
         Pin::new(&mut self.next).reset(deadline);
     }
 
-    /// What it does about ticks that were missed.
+    /// What the interval does about missed ticks.
     ///
     /// # Examples
     ///
@@ -337,7 +338,7 @@ impl Interval {
         self.behavior
     }
 
-    /// Says what to do about ticks that are missed from here on.
+    /// Sets what to do about ticks that are missed from now on.
     ///
     /// # Examples
     ///
@@ -377,7 +378,7 @@ impl Interval {
     }
 }
 
-/// Its ticks without an end. With the feature `stream`.
+/// An endless stream of the ticks. With the feature `stream`.
 #[cfg(feature = "stream")]
 impl futures_core::Stream for Interval {
     type Item = Instant;
@@ -387,11 +388,11 @@ impl futures_core::Stream for Interval {
     }
 }
 
-/// What is left of `duration` when as many whole `period`s as it holds are taken away.
+/// The remainder of `duration` divided by `period`.
 fn remainder(duration: Duration, period: Duration) -> Duration {
     const SECOND: u128 = 1_000_000_000;
     let rest = duration.as_nanos() % period.as_nanos();
-    // It is less than `period`, so its seconds fit.
+    // The remainder is less than `period`, so its seconds fit.
     Duration::new((rest / SECOND) as u64, (rest % SECOND) as u32)
 }
 

@@ -1,6 +1,6 @@
 //! Time for the `mini` runtime: a clock that can be paused, timers that fire to the microsecond and never early, and
-//! the futures made of them. Where a crowd of them is due, less than 40 µs apart, a driver with nothing else to do
-//! wakes for those of up to half a millisecond at once.
+//! the futures made of them. If many timers are due less than 40 µs apart, a driver with nothing else to do wakes once
+//! for those of up to half a millisecond.
 //!
 //! Users get all of it as `mini::time`. A runtime makes a [`Clock`], [`Timers`] for each of its drivers, and enters
 //! them ([`enter`]) on the threads where it polls. Nothing here knows about tasks or I/O: what crosses the border is

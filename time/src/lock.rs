@@ -1,8 +1,8 @@
 //! A lock that costs one locked instruction to take and a store to give back.
 //!
-//! The store of a wheel alone calls it. What runs under it is a few dozen instructions, no user code, so a thread that
-//! finds it taken spins; if that takes long, the holder has lost its processor or moves very many timers, and the
-//! waiting thread gives up its own for a while. It is not fair, and nothing here needs it to be.
+//! Only the store of a wheel uses the lock. A few dozen instructions run under it, and no user code, so a thread that
+//! finds it taken spins. If that takes long, the holder was preempted or moves very many timers, and the waiting thread
+//! gives up its own CPU for a while. The lock is not fair, and nothing here needs it to be.
 //!
 //! Rejected:
 //! - The standard library's mutex: a second locked instruction to unlock, as a waiter may sleep in the kernel. 10.8 ns
@@ -40,8 +40,8 @@ pub(crate) struct Lock<T> {
 // Test: model `one_at_a_time_and_each_sees_what_the_one_before_wrote`.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// As with the standard library's mutex. No user code runs under the lock, so a panic there leaves nothing half done
-/// that another could see.
+/// As with the standard library's mutex. No user code runs under the lock, so a panic leaves nothing half done that
+/// another thread could see.
 impl<T> RefUnwindSafe for Lock<T> {}
 impl<T> UnwindSafe for Lock<T> {}
 

@@ -39,7 +39,7 @@ pub struct Advance {
     is_moved: bool,
 }
 
-/// Stops the clock of the current runtime; a clock that stands still stays so.
+/// Pauses the clock of the current runtime; does nothing if it is paused.
 ///
 /// Timers then fire when [`advance`] moves the clock past them, or when the runtime has nothing left to run and moves
 /// it to the next deadline.
@@ -72,7 +72,7 @@ pub fn pause() {
     }
 }
 
-/// Lets the clock of the current runtime run on from where it stands; a running clock stays so.
+/// Lets the clock of the current runtime run on from where it stands; does nothing if it runs.
 ///
 /// # Examples
 ///
@@ -100,10 +100,10 @@ pub fn resume() {
     }
 }
 
-/// Moves the paused clock of the current runtime on by `duration`, and lets the tasks run that this wakes.
+/// Moves the paused clock of the current runtime forward by `duration`, and lets the tasks that this wakes run.
 ///
-/// The clock moves when it is first polled, in one step: tasks woken by it all see the new time. They are woken in the
-/// order of their deadlines, and queued before the caller goes on. What they sleep on then is not waited for.
+/// The clock moves at the first poll, in one step: all woken tasks see the new time. They are woken in the order of
+/// their deadlines, and queued before the caller goes on. If they sleep again, that is not waited for.
 ///
 /// # Examples
 ///
@@ -165,9 +165,9 @@ impl Future for Advance {
         }
         self.is_moved = true;
         self.timers.turn();
-        // A driver that sleeps, this being another thread, was told how long by the old time.
+        // If the driver sleeps, in another thread, its wait was computed by the old time.
         self.timers.ring();
-        // Behind those just woken.
+        // The caller queues behind the tasks just woken.
         cx.waker().wake_by_ref();
         Poll::Pending
     }

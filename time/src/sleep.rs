@@ -1,10 +1,10 @@
-//! The future that waits for a point in time, and that the others of this crate are made of.
+//! The future that waits for a point in time; the other futures of this crate are made of it.
 //!
-//! It registers late: only a poll that finds its deadline ahead adds it to the timers of the thread's context. From
-//! then on it belongs to those timers, wherever it is polled or dropped, without keeping them alive.
+//! A sleep registers late: only a poll that finds the deadline ahead adds it to the timers of the thread's context.
+//! From then on the sleep belongs to those timers, wherever it is polled or dropped, without keeping them alive.
 //!
-//! The time is read when a duration is made a deadline, and not again at the first poll: that deadline was ahead, and
-//! if it has come meanwhile, the next turn of the driver says so.
+//! The clock is read when a duration becomes a deadline, and not again at the first poll. The deadline was ahead then;
+//! if it has passed since, the next turn of the driver says so.
 //!
 //! ```text
 //!        1              2
@@ -62,13 +62,14 @@ mod tests;
 pub struct Sleep {
     deadline: Instant,
     location: &'static Location<'static>,
-    /// Where its timer is, if it is ARMED; with `number` it is the lease, in two fields that leave no gap.
+    /// Where the timer is, if the sleep is ARMED. Together with `number` it is the lease, in two fields that leave no
+    /// gap.
     store: Option<&'static Store>,
     number: u32,
     key: Key,
     origin: Origin,
     is_done: bool,
-    /// NEW, and the deadline was ahead when it was made.
+    /// The sleep is NEW, and the deadline was ahead when it was made.
     is_ahead: bool,
 }
 
@@ -93,9 +94,9 @@ const _: () = {
 
 /// Waits for `duration`, counted from this call.
 ///
-/// It never ends early. A duration of zero is ready at the first poll; one that ends more than 584 years after the
-/// start of the runtime, such as [`Duration::MAX`], never ends. One that is polled for the first time when its time is
-/// over is ready at the next look of the runtime at its timers, not at that poll.
+/// The sleep never ends early. With a duration of zero it is ready at the first poll. With one that ends more than 584
+/// years after the start of the runtime, such as [`Duration::MAX`], it never ends. If the time is over before the first
+/// poll, the sleep is ready when the runtime next looks at its timers, not at that poll.
 ///
 /// # Examples
 ///
@@ -113,7 +114,7 @@ const _: () = {
 ///
 /// # Panics
 ///
-/// Not here, but at a poll before its deadline: on a thread that runs no mini runtime, or whose runtime was shut down.
+/// Not here, but at a poll before the deadline: on a thread that runs no mini runtime, or whose runtime was shut down.
 /// Also if `duration` is less than a century and a paused clock was moved so far that the deadline lies more than 584
 /// years after the clock's start.
 ///
@@ -125,7 +126,7 @@ pub fn sleep(duration: Duration) -> Sleep {
     Sleep::after(duration, Origin::Sleep)
 }
 
-/// Waits until `deadline`; one in the past is ready at the first poll.
+/// Waits until `deadline`. If that has passed, the sleep is ready at the first poll.
 ///
 /// # Examples
 ///
@@ -177,7 +178,7 @@ impl Sleep {
         sleep
     }
 
-    /// When it ends.
+    /// The instant at which the sleep ends.
     ///
     /// # Examples
     ///
@@ -191,7 +192,7 @@ impl Sleep {
         self.deadline
     }
 
-    /// Whether its time has come, polled or not.
+    /// Whether the deadline has passed, whether or not the sleep was polled.
     ///
     /// # Examples
     ///
@@ -206,10 +207,10 @@ impl Sleep {
         self.is_done || self.now() >= self.deadline
     }
 
-    /// Moves it to another deadline, also after it has ended.
+    /// Moves the sleep to another deadline, also after it has ended.
     ///
-    /// A task that waits for it is woken at the new deadline. Moving it to a later one costs a store, so a timeout for
-    /// idleness can be moved at each message.
+    /// A waiting task is woken at the new deadline. Moving to a later deadline costs a store, so a timeout for idleness
+    /// can be moved at each message.
     ///
     /// # Examples
     ///
@@ -244,12 +245,12 @@ impl Sleep {
         }
     }
 
-    /// Has messages and notes name this call instead of the one that made it.
+    /// Makes messages and notes name this call instead of the one that made the sleep.
     pub(crate) fn relabel(&mut self, origin: Origin, location: &'static Location<'static>) {
         (self.origin, self.location) = (origin, location);
     }
 
-    /// Whether it has never waited.
+    /// Whether the sleep has never waited.
     pub(crate) fn is_new(&self) -> bool {
         !self.is_done && self.store.is_none()
     }
@@ -265,7 +266,7 @@ impl Sleep {
         Poll::Ready(())
     }
 
-    /// Sees to it that the task is woken at the deadline; ready if that has come.
+    /// Arranges that the task is woken at the deadline; ready if that has passed.
     #[inline]
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_ahead {
@@ -275,7 +276,7 @@ impl Sleep {
         let Some(lease) = self.lease() else {
             return if self.now() >= self.deadline { Poll::Ready(()) } else { self.arm(cx) };
         };
-        // The wheel is asked before the clock: where it has fired the timer, it has read that already.
+        // The wheel is asked before the clock: if it has fired the timer, the clock need not be read.
         match lease.watch(self.key, cx.waker()) {
             State::Fired => {
                 self.store = None;
@@ -287,7 +288,7 @@ impl Sleep {
         }
     }
 
-    /// Adds it to the timers of the thread's context.
+    /// Adds the sleep to the timers of the thread's context.
     #[inline]
     fn arm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(lease) = context::lease() else { return self.ready_or(Sleep::panic_no_runtime) };
@@ -301,7 +302,7 @@ impl Sleep {
         }
     }
 
-    /// Leaves timers that were shut down for those of the context, if that is another runtime's.
+    /// Changes from timers that were shut down to those of the context, if that is another runtime's.
     #[cold]
     fn rearm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let is_over = self.now() >= self.deadline;
@@ -315,7 +316,7 @@ impl Sleep {
         if self.now() >= self.deadline { Poll::Ready(()) } else { self.arm(cx) }
     }
 
-    /// Ready if the deadline has come; else there is nothing to wait on, and `refuse` says so.
+    /// Ready if the deadline has passed. Otherwise there is nothing to wait on, and `refuse` panics.
     #[cold]
     fn ready_or(&self, refuse: fn(&Sleep) -> !) -> Poll<()> {
         if self.now() >= self.deadline { Poll::Ready(()) } else { refuse(self) }
@@ -329,7 +330,7 @@ impl Sleep {
         Poll::Pending
     }
 
-    /// Takes back the note of a call that waits no more.
+    /// Takes back the note of a call that no longer waits.
     #[inline]
     pub(crate) fn forget_note(&self) {
         if self.store.is_some() {
@@ -350,7 +351,7 @@ impl Sleep {
         self.store.map(|store| Lease { store, number: self.number })
     }
 
-    /// The time of the clock it goes by.
+    /// The time of the clock that the sleep goes by.
     fn now(&self) -> Instant {
         self.lease().and_then(Lease::now).unwrap_or_else(Instant::now)
     }
@@ -398,7 +399,7 @@ impl Origin {
         }
     }
 
-    /// Whether what waits is another future.
+    /// Whether the sleep only limits the wait of another future.
     fn is_limit(self) -> bool {
         matches!(self, Origin::Timeout | Origin::TimeoutAt)
     }

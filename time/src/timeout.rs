@@ -1,6 +1,6 @@
 //! A future with a time limit.
 //!
-//! It polls the future first, so that one that is ready at once costs no timer.
+//! The future is polled first, so if it is ready at once it costs no timer.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -30,7 +30,7 @@ pin_project! {
     ///
     /// # Cancel safety
     ///
-    /// That of the future in it, which is dropped with it.
+    /// As the inner future, which is dropped with the `Timeout`.
     #[derive(Debug)]
     #[must_use = "futures do nothing unless awaited"]
     pub struct Timeout<F> {
@@ -40,12 +40,12 @@ pin_project! {
     }
 }
 
-/// Gives `future` the time `duration`, counted from this call.
+/// Limits the time of `future` to `duration`, counted from this call.
 ///
-/// The output is that of `future`, or [`Elapsed`] if the time is over first. If both are so at the same poll, the
-/// output wins. When the time is over `future` is not dropped at once, but with the [`Timeout`]. The time limits
-/// waiting, not computing: a future that never returns from its `poll` cannot be stopped. One that is over at the first
-/// poll may let others run before it says so.
+/// The output is that of `future`, or [`Elapsed`] if the time is over first. If both hold at the same poll, the output
+/// wins. When the time is over `future` is not dropped at once, but with the [`Timeout`]. The limit applies to waiting,
+/// not to computing: a future that never returns from its `poll` cannot be stopped. If the time is over at the first
+/// poll, other tasks may run before the timeout is ready.
 ///
 /// # Examples
 ///
@@ -71,14 +71,14 @@ pin_project! {
 ///
 /// # Cancel safety
 ///
-/// That of `future`, which is dropped with it.
+/// As `future`, which is dropped with the [`Timeout`].
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     let limit = Sleep::after(duration, Origin::Timeout);
     Timeout { future: future.into_future(), limit }
 }
 
-/// Gives `future` the time until `deadline`; as [`timeout`] otherwise.
+/// Limits the time of `future` to that until `deadline`; otherwise as [`timeout`].
 ///
 /// # Examples
 ///
@@ -104,7 +104,7 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 ///
 /// # Cancel safety
 ///
-/// That of `future`, which is dropped with it.
+/// As `future`, which is dropped with the [`Timeout`].
 #[track_caller]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     let limit = Sleep::new(deadline, Origin::TimeoutAt);
@@ -112,7 +112,7 @@ pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::Int
 }
 
 impl<F> Timeout<F> {
-    /// The future in it.
+    /// The inner future.
     ///
     /// # Examples
     ///
@@ -125,7 +125,7 @@ impl<F> Timeout<F> {
         &self.future
     }
 
-    /// The future in it, to be changed.
+    /// The inner future, to be changed.
     ///
     /// # Examples
     ///
@@ -144,7 +144,7 @@ impl<F> Timeout<F> {
         &mut self.future
     }
 
-    /// The future in it, without the limit.
+    /// The inner future, without the limit.
     ///
     /// # Examples
     ///
@@ -170,9 +170,10 @@ impl<F: Future> Future for Timeout<F> {
             return Poll::Ready(Ok(output));
         }
         let is_first = this.limit.is_new();
-        // Outside the budget: the future may have spent it, now and at every poll to come.
+        // Outside the budget: the future may spend all of it, at this poll and at every later one.
         ready!(this.limit.poll_elapsed(cx));
-        // But a limit that is over before anybody has waited would keep others away, in a loop. It yields once at most.
+        // But in a loop, a limit that is over before any wait would keep other tasks from running. It yields once at
+        // most.
         if is_first {
             ready!(mini_context::poll_budget(cx));
         }

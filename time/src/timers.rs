@@ -6,7 +6,7 @@
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
 //! a bound that is kept beside the lock. A thread that reads the bound too early misses a timer that another thread is
 //! just adding, and finds it at the next turn or in `prepare_park`. How a deadline from another thread reaches a driver
-//! that sleeps is in `park.rs`. The bell must be one that a wait which begins after the ring still hears.
+//! that sleeps is in `park.rs`. A wait that begins after the ring must still hear the bell.
 //!
 //! Wakers are woken and dropped with no lock held.
 //!
@@ -16,8 +16,8 @@
 //! - A queue of registrations and cancellations that the owner drains: most timers are cancelled before they fire, and
 //!   each would be queued twice; an uncontended lock costs less. And while the owner is in a long poll nobody else
 //!   could serve them.
-//! - Reading the clock once a turn instead of once a timer (20 ns of the 60 that a limit costs): it would count from
-//!   the turn after its first poll, and not from the call that made it.
+//! - Reading the clock once a turn instead of once a timer (20 ns of the 60 that a limit costs): a limit would count
+//!   from the turn after its first poll, and not from the call that made it.
 //! - The coarse clock (5.6 ns for 23 ns) for limits of seconds: it is as old as the last tick of one processor, and
 //!   where a hypervisor delays that tick nothing bounds the lag, so a limit could end early.
 
@@ -77,7 +77,7 @@ pub enum Park {
     Ready,
     /// At most this long.
     Until(Duration),
-    /// As long as the bell does not ring.
+    /// Until the bell rings.
     Forever,
 }
 
@@ -87,8 +87,8 @@ pub(crate) struct Shared {
 }
 
 impl Timers {
-    /// Makes the timers of a driver; `bell` wakes that driver from the wait it begins after
-    /// [`prepare_park`](Timers::prepare_park), also if it has not begun it yet.
+    /// Makes the timers of a driver. `bell` must end the wait that the driver begins after
+    /// [`prepare_park`](Timers::prepare_park), even if the wait has not begun yet.
     ///
     /// # Examples
     ///
@@ -103,7 +103,7 @@ impl Timers {
         Timers(Arc::new(Shared { clock, lease }))
     }
 
-    /// The clock these timers go by.
+    /// The clock of these timers.
     ///
     /// # Examples
     ///
@@ -118,7 +118,7 @@ impl Timers {
 
     /// Wakes the tasks whose timers are due, in the order of their deadlines, and returns their number.
     ///
-    /// Any thread may call it, also while others do. It takes back an announcement of the calling thread, as
+    /// Any thread may call this, also while others do. It ends an announcement of the calling thread, as
     /// [`finish_park`](Timers::finish_park) does. With no timer pending it reads no clock.
     ///
     /// # Examples
@@ -185,8 +185,8 @@ impl Timers {
     /// [`turn`](Timers::turn) in this thread, a timer that another thread adds with an earlier deadline rings the
     /// bell, once.
     ///
-    /// Where a crowd of deadlines lies ahead, less than 40 µs apart, the answer serves those of up to 0.5 ms at once,
-    /// all but the last of them late.
+    /// If many deadlines lie ahead, less than 40 µs apart, one wait serves those of up to 0.5 ms, all but the last of
+    /// them late.
     ///
     /// While the clock is paused no deadline comes by itself, and the answer is [`Park::Forever`] if nothing is due.
     ///
@@ -227,7 +227,7 @@ impl Timers {
 
     /// Ends the announcement of [`prepare_park`](Timers::prepare_park), if this thread made it.
     ///
-    /// Timers that this thread adds do not ring any more. One of another thread may, once.
+    /// Timers that this thread adds no longer ring the bell. A timer of another thread may, once.
     ///
     /// # Examples
     ///
@@ -244,8 +244,8 @@ impl Timers {
 
     /// A time before which no timer fires, `None` if none is pending that ever will.
     ///
-    /// It is the first deadline, or a time before it where timers that were more than 67 ms ahead have been removed or
-    /// moved: a turn at that time fires nothing, and the next answer is later.
+    /// It is the first deadline, or earlier if timers that were more than 67 ms ahead have been removed or moved: a
+    /// turn at that time fires nothing, and the next answer is later.
     ///
     /// # Examples
     ///
@@ -259,9 +259,8 @@ impl Timers {
         Some(self.0.clock.instant(next))
     }
 
-    /// For how long a wait in the place of the driver may last: as [`prepare_park`](Timers::prepare_park) says, but
-    /// without an announcement, so that nobody rings for an earlier deadline. Zero if a timer is due, `None` if none is
-    /// pending.
+    /// How long a wait in place of the driver may last. As [`prepare_park`](Timers::prepare_park), but without an
+    /// announcement: no bell rings for an earlier deadline. Zero if a timer is due, `None` if none is pending.
     ///
     /// Under a paused clock it is the time from now to the next deadline.
     ///
@@ -333,7 +332,7 @@ impl Timers {
         })
     }
 
-    /// Wakes all who wait and refuses those who come later; also if called twice.
+    /// Wakes all waiting tasks and refuses new timers. A second call does no harm.
     ///
     /// # Examples
     ///
@@ -372,7 +371,7 @@ impl Timers {
 }
 
 impl Drop for Shared {
-    /// Wakes those who wait still, as [`Timers::shutdown`] does.
+    /// Wakes the tasks that still wait, as [`Timers::shutdown`] does.
     fn drop(&mut self) {
         let mut wakes = Wakes::default();
         let loan = store::give_back(self.lease);

@@ -27,7 +27,7 @@
 //! - One ring with rounds: a slot of a ring full of 30 s timeouts is rescanned every round, and its bit in the map says
 //!   nothing.
 //! - Waiting for each deadline exactly however close they lie: 200,000 a second cost 3.7 µs each, nearly all of it for
-//!   going to sleep and rising; 0.3 to 1.0 µs where a crowd is waited for as a whole ([`Wheel::wait_until`]).
+//!   sleeping and waking up; one wait for a crowd costs 0.3 to 1.0 µs each ([`Wheel::wait_until`]).
 //! - A heap: O(log n) on a path where nearly every timer is removed before it fires.
 
 mod next;
@@ -69,7 +69,7 @@ pub(crate) struct Wheel {
     overflow: u32,
     /// As `far_bounds`, for the overflow; `NEVER` when that is empty.
     overflow_bound: u64,
-    /// Found due, in order.
+    /// Timers found due, in order.
     due: u32,
     /// Lent to `sift`; empty between calls.
     ready: Vec<(u64, u32)>,
@@ -77,7 +77,7 @@ pub(crate) struct Wheel {
     cursor: Tick,
     /// The first deadline in the near ring, if `near_first_count` is not 0.
     near_first: u64,
-    /// How many near entries have it; 0: not known, or the near ring is empty.
+    /// How many near entries have that deadline; 0: not known, or the near ring is empty.
     near_first_count: u32,
 }
 
@@ -131,7 +131,7 @@ impl Wheel {
 
     /// Moves a timer to another deadline; `false` if it has fired or was removed.
     ///
-    /// Later is a store. Earlier is one too while the entry's slot does not begin after the new deadline.
+    /// Moving later is a store. So is moving earlier, if the entry's slot does not begin after the new deadline.
     pub(crate) fn reset(&mut self, key: Key, deadline: u64) -> bool {
         let Some(index) = self.slab.find(key) else {
             return false;
@@ -184,7 +184,7 @@ impl Wheel {
         false
     }
 
-    /// Goes forward in time, at most to `now`, until something is due, and says whether it is.
+    /// Goes forward in time, at most to `now`, until something is due; says whether something is.
     fn find_due(&mut self, now: u64) -> bool {
         // NEVER is not due even at the end of time.
         let now = now.min(NEVER - 1);
@@ -225,8 +225,8 @@ impl Wheel {
         }
         debug_assert!(next >= self.cursor);
         self.cursor = next;
-        // Where several begin at one tick the near slot is last, as the others feed it; the overflow comes after the
-        // far slot, as what it feeds is older and goes in front.
+        // If several begin at one tick, the near slot is last, as the others feed it. The overflow comes after the far
+        // slot, as its entries are older and go in front.
         if next == far {
             self.file_far(next.far_slot());
         } else if next == round {
@@ -237,7 +237,7 @@ impl Wheel {
             return false;
         } else {
             self.sift(next, Some(now));
-            // What stays in a slot that has been searched lies in the rest of the tick of `now`.
+            // Entries that stay in a searched slot are due in the rest of the tick of `now`.
             return self.due != NIL || self.next_near() != Some(next);
         }
         true
@@ -279,8 +279,8 @@ impl Wheel {
 
     /// Files the entries of a detached list again.
     ///
-    /// Each is nearer now than when it was filed, or has been moved. What was added to the nearer list meanwhile is
-    /// younger, so the entries go in front of that, the last one first.
+    /// Each entry is nearer now than when it was filed, or was moved. Entries that were added to the nearer list
+    /// meanwhile are younger, so these go in front of them, the last one first.
     fn file_all(&mut self, first: u32) {
         let mut index = self.slab.previous(first);
         loop {
@@ -293,8 +293,8 @@ impl Wheel {
         }
     }
 
-    /// Searches the near slot of `at`, the first occupied one: what is due at `now` goes to the due list, what was
-    /// moved later to its new place, and the first deadline of the rest is noted.
+    /// Searches the near slot of `at`, the first occupied one: entries due at `now` go to the due list, entries that
+    /// were moved later to their new place. Notes the first deadline of the rest.
     fn sift(&mut self, at: Tick, now: Option<u64>) {
         let slot = at.near_slot();
         let first = *self.near.list(slot);

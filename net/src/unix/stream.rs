@@ -14,7 +14,7 @@ macro_rules! unix_connection_methods {
         /// # Errors
         ///
         /// Those of connect(2): `NotFound` if there is nothing at `path`, `ConnectionRefused` if nobody listens. Also
-        /// if it has to wait, and the runtime has shut down.
+        /// if it has to wait and the runtime has shut down.
         ///
         /// # Panics
         ///

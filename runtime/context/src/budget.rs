@@ -1,14 +1,15 @@
 //! The budget of a poll: what a task may complete before it has to let others run.
 //!
-//! Once it is spent, each refusal leaves one unit for the next leaf: where a task joins several futures and polls the
-//! busy one first, the others come to something too. A coin says whether the first leaf in a poll that finds nothing
-//! left is refused or gets that unit, as it may be one that always comes after a future which spends all and waits for
-//! something else. After as many refusals as there were units no leaf goes on until the poll is over: of two sockets
-//! that are always ready, a `select` in a loop would always find one. The next poll begins with a full budget.
+//! Once the budget is spent, each refusal leaves one unit for the next leaf. So if a task joins several futures and
+//! polls the busy one first, the others make progress too. A coin decides whether the first leaf in a poll that finds
+//! nothing left is refused or gets that unit: it may be a leaf that always comes after a future which spends all and
+//! waits for something else. After as many refusals as there were units, no leaf goes on until the poll is over.
+//! Otherwise a `select` in a loop over two sockets that are always ready would always find one. The next poll begins
+//! with a full budget.
 //!
 //! A foreign executor begins no poll. On a thread without a runtime each refusal fills the budget. Inside of a task or
-//! a job the poll in progress is the runtime's, and does not end while such an executor runs: after [`REFUSALS`] each
-//! fills the budget too.
+//! a job the poll in progress is the runtime's, and does not end while such an executor runs: after [`REFUSALS`]
+//! refusals each fills the budget too.
 //!
 //! Rejected: a budget that the runtime alone refills (a future that a foreign executor polls would starve once it is
 //! spent). One that every refusal refills (the loop of two sockets ran for good). One of which nothing is left after
@@ -23,8 +24,8 @@ use crate::rules::{BUDGET, CALL, CALL_BYTES, REFUSALS};
 /// Spends one unit of the running task's budget.
 ///
 /// Once [`BUDGET`](crate::BUDGET) units are spent this wakes the task and returns `Pending`, so that an operation that
-/// is always ready starves nobody. What the task polls beside it in the same poll may go on for a unit now and then.
-/// Where no runtime begins polls, the budget is full again.
+/// is always ready starves nobody. Other leaves in the same poll may get a unit now and then. If no runtime begins
+/// polls on this thread, the budget is full again.
 ///
 /// # Examples
 ///
@@ -131,7 +132,7 @@ fn toss(coin: &Cell<u32>) -> bool {
     coin.get() >> 31 == 0
 }
 
-/// The thread polls for a runtime no more: what it polls by itself is refused once at a time.
+/// The thread no longer polls for a runtime: from now on each refusal fills the budget.
 ///
 /// # Examples
 ///
@@ -158,8 +159,8 @@ pub fn spend_call() {
     spend(CALL);
 }
 
-/// Counts so many calls more that an operation has made, or that its outcome will: one that opens a descriptor has
-/// somebody close it.
+/// Counts so many further calls that an operation has made, or that its result will cause: an opened descriptor must be
+/// closed.
 ///
 /// # Examples
 ///
@@ -244,7 +245,7 @@ mod tests {
         assert!(poll_budget(&mut cx).is_ready());
     }
 
-    /// Of two tasks that take turns, each polls two leaves after a future that has spent all.
+    /// Two tasks take turns; each polls two leaves after a future that has spent the budget.
     #[test]
     fn each_leaf_goes_on_now_and_then_whatever_comes_before_it() {
         let mut cx = Context::from_waker(Waker::noop());

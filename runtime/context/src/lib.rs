@@ -1,10 +1,9 @@
 //! What the crates of the runtime share: the state of the poll in progress on a thread, and a way to contain panics.
 //!
 //! The state of a poll is its budget and its notes. A runtime calls [`begin_poll`] before it polls a task, and reads
-//! the [`notes`] after a poll that returned `Pending`. Leaf futures spend the budget and leave the notes, whichever
-//! crate they are of, and whether a runtime is there or not: so all leaves of a task share one budget, and each new
-//! crate of leaves needs no place of its own here. What a crate's futures work with (a reactor, timers) is that
-//! crate's.
+//! the [`notes`] after a poll that returned `Pending`. Leaf futures of every crate spend the budget and leave the
+//! notes, with or without a runtime. So all leaves of a task share one budget, and a new crate of leaves needs no place
+//! of its own here. What a crate's futures work with (a reactor, timers) belongs to that crate.
 //!
 //! The state belongs to one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
 //!
@@ -55,7 +54,7 @@ use std::thread_local;
 /// The poll in progress.
 struct Local {
     budget: Cell<u8>,
-    /// How many operations more may be refused in this poll.
+    /// How many more operations may be refused in this poll.
     refusals: Cell<u16>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
@@ -75,7 +74,7 @@ thread_local! {
     };
 }
 
-/// Makes the budget full, whatever was left, and throws away notes that were left: they are not the next poll's.
+/// Fills the budget, and discards the notes of the poll before.
 ///
 /// # Examples
 ///

@@ -1,7 +1,7 @@
 //! Where a poll waits: left by a leaf future each time it returns `Pending`, taken back when that is dropped.
 //!
-//! There is room for two: the last leaf that waits for something to happen, and the last that waits for a time. Many a
-//! task waits for the one or the other.
+//! There is room for two notes: the last leaf that waits for something to happen, and the last that waits for a time.
+//! Many tasks wait for whichever of the two comes first.
 
 use std::panic::Location;
 
@@ -26,7 +26,7 @@ pub enum IoKind {
     Ready,
 }
 
-/// What a task waits for. A runtime shall know each, so a new one is a new version.
+/// What a task waits for. A runtime must know every reason, so a new reason is a new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// For a socket or another file descriptor; -1 if for none.
@@ -48,16 +48,16 @@ pub enum Reason {
 pub struct Note {
     /// What it waits for.
     pub reason: Reason,
-    /// The source line of the call that made the future; for a task that is waited for, that of its spawn.
+    /// The source line of the call that made the future; for the wait for a task, the line of that task's spawn.
     pub location: &'static Location<'static>,
 }
 
-/// What the last leaves of a poll have left.
+/// The notes of the last leaves of a poll.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
-    /// What is to happen.
+    /// What the task waits for to happen.
     pub wait: Option<Note>,
-    /// The time that is to come. That of a limit gives way to all others, and an outer limit's to an inner one's.
+    /// The time that the task waits for. A limit's note gives way to any other, and an outer limit's to an inner one's.
     pub timer: Option<Note>,
 }
 
@@ -91,8 +91,8 @@ pub fn leave_note(note: Note) {
     });
 }
 
-/// Takes back the note of a leaf that waits no more, if it is the last one that is no timer's. Another's is lost with
-/// it: then nothing is known.
+/// Takes back the note of a leaf that no longer waits, if it is the last note that is not a timer's. The note of an
+/// earlier leaf is lost as well: then nothing is known.
 ///
 /// # Examples
 ///
@@ -160,7 +160,7 @@ pub fn take_notes() -> Notes {
     swap_notes(Notes::default())
 }
 
-/// Sets the notes, and returns those before. For polls within a poll: they are not to touch the notes of the outer one.
+/// Sets the notes, and returns those before. For a poll within a poll: it must not touch the notes of the outer one.
 ///
 /// # Examples
 ///

@@ -23,9 +23,9 @@ const AGAIN_TIME: Duration = Duration::from_micros(100);
 /// *again*.
 ///
 /// Longer than two wakes of a worker: a task that runs for less is done before another worker could have helped, and a
-/// handler of requests that yields now and then stays among the woken ones. If many woken tasks wait it is
-/// [`LOOK_TIME`] divided by their number: a thousand tasks that compute would delay others by a tenth of a second
-/// before they were of that class.
+/// handler of requests that yields now and then stays among the woken ones. If many woken tasks wait, the limit is
+/// [`LOOK_TIME`] divided by their number: otherwise a thousand tasks that compute would delay others by a tenth of a
+/// second before they are of that class.
 #[cfg(not(any(loom, shuttle)))]
 pub const AGAIN_AFTER: u32 = nanos(AGAIN_TIME) as u32;
 /// In models, where each run takes a nanosecond.
@@ -43,8 +43,8 @@ pub const MOVE_COST: u64 = nanos(Duration::from_nanos(500));
 /// Nanoseconds that a reading of the clock takes.
 pub const READ_COST: u32 = 30;
 
-/// How long a thread waits for something that comes at once as a rule, before it goes on without: a person does not
-/// notice it.
+/// How long a thread waits for something that usually comes at once, before it goes on without it: a person does not
+/// notice this time.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 
 // Shares.
@@ -54,7 +54,7 @@ pub const PATIENCE: Duration = Duration::from_millis(200);
 /// Three quarters and a quarter; with the head start that is at least a fifth of any 5 ms for *again*.
 pub const WOKEN_SHARE: i64 = 3;
 
-/// What is spent to find something out takes one part in so many of the time.
+/// Finding something out may take one part in so many of the time.
 pub const OVERHEAD: u32 = 20;
 
 // Sizes.
@@ -65,15 +65,16 @@ pub const LOOK_RUNS: u32 = 64;
 /// What a task may spend in a run before it has to let others run.
 pub const BUDGET: u8 = 128;
 
-/// What a system call costs of that: it takes 0.3 to 3 µs, where what else is counted takes a tenth. So a task whose
-/// sockets are always ready makes 16 calls in a run, which is 5 to 50 µs; what it costs to come back is a hundredth.
+/// What a system call costs of the budget: it takes 0.3 to 3 µs, ten times as long as the other operations that are
+/// counted. So a task whose sockets are always ready makes 16 calls in a run, which is 5 to 50 µs; coming back costs a
+/// hundredth of that.
 pub const CALL: u8 = 8;
 
-/// So many bytes cost as another call: to copy them takes as long as the call by itself.
+/// This many bytes cost as much as another call: copying them takes as long as the call itself.
 pub const CALL_BYTES: usize = 16 << 10;
 
-/// How often the leaves of a task are refused in one poll after it has spent its budget: more are not beside each other
-/// in any task, and an executor in a task, which does not let the poll end, goes on after some milliseconds.
+/// How often the leaves of a task are refused in one poll after it has spent its budget: no task has more leaves side
+/// by side. An executor inside a task, which does not let the poll end, goes on after some milliseconds.
 pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
 
 // Looks and classes.
@@ -85,54 +86,56 @@ pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
 /// doubled: a look that finds one event at a time costs a system call for each.
 pub const LOOK_TIME: u64 = nanos(TICK) / 2;
 
-/// Where tasks of the class *again* wait, and no woken one, a worker looks after this many nanoseconds: what comes then
-/// waits for them alone, and no longer than for a task that is not of that class yet.
+/// If tasks of the class *again* wait, and no woken task, a worker looks after this many nanoseconds. A newcomer then
+/// waits for *again* tasks only, and no longer than for a task that is not of that class yet.
 ///
 /// A look that finds something costs 5 to 6 µs: the call, a smaller batch for the task that it wakes, colder caches. So
-/// this is the least time of which they take one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.
+/// this is the shortest interval of which a look takes one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.
 pub const AGAIN_LOOK: u64 = nanos(AGAIN_TIME);
 
-/// The least that [`AGAIN_AFTER`] comes to where many wait: a tenth. A short run that is measured is charged with those
-/// beside it too; after a few such samples, and not after one, tasks that do the same are of the same class.
+/// The least that [`AGAIN_AFTER`] comes to if many tasks wait: a tenth. A short run that is measured is also charged
+/// with the unmeasured runs beside it. So tasks that do the same get into the same class after a few such samples, not
+/// after one.
 pub const AGAIN_AT_LEAST: u32 = AGAIN_AFTER / 10;
 
 /// Woken tasks may run for so many nanoseconds before the share of *again* is looked at, so that a batch of them is not
 /// interrupted.
 pub const HEAD_START: i64 = nanos(TICK) as i64;
 
-/// The nanoseconds that are owed to *again* at most: it catches up for one head start at a time, and after one long
-/// woken run others that were woken do not wait for a third of it.
+/// The most nanoseconds that are owed to *again*: it catches up for one head start at a time, and after one long woken
+/// run, other woken tasks do not wait for a third of it.
 pub const MOST_OWED: i64 = (WOKEN_SHARE + 1) * HEAD_START;
 
-/// The nanoseconds that a run counts as at most where classes share the time: one that the system has stopped for a
-/// while is no reason to stop its class.
+/// The most nanoseconds that a run counts as when classes share the time: if the system stops a run for a while, that
+/// is no reason to stop its class.
 pub const LONGEST_RUN: u64 = nanos(PATIENCE);
 
 /// How many tasks a worker takes from its inbox between two runs: other threads may post faster than it runs.
 pub const MAIL_LIMIT: usize = LOOK_RUNS as usize;
 
-/// The part of the runs, of [`LOOK_RUNS`], that is left to an injector at most: what waits in the worker's own queues
-/// gets a quarter, however much comes from outside, as *again* does beside the woken ones.
+/// The largest part of [`LOOK_RUNS`] that goes to an injector: tasks in the worker's own queues get a quarter, however
+/// many come from outside, as *again* does beside woken tasks.
 pub const INJECTED_SHARE: u32 = LOOK_RUNS / (WOKEN_SHARE as u32 + 1) * WOKEN_SHARE as u32;
 
 /// How many runs one reading of the clock serves at most: with twice as many a run would save less than a nanosecond,
 /// and more runs would go unmeasured when some become long.
 pub const READ_INTERVAL: u32 = (READ_COST / 2).next_power_of_two();
 
-/// After a run that nobody knew to be long and that was not measured, all runs are until so many were short.
+/// After a long run that nobody knew to be long and that was not measured, every run is measured until so many were
+/// short.
 pub const SURPRISE: u32 = LOOK_RUNS;
 
 /// How much CPU time a run may take within a tick before its worker counts as stalled: from here on it delays its look.
 pub const STALL: Duration = Duration::from_nanos(LOOK_TIME);
 
-/// After how many looks at a runtime whose workers are parked the monitor goes to sleep: to wake it costs as much as
-/// twenty looks. And how often it tries to start threads for which the system had no room.
+/// After so many looks at a runtime whose workers are all parked, the monitor goes to sleep: waking it costs as much as
+/// twenty looks. Also how often it tries to start threads for which the system had no room.
 pub const QUIET_TICKS: u32 = OVERHEAD;
 
 // Queues.
 
-/// What a thief takes at most, which is work until its second look. It copies all of them before it knows whether it
-/// gets them, and the owner runs on meanwhile.
+/// The most tasks that a thief takes, which is work until its second look. The thief copies them all before it knows
+/// whether it gets them, and the owner runs on meanwhile.
 pub const STEAL_BATCH: u32 = 2 * LOOK_RUNS;
 
 /// What a local queue holds: 8 KiB of memory.
@@ -152,8 +155,8 @@ pub const SPIN_FOR_JOB: Duration = Duration::from_nanos(WAKE_COST / 2);
 /// The longest spin for a wake by any thread: what a wait costs, as that thread may have to be woken first.
 pub const SPIN_FOR_WAKE: Duration = Duration::from_nanos(WAKE_COST);
 
-/// After spins in vain one wait in so many begins with one, at most [`WAKE_COST`] long: that costs a four-hundredth
-/// more, and a change is found in time.
+/// After spins that found nothing, one wait in so many begins with a spin, at most [`WAKE_COST`] long: that costs a
+/// four-hundredth more, and a change is found in time.
 pub const MOST_WAITS: u32 = OVERHEAD * OVERHEAD;
 
 // Timers.
@@ -164,10 +167,10 @@ pub const TIMER_BATCH: usize = LOOK_RUNS as usize;
 /// The width of a near slot of the wheel, a tick of its own, as a power of two of nanoseconds: 65.5 µs.
 pub const SLOT_BITS: u32 = 16;
 
-/// How many slots the first of a crowd waits at most: as late as a worker with work sees an event.
+/// How many slots the first timer of a crowd waits at most: as late as a worker with work sees an event.
 pub const CROWD_SLOTS: u64 = LOOK_TIME.div_ceil(1 << SLOT_BITS);
 
-/// Fewer are no crowd: so many wakes fit into the time between two looks.
+/// Fewer timers are no crowd: so many wakes fit into the time between two looks.
 pub const LEAST_CROWD: usize = LOOK_TIME.div_ceil(WAKE_COST) as usize;
 
 const fn nanos(duration: Duration) -> u64 {

@@ -1,5 +1,5 @@
-//! The arguments of an attribute, `name = value` with commas between: promises that each was checked alone, and, where
-//! all are right alone, beside the others: a mistyped `flavor` must not make `start_paused` look wrong too.
+//! The arguments of an attribute, `name = value` with commas between. Each is checked alone; only if all are right
+//! alone are they checked together, so that a mistyped `flavor` does not make `start_paused` look wrong too.
 //!
 //! Called by `expand`.
 //!
@@ -191,7 +191,7 @@ impl Argument {
         }
     }
 
-    /// The error of an argument that the other attribute or flavor alone knows.
+    /// The error, if only the other attribute or flavor knows this argument.
     fn misfit(&self, entry: Entry, flavor: Flavor) -> Option<Error> {
         let wanted = match (self.key, entry, flavor) {
             (Key::MainThread, Entry::Test, _) => Entry::Main.to_string(),
@@ -256,8 +256,8 @@ fn flatten(tokens: TokenStream) -> Vec<TokenTree> {
 
 /// `expression` with parentheses where `macro_rules!` variables left groups, as in `$n * 2`.
 ///
-/// rustc takes a group without delimiters that a macro like this one hands back for nothing at all, and `1 + 1` times
-/// 2 would be 3. A path or a lone token needs none, and could not be a type any more.
+/// rustc ignores a group without delimiters that a macro like this one returns, and `1 + 1` times 2 would be 3. A path
+/// or a lone token needs no parentheses, and could not be a type with them.
 fn enclose(expression: &[TokenTree]) -> Vec<TokenTree> {
     if let [_] = expression {
         return expression.to_vec();

@@ -1,5 +1,5 @@
 //! The function an attribute leaves behind: promises that rustc checks the user's body as the `async fn` it was written
-//! as, and that after a mistake it reports this one and none that follows from it.
+//! as, and that after a mistake rustc reports only this one and none that follows from it.
 //!
 //! Called by the two entry points in `lib.rs`. The user's function goes, unchanged but for its attributes and
 //! visibility, into a sync function of the same name:
@@ -21,7 +21,7 @@
 //! }
 //! ```
 //!
-//! Both have one name, so that nothing the body can name is hidden by a name it did not choose.
+//! Both functions have the same name, so the macro hides no other name from the body.
 //!
 //! Rejected:
 //! - `block_on(async { body })`: what `?` and `return` give would have to be inferred, errors would speak of an async
@@ -67,7 +67,7 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
 enum Ending {
     /// The calling thread runs it and returns the output.
     BlockOn,
-    /// A task if it may be one; the caller gets the output.
+    /// The body is a task if it may be one; the caller gets the output.
     Output,
     /// A program's `main`, whose output becomes an exit code: a task if it may be one.
     ExitCode,
@@ -93,7 +93,8 @@ impl Ending {
 fn wrap(entry: Entry, function: Function, ending: Ending, call: TokenStream) -> TokenStream {
     let Function { attributes, visibility, asyncness, fn_token, name, params, output, body, .. } = function;
     let mut asyncness = asyncness.unwrap_or_else(|| Ident::new("async", fn_token.span()));
-    // Where the user wrote it, but the macro's own: lints that ask what a function is async for leave it alone.
+    // At the place where the user wrote it, but marked as the macro's own, so that lints about needless `async` leave
+    // it alone.
     asyncness.set_span(asyncness.span().resolved_at(Span::call_site()));
     let signature: [TokenTree; 3] = [fn_token.into(), name.into(), params.into()];
 
@@ -103,7 +104,7 @@ fn wrap(entry: Entry, function: Function, ending: Ending, call: TokenStream) -> 
     let span = body.span();
     inner.extend([TokenTree::from(body)]);
     inner.extend(call);
-    // With the body's span, what rustc says about the function as a whole leaves the attribute out.
+    // With the body's span, rustc's messages about the whole function do not point at the attribute.
     let mut block = Group::new(Delimiter::Brace, inner);
     block.set_span(span);
 

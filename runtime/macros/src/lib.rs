@@ -33,28 +33,28 @@ use crate::args::Entry;
 /// one of the runtime's workers meanwhile. So a loop in the body that accepts connections goes on while a handler
 /// blocks its worker, also if that is the main thread. In a body that is a task:
 ///
-/// - What runs after an `.await` may run on another thread, which has another id, name and thread-local values, and
-///   less stack (2 MiB unless `RUST_MIN_STACK` says otherwise; a main thread has 8 MiB on Linux).
+/// - Code after an `.await` may run on another thread, which has another id, name and thread-local values, and less
+///   stack (2 MiB unless `RUST_MIN_STACK` says otherwise; a main thread has 8 MiB on Linux).
 /// - `spawn_local` leaves a task on whichever worker calls it, and the body may go on elsewhere.
 /// - A `main` that returns something becomes a function that returns [`ExitCode`](std::process::ExitCode): an error
 ///   need not be `Send` then, and is printed where the body ends, before the runtime is dropped.
-/// - The function returns when the calling thread is free: a task that blocks it when the body ends comes to its end
-///   first.
+/// - The function returns when the calling thread is free: if a task blocks that thread when the body ends, the task
+///   ends first.
 ///
 /// With `main_thread = true` the body stays on the calling thread, as the future of a `block_on`; so does a body that
-/// is not `Send`, and that of a function with another name whose output is not. There, tasks that block the thread
-/// delay the body. The same goes for a `current_thread` runtime.
+/// is not `Send`, and the body of a function not called `main` whose output is not `Send`. There, tasks that block the
+/// thread delay the body. The same goes for a `current_thread` runtime.
 ///
-/// Some bodies are `Send` for all that the compiler can say until it looks at lifetimes, and are refused then, with
-/// "implementation of `Send` is not general enough"
-/// ([rust-lang/rust#102211](https://github.com/rust-lang/rust/issues/102211)): `main_thread = true` helps there too.
+/// Some bodies look `Send` to the compiler until it checks lifetimes. It then refuses them with "implementation of
+/// `Send` is not general enough" ([rust-lang/rust#102211](https://github.com/rust-lang/rust/issues/102211)):
+/// `main_thread = true` helps there too.
 ///
 /// # Errors
 ///
-/// An error that a function called `main` returns is printed by its `Display`, with a line for each cause that it does
-/// not tell itself, and the exit code says that the program has failed. That goes for what implements
-/// [`Error`](std::error::Error), a box of such, and text; any other is printed by its `Debug`, as by the standard
-/// library.
+/// An error that a function called `main` returns is printed by its `Display`, with a line for each cause that this
+/// text does not name, and the exit code says that the program has failed. This holds for types that implement
+/// [`Error`](std::error::Error), boxes of them, and text; any other error is printed by its `Debug`, as the standard
+/// library does.
 ///
 /// ```text
 /// Error: failed to read `settings.toml`: No such file or directory (os error 2)
@@ -114,8 +114,8 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
-/// Takes the arguments of [`main`](macro@main) but `main_thread`, as the body stays on the test's thread; here `flavor`
-/// is `"current_thread"` by default, so that a test starts no threads and two runs of it differ less.
+/// Takes the arguments of [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here
+/// `flavor` is `"current_thread"` by default, so that a test starts no threads and two runs of it differ less.
 /// `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and a test may return what
 /// [`Termination`](std::process::Termination) takes, such as a `Result`.
 ///

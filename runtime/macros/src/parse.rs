@@ -75,7 +75,7 @@ impl Function {
         })
     }
 
-    /// What keeps this function from being run by `entry`; nothing if it is fit.
+    /// The reasons why `entry` cannot run this function; none if it can.
     pub(crate) fn faults(&self, entry: Entry) -> Vec<Error> {
         let mut faults = Vec::new();
         if self.asyncness.is_none() {

@@ -42,7 +42,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// To start `program`, which is looked for in `PATH` unless it has a slash.
+    /// A command that starts `program`, which is looked for in `PATH` unless it has a slash.
     ///
     /// # Examples
     ///
@@ -71,7 +71,7 @@ impl Command {
         self
     }
 
-    /// Sets what the program is told its own name is, its argument 0.
+    /// Sets the program's argument 0, the name that it sees as its own.
     ///
     /// # Examples
     ///
@@ -135,7 +135,8 @@ impl Command {
         self
     }
 
-    /// Sets the directory it starts in. Where a relative path to the program begins is then up to the system.
+    /// Sets the directory that the process starts in. Where a relative path to the program begins is then up to the
+    /// system.
     ///
     /// # Examples
     ///
@@ -182,8 +183,8 @@ impl Command {
 
     /// Whether to kill a process whose [`Child`] is dropped before its status is known. By default it goes on.
     ///
-    /// Killed, it is reaped in the background; that it could not be killed (kill(2)) is said on standard error. What it
-    /// has started itself goes on: see [`process_group`](Command::process_group).
+    /// A killed process is reaped in the background; if kill(2) fails, that is said on standard error. Processes that
+    /// it has started itself go on: see [`process_group`](Command::process_group).
     ///
     /// # Examples
     ///
@@ -238,8 +239,8 @@ impl Command {
 
     /// Sets its process group (setpgid(2)); 0 makes a new one, with the child's process id as its number.
     ///
-    /// Ctrl-C and other signals of the terminal go to the group in front, so a child in a group of its own does not get
-    /// them. killpg(2) reaches the whole group.
+    /// Ctrl-C and other signals of the terminal go to the foreground group, so a child in a group of its own does not
+    /// get them. killpg(2) reaches the whole group.
     ///
     /// # Examples
     ///
@@ -268,7 +269,7 @@ impl Command {
     ///
     /// Those of fork(2) and execve(2): `NotFound` if there is no such program or no such directory, `PermissionDenied`
     /// if it can't be run. `InvalidInput` for a NUL byte in a name or an argument. If there are no descriptors left to
-    /// watch it, the process is killed again; if the runtime has shut down, too.
+    /// watch the process, or the runtime has shut down, the process is killed again.
     #[track_caller]
     pub fn spawn(&mut self) -> io::Result<Child> {
         orphans::sweep();
@@ -342,7 +343,7 @@ impl Command {
         async move { child?.wait_with_output_for(wait).await }
     }
 
-    /// The command as the standard library has it.
+    /// The command of the standard library in it.
     ///
     /// # Examples
     ///
@@ -354,7 +355,7 @@ impl Command {
         &self.std
     }
 
-    /// As [`as_std`](Command::as_std), to change it: for what this type has no method of its own for.
+    /// As [`as_std`](Command::as_std), to change it: for settings that this type has no method for.
     ///
     /// # Examples
     ///

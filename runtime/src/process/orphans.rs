@@ -1,13 +1,13 @@
-//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped by somebody, so that no
-//! zombie stays for longer than it takes until a runtime or a later spawn looks.
+//! Orphans: children whose `Child` was dropped before they had been reaped. Each is reaped: a zombie stays until a
+//! runtime or a later spawn looks, not longer.
 //!
 //! Called by the destructor of `Child` (`leave`) and by `Command::spawn` (`sweep`). In a runtime an orphan is a small
-//! task that waits for its end. When that task is dropped, with its runtime, or where there is no runtime, the orphan
-//! goes into the list; `sweep` empties it. An orphan of a `current_thread` runtime waits until somebody runs that, or
-//! drops it.
+//! task that waits for the child's end. When that task is dropped, with its runtime, or where there is no runtime, the
+//! orphan goes into the list; `sweep` empties it. An orphan of a `current_thread` runtime waits until a thread runs
+//! that runtime, or drops it.
 //!
 //! Rejected: a task that looks after all orphans of a runtime (it would have to be told of each, and be found). Going
-//! through the list at every `wait` too: whoever waits has spawned.
+//! through the list at every `wait` too: a caller that waits has spawned before.
 
 use std::future::poll_fn;
 use std::panic::Location;
@@ -27,7 +27,7 @@ type Listed = (process::Child, &'static Location<'static>);
 /// Looked after by a task. Dropped before its child has ended, it goes into the list.
 struct Orphan(Option<Running>);
 
-/// That of the standard library also in models, which never come here.
+/// Locks a mutex of the standard library, also in models, which never come here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -41,7 +41,7 @@ pub(super) fn leave(mut running: Running) {
     if let Some(home) = home.filter(|home| !home.is_closing()) {
         return look_after(&home, running);
     }
-    // It may be watched by a reactor that stands still: who takes it over watches it anew.
+    // The child may be watched by a reactor that stands still: `take_over` watches it anew.
     let Running { child, watch, location, .. } = running;
     drop(watch);
     take_over(child, location);
@@ -82,14 +82,13 @@ fn look_after(pool: &Arc<Shared>, running: Running) {
     let task = async move {
         let Some(Running { child, watch, .. }) = &mut orphan.0 else { return };
         let mut notice = watch.notice(waits_at(location));
-        // Dropping the orphan deals with what an error leaves.
+        // After an error, dropping the orphan takes care of the child.
         let _ = poll_fn(|cx| notice.poll_reap(cx, child)).await;
     };
     drop(pool.spawn(task, location));
 }
 
-/// Reaps `child` if it has ended. If there is nothing to ask for, somebody else has reaped it (ECHILD), and it is over
-/// too.
+/// Reaps `child` if it has ended. On ECHILD other code has reaped it: then it has ended too.
 fn has_ended(child: &mut process::Child) -> bool {
     match try_wait(child) {
         Ok(status) => status.is_some(),
@@ -100,7 +99,7 @@ fn has_ended(child: &mut process::Child) -> bool {
 impl Drop for Orphan {
     fn drop(&mut self) {
         let Some(Running { mut child, watch, location, .. }) = self.0.take() else { return };
-        // First: what it is registered with may be gone for good.
+        // First: the reactor that it is registered with may be gone for good.
         drop(watch);
         if !has_ended(&mut child) {
             leave_unwatched(child, location);

@@ -120,7 +120,7 @@ impl<K: OutputKind> ChildOutput<K> {
         Ok(Self { pipe, kind: PhantomData })
     }
 
-    /// Reads what there is into the front of `buf`; returns how much that was.
+    /// Reads the available bytes into the front of `buf`; returns their number.
     ///
     /// 0 with a `buf` that is not empty is the end: every process that could write to the pipe has closed it or ended.
     ///
@@ -161,7 +161,7 @@ impl<K: OutputKind> ChildOutput<K> {
     ///
     /// # Cancel safety
     ///
-    /// Loses how much was read: what there was is in the front of `buf`, and no longer in the pipe.
+    /// A dropped future loses the number of bytes read: they are in the front of `buf`, and no longer in the pipe.
     #[track_caller]
     pub fn read_exact<'a>(&'a self, buf: &'a mut [u8]) -> ReadExact<'a> {
         self.pipe.read_exact(mini_net::Wait::here(const { &reads::<K>("read_exact") }), buf)
@@ -190,7 +190,7 @@ impl<K: OutputKind> ChildOutput<K> {
     }
 }
 
-/// To be the input of another child. Fails as [`into_owned_fd`](ChildOutput::into_owned_fd) does.
+/// Makes it the input of another child. Fails as [`into_owned_fd`](ChildOutput::into_owned_fd) does.
 ///
 /// # Examples
 ///

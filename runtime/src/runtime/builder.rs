@@ -109,11 +109,10 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` with a text that names the setting, if one makes no sense: no workers, more workers than
-    /// processors can be addressed, several workers or a paused clock where the flavour has none, no blocking threads,
-    /// a thread name with a NUL in it; or `MINI_WORKER_THREADS`, if it is what counts and no such number. Otherwise
-    /// what the system says about a new epoll or kqueue descriptor: where there are too many open files, with their
-    /// limit.
+    /// `InvalidInput` with a text that names the setting, if a setting makes no sense: no workers, more workers than
+    /// processors can be addressed, several workers or a paused clock for a flavour that has none, no blocking threads,
+    /// a thread name with a NUL in it; or if `MINI_WORKER_THREADS` decides and is no such number. Otherwise the
+    /// system's error for a new epoll or kqueue descriptor; if too many files are open, with their limit.
     pub fn build(&self) -> io::Result<Runtime> {
         let (mut config, workers) = (self.config.clone(), self.workers);
         config.workers = match config.is_multi_thread {
@@ -130,8 +129,8 @@ impl Builder {
 }
 
 impl Builder<PerCore> {
-    /// Whether each thread is bound to a processor of its own, in the order of their numbers; more threads than
-    /// processors begin again with the first. Not bound by default.
+    /// Whether each thread is bound to a processor of its own, in the order of their numbers. If there are more threads
+    /// than processors, they begin again with the first. Not bound by default.
     ///
     /// Only processors that the process may use count (taskset(1), cpusets). Linux and Android only: elsewhere the
     /// system places threads as it likes.
@@ -260,7 +259,7 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Has `name` make up the whole name of each thread that the runtime starts, instead of
+    /// Calls `name` for the whole name of each thread that the runtime starts, instead of using
     /// [`thread_name`](Self::thread_name).
     ///
     /// A NUL in a name becomes a question mark; where `name` panics, the thread is called `mini`.
@@ -358,8 +357,8 @@ impl<R> Builder<R> {
         self
     }
 
-    /// Calls `hook` on each of those threads when it ends, after all that it had to run. A shutdown waits for it,
-    /// within its grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
+    /// Calls `hook` on each thread that the runtime has started, when the thread ends. A shutdown waits for it, within
+    /// its grace. See [`on_thread_start`](Self::on_thread_start), also for panics.
     ///
     /// # Examples
     ///
@@ -427,11 +426,12 @@ impl<R> Builder<R> {
         self
     }
 
-    /// What to do about a task that ends with an `Err` and whose handle was dropped. By default it is printed to stderr,
-    /// with the task's id and where it was spawned: ten lines a second at most; of the others the number is told.
+    /// What to do about a task that ends with an `Err` and whose handle was dropped. By default it is printed to
+    /// stderr, with the task's id and where it was spawned: ten lines a second at most; further errors are only
+    /// counted.
     ///
-    /// What the error says is known of [`std::io::Error`], `String` and `Box<dyn Error>` where the output is
-    /// `Result<(), _>`; of others the type is named.
+    /// The text of the error is printed for [`std::io::Error`], `String` and `Box<dyn Error>`, if the output is
+    /// `Result<(), _>`; for other errors the name of the type.
     ///
     /// # Examples
     ///

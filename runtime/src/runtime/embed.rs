@@ -1,8 +1,8 @@
 //! A `current_thread` runtime inside somebody else's event loop: `turn`, `next_deadline`, and the descriptor the
 //! embedder watches.
 //!
-//! Called by the embedder's loop. It turns the runtime when the descriptor is readable or the deadline is there, and
-//! may spawn, drop handles and the like in between. The thread holds the core during a turn alone; what the embedder
+//! Called by the embedder's loop, which turns the runtime when the descriptor is readable or the deadline has passed,
+//! and may spawn, drop handles and the like in between. The thread holds the core only during a turn; what the embedder
 //! does between two turns takes the paths that other threads take.
 
 use std::fmt;
@@ -75,14 +75,14 @@ impl Turn {
 /// # std::io::Result::Ok(())
 /// ```
 impl Runtime {
-    /// Delivers what has happened, runs what is ready, and returns.
+    /// Delivers events, runs tasks that are ready, and returns.
     ///
-    /// If nothing is ready it waits for something for at most `max_wait` (not at all if that is zero) and runs that. It
-    /// runs tasks for half a millisecond at most, and the poll in progress, so that the embedder has its turn too; then
-    /// [`Turn::has_more`] says so.
+    /// If nothing is ready, it waits for an event for at most `max_wait` (not at all if that is zero) and runs what
+    /// that wakes. It runs tasks for half a millisecond at most, plus the poll in progress, so that the embedder has
+    /// its turn too. If more is ready by then, [`Turn::has_more`] says so.
     ///
-    /// While another thread is in `block_on` that one does the work, and this waits for its place, for at most
-    /// `max_wait`. The descriptor may then be readable as long as one of its polls lasts. Under a
+    /// While another thread is in `block_on`, that thread does the work, and this call waits for its place, for at most
+    /// `max_wait`. The descriptor may then be readable for as long as a poll on that thread lasts. Under a
     /// [paused](crate::time::pause) clock, time jumps to the next deadline if nothing else is ready.
     ///
     /// # Examples
@@ -127,7 +127,7 @@ impl Runtime {
     /// When the next turn is due, if the descriptor does not become readable before: now, if there is work, or when the
     /// first timer ends. `None` if there is neither.
     ///
-    /// It may be early, by a turn that finds nothing to do. Ask right before waiting.
+    /// The answer may be too early: then a turn finds nothing to do. Ask right before waiting.
     ///
     /// # Examples
     ///
@@ -170,7 +170,7 @@ impl Runtime {
 }
 
 impl AsFd for Runtime {
-    /// Readable when [`turn`](Runtime::turn) has something to do, timers apart: they are told by
+    /// Readable when [`turn`](Runtime::turn) has something to do, except for timers: for those ask
     /// [`next_deadline`](Runtime::next_deadline). It is an epoll or kqueue descriptor: watch it, and do nothing else
     /// with it.
     ///
@@ -197,7 +197,7 @@ impl AsRawFd for Runtime {
     }
 }
 
-/// Takes the core, if need be when another thread leaves it; `false` if that takes longer than `limit`.
+/// Takes the core, or waits until another thread leaves it; `false` if that takes longer than `limit`.
 fn take_within(core: &Core, limit: Duration) -> bool {
     if core.ownership.try_take() {
         return true;

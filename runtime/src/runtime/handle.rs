@@ -1,4 +1,4 @@
-//! `Handle`: a runtime from elsewhere than where it is owned, and from within.
+//! `Handle`: refers to a runtime, from inside or outside of it.
 
 use std::fmt;
 use std::future::Future;

@@ -1,8 +1,8 @@
 //! What `#[mini::main]` makes of its body: a shared task where it is `Send`, so that it waits for no other task that
 //! blocks a worker.
 //!
-//! The usual server accepts in the body of `main`. On the calling thread, as the future of a `block_on`, nobody could
-//! take it over from a worker that a handler blocks. As a shared task it goes to any other worker.
+//! The usual server accepts in the body of `main`. On the calling thread, as the future of a `block_on`, no other
+//! worker could take it over while a handler blocks that thread. As a shared task it goes to any other worker.
 //!
 //! The attribute sees the tokens of a function and not its types, so the choice is made where the compiler knows the
 //! future: a method of [`Body`] itself is found before one of a reference to it, but only where its bounds hold. An
@@ -33,7 +33,7 @@ use crate::runtime::Runtime;
 pub struct Body<F>(Cell<Option<F>>);
 
 impl<F: Future> Body<F> {
-    /// Of a function whose output the caller gets.
+    /// The body of a function whose output the caller gets.
     pub fn new(future: F) -> Self {
         Self(Cell::new(Some(future)))
     }
@@ -42,14 +42,14 @@ impl<F: Future> Body<F> {
         self.0.take().expect("a body is run once")
     }
 
-    /// Runs it on the calling thread.
+    /// Runs the body on the calling thread.
     #[track_caller]
     pub fn output_here(&self, runtime: &Runtime) -> F::Output {
         runtime.block_on(self.take())
     }
 }
 
-/// Of a program's `main`, whose output is reported where the body ends.
+/// The body of a program's `main`, whose output is reported where the body ends.
 pub fn of_main<F: Future<Output: Termination>>(future: F) -> Main<F> {
     Main { body: Body::new(future), report: Termination::report }
 }
@@ -73,13 +73,13 @@ pub trait OfError {
     fn exit(&self) -> Self::Body;
 }
 
-/// One that may fail with something to print.
+/// A `main` that may fail with something to print.
 pub trait OfText {
     type Body;
     fn exit(&self) -> Self::Body;
 }
 
-/// Any other.
+/// Any other `main`.
 pub trait OfAny {
     type Body;
     fn exit(&self) -> Self::Body;
@@ -119,7 +119,7 @@ impl<F: Future> OfAny for Main<F> {
     }
 }
 
-/// What `main` fails with, and is no `Error`.
+/// A failure of `main` that is no `Error`.
 pub trait Told {
     fn tell(&self) -> ExitCode;
 }
@@ -158,7 +158,7 @@ fn tell(error: &(dyn Error + 'static)) -> ExitCode {
     print(&with_causes(error))
 }
 
-/// The error, and a line for each cause that the one before has not told at its end.
+/// The error, and a line for each cause, unless the text before ends with it.
 fn with_causes(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -223,7 +223,7 @@ where
     }
 }
 
-/// Any other runs on the calling thread.
+/// Any other body runs on the calling thread.
 impl<F: Future> Output for &Body<F> {
     type Output = F::Output;
 
@@ -233,7 +233,7 @@ impl<F: Future> Output for &Body<F> {
     }
 }
 
-/// Its panic passes through.
+/// Runs `future` as a task; its panic passes through.
 #[track_caller]
 fn run_as_task<F>(runtime: &Runtime, future: F) -> F::Output
 where
@@ -242,7 +242,7 @@ where
 {
     let shared = runtime.shared();
     let origin = (Location::caller(), Some("main".into()));
-    // Spawned in there, it begins on this thread, and no worker thread is started for it.
+    // Spawned inside the `block_on`, the task begins on this thread, and no worker thread is started for it.
     match runtime.block_on(async { shared.spawn(future, origin).await }) {
         Ok(output) => output,
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -254,7 +254,7 @@ where
 mod tests {
     use super::*;
 
-    /// An error with a cause of which it tells, or not.
+    /// An error whose text may or may not name its cause.
     #[derive(Debug)]
     struct Failed {
         text: &'static str,

@@ -16,8 +16,8 @@ use crate::task::Class;
 
 /// Numbers of a runtime, as they are when they are asked for; see [`Handle::metrics`](crate::runtime::Handle::metrics).
 ///
-/// Those that count what has happened never go back. Those that count what is there are as of some moment during the
-/// call. It does not keep the runtime running.
+/// Numbers of what has happened never go back. Numbers of what exists are as of some moment during the call. A
+/// `Metrics` does not keep the runtime running.
 ///
 /// # Examples
 ///
@@ -36,7 +36,7 @@ pub struct Metrics {
     shared: Arc<Shared>,
 }
 
-/// Per worker and for all of them: what is added up, the two names, and what it is.
+/// Makes two methods for a number: of one worker, and of all of them.
 macro_rules! counted {
     ($($worker:ident, $total:ident: $ty:ty = $value:expr, $zero:expr, $doc:literal;)*) => { $(
         #[doc = concat!($doc, ", at the worker with this index.")]
@@ -101,7 +101,7 @@ impl Metrics {
         self.shared.cores.iter().map(Core::alive).sum()
     }
 
-    /// Tasks that wait for any worker: woken by threads that are none, or too many for the queue of one.
+    /// Tasks that wait for any worker: woken by threads that are no workers, or too many for the queue of a worker.
     ///
     /// # Examples
     ///
@@ -130,7 +130,7 @@ impl Metrics {
         self.shared.blocking.gauge().threads
     }
 
-    /// Those of them that wait for a job.
+    /// Blocking threads that wait for a job.
     ///
     /// # Examples
     ///

@@ -221,8 +221,8 @@ fn an_aborted_task_is_dropped_and_joined() {
     });
 }
 
-/// A runtime ends while threads spawn on it, and one comes to `block_on`: every handle knows how its task ended, every
-/// future is gone, and the one of `block_on` comes to its end.
+/// A runtime ends while threads spawn on it, and one calls `block_on`: every handle knows how its task ended, every
+/// future is gone, and the `block_on` returns.
 ///
 /// Planted: the last core to close that does not empty the injector (`Shared::core_closed`); a worker that leaves a
 /// core without a look whether the runtime ends (`close_if_closing`).
@@ -261,7 +261,7 @@ fn the_end_meets_spawns_and_block_on() {
     });
 }
 
-/// More threads in `block_on` than there are cores, beside worker threads: each comes to its end.
+/// More threads in `block_on` than there are cores, beside worker threads: each call returns.
 ///
 /// Planted: `Ownership::take_or_wait` that takes what is held.
 #[test]

@@ -1,14 +1,15 @@
 //! `PerCore`: one `current_thread` runtime per core, each on a thread of its own, run and shut down as one.
 //!
-//! Built by [`Builder::new_per_core`](crate::runtime::Builder::new_per_core). The threads are there while
-//! [`PerCore::run`] is: each makes its main future, drives it and what it spawns, and drops its runtime, so that
+//! Built by [`Builder::new_per_core`](crate::runtime::Builder::new_per_core). The threads live as long as the call of
+//! [`PerCore::run`]: each makes its main future, drives it and the tasks that it spawns, and drops its runtime. So
 //! nothing ever has to be `Send`.
 //!
-//! The hard part is the end. A core whose main future has ended goes on with its tasks, which others may talk to, until
-//! the last one has ended, or one has panicked ([`Ending`]); then all leave.
+//! The hard part is the end. A core whose main future has ended goes on with its tasks, which other cores may talk to,
+//! until the last main future has ended, or one has panicked ([`Ending`]); then all cores leave.
 //!
 //! Rejected:
-//! - A pool with several cores that do not steal (the flavour is decided per shared; everything there would ask twice).
+//! - A pool with several cores that do not steal (the flavour is decided per `Shared`; everything there would ask
+//!   twice).
 //! - The calling thread as the first core (its affinity, and its locals that the tasks have touched, would have to be
 //!   restored).
 //! - Threads that outlive `run` (main futures could not borrow, and local tasks would need a way home to be dropped).
@@ -135,12 +136,13 @@ impl PerCore {
         }
     }
 
-    /// Runs `main` on each core, with the core's index, and returns what the futures gave, in the order of the cores.
+    /// Runs `main` on each core, with the core's index, and returns the outputs of the futures, in the order of the
+    /// cores.
     ///
-    /// Each future is made, polled and dropped on the thread of its core, so it need not be `Send`; neither need what
-    /// it spawns with [`spawn_local`](crate::spawn_local). It may borrow what lives longer than the call. A core whose
-    /// future has ended goes on with its tasks until those of all cores have; then each drops the tasks that are left,
-    /// as dropping a [`Runtime`] does.
+    /// Each future is made, polled and dropped on the thread of its core, so neither it nor what it spawns with
+    /// [`spawn_local`](crate::spawn_local) need be `Send`. It may borrow what lives longer than the call. A core whose
+    /// future has ended goes on with its tasks until the futures of all cores have ended; then each core drops the
+    /// tasks that are left, as dropping a [`Runtime`] does.
     ///
     /// # Examples
     ///
@@ -164,8 +166,8 @@ impl PerCore {
     ///
     /// # Panics
     ///
-    /// If one of the futures does, or `main`: the futures of the other cores are dropped, all is shut down, and the
-    /// first panic goes on here. Inside a task or `block_on`.
+    /// If one of the futures or `main` panics: the futures of the other cores are dropped, all is shut down, and the
+    /// first panic goes on here. Also inside a task or `block_on`.
     #[track_caller]
     pub fn run<F, R>(self, main: F) -> io::Result<Vec<R::Output>>
     where
@@ -229,7 +231,7 @@ fn about(error: io::Error, what: &str, index: usize) -> Failure {
     Failure::Error(io::Error::new(error.kind(), format!("failed to {what} of core {index}: {error}")))
 }
 
-/// Why all end early.
+/// Why all cores end early.
 enum Failure {
     Error(io::Error),
     Panic(Box<dyn Any + Send>),
@@ -286,7 +288,7 @@ impl Ending {
         .await
     }
 
-    /// The main future of one core has ended.
+    /// Notes that the main future of one core has ended.
     fn main_ended(&self) {
         let mut state = lock(&self.state);
         state.left -= 1;
@@ -296,7 +298,7 @@ impl Ending {
         }
     }
 
-    /// Ends all, unless that has been done.
+    /// Ends all cores, unless that has been done.
     fn fail(&self, failure: Failure) {
         let mut state = lock(&self.state);
         if state.failure.is_some() {
@@ -324,10 +326,10 @@ impl Ending {
     }
 }
 
-/// The index of the worker that the calling thread is.
+/// The index of the worker that the calling thread works as.
 ///
 /// Workers are counted from 0 in their runtime; those of a [`PerCore`] are its cores. A thread in `block_on` is a
-/// worker as long as it has a place as one. `None` on other threads, blocking ones for example.
+/// worker as long as it has a worker's place. `None` on other threads, blocking ones for example.
 ///
 /// # Examples
 ///

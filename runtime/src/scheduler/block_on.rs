@@ -1,8 +1,8 @@
 //! Driving a future to its end on the calling thread.
 //!
-//! The thread takes a core and works as its worker, so that the future pays no hop to another thread per message; a
-//! worker thread leaves its core to it. If no core can be had it is an external thread (see `ownership.rs`): it polls
-//! the future itself, parks in between, and takes a core as soon as one is free.
+//! The thread takes a core and works as its worker, so that no message has to cross to another thread; a worker thread
+//! gives up its core for it. If it gets no core, it is an external thread (see `ownership.rs`): it polls the future
+//! itself, parks in between, and takes a core as soon as one is free.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ use crate::sync::Deadline;
 use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::sync::thread::{self, Thread};
 
-/// How long a thread waits for the place of the first worker thread, which leaves within microseconds unless it is in a
-/// long poll: by then the monitor has seen that. All of them may be in one, so there is a limit too to the wait for
-/// any.
+/// How long a thread waits for the core of the first worker thread, which leaves within microseconds unless it is in a
+/// long poll; by then the monitor has seen that poll. All worker threads may be in long polls, so the wait for any core
+/// has a limit too.
 const FIRST_PATIENCE: Duration = TICK.saturating_mul(2);
 
-/// The future given to `block_on`: polled with a waker, after which it says whether it is ready, and dropped without
-/// one.
+/// The future given to `block_on`. Called with a waker it polls the future and says whether that is ready; called
+/// without one it drops the future.
 ///
-/// All that is generic is behind it, so that a program has the rest of this module once, compiled with the runtime.
+/// All generic code is behind it, so the rest of this module is compiled once, with the runtime.
 pub(crate) type MainFuture<'a> = dyn FnMut(Option<&Waker>) -> bool + 'a;
 
 /// Runs `future` on `shared` and returns its output.
@@ -67,8 +67,8 @@ fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     }
 }
 
-/// Panics on a thread that runs tasks, and in the future given to a `block_on`. The task that has forked this process
-/// is none of them.
+/// Panics on a thread that runs tasks, and in the future given to a `block_on`, but not in a child process that one of
+/// these has forked.
 #[track_caller]
 pub(crate) fn refuse_inside_worker(call: &str) {
     assert!(
@@ -163,7 +163,7 @@ fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     work(shared, core, given)
 }
 
-/// Asks the worker threads of `cores` for the place of one, and gives them a moment to leave.
+/// Asks the worker threads of `cores` to give one up, and waits for at most `patience`.
 fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
     let thread = thread::current();
     let _asking: Vec<Waiting<'_>> = cores.iter().map(|core| Waiting { core, thread: &thread }).collect();

@@ -1,9 +1,9 @@
 //! What a runtime is made with: the defaults, the environment, and the check of what the user asked for.
 //!
-//! Filled by the [`Builder`](crate::runtime::Builder), read by whoever needs a setting.
+//! Filled by the [`Builder`](crate::runtime::Builder), read where a setting is needed.
 //!
-//! Rejected: reading the environment when a builder is made (a mistake there must be an error of `build`, and whoever
-//! sets a number of workers need not care about it).
+//! Rejected: reading the environment when a builder is made (a mistake there must be an error of `build`, and must not
+//! matter to a user who sets the number of workers).
 
 use std::env;
 use std::ffi::OsStr;
@@ -21,10 +21,10 @@ type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
 /// Called with an error that no join handle will see.
 type ErrorHook = Arc<dyn Fn(&TaskError) + Send + Sync>;
 
-/// Says how many workers a runtime has that was not told.
+/// Sets the number of workers of a runtime whose builder does not.
 const WORKERS_VARIABLE: &str = "MINI_WORKER_THREADS";
 
-/// More workers than this are a mistake, not a machine.
+/// A larger number of workers is taken for a mistake.
 const MAX_WORKERS: usize = 1 << 15;
 
 /// What a runtime was built with.
@@ -66,7 +66,7 @@ impl Config {
         }
     }
 
-    /// What makes no sense, as an error that names the setting.
+    /// Refuses settings that make no sense, with an error that names the setting.
     pub(crate) fn check(&self) -> io::Result<()> {
         if self.max_blocking_threads == 0 {
             return Err(invalid("max_blocking_threads(0): at least one is needed, to resolve names"));
@@ -83,7 +83,7 @@ impl Config {
     }
 }
 
-/// How many workers there will be, if the builder was told `asked`.
+/// The number of workers, if the builder was told `asked`.
 pub(crate) fn workers(asked: Option<usize>) -> io::Result<usize> {
     match (asked, env::var_os(WORKERS_VARIABLE)) {
         (Some(0), _) => Err(invalid("worker_threads(0): a runtime needs at least one worker")),

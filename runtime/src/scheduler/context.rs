@@ -23,9 +23,9 @@ struct Tls {
     task: Cell<*const Running>,
     /// The ended task whose output this thread drops.
     ended: Cell<*const Task>,
-    /// The runtime for which this thread runs what may block.
+    /// The runtime for which this thread runs code that may block.
     serves: Cell<*const Shared>,
-    /// The runtime whose `block_on` polls on this thread what it was given, without a core.
+    /// The runtime whose `block_on` polls its future on this thread, without a core.
     external_of: Cell<*const Shared>,
 }
 
@@ -47,9 +47,9 @@ thread_local! {
 struct List(Vec<Entered>);
 
 impl Drop for List {
-    /// The thread ends, and a guard was leaked: its runtime may go now.
+    /// The thread ends although a guard was leaked: the runtime of that guard may go now.
     fn drop(&mut self) {
-        // In a model that one may be gone already; it has no destructor elsewhere.
+        // In a model `TLS` may be gone already; elsewhere it has no destructor.
         let _ = TLS.try_with(|tls| tls.shared.set(ptr::null()));
     }
 }
@@ -63,7 +63,7 @@ struct Entered {
 }
 
 impl Entered {
-    /// Makes this the innermost one.
+    /// Makes this runtime the innermost one.
     fn enter(&mut self) {
         let driver = self.shared.cores[self.core].driver();
         let net = mini_net::enter(driver.reactor(), self.shared.resolver());
@@ -76,7 +76,7 @@ pub(crate) struct Guard {
     number: u64,
     shared: Arc<Shared>,
     core: usize,
-    /// As a guard of a mutex it may be looked at from elsewhere.
+    /// `Sync` but not `Send`, as the guard of a mutex.
     stays_here: PhantomData<MutexGuard<'static, ()>>,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn enter(shared: &Arc<Shared>, core: &Core) -> Guard {
     core.entered.fetch_add(1, SeqCst);
     let mut entered = Entered { number: 0, shared: shared.clone(), core: core.index(), guards: None };
     entered.enter();
-    // On a thread that is ending there is no list any more, and nothing to come back to.
+    // A thread that is ending has no list any more, and no outer runtime to return to.
     let number = ENTERED.try_with(|list| {
         let list = &mut list.borrow_mut().0;
         entered.number = list.last().map_or(0, |last| last.number + 1);
@@ -113,7 +113,7 @@ fn leave(list: &mut Vec<Entered>, number: u64) -> (Option<Entered>, *const Share
         return (None, list.last().map_or(ptr::null(), |last| Arc::as_ptr(&last.shared)));
     };
     let mut above = list.split_off(at + 1);
-    // The guards of `net` and `time` restore what was there before them, so they go and come in order.
+    // The guards of `net` and `time` restore what was there before them, so they are dropped and made again in order.
     for entered in above.iter_mut().rev() {
         entered.guards = None;
     }
@@ -158,13 +158,13 @@ impl Drop for HeldGuard {
     }
 }
 
-/// While it lives, this thread counts as one that holds no core, though it does.
+/// While it lives, this thread counts as holding no core, although it holds one.
 pub(crate) struct SetAside {
     held: *const Core,
     serves: *const Shared,
 }
 
-/// Sets the core aside that this thread holds, if it does, for code that may block: `block_on` is possible there.
+/// Sets aside the core that this thread holds, if any, for code that may block and may call `block_on`.
 pub(crate) fn set_aside() -> Option<SetAside> {
     let shared = with_held(|core| ptr::from_ref(core.shared()))?;
     Some(TLS.with(|tls| SetAside { held: tls.held.replace(ptr::null()), serves: tls.serves.replace(shared) }))
@@ -172,8 +172,8 @@ pub(crate) fn set_aside() -> Option<SetAside> {
 
 impl SetAside {
     pub(crate) fn core(&self) -> &Core {
-        // SAFETY: it was held when this was made, so the guard of `enter_held` further out on this stack keeps it
-        // alive.
+        // SAFETY: the core was held when `self` was made, so the guard of `enter_held` further out on this stack keeps
+        // it alive.
         // Test: tests/tests/block_in_place.rs `it_runs_on_the_callers_thread`.
         unsafe { &*self.held }
     }
@@ -188,16 +188,16 @@ impl Drop for SetAside {
     }
 }
 
-/// While it lives, this thread polls as an external thread, or does not though it did.
+/// While it lives, this thread polls as an external thread, or (from `leave_external`) does so no longer.
 pub(crate) struct ExternalGuard(*const Shared);
 
-/// Marks this thread as one that polls what was given to `block_on` without a core. The caller keeps `shared` while the
+/// Marks this thread as one that polls the future of a `block_on` without a core. The caller keeps `shared` while the
 /// guard lives.
 pub(crate) fn enter_external(shared: &Arc<Shared>) -> ExternalGuard {
     TLS.with(|tls| ExternalGuard(tls.external_of.replace(Arc::as_ptr(shared))))
 }
 
-/// Lets this thread block, if it is an external one: `block_on` is possible there.
+/// Lets this thread block, if it is an external thread: it may call `block_on`.
 pub(crate) fn leave_external() -> ExternalGuard {
     TLS.with(|tls| ExternalGuard(tls.external_of.replace(ptr::null())))
 }
@@ -218,8 +218,8 @@ pub(crate) fn with_host<T>(f: impl FnOnce(&Shared) -> T) -> Option<T> {
     })
 }
 
-/// Whether this thread is polling a task or what was given to `block_on`, so that it must not block. In a process that
-/// one of those has forked it is not: nobody waits for it there.
+/// Whether this thread is polling a task or the future of a `block_on`, so that it must not block. False in a process
+/// that was forked in such a poll: nothing waits for this thread there.
 pub(crate) fn is_polling() -> bool {
     with_held(|core| core.shared().process.is_current()) == Some(true)
         || with_host(|shared| shared.process.is_current()) == Some(true)
@@ -239,16 +239,16 @@ impl Drop for TaskGuard {
     }
 }
 
-/// While it lives, this thread drops the output of a task, or does not though it did.
+/// While it lives, this thread drops the output of a task, or (from `leave_output`) does so no longer.
 pub(crate) struct OutputGuard(*const Task);
 
-/// Marks the output of `task`, which has ended, as what this thread drops. The caller keeps the reference while the
-/// guard lives.
+/// Marks this thread as dropping the output of `task`, which has ended. The caller keeps the reference while the guard
+/// lives.
 pub(crate) fn enter_output(task: &Task) -> OutputGuard {
     TLS.with(|tls| OutputGuard(tls.ended.replace(task)))
 }
 
-/// For what is not part of that any more, though a destructor has called it.
+/// For code that is no part of dropping an output, though a destructor of that output calls it.
 pub(crate) fn leave_output() -> OutputGuard {
     TLS.with(|tls| OutputGuard(tls.ended.replace(ptr::null())))
 }
@@ -296,7 +296,7 @@ pub(crate) fn serve(shared: &Arc<Shared>, job: impl FnOnce()) {
     drop(inside);
 }
 
-/// Whether this thread holds a core of `shared`, or runs what may block for it.
+/// Whether this thread holds a core of `shared`, or runs code that may block for it.
 pub(crate) fn is_working_for(shared: &Shared) -> bool {
     held_of(shared).is_some() || TLS.with(|tls| ptr::eq(tls.serves.get(), shared))
 }
@@ -314,7 +314,7 @@ pub(crate) fn with_shared<T>(f: impl FnOnce(&Arc<Shared>) -> T) -> Option<T> {
     Some(f(&shared))
 }
 
-/// What the workers of the runtime share that this thread is inside of.
+/// The `Shared` of the runtime that this thread is inside of.
 ///
 /// # Panics
 ///

@@ -79,15 +79,15 @@ pub(crate) struct Core {
     pub(crate) entered: AtomicUsize,
 }
 
-/// What the run that the owner is in means to others.
+/// What the owner's current run means to other threads.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {
-    /// The run has lasted since the monitor's last look. The monitor's.
+    /// The run has lasted since the monitor's last look. Written by the monitor.
     pub(crate) is_stalled: AtomicBool,
-    /// The run is expected to last longer than the time between two looks. The owner's.
+    /// The run is expected to last longer than the time between two looks. Written by the owner.
     pub(crate) is_in_long_run: AtomicBool,
-    /// The run is expected to last longer than it takes to wake another worker, and the owner has woken none in it. The
-    /// owner's.
+    /// The run is expected to last longer than it takes to wake another worker, and the owner has woken none in it.
+    /// Written by the owner.
     pub(crate) wakes_early: AtomicBool,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
@@ -121,11 +121,11 @@ struct Local {
     tasks: OwnedTasks<Task>,
     blocks: TaskCache,
     kept: Kept,
-    /// The thread that spawned the tasks that may not leave it, while there are any.
+    /// The thread that some tasks of this core may not leave, while there are such tasks.
     pinned_to: Option<ThreadId>,
 }
 
-/// What a worker leaves for the next one.
+/// What a worker leaves for the next worker of the core.
 pub(crate) struct Kept {
     /// The buffer for [`Driver`] calls.
     pub(crate) events: Events,
@@ -134,7 +134,7 @@ pub(crate) struct Kept {
 }
 
 impl Local {
-    /// Takes the tasks out of the queue that are not going to end here, among them all that may not leave the thread.
+    /// Takes out of the queues the tasks that will not end here, among them all that may not leave the thread.
     fn forget(&mut self, is_meant: fn(&Entry) -> bool) {
         for queue in &mut self.queues {
             queue.retain(|entry| !is_meant(entry));
@@ -221,7 +221,7 @@ impl Core {
         ThreadNumber::from_raw(self.owner.load(Relaxed))
     }
 
-    /// Whether it was closed, so that wakes must go elsewhere.
+    /// Whether the core was closed, so that wakes must go elsewhere.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Relaxed)
     }
@@ -231,7 +231,7 @@ impl Core {
         self.shared
     }
 
-    /// For [`Schedule`], which asks `is_held` first, or is told.
+    /// For [`Schedule`], which asks `is_held` first, or is told the answer.
     pub(crate) fn core_refs(&self) -> &CoreRefs {
         &self.core_refs
     }
@@ -245,7 +245,7 @@ impl Core {
         self.entered.load(SeqCst) > 0
     }
 
-    /// The owner's part. `f` is short, and runs no user code, so that it cannot come back here.
+    /// Calls `f` with the owner's part. `f` is short and runs no user code, so it cannot call this again.
     fn local<T>(&self, f: impl FnOnce(&mut Local) -> T) -> T {
         debug_assert!(self.is_held(), "only the thread that holds a core touches its local part");
         // SAFETY: callers hold the core, one thread at a time does (ownership.rs), and `f` does not re-enter.
@@ -363,7 +363,7 @@ impl Core {
         self.noted[class as usize].load(Relaxed)
     }
 
-    /// Whether the owner does not come to its queues, timers and events for a while, so that others are to do so.
+    /// Whether the owner does not serve its queues, timers and events for a while, so that other threads must.
     pub(crate) fn is_stuck(&self) -> bool {
         self.run.is_stuck()
     }
@@ -383,7 +383,7 @@ impl Core {
         lock(&self.shared_tasks).list()
     }
 
-    /// How many these are.
+    /// How many shared tasks belong here and are alive.
     pub(crate) fn shared_alive(&self) -> usize {
         lock(&self.shared_tasks).len()
     }
@@ -403,7 +403,7 @@ impl Core {
         self.local(|local| f(&mut local.blocks, &self.remote_frees))
     }
 
-    /// Whether somebody is here to reuse the memory of tasks that ended elsewhere.
+    /// Whether a worker is here to reuse the memory of tasks that ended elsewhere.
     pub(crate) fn wants_blocks(&self) -> bool {
         self.is_up.load(Relaxed)
     }
@@ -412,7 +412,7 @@ impl Core {
         &self.remote_frees
     }
 
-    /// Takes in what was sent home, up to what is kept. Owner only.
+    /// Takes in the memory that was sent home, up to the limit of the cache. Owner only.
     pub(crate) fn take_remote_frees(&self) {
         if !self.remote_frees.is_empty() {
             self.with_blocks(|blocks, returned| returned.sort_into(blocks));
@@ -436,7 +436,7 @@ impl Core {
     }
 }
 
-/// An entry of a ring or slot of a core, which hold nothing else.
+/// The task of an entry from a local queue or next slot, which hold nothing else.
 fn from_raw(raw: NonNull<()>) -> Queued {
     // SAFETY: `push_back` and `queue_woken` (core/queues.rs) put only `Queued::into_raw` there, and each entry comes
     // out once (local_queue.rs).

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The word carries a large number while a thread holds the core, so it is zero only when nobody does and no reference
-//! is left. While it is not zero the references together have one count of `Shared`: whoever leads it away from zero
-//! takes that count, whoever leads it back gives it back.
+//! is left. While it is not zero, the references together have one count of `Shared`: the thread that leads the word
+//! away from zero takes that count, and the one that leads it back gives the count back.
 //!
 //! Rejected: a count of the scheduler for each task (two locked instructions per task, 10 ns of a spawn). The sum is
 //! not zero while a holder has negative counts in `here`, since the word carries what it is owed.
@@ -19,8 +19,8 @@ use std::cell::Cell;
 
 use crate::sync::atomic::{AtomicI64, Ordering::AcqRel};
 
-/// What a holder adds to the word. Others would have to give back as many references that the holder counted before the
-/// word came near zero: at 10 ns each that takes 700 years.
+/// What a holder adds to the word. It comes near zero only if others give back as many references that the holder
+/// counted: at 10 ns each in 700 years.
 const HOLDER: i64 = 1 << 61;
 
 /// The word, and what the holder counts.
@@ -41,7 +41,7 @@ impl CoreRefs {
         self.word.fetch_add(HOLDER, AcqRel) == 0
     }
 
-    /// The holder leaves; whether it must give the count of the scheduler back.
+    /// The holder leaves; whether the caller must give the count of `Shared` back.
     #[must_use]
     pub(crate) fn leave(&self) -> bool {
         let change = self.here.take() - HOLDER;
@@ -54,7 +54,8 @@ impl CoreRefs {
         self.word.fetch_add(1, AcqRel) == 0
     }
 
-    /// A reference given back by another thread than the holder; whether it must give the count of the scheduler back.
+    /// A reference that another thread than the holder gives back; whether the caller must give back the count of
+    /// `Shared`.
     #[must_use]
     pub(crate) fn remove(&self) -> bool {
         // AcqRel: what others did with the scheduler happens before the last one gives it back.
@@ -157,8 +158,8 @@ mod models {
         }
     }
 
-    /// The holder leaves a task behind that another thread frees, while a third makes one and frees it: at the end the
-    /// `Shared` is counted by nobody, and as long as somebody has a reference it is counted.
+    /// The holder leaves a task behind that another thread frees, while a third thread makes a task and frees it.
+    /// `Shared` is counted as long as there is a reference, and not at the end.
     ///
     /// Fails when `leave` looks at the word and then stores, or forgets `here`.
     #[test]

@@ -1,13 +1,13 @@
 //! What a worker counts while it works on a core, for [`Metrics`](crate::runtime::Metrics) and the monitor.
 //!
-//! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so that counting costs
-//! the hot path nothing that others could feel; anybody reads. `posted` alone is written by others, under the lock of
-//! the shared registry. No number ever goes back, so that whoever samples them may subtract.
+//! Only the thread that holds the core writes, by plain loads and stores (one instruction each), so counting slows no
+//! other thread down; any thread reads. Only `posted` is written by other threads, under the lock of the shared
+//! registry. No number ever decreases, so a reader may subtract two samples.
 //!
-//! Busy time is one word: while the worker waits, the sum so far; while it is up, the moment at which it would have
-//! begun had it never waited. The clock is read when a wait begins, when it ends, and by a reader. A reader that asks
-//! while a wait begins may read the clock later than the worker did; the answer is kept, so that the next one is not
-//! less.
+//! Busy time is one word. While the worker waits, it is the sum so far. While the worker is up, it is the moment at
+//! which the worker would have begun if it had never waited. The clock is read when a wait begins, when it ends, and by
+//! a reader. A reader that asks while a wait begins may read the clock later than the worker did; its answer is kept,
+//! so that the next answer is not less.
 //!
 //! Rejected: a sum and a moment in two words (a reader between the two stores counts a stretch twice, and the next time
 //! it has gone back). The CPU time of the worker's thread (nothing to store; but a poll that blocks would not count,
@@ -23,7 +23,7 @@ use mini_time::Clock;
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Adds, and returns the sum. Only for the one who may write.
+    /// Adds, and returns the sum. Only for the thread that may write.
     #[inline]
     pub(crate) fn add(&self, more: u64) -> u64 {
         let sum = self.0.load(Relaxed).wrapping_add(more);
@@ -43,7 +43,7 @@ pub(crate) struct Counts {
     pub(crate) runs: Count,
     /// Waits for something to do.
     pub(crate) parks: Count,
-    /// Threads that have sat down here.
+    /// How often a thread has begun to work here.
     pub(crate) sittings: Count,
     /// Tasks taken from other workers.
     pub(crate) steals: Count,
@@ -57,7 +57,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// At a core on which nobody works yet, in the time of `clock`.
+    /// For a core on which no thread works yet, in the time of `clock`.
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
             runs: Count::default(),
@@ -71,12 +71,12 @@ impl Counts {
         }
     }
 
-    /// Stands still as long as one poll lasts, and changes with all else that the owner does.
+    /// A number that stays the same during one poll, and changes with everything else that the owner does.
     pub(crate) fn progress(&self) -> u64 {
         [&self.runs, &self.parks, &self.sittings].iter().fold(0, |sum, count| sum.wrapping_add(count.get()))
     }
 
-    /// Owned tasks that are alive, those included that wait in the inbox for the first time.
+    /// Owned tasks that are alive, including new ones that still wait in the inbox.
     pub(crate) fn owned_alive(&self) -> u64 {
         let ended = self.ended.get(); // first: what has ended was spawned before
         (self.spawned.get() + self.posted.get()).saturating_sub(ended)
@@ -98,7 +98,7 @@ pub(crate) struct Busy {
     clock: Clock,
     /// With [`RESTS`]: the nanoseconds it was up. Without: when it would have begun, in nanoseconds since the base.
     word: AtomicU64,
-    /// The most that has been told.
+    /// The largest answer so far.
     told: AtomicU64,
 }
 
@@ -110,7 +110,7 @@ impl Busy {
 
     /// The worker is up as of `now`.
     pub(crate) fn unpark(&self, now: u64) {
-        // Not below 0: nobody is up for longer than since the clock was made.
+        // Not below 0: no worker has been up for longer than the clock exists.
         self.word.store(now.saturating_sub(self.sum(now)) & !RESTS, Release);
     }
 

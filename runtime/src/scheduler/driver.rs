@@ -15,7 +15,7 @@ use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Unparker, Wait};
 use crate::sync::{HAS_TIME, thread};
 
-/// The reactor of a runtime, and who waits in it.
+/// The reactor of a runtime, and which worker waits in it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReactorHandle {
     pub(crate) reactor: Reactor,
@@ -71,7 +71,7 @@ impl Driver {
         self.fire();
     }
 
-    /// Whether there are sockets, and nobody waits for their events.
+    /// Whether there are sockets, and no worker waits for their events.
     pub(crate) fn lacks_poller(&self) -> bool {
         self.has_sockets() && !self.handle.poller.is_taken()
     }
@@ -80,20 +80,20 @@ impl Driver {
         &self.handle.poller
     }
 
-    /// Whoever looked in the poller's place may have heard a ring that was meant for it.
+    /// Rings again if this look may have heard a ring that was meant for the poller.
     fn pass_notify_on(&self, events: &Events) {
         if events.has_bell() && self.handle.poller.is_taken() {
             self.handle.reactor.notify();
         }
     }
 
-    /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The wait
-    /// has been announced.
+    /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The caller
+    /// has announced the wait.
     pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
             Park::Until(wait) => Some(wait),
-            // Another thread has paused it since the caller looked: no deadline comes by itself now.
+            // Another thread has paused the clock since the caller looked: no deadline comes by itself now.
             Park::Forever if self.timers.clock().is_paused() => Some(Duration::ZERO),
             Park::Forever => None,
         };
@@ -118,11 +118,11 @@ impl Driver {
         self.fire();
     }
 
-    /// The owner goes, and waits elsewhere until the first deadline: an earlier one, added by another thread from here
-    /// on, rings. Says whether a deadline is due, or would be as time jumps.
+    /// The owner leaves, and waits elsewhere until the first deadline. From here on, an earlier deadline that another
+    /// thread adds rings. Says whether a deadline is due, or would be after a jump of time.
     pub(crate) fn announce_leave(&self, is_waited_for: bool) -> bool {
         let is_due = self.timers.prepare_park() == Park::Ready;
-        // Not that there are timers: time does not jump to those that never fire.
+        // A deadline, not just a timer: time does not jump to timers that never fire.
         is_due || !is_waited_for && self.timers.clock().is_paused() && self.timers.next_deadline().is_some()
     }
 
@@ -152,7 +152,7 @@ impl Driver {
                 say!("waiting for events failed, the runtime cannot go on: {error}");
                 std::process::abort()
             }
-            // A turn contains the panics of wakers itself; after any other the next one comes at once.
+            // A turn contains the panics of wakers itself; after any other panic the next turn comes at once.
             None => self.handle.reactor.notify(),
         }
     }
@@ -162,14 +162,15 @@ impl Driver {
         while contain(|| self.timers.turn()).is_none() {}
     }
 
-    /// Fails what waits here, and all that comes later.
+    /// Fails all waits here, and all later ones.
     pub(crate) fn shutdown(&self) {
         while contain(|| self.handle.reactor.shutdown()).is_none() {}
         while contain(|| self.timers.shutdown()).is_none() {}
     }
 }
 
-/// One turn of the reactor. Where nothing takes time others must come to run, and a limit is over once they have.
+/// One turn of the reactor. In a model nothing takes time: other threads must get to run, and a limit is over once they
+/// have.
 fn turn(reactor: &Reactor, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
     if HAS_TIME {
         return reactor.turn(events, timeout).map(drop);

@@ -1,8 +1,8 @@
 //! The loop that a `current_thread` runtime is embedded in, as its core knows it.
 //!
-//! The hard part is a wake between two turns, from another thread or from the embedder. It must make the descriptor
-//! readable, and only an announced wait is rung for (`unparker.rs`). So a turn ends with the announcement that a
-//! worker's wait begins with, and it stands while the embedder is out:
+//! The hard part is a wake between two turns, from another thread or from the embedder. That wake must make the
+//! descriptor readable, but only an announced wait is rung for (`unparker.rs`). So a turn ends with the announcement
+//! that otherwise begins a worker's wait, and the announcement stands while the embedder is out:
 //!
 //! ```text
 //! embedder                                          other thread, or the embedder itself
@@ -21,9 +21,9 @@
 //!      '---> another thread in `block_on` ---> OUT, rung
 //! ```
 //!
-//! A ring is a write to the eventfd in the epoll, so it makes that readable until a turn looks. Every turn looks there,
-//! also without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's place;
-//! when it leaves, it rings, and the embedder's next turn sets all right (`Embedder`).
+//! A ring is a write to the eventfd in the epoll, so it makes the epoll readable until a turn looks. Every turn looks
+//! there, also without sockets. A thread in `block_on` retracts what was announced, and hears rings in the embedder's
+//! place; when it leaves, it rings, and the embedder's next turn puts everything in order (`Embedder`).
 //!
 //! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
 //! beside the epoll (a write more per wake).
@@ -33,14 +33,14 @@ use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 /// What a core knows about an embedder.
 #[derive(Debug, Default)]
 pub(crate) struct Embedder {
-    /// Somebody has asked for the descriptor.
+    /// The embedder has asked for the descriptor.
     watched: AtomicBool,
     /// The last turn has left work.
     has_more: AtomicBool,
 }
 
 impl Embedder {
-    /// The descriptor is watched from now on; whether the caller must ring, so that the embedder begins with a turn.
+    /// The descriptor is watched from now on; says if the caller must ring, so that the embedder begins with a turn.
     #[must_use]
     pub(crate) fn watch(&self) -> bool {
         !self.watched.load(Relaxed) && !self.watched.swap(true, SeqCst)

@@ -1,4 +1,4 @@
-//! How far the end of a runtime has come: whether it has begun, which cores are still open, which threads still there.
+//! How far the end of a runtime has come: whether it has begun, and which cores and threads are left.
 //!
 //! Written by workers, worker threads and the monitor; waited for by `Shared::shutdown` (`shutdown.rs`).
 

@@ -1,7 +1,7 @@
 //! Which workers are parked, and whether one must be woken for work that belongs to nobody.
 //!
-//! Called by workers before and after they park, or block in `block_in_place`, and by whoever puts a task into the
-//! injector.
+//! Called by workers before and after they park, or block in `block_in_place`, and by every thread that puts a task
+//! into the injector.
 //!
 //! The protocol only has to make sure that a task in the injector is seen while *all* workers are parked; a worker that
 //! is up looks into the injector at each of its looks, and once more before it parks:
@@ -17,18 +17,18 @@
 //! The fences are ordered. If B2 comes before the A2 of some worker, that worker's A3 sees B1. Otherwise every A2 came
 //! first, and B3 sees all bits. A worker that is parked but has been unparked already is on its way up, and will look.
 //!
-//! Work in a worker's own queue needs no such care: its owner is up. When another worker is woken for it is in
-//! `wake.rs`.
+//! Work in a worker's own queue needs no such care: its owner is up. `wake.rs` says when another worker is woken for
+//! it.
 //!
 //! The bits stand in words of 64: a thread that looks for a worker to wake, or to steal from, reads one word for 64
 //! workers.
 //!
-//! One worker at a time searches other queues: a crowd of thieves slows down the one that has the work. A worker that
-//! was woken and has found more than it runs next wakes the next one.
+//! One worker at a time searches other queues: a crowd of thieves slows down the worker that has the work. A worker
+//! that was woken and has found more tasks than the one it runs next wakes the next worker.
 //!
 //! Rejected: waking a sibling per push, as most schedulers do (one wake costs as much as 500 spawns). A list of
-//! sleepers under a mutex (every park takes it). A count of the parked ones alone (a thread that looks for one then
-//! asks all).
+//! sleepers under a mutex (every park takes it). Only a count of parked workers (a thread that looks for one must then
+//! ask each).
 
 use crate::sync::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
@@ -40,7 +40,7 @@ const WORD: usize = u64::BITS as usize;
 /// The parked workers of one runtime.
 #[derive(Debug)]
 pub(crate) struct ParkedSet {
-    /// A bit for each worker. Those that the last word has too many are always set.
+    /// A bit for each worker. Unused bits of the last word are always set.
     parked: Box<[AtomicU64]>,
     searching: AtomicBool,
     workers: usize,
@@ -64,7 +64,7 @@ impl ParkedSet {
         self.parked[worker / WORD].fetch_and(!(1 << (worker % WORD)), Relaxed);
     }
 
-    /// B2, B3: after a push, whether nobody is up to see it.
+    /// B2, B3: after a push, whether no worker is up to see it.
     pub(crate) fn must_wake(&self) -> bool {
         fence(SeqCst);
         self.is_everyone_parked()
@@ -97,7 +97,7 @@ impl ParkedSet {
         self.bits(|word| !word)
     }
 
-    /// The bits of what `of` makes of each word.
+    /// The numbers of the bits that are set in `of(word)`, for all words.
     fn bits(&self, of: impl Fn(u64) -> u64) -> impl Iterator<Item = usize> {
         self.parked.iter().enumerate().flat_map(move |(index, word)| {
             let mut left = of(word.load(Relaxed));
@@ -114,7 +114,7 @@ impl ParkedSet {
         u64::MAX >> ((WORD - self.workers % WORD) % WORD)
     }
 
-    /// Becomes the one searcher, if there is none.
+    /// Makes the caller the one searcher, if there is none.
     pub(crate) fn start_search(&self) -> bool {
         !self.searching.load(Relaxed) && !self.searching.swap(true, Acquire)
     }
@@ -178,9 +178,9 @@ mod models {
     use crate::sync::atomic::Ordering::AcqRel;
     use loom::{sync::Arc, thread};
 
-    /// Two workers go to rest while a foreign thread injects: someone sees the task, or the pusher wakes one.
+    /// Two workers park while another thread injects: a worker sees the task, or the pusher wakes one.
     ///
-    /// Fails when either fence is left out, or when a worker looks before it counts itself as resting.
+    /// Fails when either fence is left out, or when a worker looks before it sets its bit.
     #[test]
     fn an_injected_task_is_seen_or_someone_is_woken() {
         loom::model(|| {
@@ -205,8 +205,8 @@ mod models {
         });
     }
 
-    /// A worker that is about to get stuck queues a task, and calls only if somebody rests and nobody searches: the one
-    /// who searches finds the task, or sees it in its last look, or is called.
+    /// A worker that is about to get stuck queues a task, and wakes another one only if one is parked and none
+    /// searches. The searcher finds the task, or sees it in its last look, or is woken.
     ///
     /// Planted: no fence in `park`.
     #[test]
@@ -234,7 +234,7 @@ mod models {
         });
     }
 
-    /// One searches at a time, and sees what the one before has left.
+    /// One worker searches at a time, and sees what the searcher before it has left.
     ///
     /// Planted: `start_search` that looks and then stores; Relaxed instead of Release in `finish_search`.
     #[test]

@@ -1,16 +1,17 @@
 //! The futures that wait for a moment in which a core's worker has nothing else to do.
 //!
-//! Filled by [`Idle`](crate::task::Idle), when the worker polls it; emptied by the worker, one at a time, when it has
-//! found no task and a poll of its driver has brought none. A worker does not park before that: since only the holder
-//! of a core lets somebody wait there, it always knows, and nobody has to ring for this.
+//! Filled by [`Idle`](crate::task::Idle), when the worker polls it; emptied by the worker, one future at a time, when
+//! the worker has found no task and a poll of its driver has brought none. A worker does not park before that. Futures
+//! come only on the thread that holds the core, so the worker always knows of them, and nothing has to ring.
 //!
 //! A place is a number that is never used twice, and is taken once: by the worker, which wakes the future that waits
-//! there, or by the future, which leaves when it is dropped or polled by another worker. Any thread may do the latter.
+//! there, or by the future, which leaves when it is dropped or polled by another worker. A future may leave on any
+//! thread.
 //!
-//! Rejected: all at once (the second one would run while what the first one has spawned is ready). A wake by the
-//! driver's timers (costs a turn of the clock, and a deadline says nothing about other tasks). A tree by number (7 kB
-//! more in every program). A linked list of slots (its memory stays that of the largest crowd as long as one future
-//! waits).
+//! Rejected: waking all at once (the second future would run while tasks that the first has spawned are ready). A wake
+//! by the driver's timers (costs a turn of the clock, and a deadline says nothing about other tasks). A tree by number
+//! (7 kB more in every program). A linked list of slots (its memory stays that of the largest crowd as long as one
+//! future waits).
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -24,22 +25,22 @@ use crate::sync::{Mutex, lock};
 #[derive(Debug, Default)]
 pub(crate) struct IdleQueue {
     places: Mutex<Places>,
-    /// How many there are, for the worker.
+    /// How many futures wait, for the worker.
     waiting: AtomicUsize,
 }
 
-/// Gaps that are kept beside as many as there are futures.
+/// How many more gaps than futures are kept.
 const GAPS_KEPT: usize = 32;
 
-/// In the order of their numbers. A future that has left is a gap, which goes when it comes to the front, or with the
-/// others when they are more than the futures: a removal takes constant time on average, and the memory is that of the
-/// futures that wait.
+/// The places in the order of their numbers. A future that has left is a gap. A gap is removed when it comes to the
+/// front, or together with all others when there are too many. So a removal takes constant time on average, and the
+/// memory is that of the waiting futures.
 #[derive(Debug, Default)]
 struct Places {
     line: VecDeque<(u64, Option<Waker>)>,
-    /// The number of the next one.
+    /// The number of the next place.
     next: u64,
-    /// Those that are no gaps.
+    /// How many places are not gaps.
     taken: usize,
 }
 
@@ -52,7 +53,7 @@ impl Places {
         place
     }
 
-    /// The first one, which is no gap.
+    /// The first place, which is not a gap.
     fn first(&self) -> Option<u64> {
         self.line.front().map(|(place, _)| *place)
     }
@@ -72,7 +73,7 @@ impl Places {
         if self.line.len() > limit {
             self.line.retain(|(_, waker)| waker.is_some());
         }
-        // Half of what is there has gone since it was last enlarged or reduced.
+        // Half of the capacity has become free since it last changed.
         if self.line.capacity() > 2 * limit {
             self.line.shrink_to(limit);
         }
@@ -81,13 +82,13 @@ impl Places {
 }
 
 impl IdleQueue {
-    /// Whether nobody waits. Exact for the holder of the core as to those who have come, since they come on its thread.
+    /// Whether no future waits. The holder of the core knows of all that have come, since they come on its thread.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.load(Relaxed) == 0
     }
 
-    /// Waits at the end of the line. The holder of the core only.
+    /// Takes a place at the end of the line. Only for the holder of the core.
     pub(crate) fn enter(&self, waker: Waker) -> u64 {
         let mut places = lock(&self.places);
         let place = places.add(waker);
@@ -95,7 +96,7 @@ impl IdleQueue {
         place
     }
 
-    /// Goes on waiting, with another waker; gives it back if the worker has taken the place.
+    /// Keeps the place, with another waker; gives the waker back if the worker has taken the place.
     pub(crate) fn stay(&self, place: u64, waker: Waker) -> Result<(), Waker> {
         let mut places = lock(&self.places);
         let Some(Some(kept)) = places.get(place) else { return Err(waker) };
@@ -105,7 +106,7 @@ impl IdleQueue {
         Ok(())
     }
 
-    /// Waits no more; says whether it did.
+    /// Gives the place up; says whether the future still waited there.
     pub(crate) fn leave(&self, place: u64) -> bool {
         self.take(|_| Some(place)).is_some()
     }
@@ -132,7 +133,7 @@ impl IdleQueue {
         }
     }
 
-    /// Takes a place, and the waker there, if somebody waits there.
+    /// Takes a place out, and returns its waker, if a future waits there.
     fn take(&self, place: impl FnOnce(&Places) -> Option<u64>) -> Option<Waker> {
         let mut places = lock(&self.places);
         let place = place(&places)?;

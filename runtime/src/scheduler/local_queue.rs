@@ -2,7 +2,7 @@
 //! front of it for a task that was woken while no other waited.
 //!
 //! The owner calls [`push`](LocalQueue::push) and [`pop`](LocalQueue::pop); thieves call
-//! [`steal_into`](LocalQueue::steal_into). What does not fit goes to the injector, which is the caller's business.
+//! [`steal_into`](LocalQueue::steal_into). The caller sends what does not fit to the injector.
 //!
 //! `head` and `tail` only grow (modulo 2^32). Slots in `head..tail` are full. The owner alone writes slots and `tail`;
 //! `head` moves by compare-exchange, and the thread that moves it from `h` to `h + n` owns the `n` entries read before.
@@ -95,9 +95,9 @@ impl LocalQueue {
         None
     }
 
-    /// Moves the older half of this ring's entries to the back of `thief`, whose owner calls; returns how many.
+    /// Moves the older half of this ring's entries to the back of `thief`, which the caller owns; returns how many.
     ///
-    /// Takes one entry of one, and `most` at most. Gives up if another thief, or the owner, is faster.
+    /// Takes a single entry too, and at most `most` entries. Gives up if another thief, or the owner, is faster.
     pub(crate) fn steal_into(&self, thief: &LocalQueue, most: u32) -> u32 {
         let head = self.head.load(Acquire);
         let available = self.tail.load(Acquire).wrapping_sub(head);
@@ -114,7 +114,7 @@ impl LocalQueue {
         }
         match self.head.compare_exchange(head, head.wrapping_add(take), AcqRel, Relaxed) {
             Ok(_) => {
-                // Release: pairs with the Acquire of a thief's thief.
+                // Release: pairs with the Acquire of a worker that steals from `thief`.
                 thief.tail.store(to.wrapping_add(take), Release);
                 take
             }
@@ -133,11 +133,11 @@ impl Next {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Puts an entry into the slot, which is empty. Owner only, so it stays empty until then.
+    /// Puts an entry into the slot, which is empty. Only the owner fills the slot, so it stays empty until then.
     #[inline]
     pub(crate) fn put(&self, entry: Raw) {
         debug_assert!(self.is_empty(), "an entry would be lost");
-        // Release: hands the entry to whoever takes it.
+        // Release: hands the entry to the thread that takes it.
         self.0.store(entry.as_ptr(), Release);
     }
 
@@ -301,9 +301,9 @@ mod models {
 
     /// A woken task is taken from the slot by its owner or by the thief of a stalled worker.
     ///
-    /// The owner does not fill it again after it has emptied it, as loom then loses the second entry: it lets the
-    /// thief's exchange of null for null come after the plain store that has replaced that null, which exchanges what
-    /// it has not read.
+    /// The owner does not fill the slot a second time, as loom then loses the second entry: it orders the thief's
+    /// exchange of null for null after the plain store that has replaced that null, so the exchange removes an entry
+    /// that it has not read.
     ///
     /// Planted: `take` that looks and then stores.
     #[test]

@@ -1,19 +1,20 @@
 //! The time that a worker goes by: nanoseconds since its clock was made, read after runs.
 //!
-//! This is the one seam through which the scheduler reads time. All its decisions compare what [`Meter::lap`] has said;
-//! a simulation replaces it by a counter of steps, as models do here, and runtimes whose clock has been paused: what a
+//! This is the one seam through which the scheduler reads time: all its decisions compare what [`Meter::lap`] returned.
+//! A simulation replaces time by a counter of steps. So do models, and runtimes whose clock has been paused: what a
 //! test does with time must not depend on how long its runs take.
 //!
-//! A reading takes 20 to 30 ns, longer than a short run. So after [`READ_INTERVAL`] short laps in a row readings are
-//! left out, as many as it takes to spend a twentieth of the time on them. The time between two readings is charged to
-//! the lap that ends with the second, which on average is right, as with the samples by which kernels account for CPU
-//! time. A run that is known to be long is always measured. What may go unnoticed are fifteen runs that nobody could
-//! know to be long, once: the next lap reads the time, and all others until as many in a row are short again, and
-//! [`SURPRISE`] more.
+//! A reading takes 20 to 30 ns, longer than a short run. So after [`READ_INTERVAL`] short laps in a row, as many
+//! readings are left out as it takes for the rest to cost a twentieth of the time. The time between two readings is
+//! charged to the lap that ends with the second, which on average is right, as with the samples by which kernels
+//! account for CPU time. A run that is known to be long is always measured. Only fifteen runs that were not known to be
+//! long may go unnoticed, once: the next lap reads the time, and so do all later ones until as many in a row are short
+//! again, and [`SURPRISE`] more.
 //!
 //! Rejected:
-//! - The processor's cycle counter, which takes 12 ns (an instruction for each architecture, a rate to be found and
-//!   found again, a counter that a suspended machine or a moved one sets back; a twentieth of the time is a twentieth).
+//! - The processor's cycle counter, which takes 12 ns (an instruction for each architecture; a rate that must be
+//!   measured again and again; a counter that jumps back if the machine is suspended or moved; a twentieth of the time
+//!   stays a twentieth).
 //! - Charging each lap with the mean of those before (ten instructions for each, and a wrong guess is charged to
 //!   another lap all the same).
 
@@ -30,7 +31,7 @@ pub(crate) struct Meter {
     now: u64,
     /// Each lap is a step of one nanosecond.
     counts_steps: bool,
-    /// How many laps more do not read the time, and how many have not since the last reading.
+    /// How many more laps do not read the time, and how many have not read it since the last reading.
     unread: u32,
     skipped: u32,
     /// How many laps in a row were short; negative as long as they make up for a long one that was not measured.
@@ -63,7 +64,7 @@ impl Meter {
         Some(self.measure())
     }
 
-    /// How many laps more will not read the time.
+    /// How many more laps will not read the time.
     #[inline]
     pub(crate) fn unread(&self) -> u32 {
         self.unread
@@ -75,8 +76,8 @@ impl Meter {
         self.skipped == 0
     }
 
-    /// What went on since the last lap is no part of the next one, which reads the time. Returns how long that was,
-    /// with the laps before that have not read it.
+    /// Leaves the time since the last lap out of the next lap, which reads the time. Returns that time, together with
+    /// the laps before that have not read it.
     pub(crate) fn leave_out(&mut self) -> u64 {
         let took = self.measure();
         self.unread = 0;

@@ -3,16 +3,16 @@
 //!
 //! Started with the first worker of a runtime that has several, or before that when it is needed. It never runs tasks,
 //! and turns the driver only while all workers are stuck. A worker is *stalled* if it has run nothing between two
-//! looks, and has used the CPU meanwhile or waits for something: one that only waits for a CPU, on a machine that has
-//! too few, goes on by itself, and help would have to wait for that CPU too.
+//! looks, and meanwhile has used the CPU or waits for something else. A worker that only waits for a CPU, on a machine
+//! that has too few, goes on by itself, and a helper would have to wait for that CPU too.
 //!
 //! A stalled worker is *stuck*, as is one in a run that it expects to be long (`worker.rs`) or in `block_in_place`.
-//! Whatever is stuck is open to others: thieves may take the task in its next slot too, the poller minds its timers
-//! beside the sockets of all, and a worker that is up fires them at its looks. The monitor wakes a parked worker for
-//! what waits there, and sees to it that there is a poller.
+//! What a stuck worker has is open to others: thieves may take the task in its next slot too, the poller serves its
+//! timers beside the sockets of all, and workers that are up fire its timers at their looks. The monitor wakes a parked
+//! worker for the tasks that wait there, and makes sure that there is a poller.
 //!
-//! It also tries again to start the threads of workers for which the system had no room, so that their tasks, sockets
-//! and timers are not left alone until somebody comes by.
+//! The monitor also tries again to start worker threads that the system could not start, so that their tasks, sockets
+//! and timers do not wait until another thread comes by.
 //!
 //! When all workers have been parked for a while the monitor sleeps without a timeout; the next worker that is unparked
 //! wakes it. An unpark pays a fence and a load for this; the system call comes once per idle period.
@@ -26,7 +26,7 @@
 //!
 //! Rejected: a parked worker that ticks (it has work of its own now and then, and must wake another to take over the
 //! monitor's place each time: 15 µs per event on a quiet server). Turning the driver of a stalled worker here (a socket
-//! beside a task that computes waited 0.7 ms in the middle; half the tick).
+//! beside a task that computes waited for a median of 0.7 ms; half the tick).
 
 use std::sync::OnceLock;
 
@@ -40,9 +40,9 @@ pub(crate) mod thread;
 #[derive(Debug, Default)]
 pub(crate) struct Monitor {
     thread: OnceLock<Thread>,
-    /// Held to start it.
+    /// Held while the thread is started.
     starting: Mutex<()>,
-    /// It could not be started, and that has been said.
+    /// The thread could not be started, and that has been reported.
     has_failed: AtomicBool,
     /// Worker threads could not be started.
     lacks_thread: AtomicBool,
@@ -66,7 +66,7 @@ impl Monitor {
         self.thread.get().is_some()
     }
 
-    /// Whether the poller, thieves and workers at their looks are to mind stuck workers too.
+    /// Whether the poller, thieves and workers at their looks must serve stuck workers too.
     #[inline]
     pub(crate) fn has_stuck(&self) -> bool {
         self.has_stuck.load(Relaxed)

@@ -1,9 +1,9 @@
-//! Who holds a core: nobody, a thread in `block_on`, or the core's worker thread, a background thread.
+//! Which thread holds a core: none, a thread in `block_on`, or the core's worker thread, a background thread.
 //!
-//! Called when a thread enters or leaves a runtime. A core without a holder is served by nobody, so a multi-threaded
-//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` is worked for like
-//! a worker: it takes a free core, or asks the worker threads for the place of one. If it gets none it polls its future
-//! by itself (as an *external thread*) until one is free.
+//! Called when a thread enters or leaves a runtime. No thread serves a core without a holder, so a multi-threaded
+//! runtime gives it a worker thread as soon as something could happen there. A thread in `block_on` takes a free core,
+//! or asks the worker threads to give one up, and then works as a worker. If it gets no core, it polls its future by
+//! itself (as an *external thread*) until one is free.
 //!
 //! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
 //! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
@@ -18,7 +18,7 @@ use crate::sync::{Condvar, Mutex, lock};
 pub(crate) struct Ownership {
     state: Mutex<State>,
     changed: Condvar,
-    /// An external thread would like to have the place of the worker thread.
+    /// An external thread wants the core of the worker thread.
     wanted: AtomicBool,
     /// The worker thread has been asked, and cannot leave: it has tasks that must stay on its thread.
     declined: AtomicBool,
@@ -31,7 +31,7 @@ struct State {
     by_thread: bool,
     /// The worker thread has been started.
     has_thread: bool,
-    /// It could not be started when it was last tried.
+    /// The last attempt to start the worker thread failed.
     lacks_thread: bool,
     retired: bool,
     waiting: Vec<Thread>,
@@ -101,7 +101,7 @@ impl Ownership {
         self.wanted.load(Relaxed)
     }
 
-    /// Gives the core up and tells those who wait for it.
+    /// Gives the core up and tells the threads that wait for it.
     pub(crate) fn release(&self) {
         let mut state = lock(&self.state);
         state.held = false;
@@ -148,7 +148,7 @@ impl Ownership {
         true
     }
 
-    /// Lets the worker thread go home if it does not hold the core, and starts none any more.
+    /// Lets the worker thread end if it does not hold the core; none is started any more.
     pub(crate) fn retire(&self) {
         lock(&self.state).retired = true;
         self.changed.notify_all();
@@ -207,7 +207,7 @@ mod models {
             }
         }
 
-        /// A thread in `block_on` that has found no place.
+        /// A thread in `block_on` that has found no free core.
         fn be_external(&self) {
             let thread = thread::current();
             while !self.ownership.take_or_wait(&thread) {
@@ -261,7 +261,7 @@ mod models {
         });
     }
 
-    /// An external thread asks, and goes without the place: the worker thread comes back to it.
+    /// An external thread asks for the core, and goes without it: the worker thread takes it again.
     ///
     /// Planted: `leave` that notifies nobody; `release` that doesn't; `leave` that leaves `wanted` set.
     #[test]
@@ -282,8 +282,7 @@ mod models {
         });
     }
 
-    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread goes
-    /// home.
+    /// The runtime ends while the worker thread waits for a core that another thread holds: the worker thread ends.
     ///
     /// Planted: `retire` that notifies nobody.
     #[test]

@@ -5,11 +5,11 @@
 //! shares it if that pays, and no socket has to wait for a certain worker. Asked by `driver.rs`; a worker chooses its
 //! wait before it announces it (`unparker.rs`), and gives the role up when it is up again.
 //!
-//! While workers are stuck, or may be, the poller minds their timers too (`monitor.rs`), and there is one even without
+//! While workers are stuck, or may be, the poller serves their timers too (`monitor.rs`), and there is one even without
 //! sockets. While sockets are registered and all workers are parked, one of them is the poller:
 //!
 //! ```text
-//! worker                                      the poller                    whoever registers the first socket
+//! worker                                      the poller                    thread that registers the first socket
 //! A1 the role is taken, or nothing is         C1 an event: up again         B1 it counts as registered
 //!    registered: it will wait as a thread     C2 give the role up           B2 SeqCst fence
 //! A2 announce, park: SeqCst fence             C3 work; then as A1, or leave B3 if all workers are parked: unpark one
@@ -21,13 +21,13 @@
 //! If the role was free at A3 the worker does not wait. If it was taken, its holder is up at some time later, and comes
 //! to A1 itself, or leaves its core to a thread that does. A first socket is seen at A3, or by B3.
 //!
-//! A poller that has got nothing for itself may leave the role to a worker that has been unparked and is on its way up,
-//! as the events are for the main task or an owned task there: that worker comes to A1 when the role is free already,
-//! or sees so at A3. A poller whose runs are long wakes another worker as soon as it begins one.
+//! If the events are for the main task or an owned task of another worker, the poller may leave the role to that
+//! worker, which has been unparked and is on its way up: it comes to A1 when the role is free already, or sees at A3
+//! that it is. A poller whose runs are long wakes another worker as soon as it begins one.
 //!
-//! An unpark of the poller is an event of the reactor, which another thread that looks there may be given. Such a
-//! thread unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken
-//! until the poller is up. An only worker takes the role too once there is a monitor, which may look there for it.
+//! An unpark of the poller is an event of the reactor, and another thread that looks there may receive it. That thread
+//! unparks again if the role is taken: the first unpark saw the poller's announcement, so the role is taken until the
+//! poller is up. A single worker takes the role too once there is a monitor, which may look there in its place.
 //!
 //! Rejected: a reactor per worker. Two wake up for half a batch each, each with a wait of its own (on two workers 4 to
 //! 5 requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A
@@ -49,17 +49,17 @@ impl PollerRole {
         !self.is_taken() && self.0.compare_exchange(0, index + 1, SeqCst, SeqCst).is_ok()
     }
 
-    /// Its holder gives it up.
+    /// The holder gives the role up.
     pub(crate) fn leave(&self) {
         self.0.store(0, SeqCst);
     }
 
-    /// Whether somebody waits for events, or is about to.
+    /// Whether a worker waits for events, or is about to.
     pub(crate) fn is_taken(&self) -> bool {
         self.0.load(SeqCst) != 0
     }
 
-    /// The core that does.
+    /// The core whose worker has the role.
     pub(crate) fn holder(&self) -> Option<usize> {
         self.0.load(SeqCst).checked_sub(1)
     }
@@ -128,7 +128,7 @@ mod models {
 
     /// The first socket comes while both workers park: one of them waits for its events, or is unparked.
     ///
-    /// Fails when the socket is counted after the look at who is parked, or when A3 doesn't ask for sockets again.
+    /// Fails when the socket is counted after the look at the parked workers, or when A3 doesn't ask for sockets again.
     #[test]
     fn a_first_socket_is_seen_or_someone_is_woken() {
         loom::model(|| {

@@ -1,8 +1,8 @@
-//! What the cores of one runtime share: the injector, the idle counters, the blocking threads, the worker threads, the
-//! end.
+//! What the cores of one runtime share: the injectors, the set of parked workers, the blocking threads, the monitor,
+//! the end.
 //!
-//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core.rs`), so it lives until the
-//! last waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
+//! A [`Handle`](crate::runtime::Handle) is an `Arc` of it. Tasks count it too (see `core_refs.rs`), so it lives until
+//! the last waker is gone; what it holds of the system (threads, tasks, waiters) ends with [`Shared::shutdown`].
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -42,12 +42,12 @@ pub(crate) struct Shared {
     pub(crate) process: mini_net::Process,
     resolver: mini_net::Blocking,
     pub(super) end: End,
-    /// How many errors that nobody sees were said lately.
+    /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
 
-/// Told when a socket is registered and there was none: if no worker comes to it soon, a parked one must wait for its
-/// events.
+/// Called when a socket is registered and there was none: if no worker comes to it soon, a parked worker must wait for
+/// its events.
 struct OnUse(Weak<Shared>);
 
 impl Wake for OnUse {
@@ -112,7 +112,7 @@ impl Shared {
         self.process.check("Runtime::enter");
         let core = self.cores.iter().find(|core| core.ownership.is_held()).unwrap_or(self.external_core());
         let guard = context::enter(self, core);
-        // The owner may have left meanwhile; it looks for entered after it has given up the ownership.
+        // The owner may have left meanwhile; it reads `entered` after it has given up the ownership.
         self.keep_served(core);
         guard
     }

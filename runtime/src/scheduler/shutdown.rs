@@ -2,7 +2,7 @@
 //!
 //! Called when a `Runtime` is dropped or shut down; `Runtime::shutdown_timeout` returns the report.
 //!
-//! Tasks that may not leave their worker are only counted: their list is the worker's own, and it is busy. Rejected: a
+//! Tasks that may not leave their worker are only counted: their list belongs to the worker, which is busy. Rejected: a
 //! lock around that list (two locked instructions per task, for a worker that is stuck when its runtime ends).
 
 use std::fmt;
@@ -20,7 +20,7 @@ use crate::task::{Class, Id, Task};
 /// What a shutdown had to leave behind; see [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).
 ///
 /// What was left behind goes on by itself: a task ends when its poll does, a job when its function returns. Blocking
-/// jobs that had not begun are cancelled instead. Displayed, there is a line for each; cancelled jobs that were spawned
+/// jobs that had not begun are cancelled instead. Its `Display` has a line for each; cancelled jobs that were spawned
 /// at one place share a line.
 ///
 /// # Examples
@@ -87,7 +87,7 @@ impl LeftTask {
         Self { id: task.id(), name: task.name(), location: task.location() }
     }
 
-    /// Its id, as its join handle told.
+    /// The id of the task, as its join handle gave it.
     ///
     /// # Examples
     ///
@@ -96,7 +96,7 @@ impl LeftTask {
         self.id
     }
 
-    /// Its name, if it has one.
+    /// The name of the task, if it has one.
     ///
     /// # Examples
     ///
@@ -105,7 +105,7 @@ impl LeftTask {
         self.name.as_deref()
     }
 
-    /// Where it was spawned.
+    /// Where the task was spawned.
     ///
     /// # Examples
     ///
@@ -116,7 +116,7 @@ impl LeftTask {
 }
 
 impl ShutdownReport {
-    /// Whether all has ended, and no job was cancelled.
+    /// Whether everything has ended, and no job was cancelled.
     ///
     /// # Examples
     ///
@@ -140,7 +140,7 @@ impl ShutdownReport {
         self.workers
     }
 
-    /// How many threads that the runtime has started for its workers have not ended: those in a long poll, and those
+    /// How many of the threads that the runtime started for its workers have not ended: those in a long poll, and those
     /// that are still in [`on_thread_stop`](crate::runtime::Builder::on_thread_stop).
     ///
     /// # Examples
@@ -159,7 +159,7 @@ impl ShutdownReport {
         &self.tasks
     }
 
-    /// How many tasks there are beside these that may not leave a worker in a long poll: those made by
+    /// How many more tasks are left that may not leave a worker in a long poll: those made by
     /// [`spawn_local`](crate::spawn_local), and all of a `current_thread` runtime.
     ///
     /// # Examples
@@ -169,7 +169,7 @@ impl ShutdownReport {
         self.local_tasks
     }
 
-    /// Where the blocking jobs were spawned that have not returned.
+    /// Where the blocking jobs that have not returned were spawned.
     ///
     /// # Examples
     ///
@@ -178,8 +178,8 @@ impl ShutdownReport {
         &self.blocking
     }
 
-    /// Where the blocking jobs were spawned that were cancelled, because no thread had begun them when the grace was
-    /// over. Their handles give a [`JoinError`](crate::task::JoinError) that says so.
+    /// Where the cancelled blocking jobs were spawned: those that no thread had begun when the grace was over. Their
+    /// handles give a [`JoinError`](crate::task::JoinError) that says so.
     ///
     /// # Examples
     ///
@@ -256,8 +256,8 @@ impl Shared {
     /// discards the jobs that have not started.
     ///
     /// Without a grace, or called on one of its own workers, it only starts the end, and the jobs run. In a child of
-    /// fork(2) it leaks all there is: the tasks are those of the parent, the threads that would end are not there, and
-    /// what they had locked stays so.
+    /// fork(2) it leaks everything: the tasks are the parent's, the threads that would end do not exist, and what they
+    /// had locked stays locked.
     pub(crate) fn shutdown(self: &Arc<Self>, grace: Option<Duration>) -> ShutdownReport {
         if !self.process.is_current() {
             std::mem::forget(self.clone());
@@ -293,7 +293,7 @@ impl Shared {
         left
     }
 
-    /// A core has been closed by its owner. The last one to say so empties the injector.
+    /// A core has been closed by its owner. The last caller empties the injectors.
     pub(crate) fn core_closed(&self) {
         if self.end.is_last_core() {
             // Every task is cancelled by now. What is alive is in the injector, or on its way there on a thread that
@@ -313,7 +313,7 @@ impl Shared {
         self.end.core_closed();
     }
 
-    /// Fails what waits for I/O or time. Not before the tasks are gone: they are to be cancelled, not to see this.
+    /// Fails all waits for I/O or time, once the tasks are gone: they are cancelled and must not see such errors.
     fn shut_drivers(&self) {
         for core in &self.cores {
             core.driver().shutdown();

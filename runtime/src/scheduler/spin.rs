@@ -1,16 +1,16 @@
 //! A short spin before a wait, where that has paid lately.
 //!
 //! Used by a worker that has nothing to do while a blocking job is out or no socket is registered, and by the blocking
-//! thread that has just done a job. Ending a wait through the kernel costs the waker 15 µs and the waiter 23 µs, where
-//! another processor must come out of its sleep on a virtual machine. Many a job takes less than one of the two, and so
-//! does many an answer of another thread. Where both sides spin, neither happens: a job and back takes 3 to 10 µs
-//! instead of 35, and less of the processors' time too. Where one does, the other's wait is what is left: a thread that
-//! is woken and wakes a task takes 20 µs instead of 50.
+//! thread that has just done a job. If another processor must come out of its sleep, on a virtual machine, ending a
+//! wait through the kernel costs the waker 15 µs and the waiter 23 µs. Many jobs take less than either, and so do many
+//! answers of other threads. If both sides spin, neither cost occurs: a job and back takes 3 to 10 µs instead of 35,
+//! and less processor time too. If one side spins, only the other side's wait is left: a thread that is woken and wakes
+//! a task takes 20 µs instead of 50.
 //!
-//! A spin is no longer than the wait is dear that it may save, so the two together cost hardly twice the better one
-//! (Karlin and others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). Spins in vain become
-//! rare: each doubles the number of waits until the next one, and one that pays starts anew. They are in vain on one
-//! processor, where jobs are long, or where others keep the processors busy.
+//! A spin takes no longer than the wait costs that it may save, so the two together cost hardly twice the better one
+//! (Karlin and others, "Competitive randomized algorithms for nonuniform problems", SODA 1990). Useless spins become
+//! rare: each doubles the number of waits until the next spin, and a spin that pays starts anew. Spins are useless on
+//! one processor, where jobs are long, or where other threads keep the processors busy.
 //!
 //! Rejected:
 //! - To ask how many processors there are and how busy: files to read, again and again, and it says nothing about how
@@ -26,12 +26,12 @@ use mini_context::rules::MOST_WAITS;
 
 use crate::sync::{Deadline, HAS_TIME};
 
-/// What came of the spins at one place where threads wait. One thread at a time uses it, so it is not modelled.
+/// The results of the spins at one place where threads wait. One thread at a time uses it, so it is not modelled.
 #[derive(Debug, Default)]
 pub(crate) struct Spins {
-    /// Waits until the next one.
+    /// Waits until the next spin.
     pause: AtomicU32,
-    /// How many in a row were in vain.
+    /// How many spins in a row were useless.
     in_vain: AtomicU32,
 }
 
@@ -52,8 +52,8 @@ impl Spins {
     }
 }
 
-/// Spins until `is_over`, or for so long; says whether it was over in time. (A thread that has lost the processor
-/// meanwhile was not in time: then others need it.)
+/// Spins until `is_over`, for at most `limit`; says whether it was over in time. (If the thread was preempted during
+/// the spin, the time is up: another thread needs the CPU.)
 pub(crate) fn until(limit: Duration, mut is_over: impl FnMut() -> bool) -> bool {
     if !HAS_TIME {
         return is_over(); // a model has no use for more looks
@@ -74,7 +74,7 @@ mod tests {
 
     use super::*;
 
-    /// How many of `waits` begin with a spin, if all are in vain.
+    /// How many of `waits` begin with a spin, if no spin pays.
     fn in_vain(spins: &Spins, waits: u32) -> usize {
         let is_tried = |_: &u32| {
             let is_due = spins.are_due();

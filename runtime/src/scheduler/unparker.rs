@@ -11,14 +11,14 @@
 //! ```
 //!
 //! The two fences are ordered. If A2 comes first, B3 reads A1 and rings. If B2 comes first, A3 sees B1 and does not
-//! wait. Whoever takes the announcement owes the one ring; one that comes late costs the worker one extra turn.
+//! wait. The thread that takes the announcement owes the one ring; a late ring costs the worker one extra turn.
 //!
-//! The poller (`poller.rs`) waits in the reactor, where a write to the eventfd ends the wait. All others, and all while
-//! nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5 µs less per wait
-//! and wake. A first registration is work in the sense of B1, and rings.
+//! The poller (`poller.rs`) waits in the reactor, where a write to the eventfd ends the wait. All other workers, and
+//! every worker while nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5
+//! µs less per wait and wake. A first registration is work in the sense of B1, and rings.
 //!
 //! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the
-//! thread by `std::thread::park`: it takes away what a caller of `block_on` has coming for its own `park`.
+//! thread by `std::thread::park`: it may use up the unpark that a caller of `block_on` expects for its own `park`.
 
 use std::sync::Arc;
 use std::task::Wake;
@@ -61,7 +61,8 @@ impl Unparker {
         fence(SeqCst);
     }
 
-    /// After the wait, or instead of it. Says whether somebody has taken it, and so has ended the wait; a hint.
+    /// After the wait, or instead of it. Says whether another thread has taken the announcement to end the wait; a
+    /// hint.
     pub(crate) fn retract(&self) -> bool {
         let is_taken = !self.is_parked();
         self.parked.store(UP, Relaxed);
@@ -81,7 +82,7 @@ impl Unparker {
         }
     }
 
-    /// Whether the worker waits. For looking on, not for deciding to ring.
+    /// Whether the worker waits. For observers, not for deciding to ring.
     pub(crate) fn is_parked(&self) -> bool {
         self.parked.load(Relaxed) != UP
     }

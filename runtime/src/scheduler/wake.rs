@@ -1,30 +1,30 @@
 //! The one rule by which a parked worker is woken: when work has waited, or will have to wait, for longer than a wake
 //! costs.
 //!
-//! Two workers of which one is parked are a rented and a bought pair of skis: to let a task wait costs as long as it
-//! waits, to wake the other worker costs [`WAKE_COST`] once. A skier who buys once the rent paid has reached the price
-//! pays at most twice the best, whatever comes (Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988).
-//! If the length of the wait is known, decide at once. So a parked worker is woken
+//! This is the ski rental problem: to let a task wait costs as long as it waits, to wake another worker costs
+//! [`WAKE_COST`] once. A skier who buys skis once the rent paid has reached their price pays at most twice the best,
+//! whatever comes (Karlin, Manasse, Rudolph, Sleator, "Competitive snoopy caching", 1988). If the length of the wait is
+//! known, decide at once. So a parked worker is woken
 //!
-//! 1. by a worker in whose queue tasks have waited for that long, with somebody before them all the time
-//!    ([`Queueing::has_lasted`]), or to which a look or a wait has brought tasks that will, as its runs took so much
+//! 1. by a worker in whose queue tasks have waited for that long, always behind another task
+//!    ([`Queueing::has_lasted`]), or whose look or wait has brought tasks that will wait for that long, by its mean run
 //!    lately ([`will_last`]),
-//! 2. by a worker that begins a run known to take longer, while tasks wait, or queues tasks in it or in a stall
-//!    ([`Shared::wake_early`]),
-//! 3. by the monitor, for a worker in a run that nobody knew to be long (`monitor.rs`),
-//! 4. by a thread that queues work for any worker while all are parked, or all that are up are in such runs
+//! 2. by a worker that begins a run known to take longer, while tasks wait, or that queues tasks in such a run or in a
+//!    stall ([`Shared::wake_early`]),
+//! 3. by the monitor, for a worker in a run that was not known to be long (`monitor.rs`),
+//! 4. by a thread that queues work for any worker while all workers are parked, or all that are up are in such runs
 //!    ([`Shared::inject`]).
 //!
 //! A worker that was woken for work and has found more than it can run at once wakes the next
-//! ([`Worker`](super::worker::Worker)), so that many workers do not start one after the other. While one searches
-//! nobody is woken: that one will find the work.
+//! ([`Worker`](super::worker::Worker)), so that many workers do not start one after the other. While a worker searches
+//! none is woken: the searcher will find the work.
 //!
 //! Tasks whose runs take less than it costs to move them ([`MOVE_COST`]) are worth no second worker, however long that
 //! goes on: three tasks that yield after 60 ns ran half as often on two workers as on one.
 //!
 //! Rejected: an estimate of how long queued tasks will wait, by the mean of the runs before them, whenever one is
-//! queued. A burst of short tasks is spawned in one long run, and its mean says nothing about them. What events wake
-//! goes on with what such events brought before.
+//! queued. A burst of short tasks is spawned in one long run, and its mean says nothing about them. Tasks that events
+//! wake, in contrast, resemble those that earlier events woke.
 
 use std::sync::Arc;
 
@@ -40,13 +40,13 @@ use crate::task::{Class, Queued};
 /// Since when tasks wait in the queue of a worker that runs others before them.
 #[derive(Debug, Default)]
 pub(super) struct Queueing {
-    /// The time and the number of the run at which that was seen first.
+    /// The time and the number of the run at which waiting tasks were first seen.
     since: Option<(u64, u64)>,
 }
 
 impl Queueing {
     /// At a moment in which `waiting` tasks are queued, one of which runs next: says whether the others have waited for
-    /// long enough to wake a worker for them. If so, they begin anew.
+    /// long enough to wake a worker for them. If so, their time starts anew.
     pub(super) fn has_lasted(&mut self, waiting: usize, now: u64, runs: u64) -> bool {
         if waiting <= 1 {
             self.since = None;
@@ -73,7 +73,7 @@ pub(super) fn will_last(waiting: usize, mean_run: u64) -> bool {
 }
 
 impl Shared {
-    /// Leaves a woken task for any worker, and wakes one if none that is up will come to it soon.
+    /// Leaves a woken task for any worker, and wakes a worker if none that is up will come to the task soon.
     pub(crate) fn inject(&self, task: Queued) {
         self.injector(Class::Woken).push(task);
         if self.lacks_worker() {
@@ -86,11 +86,11 @@ impl Shared {
         self.idle.must_wake() || self.monitor.has_stuck() && self.idle.up().all(|worker| self.cores[worker].is_stuck())
     }
 
-    /// Called by the owner of `core` after a task was queued there: in a run known to be long another worker is woken,
+    /// Called by the owner of `core` after a task was queued there: in a run known to be long, another worker is woken,
     /// once.
     ///
     /// A single task is left to the owner, which runs it next, unless the run is longer than the time between two
-    /// looks. In a run that the monitor has seen to be a stall, which may go on for any time, one is woken each time.
+    /// looks. In a run that the monitor has seen to be a stall, which may go on for any time, each task wakes a worker.
     #[inline]
     pub(crate) fn wake_early(&self, core: &Core) {
         if core.run.wakes_early.load(Relaxed) || core.run.is_stalled.load(Relaxed) {
@@ -108,13 +108,13 @@ impl Shared {
 
     /// Wakes a parked worker, unless one is about to find the work by itself; says whether it did.
     pub(crate) fn wake_for_work(&self) -> bool {
-        // Pairs with that in `ParkedSet::park`: a worker that parks sees what has been queued, or is seen here.
+        // Pairs with the fence in `ParkedSet::park`: a worker that parks sees what has been queued, or is seen here.
         fence(SeqCst);
-        // Where nothing takes time a wake would be one order more of many.
+        // In a model, where nothing takes time, a wake would only add one more order of events.
         HAS_TIME && self.idle.is_someone_parked() && !self.idle.is_someone_searching() && self.wake_one()
     }
 
-    /// Wakes one worker: one that is parked, else one whose core nobody holds. Says whether there was one.
+    /// Wakes one worker: one that is parked, else one whose core no thread holds. Says whether there was one.
     pub(crate) fn wake_one(&self) -> bool {
         if self.unpark_one() {
             return true;
@@ -131,8 +131,8 @@ impl Shared {
 
     /// Unparks one worker, the poller last; says whether there was one.
     pub(crate) fn unpark_one(&self) -> bool {
-        // Pairs with that in `ParkedSet::park`: a worker that parks sees what the caller has put in place, or is seen
-        // here.
+        // Pairs with the fence in `ParkedSet::park`: a worker that parks sees what the caller has put in place, or is
+        // seen here.
         fence(SeqCst);
         let poller = self.poller().holder();
         let mut others = self.idle.parked().filter(|&worker| Some(worker) != poller);
@@ -140,16 +140,16 @@ impl Shared {
             || poller.is_some_and(|worker| self.cores[worker].unparker.unpark())
     }
 
-    /// Call after releasing a core or failing to acquire one. Unparks one worker if there are sockets and nobody polls
-    /// the reactor. An only core has nobody else; its embedder would be called each time it leaves.
+    /// Call after releasing a core or failing to acquire one. Unparks one worker if there are sockets and no worker
+    /// polls the reactor. A `current_thread` runtime has no other; its embedder would be called each time it leaves.
     pub(crate) fn keep_poller(&self) {
         if self.is_multi_thread() && self.cores[0].driver().lacks_poller() && self.idle.must_wake() {
             self.unpark_one();
         }
     }
 
-    /// The owner of `core` is going to be in a run until `until`, or for a time unknown: sees to it that a parked
-    /// worker polls the reactor, and minds the timers of that core if one ends before.
+    /// The owner of `core` will be in a run until `until`, or for an unknown time. Makes sure that a parked worker
+    /// polls the reactor, and serves the timers of that core if one ends before.
     pub(crate) fn hand_over(&self, core: &Core, until: u64) {
         self.monitor.note_stuck();
         let driver = core.driver();
@@ -162,7 +162,7 @@ impl Shared {
         }
     }
 
-    /// Starts a worker thread for a core that nobody works on, if something can happen there that must be seen.
+    /// Starts a worker thread for a core that no thread works on, if something can happen there that must be seen.
     pub(crate) fn keep_served(self: &Arc<Self>, core: &Core) {
         let is_needed = || core.has_entered() || core.driver().is_used() || self.is_any_task_alive();
         if self.is_multi_thread() && !self.is_closing() && is_needed() && core.ownership.wants_thread() {
@@ -180,8 +180,8 @@ impl Shared {
 mod tests {
     use super::*;
 
-    /// At which of the moments a worker is woken, if so many tasks wait, a moment is `step` nanoseconds and `runs` runs
-    /// after the last.
+    /// The moments at which a worker is woken, if `waiting` says how many tasks wait at each, and each comes `step`
+    /// nanoseconds and `runs` runs after the last.
     fn wakes(waiting: &[usize], step: u64, runs: u64) -> Vec<usize> {
         let mut queueing = Queueing::default();
         let moments = waiting.iter().enumerate();

@@ -3,10 +3,10 @@
 //! Run by `block_on` on the calling thread, and by the worker threads of a multi-threaded runtime.
 //!
 //! After a run the worker reads the time (`meter.rs`) and glances at what may be due (`worker/look.rs`). The inbox is
-//! looked at before each run, as that takes one load. All that is known of the next run, its last duration, is used
-//! before it begins: if it is going to be long, other workers are told.
+//! looked at before each run, as that takes one load. All that is known of the next run, how long the task's last run
+//! was, is used before it begins: if it is expected to be long, other workers are told.
 //!
-//! Rejected: reading the time after 1, 2, 4, ... runs (short runs between long ones put it off).
+//! Rejected: reading the time after 1, 2, 4, ... runs (short runs between long ones delay the reading).
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -48,7 +48,7 @@ pub(crate) enum Stop {
     Done,
     /// The runtime shuts down.
     Closing,
-    /// Somebody in `block_on` asks for this worker thread's core.
+    /// A thread in `block_on` asks for this worker thread's core.
     Wanted,
 }
 
@@ -59,21 +59,21 @@ pub(crate) struct Worker<'a> {
     main: Option<Arc<MainTask>>,
     events: Events,
     meter: Meter,
-    /// When it looked around, and with which run it does so again at the latest.
+    /// When the worker last looked, and at which number of runs it looks again at the latest.
     looked: u64,
     look_at_run: u64,
-    /// Nanoseconds of runs since then, and what a run took in the mean before.
+    /// Nanoseconds of runs since then, and how long a run took on average before.
     ran: u64,
     mean_run: u64,
-    /// After which time without a wait a task that asks to run once more is of the class *again*.
+    /// A task that asks to run once more is of the class *again* if it has run for this long without a wait.
     again_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
     ask_at: u64,
-    /// When to compare the queue with that of another worker, and with the how many-th.
+    /// When to compare the queue with that of another worker, and which worker was compared last.
     compare_at: u64,
     compared: usize,
     queueing: Queueing,
-    /// Why what runs has its turn.
+    /// Why the current entry has its turn.
     why: Why,
     debt: Debt,
     /// Of each class, whether an owned task came first the last time.
@@ -92,7 +92,7 @@ pub(crate) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// Sits down at a core whose ownership the caller has taken.
+    /// Begins to work on a core whose ownership the caller has taken.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl<'a> Worker<'a> {
         Ok(worker)
     }
 
-    /// Makes `main` the one whose wakes this worker looks for.
+    /// Makes `main` the main task whose wakes this worker looks for.
     pub(crate) fn attach(&mut self, main: Arc<MainTask>) {
         self.main = Some(main);
     }
@@ -188,7 +188,8 @@ impl<'a> Worker<'a> {
     #[cold]
     fn refuse_process(&self) {
         if self.main.is_none() && !self.is_for_embedder {
-            // Nobody would hear of a panic, and as the only thread of its process it would end that as if all was well.
+            // Nothing would report a panic, and as the only thread of its process this one would end it as if all was
+            // well.
             threads::end_child();
         }
         self.shared.process.check("returning from a task");
@@ -213,7 +214,7 @@ impl<'a> Worker<'a> {
         let expected = task.last_run();
         let is_long = expected >= WAKE_COST;
         if is_long {
-            // What was not measured before is none of its time.
+            // Time before the run that was not measured is not charged to it.
             let before = self.meter.leave_out();
             self.debt.note(Why::Woken, before);
             self.begin_long_run(expected);
@@ -257,21 +258,21 @@ impl<'a> Worker<'a> {
         false
     }
 
-    /// After which time what runs now is of the class *again*: what is so already stays so until it waits, however few
-    /// wait now.
+    /// After which time the current task is of the class *again*. A task of that class stays in it until it waits,
+    /// however few tasks wait now.
     #[inline]
     fn again_after(&self) -> u32 {
         if self.why == Why::Woken { self.again_after } else { 0 }
     }
 
-    /// As what a run counts: one after which its task is of the class *again* was a run of that class, and nothing is
-    /// owed for it. The system may have stopped it, and the task, alone in its class, would be paid for that.
+    /// How a run is counted. If its task is of the class *again* afterwards, it was a run of that class, and nothing is
+    /// owed for it: the system may have preempted the run, and the task, alone in its class, would be paid for that.
     #[inline]
     fn why_of(&self, is_again: bool) -> Why {
         if is_again && self.why == Why::Woken { Why::Spare } else { self.why }
     }
 
-    /// A run begins that is going to take longer than a wake, by what it took the last time: others are told.
+    /// A run begins that will take longer than a wake, judging by the last one: other workers are told.
     fn begin_long_run(&self, expected: u64) {
         let (shared, core) = (self.shared, self.core);
         if !self.has_shared || self.is_alone() {
@@ -297,7 +298,7 @@ impl<'a> Worker<'a> {
 
     /// Whether the core must be left, or closed.
     fn stop(&self) -> Option<Stop> {
-        // A future in `block_on` may go on after that; a worker thread may not.
+        // Once the core is closed, a future in `block_on` may go on; a worker thread may not.
         if self.shared.is_closing() && (!self.is_closed || self.main.is_none()) {
             return Some(Stop::Closing);
         }
@@ -311,7 +312,7 @@ impl<'a> Worker<'a> {
         Some(Stop::Wanted)
     }
 
-    /// Lets one task go on that waits for there to be nothing else to do, unless the driver has something.
+    /// Lets one future of the idle queue go on, unless the driver brings something to do.
     fn release_idle(&mut self) {
         self.look();
         if !self.core.has_owned_work() && self.core.shared_len() == 0 && !self.sees_work() {

@@ -1,7 +1,8 @@
 //! `Mailbox`: where a signal's handler leaves word for one listener.
 //!
-//! Called by `unix::Signal`. A counter says how often there was word that has not been taken; who counts the first
-//! writes one byte into a socket, which makes the other end readable, and who reads that byte sets the counter back.
+//! Called by `unix::Signal`. A counter holds the number of signals that have not been taken. The handler that counts
+//! the first writes one byte into a socket, which makes the other end readable. The listener that reads the byte sets
+//! the counter back.
 //!
 //! # Why a handler may do this
 //!
@@ -10,14 +11,15 @@
 //!
 //! # Why no signal is lost
 //!
-//! A handler that finds zero writes, so the listener wakes. One that finds more comes, in the order in which the
-//! counter changes, before the swap that sets it back; that swap acquires what the handler has released. The `take` it
-//! belongs to has not returned yet, so this signal is part of what it reports, and its taker sees whatever caused the
-//! signal (a child that can be reaped, say). A plain store could still be on its way when its taker looks for the
-//! child, and then undo what a handler has counted since.
+//! A handler that finds zero writes, so the listener wakes. A handler that finds more comes, in the order in which the
+//! counter changes, before the swap that sets it back; that swap acquires what the handler has released. The `take`
+//! with that swap has not returned yet, so it reports this signal too, and its caller sees the cause of the signal (a
+//! child that can be reaped, say). A plain store instead could still be on its way when the caller looks for the child,
+//! and then undo what a handler has counted since.
 //!
 //! A write fails if the kernel has no memory for one byte. Then that signal is lost, but none that came meanwhile and
-//! relied on it: whoever could not write tries again for as long as somebody else has counted since its last attempt.
+//! relied on it: the handler that could not write tries again as long as another handler has counted since its last
+//! attempt.
 
 #![allow(unsafe_code)]
 
@@ -61,7 +63,7 @@ impl Mailbox {
         Ok(Mailbox { _hook: hook, letter, reader })
     }
 
-    /// Takes the word of all signals so far; `WouldBlock` if there were none.
+    /// Takes all signals so far; `WouldBlock` if there were none.
     pub(super) fn take(&self) -> io::Result<()> {
         let read = loop {
             match (&self.reader).read(&mut [0]) {
@@ -91,7 +93,7 @@ impl Letter {
         });
     }
 
-    /// Counts a signal, and lets `write` announce it if nobody does. Runs in the handler.
+    /// Counts a signal, and lets `write` announce it if no other handler does. Runs in the handler.
     fn count(&self, write: impl Fn() -> bool) {
         // AcqRel, here and below: pairs with the swap in `Mailbox::take`.
         if self.signals.fetch_add(1, AcqRel) > 0 {
@@ -109,8 +111,8 @@ impl Letter {
 
 impl Hook {
     fn install(signal: c_int, letter: Arc<Letter>) -> io::Result<Hook> {
-        // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic; what it refers to
-        // is its own, and dropped outside of handlers by whoever unregisters it. Test: tests/tests/signal.rs
+        // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic; it owns what it
+        // refers to, and the thread that unregisters it drops that outside of handlers. Test: tests/tests/signal.rs
         // `a_storm_of_signals_is_heard_by_all`.
         let id = unsafe { signal_hook_registry::register(signal, move || letter.leave()) }?;
         Ok(Hook(id))

@@ -54,7 +54,7 @@ macro_rules! kinds {
 }
 
 impl SignalKind {
-    /// The signal with this number. Whether there is one, and whether it can be listened to, [`signal`] says.
+    /// The signal with this number. [`signal`] checks whether it exists and can be listened to.
     ///
     /// # Examples
     ///
@@ -123,8 +123,8 @@ impl From<SignalKind> for c_int {
 /// - **Threads and children.** It does not matter which thread the kernel interrupts. A child gets the default back
 ///   when it runs its program (execve(2)).
 ///
-/// It joins the runtime it is made in, or else the one it first waits in. When that has shut down it goes on in another
-/// one.
+/// A listener joins the runtime it is made in, or else the one it first waits in. When that runtime has shut down, the
+/// listener goes on in another one.
 ///
 /// # Examples
 ///
@@ -160,9 +160,9 @@ const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Ready
 ///
 /// # Errors
 ///
-/// `InvalidInput` for SIGKILL and SIGSTOP, which the system does not let go, and for SIGSEGV, SIGILL and SIGFPE, which
-/// are faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2),
-/// as each listener takes two descriptors; that the runtime has shut down.
+/// `InvalidInput` for SIGKILL and SIGSTOP, which a program cannot handle, and for SIGSEGV, SIGILL and SIGFPE, which are
+/// faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2), as
+/// each listener takes two descriptors; that the runtime has shut down.
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
     let mailbox = match kind.0 {
         number if FORBIDDEN.contains(&number) => {
@@ -201,7 +201,7 @@ impl Signal {
         self.recv_for(Wait::here(RECV))
     }
 
-    /// For a call that messages are to name in its place.
+    /// As `recv`, for a call that messages name instead of it.
     pub(crate) fn recv_for(&mut self, wait: Wait) -> Recv<'_> {
         Recv(self.mailbox.async_io_for(wait, Interest::READABLE, Mailbox::take))
     }
@@ -227,7 +227,7 @@ impl Signal {
         self.poll_recv_for(cx, &Wait::here(SITE))
     }
 
-    /// For a call that messages are to name in its place.
+    /// As `poll_recv`, for a call that messages name instead of it.
     pub(super) fn poll_recv_for(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
         loop {
             let ready = self.mailbox.poll_ready_for(cx, wait, Interest::READABLE);
@@ -240,8 +240,8 @@ impl Signal {
 }
 
 impl Recv<'_> {
-    /// Panics, with the text that names the call, where it may not wait: outside a mini runtime, unless it has joined
-    /// one.
+    /// Panics where the listener may not wait: outside a mini runtime, unless it has joined one. The text names the
+    /// call.
     pub(crate) fn need_runtime(&self) {
         self.0.need_runtime();
     }

@@ -1,7 +1,7 @@
-//! Where the memory of a task comes from, and goes when it has ended.
+//! Where the memory of a task comes from, and where it goes when the task has ended.
 //!
-//! Called when a task is allocated or freed (`cell.rs`): by a thread that holds a core, from what that core keeps
-//! (`cache.rs`); other threads use the global allocator, which all blocks come from and go back to.
+//! Called when a task is allocated or freed (`cell.rs`). A thread that holds a core uses the blocks that this core
+//! keeps (`cache.rs`); other threads use the global allocator, which all blocks come from and go back to.
 //!
 //! Rejected: the cache of the thread instead of that of the core (it would outlive its runtime, and no other worker
 //! could send blocks home).

@@ -1,4 +1,4 @@
-//! The budget of a task, for those who compute between two waits, and for those who must not be made to yield.
+//! The budget of a task, for futures that compute between two waits, and for futures that must not be made to yield.
 //!
 //! The budget itself is in `mini-context`: all leaf futures spend it, and make the task yield once it is spent.
 
@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use pin_project_lite::pin_project;
 
-/// Spends one unit of the task's budget, of 128, and yields if it is spent.
+/// Spends one unit of the task's budget of 128, and yields if the budget is spent.
 ///
 /// For a loop that computes: it stays on the thread for 128 rounds, and then lets everything else that is ready run.
 /// Sockets and timers of mini do so by themselves.
@@ -46,7 +46,7 @@ impl Future for ConsumeBudget {
     }
 }
 
-/// Has `future` never be made to yield by its budget.
+/// Wraps `future` so that its budget never makes it yield.
 ///
 /// Sockets and timers in it are as quick as they can be, and starve everything else on the thread if they are always
 /// ready.
@@ -96,12 +96,12 @@ pub(super) struct OtherBudget {
 }
 
 impl OtherBudget {
-    /// One that does not end.
+    /// A budget that does not end.
     fn endless() -> Self {
         Self { left: mini_context::swap_budget(u8::MAX) }
     }
 
-    /// That of a poll that has just begun.
+    /// The budget of a poll that has just begun.
     pub(super) fn fresh() -> Self {
         Self { left: mini_context::swap_budget(mini_context::BUDGET) }
     }

@@ -1,7 +1,7 @@
 //! Tasks with names.
 //!
-//! The spawning functions again, with a name that panics, errors and debug output show beside the task's id. How a task
-//! keeps it stands in `origin.rs`.
+//! The spawning functions again, with a name that panics, errors and debug output show beside the task's id.
+//! `origin.rs` says how a task keeps it.
 //!
 //! Rejected: `io::Result` as the output of the spawning methods, as in tokio: they cannot fail.
 
@@ -45,7 +45,7 @@ impl Builder {
         Self::default()
     }
 
-    /// What the tasks are called.
+    /// Sets the name of the tasks.
     ///
     /// # Examples
     ///
@@ -156,7 +156,7 @@ impl Builder {
     }
 }
 
-/// The name of the task that calls, if a task does and it was given one.
+/// The name of the calling task. `None` outside of a task, and in a task without a name.
 ///
 /// # Examples
 ///

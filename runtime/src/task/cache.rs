@@ -2,10 +2,10 @@
 //!
 //! Filled and emptied by `allocator.rs`. A core keeps at most 256 KiB, and gives all of it back when its runtime goes.
 //!
-//! A task that ends on another core than it began sends its block home, if somebody works there: a stack that others
-//! push to and the owner takes as a whole (so no entry is looked at by two threads, and none can come back while
-//! somebody looks at it). Then no thread frees what another one allocates at the same time, which malloc answers with a
-//! lock that sleeps in the kernel.
+//! If a task ends on another core than it began on, its block is sent home, if a worker works there: to a stack that
+//! other threads push to and the owner takes as a whole (so no two threads look at one entry, and none can come back
+//! while a thread looks at it). Otherwise one thread would free what another allocates at the same time, which malloc
+//! answers with a lock that sleeps in the kernel.
 //!
 //! Blocks are sorted by size, in the steps of 16 bytes that malloc has (whose chunks are multiples of 16 with 8 bytes
 //! of its own), so keeping them wastes nothing.
@@ -132,7 +132,7 @@ impl RemoteFrees {
         }
     }
 
-    /// All there is.
+    /// Takes all blocks.
     fn take(&self) -> impl Iterator<Item = (NonNull<u8>, usize)> {
         let mut next = NonNull::new(self.first.swap(ptr::null_mut(), Acquire));
         iter::from_fn(move || {

@@ -23,9 +23,9 @@ use crate::task::allocator;
 
 /// What was wrong with a task whose output nobody asks for.
 pub(super) enum Unseen {
-    /// It has none.
+    /// There is no output.
     Join(JoinError),
-    /// It is an error.
+    /// The output is an error.
     Failed(TaskError),
 }
 
@@ -205,8 +205,9 @@ unsafe fn poll<F: Future, L: Label>(ptr: NonNull<Header>, cx: &mut Context<'_>) 
     Poll::Ready(())
 }
 
-/// Drops a future whose poll panics while that panic unwinds, as the locals of a function are dropped: locks that it
-/// holds are poisoned, and what looks at [`std::thread::panicking`] sees it. A second panic ends here, not the process.
+/// Drops a future whose poll panics, while that panic unwinds, as the locals of a function are dropped: locks that the
+/// future holds are poisoned, and its destructors see [`std::thread::panicking`]. A second panic ends here, not the
+/// process.
 struct DropOnUnwind<F>(*mut F);
 
 impl<F> Drop for DropOnUnwind<F> {
@@ -245,7 +246,7 @@ unsafe fn take_output<F: Future, L: Label>(ptr: NonNull<Header>, out: *mut ()) {
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { cell.take() }
     } else if cell.is(Stage::Future) {
-        // That of an abandoned task, which must stay where it is.
+        // The future of an abandoned task must stay where it is.
         Err(JoinError::cancelled(cell.source()))
     } else {
         return;
@@ -262,7 +263,7 @@ unsafe fn drop_output<F: Future<Output: 'static>, L: Label>(ptr: NonNull<Header>
     // SAFETY: the caller's promise: the task is alive.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let cell = unsafe { cell::<F, L>(ptr) };
-    // Nothing of an abandoned task, whose future must stay where it is.
+    // An abandoned task has no output, and its future must stay where it is.
     if !cell.is(Stage::Output) {
         return None;
     }
@@ -305,16 +306,16 @@ unsafe fn free<F: Future, L: Label>(ptr: NonNull<Header>) {
     }
     // The handle, or in its place the runner, has taken the output (refcount.rs).
     debug_assert!(header.stage.is(Stage::Empty), "an output is lost");
-    // The waiter was taken by whoever woke it, or by the handle.
+    // The waiter was taken by the runner, which woke it, or by the handle.
     // SAFETY: the field is not used again, as the memory is given back.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let home = unsafe { ptr::read(&header.schedule) };
-    // SAFETY: `allocate` got it there, and all that has a destructor is out of it.
+    // SAFETY: the block came from `allocate`, and everything in it that has a destructor has been moved out or dropped.
     // Test: as above.
     unsafe { allocator::free(cell, home) };
 }
 
-/// Gives up what an abandoned task has beside its future, which must stay where it is: the runtime.
+/// Drops the reference to the runtime that an abandoned task has beside its future, which must stay where it is.
 ///
 /// # Safety
 ///

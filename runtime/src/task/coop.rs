@@ -1,9 +1,9 @@
-//! Cooperation: futures of one's own that take part in the [budget](super::consume_budget), as sockets, timers and
+//! Cooperation: futures of your own that take part in the [budget](super::consume_budget), as sockets, timers and
 //! handles do by themselves.
 //!
-//! A poll of a task has a budget of 128 units. Whoever always finds something ready spends it, and then the task yields:
-//! everything else that is ready runs, and the task goes on. A channel of one's own, for example, asks
-//! [`poll_proceed`] before it gives a message out.
+//! A poll of a task has a budget of 128 units. A task that always finds something ready spends it and then yields:
+//! everything else that is ready runs, and the task goes on. A channel of your own, for example, asks [`poll_proceed`]
+//! before it gives a message out.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use pin_project_lite::pin_project;
 
 pub use super::budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 
-/// Whether something is left of the budget. Where nothing is, [`poll_proceed`] has the task yield.
+/// Whether something is left of the budget. If nothing is, [`poll_proceed`] makes the task yield.
 ///
 /// # Examples
 ///
@@ -33,7 +33,8 @@ pub fn has_budget_remaining() -> bool {
 
 /// Whether the task may go on: `Pending`, with the task woken, once the budget is spent.
 ///
-/// What it gives is to be told of progress, which spends a unit. An operation that does not complete spends nothing.
+/// If the operation completes, call [`made_progress`](Proceed::made_progress), which spends a unit. An operation that
+/// does not complete spends nothing.
 ///
 /// # Examples
 ///
@@ -61,7 +62,7 @@ pub fn poll_proceed(cx: &mut Context<'_>) -> Poll<Proceed> {
     mini_context::check_budget(cx).map(Proceed)
 }
 
-/// That a task may go on; see [`poll_proceed`].
+/// The permission of a task to go on; see [`poll_proceed`].
 #[derive(Debug)]
 #[must_use = "an operation that has completed says `made_progress`"]
 pub struct Proceed(());
@@ -77,10 +78,10 @@ impl Proceed {
     }
 }
 
-/// Has `future` take part in the budget: where that is spent it is not polled, and when it is ready it spends a unit.
+/// Makes `future` take part in the budget: it is not polled once that is spent, and spends a unit when it is ready.
 ///
-/// For channels and the like of other crates, which know nothing of the budget: a loop that finds them ready each time
-/// ends its turn by this, and a `timeout` around it is heard.
+/// For channels and other futures of crates that know nothing of the budget: a loop that finds them ready each time
+/// then yields, and a `timeout` around it takes effect.
 ///
 /// # Examples
 ///

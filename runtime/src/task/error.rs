@@ -53,7 +53,7 @@ thread_local! {
     static REFUSAL: Cell<Option<i32>> = const { Cell::new(None) };
 }
 
-/// Discards a task in `discard`, and has its error say that no thread could be started.
+/// Calls `discard`, which discards a task, and makes its error say that no thread could be started.
 pub(crate) fn because(refusal: &io::Error, discard: impl FnOnce()) {
     REFUSAL.set(refusal.raw_os_error());
     discard();
@@ -125,7 +125,7 @@ impl JoinError {
         self.0.source.location
     }
 
-    /// The payload of the panic, to be looked into or resumed.
+    /// The payload of the panic, to inspect or to resume.
     ///
     /// # Examples
     ///
@@ -197,7 +197,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// What a panic said, as far as it said it in words.
+/// The message of a panic, if its payload is text.
 fn message(payload: &(dyn Any + Send)) -> &str {
     match payload.downcast_ref::<&str>() {
         Some(text) => text,

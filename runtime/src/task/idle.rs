@@ -1,7 +1,7 @@
 //! Waiting until there is nothing else to do.
 //!
 //! The future takes a place in the [`IdleQueue`] of the core whose worker polls it. If it is polled on another core,
-//! because its task was stolen or it was given to another one, it gives that place up and takes one there.
+//! because its task was stolen or another task polls it, it gives that place up and takes one on the other core.
 
 use std::fmt;
 use std::future::Future;
@@ -18,13 +18,13 @@ use crate::scheduler::idle_queue::IdleQueue;
 /// Waits until the worker that runs this task has nothing else to do: no task is ready, and a poll of its sockets and
 /// timers has brought none.
 ///
-/// What awaits this before each step has a low priority: it comes after everything else. A server that does so before
-/// each `accept` serves the connections it has before it takes new ones. Those who wait are released one at a time,
-/// first come first served, so that each finds nothing else ready. With a paused clock they come before time moves on.
+/// A task that awaits this before each step has a low priority: it comes after everything else. A server that does so
+/// before each `accept` serves the connections it has before it takes new ones. Waiting tasks are released one at a
+/// time, in their order, so that each finds nothing else ready. With a paused clock they run before time moves on.
 ///
-/// On a worker that is never idle this never ends; beside `yield_now` in a loop it does not end either. A task that is
-/// stolen waits for the worker it is on. On a thread that works for no core, such as one of another executor, or
-/// in a `block_on` that got no worker's place, it lets others run once, and is ready then.
+/// On a worker that is never idle this never ends; beside a task that loops over `yield_now` it does not end either. A
+/// stolen task waits for the worker that it is now on. On a thread that is no worker, such as one of another executor
+/// or one in a `block_on` that got no worker's place, it lets other tasks run once, and is ready then.
 ///
 /// # Examples
 ///

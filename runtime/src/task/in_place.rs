@@ -1,11 +1,11 @@
 //! Blocking on a worker, announced.
 //!
-//! The worker keeps its core, and gives away what is in it: it counts as parked and as stuck meanwhile (see `idle.rs`
-//! and `monitor.rs`), so that others take its tasks, also those that come, and mind its timers.
+//! The worker keeps its core, and gives away what is in it: meanwhile it counts as parked and as stuck (see `idle.rs`
+//! and `monitor.rs`), so that other workers take its tasks, new ones too, and serve its timers.
 //!
-//! Rejected: handing the core to another thread. It cannot be had back while that thread is in a long poll, perhaps one
-//! that waits for what this task has locked; a poll that goes on without a core would need a second kind of worker;
-//! and tasks of `spawn_local` could not go along.
+//! Rejected: handing the core to another thread. The core cannot be taken back while that thread is in a long poll,
+//! perhaps one that waits for what this task has locked; a poll that goes on without a core would need a second kind of
+//! worker; and tasks of `spawn_local` could not go along.
 
 use std::sync::Arc;
 
@@ -25,12 +25,12 @@ use crate::task::wait::NoteAside;
 ///
 /// Anywhere but in a runtime's tasks and `block_on` it just runs `f`.
 ///
-/// What it does not do: it starts no additional worker. While all workers are in here, no task runs; so `f` must not
-/// wait for tasks of this runtime unless it has more workers than can be in here at once. Tasks of
-/// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the one that calls, wait until `f`
-/// returns. A [`block_on`](crate::block_on) elsewhere gets no worker's place while all are in here; it polls its future
-/// beside them, where `spawn_local` panics. For as long as `f` runs, a background thread wakes up every millisecond to
-/// see to this worker's sockets and timers, so one that never returns costs a little all the time.
+/// It starts no additional worker. While all workers are in `block_in_place`, no task runs; so `f` must not wait for
+/// tasks of this runtime unless the runtime has more workers than can be in there at once. Tasks of
+/// [`spawn_local`](crate::spawn_local) on this worker, and futures joined with the calling one, wait until `f` returns.
+/// While all workers are in there, a [`block_on`](crate::block_on) elsewhere gets no worker's place: it polls its
+/// future beside them, where `spawn_local` panics. While `f` runs, a background thread wakes up every millisecond to
+/// serve this worker's sockets and timers, so an `f` that never returns costs a little all the time.
 /// [`spawn_blocking`](crate::spawn_blocking) has none of these limits.
 ///
 /// # Examples
@@ -46,12 +46,13 @@ use crate::task::wait::NoteAside;
 ///
 /// # Panics
 ///
-/// In the tasks and `block_on` of a `current_thread` runtime, where nobody could take its tasks: `f` might wait for one
-/// of them for ever. That is so for [`Handle::block_on`](crate::runtime::Handle::block_on) too, where tokio allows it:
-/// tokio's only polls its future, while this one runs the runtime's tasks as well unless another thread does. It panics
-/// even then, so that it does not depend on who came first. Use [`spawn_blocking`](crate::spawn_blocking) there.
+/// In the tasks and `block_on` of a `current_thread` runtime, where no other worker could take its tasks: `f` might
+/// wait for one of them for ever. This holds for [`Handle::block_on`](crate::runtime::Handle::block_on) too, where
+/// tokio allows it: tokio's only polls its future, while this one also runs the runtime's tasks unless another thread
+/// does. It panics even then, so that the outcome does not depend on which thread came first. Use
+/// [`spawn_blocking`](crate::spawn_blocking) there.
 ///
-/// And if `f` does, as it will if it calls `spawn_local` outside of a `block_on` of its own.
+/// Also if `f` panics, for example because it calls `spawn_local` outside of a `block_on` of its own.
 #[track_caller]
 pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
     match context::with_held(|core| core.shared().is_multi_thread().then(|| core.schedule().arc())) {
@@ -65,7 +66,7 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
         Some(None) => refuse(),
         Some(Some(shared)) => {
             let _blocked = Blocked::begin(&shared);
-            // What runs in there is no part of this poll, which may have been given an endless one.
+            // What runs in `f` is no part of this poll, whose budget may be an endless one.
             let (_budget, _notes) = (OtherBudget::fresh(), NoteAside::set());
             f()
         }
@@ -80,7 +81,7 @@ fn refuse() -> ! {
     )
 }
 
-/// While it lives, the core of this thread belongs to others as far as it can.
+/// While it lives, other workers use the core of this thread as far as they can.
 struct Blocked(SetAside);
 
 impl Blocked {
@@ -92,7 +93,7 @@ impl Blocked {
         shared.idle.park(core.index());
         shared.monitor.note_stuck();
         core.idle_queue().disperse();
-        // After that, as a worker that parks: somebody may have seen this one up, and called nobody.
+        // After the above, as in a worker that parks: another thread may have seen this worker up, and woken none.
         if core.shared_len() > 0 || shared.has_injected() {
             shared.wake_one();
         }

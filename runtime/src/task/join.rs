@@ -23,7 +23,7 @@ use crate::scheduler::context;
 ///
 /// Its `Debug` shows the task: id, name, the line that spawned it, how often it was polled, and as `last_wait` what its
 /// last poll was pending for, with the line that made that future. Of several futures it shows one: a socket rather
-/// than a timer, and else the last. `unknown` says that it was nothing of this runtime, such as a channel of another
+/// than a timer, otherwise the last. `unknown` means that it was nothing of this runtime, such as a channel of another
 /// crate.
 ///
 /// # Examples
@@ -49,7 +49,7 @@ use crate::scheduler::context;
 pub struct JoinHandle<T> {
     task: ManuallyDrop<Task>,
     is_spent: bool,
-    /// It may be looked at from anywhere if the output may be sent: no method gives out a reference to that.
+    /// `Sync` if the output is `Send`: no method gives out a reference to the output.
     output: PhantomData<Mutex<T>>,
 }
 
@@ -78,7 +78,7 @@ impl<T> JoinHandle<T> {
 
     /// Aborts the task and waits until its future has been dropped.
     ///
-    /// The request is made by this call; the returned future only waits. Its output is that of the task if it
+    /// The request is made by this call; the returned future only waits. Its output is that of the task if the task
     /// finished first.
     ///
     /// # Examples
@@ -102,7 +102,7 @@ impl<T> JoinHandle<T> {
     ///
     /// # Panics
     ///
-    /// The future, if a task awaits its own end.
+    /// The returned future panics if a task awaits its own end.
     ///
     /// # Cancel safety
     ///
@@ -173,7 +173,7 @@ impl<T> JoinHandle<T> {
         self.is_spent
     }
 
-    /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has one.
+    /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has such a clone.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
         let refs = &header.refs;
@@ -186,8 +186,8 @@ impl<T> JoinHandle<T> {
         self.leave_waiter(waker.clone()).0
     }
 
-    /// Leaves `waiter` with the runner, instead of the one it has; it is not woken if the task is done. To be dropped
-    /// by the caller, when all is done: the wakers that are not needed, which are user code.
+    /// Leaves `waiter` with the runner, instead of the waiter that it has; `waiter` is not woken if the task is done.
+    /// Also returns the wakers that are not needed. The caller drops them last, since that runs user code.
     pub(super) fn leave_waiter(&mut self, waiter: Waker) -> (OnJoin, [Option<Waker>; 2]) {
         let header = self.task.header();
         let displaced = match self.take_waiter() {

@@ -5,8 +5,8 @@
 //! set, and nobody polls handles that are not done. A place is used again only after its number has been taken from the
 //! list.
 //!
-//! Rejected: a wrapper around each future that reports its end (it runs before the output is there, so who is told must
-//! wait once more). One channel for all outputs (nothing comes from a task that panics or is cancelled).
+//! Rejected: a wrapper around each future that reports its end (it runs before the output is there, so the waiting task
+//! must wait once more). One channel for all outputs (nothing comes from a task that panics or is cancelled).
 
 mod ended;
 mod next;
@@ -28,9 +28,9 @@ pub use next::{JoinNext, JoinNextWithId};
 
 /// A set of tasks with outputs of one type. Dropping it aborts them all.
 ///
-/// A task may hold the set that it is in. To drop it there, or to call [`shutdown`](JoinSet::shutdown), then ends that
-/// task too, at its next await; but [`join_next`](JoinSet::join_next) waits for itself if no other task is left, until
-/// somebody aborts it or the runtime goes.
+/// A task may hold the set that it is in. If it drops the set or calls [`shutdown`](JoinSet::shutdown), it ends too, at
+/// its next await. If it calls [`join_next`](JoinSet::join_next) and no other task is left, it waits for itself until
+/// it is aborted or the runtime ends.
 ///
 /// # Examples
 ///
@@ -53,7 +53,7 @@ pub struct JoinSet<T> {
     /// The handles, by their number; empty places are in `free`.
     handles: Vec<Option<JoinHandle<T>>>,
     free: Vec<u32>,
-    /// What has been taken out of `ended`: one look at that serves all who have ended by then.
+    /// Numbers taken out of `ended`: one look at that serves all tasks that have ended by then.
     ready: VecDeque<u32>,
     ended: Arc<Ended>,
 }
@@ -125,7 +125,7 @@ impl<T> JoinSet<T> {
     /// });
     /// ```
     pub fn detach_all(&mut self) {
-        // A task that ends from here on tells the old list.
+        // A task that ends from here on is put into the old list.
         let ended = std::mem::take(&mut self.ended);
         self.free.clear();
         self.ready.clear();
@@ -149,7 +149,7 @@ impl<T> JoinSet<T> {
         !self.ready.is_empty()
     }
 
-    /// Takes out a task that has ended, by the number that said so.
+    /// Takes out a task that has ended, by its number.
     fn take(&mut self, number: u32) -> Result<(Id, T), JoinError> {
         let mut handle = self.handles[number as usize].take().expect("each task ends once");
         self.free.push(number);
@@ -236,7 +236,7 @@ impl<T: 'static> JoinSet<T> {
         JoinNextWithId { set: self, location: Location::caller() }
     }
 
-    /// Takes the output of a task out that has ended. `None` if there is none now.
+    /// Takes out the output of a task that has ended. `None` if none has.
     ///
     /// # Errors
     ///
@@ -274,8 +274,8 @@ impl<T: 'static> JoinSet<T> {
 
     /// Polls for the output of a task that has ended; see [`join_next`](Self::join_next).
     ///
-    /// `Pending` also if the budget of the calling task is spent, which is then woken. The waker of the last call alone
-    /// is woken.
+    /// Also `Pending` if the budget of the calling task is spent; that task is then woken. Only the waker of the last
+    /// call is woken.
     ///
     /// # Examples
     ///
@@ -327,7 +327,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Cancel safety
     ///
-    /// Dropped before it is ready, it aborts the tasks that are left and loses the outputs of the others.
+    /// Dropping the future early aborts the tasks that are left and loses the outputs of the others.
     #[track_caller]
     pub fn join_all(mut self) -> impl Future<Output = Vec<T>> {
         let location = Location::caller();

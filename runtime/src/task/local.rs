@@ -1,8 +1,8 @@
 //! Task-local values: what a future finds whenever it is polled, on whatever thread.
 //!
-//! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there for the time of each poll, and
-//! for the time in which its future is dropped; what was there before, the value of a scope further out, is kept by the
-//! scope meanwhile and put back, also when the future panics.
+//! A [`LocalKey`] is a thread-local place. A scope carries its value and puts it there during each poll, and while its
+//! future is dropped. Meanwhile the scope keeps what was there before, the value of an outer scope, and then puts it
+//! back, also when the future panics.
 //!
 //! Rejected: a map in the task's header (8 bytes per task, an allocation and a hash per value, and nothing for futures
 //! that are not tasks).
@@ -57,7 +57,7 @@ macro_rules! task_local {
 /// A task-local value; declared by [`task_local!`](crate::task_local).
 ///
 /// It has a value inside of a [`scope`](Self::scope), whose future sees it whenever it is polled or dropped. Tasks that
-/// are spawned in there do not inherit it.
+/// are spawned in it do not inherit the value.
 ///
 /// # Examples
 ///
@@ -75,8 +75,8 @@ impl<T: 'static> LocalKey<T> {
 
     /// Gives the key a value while `future` runs: in every poll, and while it is dropped.
     ///
-    /// Inside of another scope of the same key, `future` sees the value of this one. Only when it is dropped inside of
-    /// [`with`](Self::with) of the same key, or by a thread that ends, it does not.
+    /// Inside of another scope of the same key, `future` sees the value of this scope. It does not see it if it is
+    /// dropped inside of [`with`](Self::with) of the same key, or by a thread that ends.
     ///
     /// # Examples
     ///
@@ -90,8 +90,8 @@ impl<T: 'static> LocalKey<T> {
     ///
     /// # Panics
     ///
-    /// The future, when it is polled inside of [`with`](Self::with) of the same key, or after the thread has dropped
-    /// its thread-local values.
+    /// The returned future panics when it is polled inside of [`with`](Self::with) of the same key, or after the thread
+    /// has dropped its thread-local values.
     ///
     /// # Cancel safety
     ///
@@ -193,7 +193,7 @@ impl<T: 'static> LocalKey<T> {
         self.try_with(T::clone)
     }
 
-    /// Exchanges `value` with what is in place, until the guard is dropped; else says why that is not possible.
+    /// Exchanges `value` with what is in place, until the guard is dropped; or says why that is not possible.
     fn enter<'a>(&'static self, value: &'a mut Option<T>) -> Result<Inside<'a, T>, &'static str> {
         self.swap(value)?;
         Ok(Inside { key: self, value })

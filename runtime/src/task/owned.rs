@@ -1,11 +1,11 @@
 //! The tasks that are alive on a core, so that a shutdown finds them.
 //!
-//! Called by spawning, by a task's completion and by the closing of a core. The owner of the core keeps one for its
-//! owned tasks; a second one, under a mutex, holds the shared tasks that were spawned there.
+//! Called by spawning, by a task's completion and by the closing of a core. The owner of the core keeps one list for
+//! its owned tasks; a second list, under a mutex, holds the shared tasks that were spawned there.
 
 use std::mem;
 
-/// What keeps the number of its slot.
+/// A task that keeps the number of its slot.
 pub(crate) trait Slotted: Clone {
     fn set_slot(&self, slot: u32);
 
@@ -124,7 +124,7 @@ impl<T: Slotted> OwnedTasks<T> {
         taken
     }
 
-    /// How many of them must end on the thread that spawned them.
+    /// How many tasks must end on the thread that spawned them.
     pub(crate) fn pinned(&self) -> usize {
         self.pinned
     }

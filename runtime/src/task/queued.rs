@@ -1,11 +1,10 @@
-//! `Queued`, a task's place in a queue, and what running it comes to: one poll, and what the state says is owed after
-//! it.
+//! `Queued`, a task's place in a queue, and how it is run: one poll, and then what the state says is owed.
 //!
-//! Called by the worker, which takes it out of a queue, and by all that put it into one. A place is a pointer that
-//! counts nothing: the registry keeps a task until it is done, and a queued task is not done. Who may touch which field
-//! is told in `task.rs`, by the rights table.
+//! Called by the worker, which takes it out of a queue, and by all code that puts it into one. A place is a pointer
+//! that counts nothing: the registry keeps a task until it is done, and a queued task is not done. The rights table in
+//! `task.rs` says who may touch which field.
 //!
-//! Rejected: running as a method of `Task`. Whoever holds a reference could poll, also twice.
+//! Rejected: running as a method of `Task`. Every holder of a reference could then poll, also twice.
 
 #![allow(unsafe_code)]
 
@@ -40,7 +39,7 @@ impl Class {
     pub(crate) const ALL: [Class; 2] = [Class::Woken, Class::Again];
 }
 
-/// What came of a run.
+/// The result of a run.
 #[must_use]
 pub(crate) enum Ran {
     /// The task waits, or has ended.
@@ -81,9 +80,9 @@ impl Queued {
         unsafe { self.0.as_ref() }
     }
 
-    /// Polls the task once, or drops its future if it was cancelled. `lap` is called when that is done, and says how
-    /// many nanoseconds are charged to it, if that is known. If it asks to run once more it is of the class *again* if
-    /// it has run for `again_after` since it last waited.
+    /// Polls the task once, or drops its future if it was cancelled. `lap` is called after that, and says how many
+    /// nanoseconds are charged to the run, if that is known. A task that asks to run once more is of the class *again*
+    /// if it has run for `again_after` since it last waited.
     ///
     /// For an owned task the caller holds its home core.
     #[inline(always)]
@@ -147,7 +146,7 @@ impl Queued {
             // The task may run elsewhere, and be freed, from here on.
             OnPending::Idle => Ran::Through,
             OnPending::Requeue => {
-                // An owned task that was woken in its poll has done so itself: other threads leave it in the inbox.
+                // An owned task that was woken in its poll woke itself: wakes of other threads are in the inbox.
                 let has_waited = !has_asked && header.state.is_shared();
                 if has_waited {
                     header.times.note_wake();
@@ -165,7 +164,7 @@ impl Queued {
     #[cold]
     fn drop_future(self) {
         let running = Running::new(self);
-        // A task that its runtime refuses may be spawned by the destructor of another's output.
+        // The destructor of another task's output may have spawned this task, which the runtime then refused.
         let inside = (context::leave_output(), context::enter_task(&running));
         let task = &running.task;
         // SAFETY: the task is started and not finished, so the stage is ours (rights table, row 1).
@@ -235,12 +234,12 @@ impl Running {
         unsafe { (self.task.header().vtable.name)(self.task.0) }
     }
 
-    /// Whether it is this one.
+    /// Whether this is the task of `header`.
     pub(super) fn is(&self, header: &Header) -> bool {
         std::ptr::eq(self.task.0.as_ptr(), header)
     }
 
-    /// Has the task run once more after this poll.
+    /// Makes the task run once more after this poll.
     fn ask(&self) {
         self.has_asked.set(true);
     }
@@ -251,14 +250,14 @@ impl Running {
     }
 }
 
-/// Wakes the task that polls, at less cost than by its waker: nobody else can have queued it.
+/// Wakes the task that is being polled, at less cost than by its waker: no other thread can have queued it.
 pub(super) fn yield_to_others(waker: &Waker) {
     if !ask_if(|task| task.is_of(waker)) {
         waker.wake_by_ref();
     }
 }
 
-/// Has the task of `header` run once more, if this thread polls it; says whether it does.
+/// Makes the task of `header` run once more, if this thread polls it; says whether it does.
 pub(super) fn ask_here(header: &Header) -> bool {
     ask_if(|task| task.is(header))
 }

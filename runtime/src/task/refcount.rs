@@ -1,8 +1,8 @@
 //! How long a task lives, and the hand-over of its output to its join handle: a count and four bits in one word.
 //!
-//! Called by everybody who has a reference, by the runner (once, when the future is gone) and by the one join handle of
-//! the task. They may sit on different threads; the word decides who drops the output, who may touch the waiter and who
-//! frees the task.
+//! Called by every holder of a reference, by the runner (once, when the future is gone) and by the one join handle of
+//! the task. These may be on different threads; the word decides which of them drops the output, which may touch the
+//! waiter and which frees the task.
 //!
 //! ```text
 //!                     2 withdraw
@@ -16,33 +16,33 @@
 //! ```
 //!
 //! Field rights. `output`: the runner until DONE, then the handle (if GONE came first: the runner). `waiter`: the
-//! handle, but where DONE came while WAITER was set: then it is the runner's, which wakes it and so uses it up.
+//! handle (if DONE came while WAITER was set: the runner, which wakes it and so uses it up).
 //!
-//! The runner reads the waiter before it sets DONE, in one step with which it gives its reference back: the joiner may
-//! free the task before it is woken. What it has read counts if nothing has changed meanwhile, and a waiter changes
-//! only after a `withdraw`, which leaves AGAIN. If that is set (7), the runner keeps its reference and reads the waiter
-//! after DONE. (A waiter is two words, of which it may read one of the old and one of the new; so they are atomic.)
+//! The runner reads the waiter before it sets DONE, as it gives its reference back in the same step: the joiner may
+//! free the task before the joiner is woken. What the runner has read counts if nothing has changed meanwhile, and a
+//! waiter changes only after a `withdraw`, which leaves AGAIN. If AGAIN is set (7), the runner keeps its reference and
+//! reads the waiter after DONE. (A waiter is two words. The runner may read one of the old waiter and one of the new,
+//! so they are atomic.)
 //!
 //! # The count
 //!
 //! A task that only one thread runs is woken, cloned and dropped on that thread most of the time. There the *owner*,
-//! the thread that holds the task's core, counts its references in `local`, a plain cell, and everybody else counts in
-//! the word. Only the sum means anything: a reference may be counted in one place and given back in the other, so each
-//! of them may go below zero. That does no harm because the runtime has a reference until `complete`, so nobody can
-//! have the last one before. `complete` adds `local` to the word together with DONE; from there on the word counts
-//! alone. (Biased reference counts: Choi, Shull, Torrellas, PACT 2018; theirs need a queue of objects to merge, and the
-//! end of a task spares us that.)
+//! the thread that holds the task's core, counts its references in `local`, a plain cell, and every other thread counts
+//! in the word. Only the sum means anything: a reference may be counted in one place and given back in the other, so
+//! each count may go below zero. That does no harm because the runtime has a reference until `complete`, so before that
+//! no other reference is the last. `complete` adds `local` to the word together with DONE; from then on only the word
+//! counts. (Biased reference counts: Choi, Shull, Torrellas, PACT 2018; theirs need a queue of objects to merge, and
+//! the end of a task spares us that.)
 //!
-//! A task that any worker may run has no such thread, but one that polls it: that one counts in `local` for the time of
-//! the poll, and the state hands the cell over with the future. A clone of the waker for whoever is to wake the task is
-//! made there. The reference of a waker that is used up by its wake is left in the queue, and given back there too
-//! (`OWES` in `state.rs`).
+//! A shared task has no such thread, but the thread that polls it counts in `local` during the poll, and the state
+//! hands the cell over with the future. Wakers for later wakes are cloned in the poll. If a wake uses its waker up,
+//! that reference is left in the queue, and given back by the polling thread (`OWES` in `state.rs`).
 //!
 //! Rejected: a word for the count beside one for the hand-over (three locked instructions at the end of a task instead
-//! of one or none, 12 ns of a spawn and join). A reference kept until the waiter has been woken (one more of them, and
-//! of the two who end a task at that time it is chance who frees it). A waker's reference left behind by a wake from
-//! outside of the runtime: the task may be gone as soon as it is queued, and with it the runtime, which the thread that
-//! wakes needs until it has rung.
+//! of one or none, 12 ns of a spawn and join). A reference kept until the waiter has been woken (one more locked
+//! instruction, and chance decides whether runner or joiner frees the task). A waker's reference left behind by a wake
+//! from outside of the runtime: the task may be gone as soon as it is queued, and with it the runtime, which the thread
+//! that wakes needs until it has rung.
 
 use std::cell::Cell;
 
@@ -88,7 +88,7 @@ pub(crate) enum OnJoin {
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnWithdraw {
-    /// The runner has finished, and the waiter is none of the handle's business.
+    /// The runner has finished, and the handle must not touch the waiter.
     Done,
     /// There is no waiter, and the place is the handle's.
     Nothing,
@@ -96,7 +96,7 @@ pub(crate) enum OnWithdraw {
     Waiter,
 }
 
-/// What is left to somebody who gives back a reference.
+/// What is left to a caller that gives back a reference.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnRelease {
@@ -110,7 +110,7 @@ pub(crate) enum OnRelease {
 #[derive(Debug)]
 pub(crate) struct RefCount(AtomicU32);
 
-/// What the owner counts beside it. A type of its own, since in one struct the two would take eight bytes of a header.
+/// What the owner counts beside the word. A type of its own: in one struct the two would take eight bytes of a header.
 #[derive(Debug)]
 pub(crate) struct LocalCount(Cell<i16>);
 
@@ -156,7 +156,7 @@ impl RefCount {
 
     /// One reference less. Any thread.
     pub(crate) fn release(&self) -> OnRelease {
-        // The only reference of a task that is done cannot be cloned by anybody else: no locked instruction then.
+        // If the task is done and this is its only reference, no other thread can clone it: no locked instruction then.
         let now = self.0.load(Acquire);
         if now & !(WAITER | GONE | AGAIN) == REF | DONE {
             return OnRelease::Free;
@@ -210,9 +210,9 @@ impl RefCount {
         }
     }
 
-    /// Edge 1: the handle, whose turn `withdraw` said it is, has written the waiter. If done, it is still the handle's.
+    /// Edge 1: the handle has written the waiter, as `withdraw` allowed. If done, the waiter is still the handle's.
     pub(crate) fn offer(&self) -> OnJoin {
-        // It is not set, so this sets it.
+        // WAITER is not set, so this sets it.
         on_join(self.0.fetch_add(WAITER, AcqRel))
     }
 

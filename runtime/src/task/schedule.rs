@@ -48,7 +48,7 @@ impl Schedule {
         ManuallyDrop::new(self).core_refs().remove_here();
     }
 
-    /// Queues a shared task: with the worker that calls, if it is one of this runtime's, else for anybody.
+    /// Queues a shared task: with the calling worker, if it is one of this runtime's, otherwise for any worker.
     pub(crate) fn schedule(&self, task: Queued) {
         let mut task = Some(task);
         context::with_held(|held| {

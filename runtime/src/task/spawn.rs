@@ -12,11 +12,11 @@ use crate::scheduler::worker::{self, NoCore};
 
 /// Starts a task on the current runtime and returns a handle to its output.
 ///
-/// The task begins to run soon, whether or not the handle is awaited; it does not run before this returns. Dropping
-/// the handle detaches it.
+/// The task begins to run soon, whether or not the handle is awaited; it does not run before this returns. Dropping the
+/// handle detaches the task.
 ///
-/// A panic ends the task alone. Its future is dropped while the panic unwinds, so that locks it holds are poisoned, and
-/// the handle gets the payload; if a destructor panics then, that is printed and no more.
+/// A panic ends only this task. Its future is dropped while the panic unwinds, so that locks it holds are poisoned, and
+/// the handle gets the payload; if a destructor panics then, that is only printed.
 ///
 /// # Examples
 ///
@@ -39,7 +39,7 @@ where
     spawn_from(future, Location::caller(), "mini::spawn")
 }
 
-/// [`spawn`] for those that know the task's origin; `call` is what the user has called.
+/// [`spawn`] for callers that know the task's origin; `call` is what the user has called.
 #[inline]
 #[track_caller]
 pub(super) fn spawn_from<F>(future: F, origin: impl Origin, call: &str) -> JoinHandle<F::Output>
@@ -75,9 +75,9 @@ where
 ///
 /// # Panics
 ///
-/// Outside of a runtime, and on a thread that has only entered a multi-threaded one, whose tasks other threads run, or
-/// one that another thread drives, or has local tasks on; at the caller's line. Also in a `block_on` that got no
-/// worker's place, because all are taken by other threads in `block_on`, by workers with local tasks or in
+/// Outside of a runtime, at the caller's line. On a thread that has only entered a runtime, if that is multi-threaded,
+/// or if another thread drives it or has local tasks on it. Also in a `block_on` that got no worker's place, because
+/// all are taken by other threads in `block_on`, by workers with local tasks or in
 /// [`block_in_place`](crate::task::block_in_place), or by polls of more than 200 ms; inside the closure given to
 /// `block_in_place`; and in a job of [`spawn_blocking`].
 #[track_caller]
@@ -89,7 +89,7 @@ where
     spawn_local_from(future, Location::caller(), "mini::spawn_local")
 }
 
-/// [`spawn_local`] for those that know the task's origin; `call` is what the user has called.
+/// [`spawn_local`] for callers that know the task's origin; `call` is what the user has called.
 #[track_caller]
 pub(super) fn spawn_local_from<F>(future: F, origin: impl Origin, call: &str) -> JoinHandle<F::Output>
 where
@@ -126,7 +126,7 @@ where
 ///
 /// A runtime that is dropped runs the jobs that it has, within its [grace](crate::runtime::Runtime#shutdown).
 ///
-/// If the system has no thread to give, the job waits for one that there is. If there is none, the handle gets an error
+/// If the system cannot start a thread, the job waits for one that exists. If there is none, the handle gets an error
 /// that counts as cancelled and says why.
 ///
 /// # Examples
@@ -188,7 +188,7 @@ impl Future for YieldNow {
     }
 }
 
-/// The id of the task that calls: whose future is polled or dropped, or whose output the runtime or its handle drops.
+/// The id of the calling task, whose future is polled or dropped, or whose output the runtime or its handle drops.
 ///
 /// # Examples
 ///
@@ -205,7 +205,7 @@ pub fn id() -> Id {
     }
 }
 
-/// The id of the task that calls, if one does.
+/// The id of the calling task. `None` outside of a task.
 ///
 /// # Examples
 ///

@@ -1,7 +1,7 @@
 //! How often a task was polled, and what its cell holds, in four bytes.
 //!
-//! The count is the runner's, for those who print the task. The stage is for the functions in `cell.rs`, which have the
-//! right to the stage when they call; kept there and not in an enum of future and output, it costs an idle task
+//! The runner counts the polls, for threads that print the task. The stage is for the functions in `cell.rs`, which
+//! have the right to the stage when they call; kept here and not in an enum of future and output, it costs an idle task
 //! nothing.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

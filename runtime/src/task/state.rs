@@ -11,11 +11,11 @@
 //!   4, 5 finish_pending    7 cancel = wake with one more bit: start or finish_pending then says Drop
 //! ```
 //!
-//! IDLE is zero; DONE stays DONE, whatever marks late wakes add. A task that is RUNNING is CLAIMED, maybe with marks.
-//! One that is QUEUED is WOKEN (it has marks that `start` takes off); or, a shared one, CLAIMED already by the wake
-//! that found it idle, by its spawn or its yield. The word is then as it will be in the poll, and `start` has nothing
+//! IDLE is zero; DONE stays DONE, whatever marks late wakes add. A task that is RUNNING is CLAIMED, maybe with marks. A
+//! task that is QUEUED is WOKEN (it has marks that `start` takes off); or, if it is shared, CLAIMED already by the wake
+//! that found it idle, by its spawn or its yield. Then the word is as it will be in the poll, and `start` has nothing
 //! to change: one locked instruction less for most polls. A wake or a cancellation meanwhile leaves its mark as on edge
-//! 3, and `start` takes it off. If it comes so late that `start` misses it, edge 4 finds it: one poll more than needed.
+//! 3, and `start` takes it off. If the mark comes so late that `start` misses it, edge 4 finds it: one poll too many.
 //!
 //! Two kinds of task share the diagram. A *shared* task may run on any worker, so its word is atomic. An *owned* task
 //! runs only on the thread that holds its core, so its word is changed by plain loads and stores; other threads leave
@@ -29,14 +29,15 @@
 //!
 //! A finished owned task leaves NOTIFIED set for good, so that late wakes post nothing.
 //!
-//! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way: in the hands of the one who
-//! made it so. Another is in none. That is why queue entries need no reference count of their own: the registry's
-//! reference is dropped on edge 6 at the earliest. And a queue orders: what was written before a task was put into it,
-//! the word too, is seen by whoever takes it out (they need that for the pointer anyway).
+//! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way to a queue: in the hands of
+//! the thread that made it so. Any other task is in no queue. That is why queue entries need no reference count of
+//! their own: the registry's reference is dropped on edge 6 at the earliest. A queue also orders memory: what was
+//! written before a task was put into it, the word too, is seen by the thread that takes the task out (queues need that
+//! for the pointer anyway).
 //!
 //! A waker that is used up by its wake may leave its reference behind on edge 1 (`wake_owing`, shared tasks only): OWES
-//! is set with CLAIMED, and edge 2 tells it to the runner, which gives the reference back in plain memory
-//! (`refcount.rs`). It goes with the end of the poll.
+//! is set with CLAIMED, and edge 2 tells the runner, which gives the reference back in plain memory (`refcount.rs`).
+//! OWES is cleared at the end of the poll.
 //!
 //! Rejected: one atomic word for both kinds (a wake, start and finish of an owned task would cost three locked
 //! instructions, measured as most of a yield). A "load first, return if queued" shortcut in `wake`: it skips the
@@ -46,9 +47,9 @@
 
 use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
-/// Somebody has woken it: its next runner, or the one that runs it now, has to take note.
+/// The task was woken: its next runner, or its current one, must take note.
 const WOKEN: u8 = 1;
-/// It is, or will be without more ado, its runner's.
+/// The task belongs to its runner, or will without another change.
 const CLAIMED: u8 = 2;
 const DONE: u8 = 4;
 const CANCELLED: u8 = 8;
@@ -58,7 +59,7 @@ const OWES: u8 = 16;
 const NOTIFIED: u8 = 1;
 const REMOTE_CANCEL: u8 = 2;
 
-/// All there ever is in a shared task's remote word.
+/// The remote word of a shared task, which never changes.
 const SHARED: u8 = 128;
 
 /// What a wake or a cancellation leaves to its caller.
@@ -67,11 +68,11 @@ const SHARED: u8 = 128;
 pub(crate) enum OnWake {
     /// Put the task into a queue.
     Enqueue,
-    /// Somebody else sees to it, or it has finished.
+    /// The task is queued or runs already, or it has finished.
     Nothing,
 }
 
-/// What the one who took a task from a queue does with it.
+/// What the thread that took a task from a queue does with it.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnStart {
@@ -123,8 +124,8 @@ fn wake_shared(main: &AtomicU8) -> u8 {
     if main.load(Relaxed) == 0 && main.compare_exchange(0, CLAIMED, AcqRel, Relaxed).is_ok() {
         return 0;
     }
-    // Release: what the waker wrote is seen by whoever takes the mark off, in `start` or at the end of a poll. Acquire:
-    // as above.
+    // Release: what the waker wrote is seen by the thread that takes the mark off, in `start` or at the end of a poll.
+    // Acquire: as above.
     main.fetch_or(WOKEN, AcqRel)
 }
 
@@ -143,8 +144,8 @@ fn start_shared(main: &AtomicU8) -> u8 {
 /// The words of a task.
 ///
 /// Of an owned task `main` is written by the thread that holds the core (or by the one thread that has the task before
-/// it is registered or after the core was closed), with plain loads and stores; `remote` by everybody. Of a shared
-/// task `main` is written by everybody, and `remote` says for good that it is one.
+/// it is registered or after the core was closed), with plain loads and stores; `remote` by any thread. Of a shared
+/// task `main` is written by any thread, and `remote` says for good that the task is shared.
 #[derive(Debug)]
 pub(crate) struct State {
     main: AtomicU8,
@@ -179,7 +180,7 @@ impl State {
         self.main.load(Relaxed) & DONE != 0
     }
 
-    /// Whether it seems to wait. A hint; exact for the thread that polls it (it does not).
+    /// Whether it seems to wait. A hint; exact for the thread that polls the task (which then does not wait).
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.main.load(Relaxed) == 0
@@ -202,8 +203,8 @@ impl State {
         on_wake(self.change(wake_shared, |main| main | WOKEN))
     }
 
-    /// Edge 1 of a shared task, if it is idle: the caller queues it, and leaves a reference to whoever starts it. Says
-    /// whether that is so; else nothing has been done.
+    /// Edge 1 of a shared task, if it is idle: the caller queues it, and leaves a reference to the thread that starts
+    /// it. If `false`, nothing has been done.
     #[inline]
     pub(crate) fn wake_owing(&self) -> bool {
         // AcqRel: as in `wake_shared`. Relaxed: nothing has been done, a wake follows.
@@ -241,7 +242,7 @@ impl State {
     fn finish_pending_shared(&self) -> OnPending {
         // Relaxed: OWES is set before a poll only, and cleared by its runner only.
         let own = CLAIMED | self.main.load(Relaxed) & OWES;
-        // These are set, so this clears them; one instruction, where `fetch_and` would be a loop.
+        // These bits are set, so this clears them; one instruction, where `fetch_and` would be a loop.
         match self.main.fetch_sub(own, AcqRel) {
             before if before & CANCELLED != 0 => self.take_back(),
             before if before & WOKEN != 0 => OnPending::Requeue,
@@ -279,12 +280,13 @@ impl State {
         // Release: pairs with the Acquire of a late `wake`. A plain store: bits set meanwhile mean nothing any more.
         self.main.store(DONE, Release);
         if !self.is_shared() {
-            // A wake that read QUIET just before this still posts; whoever drains the inbox finds DONE and drops it.
+            // A wake that read QUIET just before this still posts; the reader of the inbox finds DONE and drops the
+            // post.
             self.remote.store(NOTIFIED, Release);
         }
     }
 
-    /// Edge 8. Owned tasks only, as all that follows.
+    /// Edge 8. For owned tasks only, as are the methods that follow.
     pub(crate) fn remote_wake(&self) -> OnRemote {
         self.notify(NOTIFIED)
     }

@@ -1,8 +1,9 @@
 //! How long a task runs: what it has run since it last waited, and how long its last run was.
 //!
-//! Written by whoever has the right to its stage, read by the worker that runs it next. The first says of which class
-//! the task is when it asks to run once more (`mini_context::rules`), the second what a worker may expect of a run
-//! before it begins. Runs that were not measured are charged to others (`scheduler/meter.rs`).
+//! Written by the thread that has the right to the task's stage, and by a waker that queues the task; read by the
+//! worker that runs it next. The first says of which class the task is when it asks to run once more
+//! (`mini_context::rules`), the second what a worker may expect of a run before it begins. Runs that were not measured
+//! are charged to others (`scheduler/meter.rs`).
 
 use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -39,7 +40,7 @@ impl Times {
         self.since_wait.load(Relaxed)
     }
 
-    /// How long its last run was that was measured; zero if none was.
+    /// How long its last measured run was; zero if none was measured.
     #[inline]
     pub(super) fn last(&self) -> u64 {
         self.last.load(Relaxed).into()

@@ -1,12 +1,12 @@
 //! An error that a task ended with and that nobody will see, as its handle was dropped: what it says, and how often
-//! such errors are said on stderr.
+//! such errors are printed on stderr.
 //!
 //! The hard part: a task's output may be of any type, and only a `Result` with an `Err` in it is an error. Rust has no
 //! way to ask that of a type parameter. But a type tells its name and a value its variant, which is enough; and the
-//! errors that most tasks end with can be asked for by their type, to say what is in them.
+//! error types that most tasks end with are tried one by one, to print what is in the error.
 //!
-//! Rejected: a bound on the output (most tasks give something else); a `spawn` of its own for tasks that may fail (who
-//! forgets to look at an error forgets that too).
+//! Rejected: a bound on the output (most tasks give something else); a `spawn` of its own for tasks that may fail (a
+//! user who forgets to look at an error forgets that too).
 
 use std::any::{Any, type_name};
 use std::error::Error;
@@ -90,7 +90,7 @@ impl fmt::Debug for TaskError {
 
 impl Error for TaskError {}
 
-/// What the error says that `output` is, or `None` if it is none.
+/// The text of the error that `output` is, or `None` if it is no error.
 #[inline]
 pub(super) fn error_in<T: 'static>(output: &T) -> Option<String> {
     // Known when this is compiled.
@@ -123,7 +123,7 @@ fn describe<T: 'static>(output: &T) -> Option<String> {
     Some(format!("an `Err` of a {}", type_name::<T>()))
 }
 
-/// At most so many of a kind of line per [`WINDOW`] on stderr: a network that breaks ends ten thousand connections.
+/// The most lines of a kind per [`WINDOW`] on stderr: a network that breaks ends ten thousand connections.
 const LINES: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(1);
 

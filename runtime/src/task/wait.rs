@@ -1,10 +1,10 @@
-//! What a task waits for: written by its runner after a poll that was not ready, read by whoever prints the task.
+//! What a task waits for: written by its runner after a poll that was not ready, read by threads that print the task.
 //!
 //! The slot has room for one leaf of the last poll: a socket's rather than a timer's, and a timer's rather than the
-//! limit of a `timeout`, which says nothing of what it limits. Of several of one kind it has the last, where the task
-//! has got to. Each poll writes it anew: if no leaf of mini's is left waiting, that is `unknown`.
+//! limit of a `timeout`, which says nothing of what it limits. Of several of one kind it has the last, the furthest
+//! point of the task. Each poll writes the slot anew: if no leaf of mini's is left waiting, it is `unknown`.
 //!
-//! One or two plain stores per pending poll. A reader on another thread may catch the two fields of different waits of
+//! One or two plain stores per pending poll. A reader on another thread may see the two fields of different waits of
 //! the task; this is for people, not for decisions.
 //!
 //! Rejected: the first leaf of a poll in place of the last one. A poll that goes on after a leaf, and drops it or not,
@@ -109,8 +109,8 @@ fn pack(reason: Reason) -> u64 {
     kind << KIND_SHIFT | value & VALUE
 }
 
-/// While it lives, nothing that is polled on this thread is part of the poll that goes on. Dropping it brings back
-/// where that waits.
+/// While it lives, nothing that this thread polls is part of the poll in progress. Dropping it restores the notes of
+/// that poll.
 pub(super) struct NoteAside(Notes);
 
 impl NoteAside {

@@ -1,4 +1,4 @@
-//! Where a join handle leaves the waker of the task that awaits it; `refcount.rs` says whose it is.
+//! Where a join handle leaves the waker of the task that awaits it; `refcount.rs` says whose that waker is.
 //!
 //! Two words that may be read while they are written: the runner looks before it knows whether what it sees counts.
 //!
@@ -11,7 +11,7 @@ use std::task::{RawWakerVTable, Waker};
 
 use crate::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// The slot. It does not drop what is in it: whoever has the right to does.
+/// The slot. It does not drop what is in it: the side that has the right to it does.
 #[derive(Debug)]
 pub(super) struct WaiterSlot {
     data: AtomicPtr<()>,

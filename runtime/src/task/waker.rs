@@ -1,7 +1,7 @@
 //! The waker of a task: a counted reference, with the task's header as its data.
 //!
-//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more. What a wake comes
-//! to, by whose task it is and on which thread, is here too.
+//! Made by the runner, which lends its own reference for the time of a poll; a clone counts one more. What a wake does,
+//! depending on the kind of task and the thread, is here too.
 
 #![allow(unsafe_code)]
 
@@ -75,7 +75,7 @@ unsafe fn waker_drop(data: *const ()) {
 }
 
 impl Task {
-    /// As `wake_by_ref`, with a reference that is used up by it.
+    /// As `wake_by_ref`, but uses up this reference.
     fn wake(self) {
         if self.header().is_owned_here() {
             let task = ManuallyDrop::new(self);
@@ -99,8 +99,9 @@ impl Task {
         }
     }
 
-    /// Queues a shared task that is idle with the worker that calls, and leaves this reference to whoever runs it. That
-    /// may be another thread, and the task gone, as soon as it is queued. Gives back what is another kind of wake.
+    /// If the shared task is idle, queues it with the calling worker, and leaves this reference to the worker that runs
+    /// it. As soon as it is queued, another thread may run it, and the task may be gone. Gives the reference back if
+    /// the wake is of another kind.
     #[inline]
     fn wake_here(self) -> Option<Self> {
         let mut left = Some(self);
@@ -118,7 +119,7 @@ impl Task {
     fn wake_by_ref(&self) {
         let header = self.header();
         if header.state.is_shared() {
-            // Woken in its own poll it asks to run once more.
+            // A task that is woken in its own poll asks to run once more.
             if !header.state.is_idle() && queued::ask_here(header) {
                 return;
             }

@@ -11,8 +11,8 @@ use crate::{Instant, Timers, enter, interval, interval_at};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// Takes ticks of 50 ms as soon as they come, but the second so that `late` is the time now. Returns the times, in
-/// milliseconds, at which the first six were taken.
+/// Takes ticks of 50 ms as soon as they come, but the second only after the clock was moved by `late` ms. Returns the
+/// times, in milliseconds, at which the first six were taken.
 fn taken(timers: &Timers, behavior: MissedTickBehavior, late: u32) -> Vec<u128> {
     let _entered = enter(timers);
     let start = Instant::now();

@@ -262,7 +262,7 @@ fn after_shutdown_it_goes_over_to_the_runtime_that_polls_it() {
     assert_eq!(probe.poll(&mut sleep), Poll::Pending);
     assert_eq!((old.len(), new.len()), (0, 1));
     assert_eq!(new.next_deadline(), Some(sleep.deadline()));
-    // The time of the old runtime has not come along.
+    // The clock of the new runtime does not continue the old one's time.
     let mut short = crate::sleep(MS);
     assert_eq!(probe.poll(&mut short), Poll::Pending);
     assert_eq!(pass(&new, MS), 1);
@@ -353,7 +353,7 @@ fn timers_that_are_dropped_wake_who_waits_and_know_him_no_more() {
         (armed(), armed(), armed())
     };
     assert_eq!((probe.wakes(), probe.wakers()), (3, 0));
-    // The next ones to come are given the same memory: nothing here may touch their timers.
+    // The next timers that are made get the same memory: nothing here may touch their timers.
     let next: Vec<_> = (0..64).map(|_| paused_timers().0).collect();
     let other = Probe::default();
     let mut sleeps = Vec::new();

@@ -33,8 +33,8 @@ fn model(model: impl Fn(&Timers) + Send + Sync + 'static) {
     builder.check(move || model(&Timers::new(Clock::pausable(true), Waker::noop().clone())));
 }
 
-/// A timer that is due is added and removed while another thread fires: it wakes once at most, nothing of it stays, and
-/// a timer that takes its place is not touched.
+/// A timer that is due is added and removed while another thread fires: it wakes once at most, leaves nothing behind,
+/// and a timer that takes its place is not touched.
 ///
 /// Planted: `remove` that does not ask for the generation of the key.
 #[test]
@@ -57,7 +57,7 @@ fn a_timer_is_removed_or_fires() {
     });
 }
 
-/// A timer is added while the driver turns: if that turn misses it the next one does not, nor does a park.
+/// A timer is added while the driver turns: if that turn misses it, the next turn and a park do not.
 ///
 /// Planted: `note` left out of `finish_change`.
 #[test]
@@ -78,7 +78,7 @@ fn a_turn_that_comes_too_early_leaves_the_timer_to_the_next() {
     });
 }
 
-/// The owner and one who minds its timers both turn: each timer wakes once.
+/// The owner and another thread that minds its timers both turn: each timer wakes once.
 ///
 /// Planted: `expire` that leaves what it takes in the slab.
 #[test]

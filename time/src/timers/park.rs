@@ -1,11 +1,13 @@
 //! The announcement of a driver that sleeps, or is about to.
 //!
-//! The driver [stands](Announcement::stand) one up under the lock of its wheel. A thread that adds an earlier deadline
-//! [takes](Announcement::take) it under the same lock, and rings the bell. So either the driver has seen that deadline
-//! when it read the first one under the lock, or the announcement is seen and the bell rung, once a park.
+//! The driver [stands](Announcement::stand) an announcement up under the lock of its wheel. A thread that adds an
+//! earlier deadline [takes](Announcement::take) the announcement under the same lock, and rings the bell. So either the
+//! driver saw that deadline when it read the first one under the lock, or the thread sees the announcement and rings
+//! the bell, once a park.
 //!
-//! It outlives the park. A driver that has no timers, and finds that the announcement of its last park still stands,
-//! knows with a few loads that nothing was added since, and sleeps on without the lock ([`Announcement::renew`]):
+//! The announcement outlives the park. A driver that has no timers, and finds that the announcement of its last park
+//! still stands, knows with a few loads that nothing was added since, and sleeps on without the lock
+//! ([`Announcement::renew`]):
 //!
 //! ```text
 //! driver                                another thread
@@ -14,14 +16,15 @@
 //! A3 `renew`: does it still stand?      B3 ring, if the bell was told of a wait
 //! ```
 //!
-//! If A2 comes first, B3 rings. If B2 comes first, A3 sees the announcement gone and takes the lock. A bell that is
-//! rung always, and heard by a wait that begins later, needs neither A1 nor the fences.
+//! If A2 comes first, B3 rings. If B2 comes first, A3 sees the announcement gone and takes the lock. A bell that always
+//! rings, and that a wait which begins later still hears, needs neither A1 nor the fences.
 //!
-//! The price is one needless ring: a timer that another thread adds after the park finds the announcement standing,
-//! once. The thread that made it knows better ([`Announcement::end`]).
+//! The price is one needless ring: if another thread adds a timer after the park, it finds the announcement standing,
+//! once. The thread that made the announcement does not ring then ([`Announcement::end`]).
 //!
 //! Rejected:
-//! - Standing it up and taking it down under the lock at each park: two locks a park for a server that has no timers.
+//! - Standing the announcement up and taking it down under the lock at each park: two locks a park for a server that
+//!   has no timers.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::wheel::NEVER;
@@ -57,8 +60,8 @@ impl Announcement {
         self.until.store(NONE, Relaxed);
     }
 
-    /// Whether the announcement of thread `me` that there is no deadline still stands, which then holds for another
-    /// park: no timer was added since.
+    /// Whether the announcement of thread `me` that there is no deadline still stands. Then no timer was added since,
+    /// and the announcement holds for another park.
     pub(crate) fn renew(&self, me: u64) -> bool {
         let stands = self.until.load(Relaxed) == NEVER && self.by.load(Relaxed) == me;
         if stands {
@@ -74,8 +77,8 @@ impl Announcement {
         }
     }
 
-    /// Takes it, if it promises to sleep past `deadline`; says whether the calling thread, `me`, must ring the bell.
-    /// Under the lock.
+    /// Takes the announcement if it promises to sleep past `deadline`; says whether the calling thread, `me`, must ring
+    /// the bell. Under the lock.
     #[inline]
     #[must_use = "the driver may sleep past the deadline"]
     pub(crate) fn take(&self, deadline: u64, me: impl FnOnce() -> u64) -> bool {
@@ -134,7 +137,8 @@ mod models {
         }
     }
 
-    /// Two parks in a row while another thread adds a timer: the driver knows of it in the second, or is rung for.
+    /// Two parks in a row while another thread adds a timer: in the second park the driver sees the timer, or the bell
+    /// rings.
     ///
     /// Fails when either fence is left out, when `take` leaves the announcement standing, and when it keeps silent
     /// because the park before is over.

@@ -1,9 +1,9 @@
 //! Where a wheel lives: a place in memory that is never freed, lent to one `Timers` after the other.
 //!
-//! So a sleep refers to its wheel without counting, from any thread and for as long as it likes. A [`Lease`] names the
-//! store and the number of the loan; once the `Timers` are gone the number is stale, and every call says so
-//! ([`Refusal::Dead`]). Stores that were given back are lent again, so there are never more than `Timers` were alive at
-//! one time; an empty one is less than a kilobyte.
+//! So a sleep refers to its wheel without counting, from any thread and at any time. A [`Lease`] names the store and
+//! the number of the loan. Once the `Timers` are gone the number is stale, and every call reports it
+//! ([`Refusal::Dead`]). Stores that were given back are lent again, so there are never more than there were `Timers`
+//! alive at one time. An empty store takes less than a kilobyte.
 //!
 //! Rejected:
 //! - An `Arc` in each sleep: two locked instructions, 10 ns of a timer that is armed and cancelled.
@@ -43,10 +43,10 @@ pub(crate) enum State {
 
 /// A place for a wheel.
 pub(crate) struct Store {
-    /// No timer is due before. Written under the lock; a read without it may miss a timer that another thread is just
-    /// adding.
+    /// No timer is due before this time. Written under the lock; a read without it may miss a timer that another thread
+    /// is just adding.
     pub(super) bound: AtomicU64,
-    /// A time the clock has shown. Goes back at times, when threads race; it is a lower bound, and a hint.
+    /// A time the clock has shown: a lower bound, and a hint. It may go back when threads race.
     pub(super) seen: AtomicU64,
     pub(super) announcement: Announcement,
     inner: Lock<Inner>,
@@ -55,7 +55,7 @@ pub(crate) struct Store {
 const _: () = assert!(size_of::<Store>() < 1024);
 
 struct Inner {
-    /// Of the loan that runs, or of the next.
+    /// The number of the current loan, or of the next.
     number: u32,
     loan: Option<Loan>,
 }
@@ -128,7 +128,7 @@ impl Store {
 }
 
 impl Lease {
-    /// What is in the store, for as long as the guard lives; [`Held::loan`] says whether it is still ours.
+    /// Locks the store for as long as the guard lives; [`Held::loan`] says whether the lease is still valid.
     #[inline]
     pub(super) fn lock(self) -> Held {
         Held { guard: self.store.inner.lock(), number: self.number }
@@ -203,7 +203,7 @@ impl Lease {
         drop(waker);
     }
 
-    /// The time of the clock these timers go by, `None` if they are gone.
+    /// The time of these timers' clock, `None` if the timers are gone.
     pub(crate) fn now(self) -> Option<Instant> {
         if let Some(now) = context::now_of(self) {
             return Some(now);
@@ -217,7 +217,7 @@ impl Lease {
         self.finish(self.lock(), deadline);
     }
 
-    /// Ends a change that brought `deadline` in.
+    /// Ends a change that has added `deadline`.
     #[inline]
     fn finish_change(self, held: Held, deadline: u64) {
         self.store.note(deadline);
@@ -236,7 +236,7 @@ impl Lease {
     }
 }
 
-/// A store under lock, seen with a lease.
+/// A locked store, and the lease it was locked with.
 pub(super) struct Held {
     guard: Guard<'static, Inner>,
     number: u32,
@@ -249,7 +249,7 @@ impl Held {
         if self.guard.number == self.number { self.guard.loan.as_mut() } else { None }
     }
 
-    /// As `loan`, if it was not shut down.
+    /// As `loan`, but `None` also after the shutdown.
     #[inline]
     fn alive(&mut self) -> Option<&mut Loan> {
         self.loan().filter(|loan| !loan.is_dead)

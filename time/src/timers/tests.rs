@@ -207,7 +207,7 @@ fn auto_advance_goes_exactly_to_the_first_deadline() {
     let (timers, _) = paused_timers();
     let probe = Probe::default();
     let start = timers.clock().now();
-    // The first two leave marks in the far ring and the overflow that come too early.
+    // The first two leave bounds in the far ring and the overflow that are too early.
     let removed = add(&timers, 100 * MS, probe.waker());
     let moved = add(&timers, 100_000 * MS, probe.waker());
     add(&timers, 300_000 * MS, probe.waker());
@@ -234,7 +234,7 @@ fn auto_advance_leaves_a_running_clock_and_a_timer_for_never_alone() {
     timers.0.lease.add(never, Waker::noop().clone()).unwrap();
     assert!(!timers.auto_advance());
     assert_eq!((timers.clock().now(), timers.next_deadline()), (now, None));
-    // One that was moved there has left a mark where it was: in the far ring, and in the overflow.
+    // A timer that was moved to `never` leaves a bound where it was: in the far ring, and in the overflow.
     for first in [100 * MS, 100_000 * MS] {
         let moved = add(&timers, first, Waker::noop().clone());
         assert_eq!(timers.0.lease.reset(moved, never), Ok(true));

@@ -11,9 +11,9 @@ use super::{NEVER, Wheel};
 impl Wheel {
     /// A time before which nothing fires; `None` if nothing ever will.
     ///
-    /// It is the first deadline exactly if that is in the near ring and nothing of the far ring may come before it.
-    /// For the far ring and the overflow it may lie before the first deadline, if timers were removed or moved: an
-    /// `expire` at that time then fires nothing, and the next answer is later.
+    /// It is exactly the first deadline if that is in the near ring and nothing of the far ring may come before it. For
+    /// the far ring and the overflow it may be too early, if timers were removed or moved: an `expire` at that time
+    /// then fires nothing, and the next answer is later.
     pub(crate) fn next_deadline(&mut self) -> Option<u64> {
         if self.due != NIL {
             return Some(self.slab.deadline(self.due));
@@ -49,8 +49,8 @@ impl Wheel {
         }
     }
 
-    /// A time at which nothing is due yet, unless it has come; `NEVER` if nothing ever will. It costs less than
-    /// [`next_deadline`](Wheel::next_deadline), and may lie a tick before that.
+    /// A time before which nothing is due; `NEVER` if nothing ever will be. It costs less than
+    /// [`next_deadline`](Wheel::next_deadline), and may be a tick earlier.
     pub(crate) fn bound(&mut self) -> u64 {
         match self.next_near() {
             // A timer that was late when it was added lies behind its slot.
@@ -61,13 +61,13 @@ impl Wheel {
         }
     }
 
-    /// Until when to wait if the next deadline is `first`: not before, and at most [`LOOK_TIME`] after it.
+    /// Until when to wait if the next deadline is `first`: not before `first`, and at most [`LOOK_TIME`] after it.
     ///
-    /// Where deadlines follow each other by less than [`WAKE_COST`], one wait to the last of these serves them all: to
-    /// wake for each of them would take longer than they lie apart. Equal deadlines are no crowd, as one wait serves
-    /// them as it is. Nor are fewer than [`LEAST_CROWD`], most of which are due when the wait for the first has ended.
-    /// Of a tick half as many are counted, so those of one tick alone, however many, are none either; where there are
-    /// more the distances within it are not looked at.
+    /// If deadlines follow each other by less than [`WAKE_COST`], one wait to the last of them serves all: a wake for
+    /// each would take longer than the distance between them. Equal deadlines are no crowd, as one wait serves them
+    /// anyway. Nor are fewer than [`LEAST_CROWD`] deadlines: most of them are due when the wait for the first has
+    /// ended. A tick counts for half as many at most, so the deadlines of a single tick are never a crowd. If a tick
+    /// has more, the distances within it are not looked at.
     ///
     /// Rejected: going by the number of deadlines in a time alone (thirty that are nearly equal, ten thousand times a
     /// second, were waited for as if they were evenly apart: 0.7 ms late, and no wait was saved).

@@ -1,7 +1,7 @@
 //! The entries of a wheel: one array, linked into lists by index, each named by a [`Key`] that goes stale.
 //!
 //! The wheel alone calls it. A list is the index of its first entry ([`NIL`] when empty), and is circular: the entry
-//! before the first is the last, so that appending needs no second word per slot. What was allocated for the most
+//! before the first is the last, so that appending needs no second word per slot. Memory for the largest number of
 //! entries that were ever pending stays allocated.
 //!
 //! Rejected:

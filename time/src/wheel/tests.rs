@@ -235,7 +235,7 @@ fn a_few_timers_and_equal_ones_are_waited_for_exactly() {
     assert_eq!(wheel.wait_until(5 * TICK + 7), 5 * TICK + 7);
 }
 
-/// Until when a wheel waits in which so many deadlines follow a first one at this distance of each other.
+/// Until when a wheel waits that has a first deadline and `count` more, each `gap` after the one before.
 fn wait_for(count: u64, gap: u64) -> u64 {
     let mut wheel = Wheel::new();
     for nth in 0..=count {

@@ -9,7 +9,7 @@ use crate::sync::lock;
 use crate::sync::thread::ThreadId;
 use crate::task::{Class, Task};
 
-/// How often the destructors of dropped tasks may have spawned new ones before the last ones are leaked.
+/// How many generations of tasks the destructors of dropped tasks may spawn before the last generation is leaked.
 const MAX_GENERATIONS: usize = 1000;
 
 impl Core {
@@ -32,7 +32,7 @@ impl Core {
         }
     }
 
-    /// Leaks owned tasks whose destructors go on spawning their like.
+    /// Leaks owned tasks whose destructors spawn new tasks without end.
     #[cold]
     fn give_up_owned(&self) {
         let tasks = self.local(|local| {
@@ -57,11 +57,11 @@ impl Core {
         }
     }
 
-    /// Cancels the shared tasks that belong here, and drops those that nobody runs just now. No task runs or starts
+    /// Cancels the shared tasks that belong here, and drops those that no worker runs just now. No task runs or starts
     /// here afterwards. Owner only; `false` if that has been done before.
     #[must_use]
     pub(crate) fn close(&self) -> bool {
-        // From here wakes go to the injector; a thread that posts buries its post itself.
+        // From here on wakes go to the injector, and a thread that posts empties the inbox itself.
         if self.closed.swap(true, SeqCst) {
             return false;
         }
@@ -81,8 +81,8 @@ impl Core {
         true
     }
 
-    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and it
-    /// is said.
+    /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and that
+    /// is reported.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         let forgotten = self.local(|local| {
             local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.slot())));

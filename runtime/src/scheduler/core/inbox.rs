@@ -1,6 +1,6 @@
 //! The inbox of a core: its owned tasks that other threads have woken, and those that they have spawned for it.
 //!
-//! Any thread posts, the owner reads. Once the core is closed whoever posts empties the inbox too.
+//! Any thread posts, the owner reads. Once the core is closed, a thread that posts empties the inbox too.
 
 use mini_context::rules::MAIL_LIMIT;
 
@@ -74,7 +74,7 @@ impl Core {
         }
     }
 
-    /// After the core was closed anybody may empty its inbox: what lies there has ended, or was never admitted.
+    /// After the core was closed any thread may empty its inbox: what lies there has ended, or was never admitted.
     pub(super) fn bury_inbox(&self) {
         while let Some(task) = self.inbox.pop() {
             if task.slot().is_none() && !task.is_finished() {

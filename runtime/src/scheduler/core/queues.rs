@@ -1,8 +1,8 @@
-//! The shared tasks that wait for the owner of a core: a local queue for each class, and the slot of the one to run
+//! The shared tasks that wait for the owner of a core: a local queue for each class, and the slot of the task to run
 //! next.
 //!
-//! Filled and emptied by the owner, but for thieves: a worker that has nothing left takes half of a queue, and the slot
-//! too where the owner is stuck. What a queue has no room for goes to the injector of its class.
+//! Filled and emptied by the owner. Only thieves take from them too: a worker that has nothing left takes half of a
+//! queue, and the slot if the owner is stuck. What a queue has no room for goes to the injector of its class.
 
 use std::ptr::NonNull;
 
@@ -32,8 +32,8 @@ impl Core {
 
     /// Queues a shared task that this thread, the owner, has woken.
     ///
-    /// At the back: a task that many runs wake then runs once after all of them, and a server's connection answers in
-    /// one go what it was asked in one. Only where nothing else waits there is a shorter way.
+    /// The task goes to the back: one that many runs wake then runs once after all of them, and a server's connection
+    /// answers in one go what it was asked in one. Only if nothing else waits is there a shorter way.
     pub(crate) fn queue_woken(&self, task: Queued) {
         if context::is_in_task() && self.len_of(Class::Woken) == 0 {
             self.next.put(task.into_raw());
@@ -67,8 +67,8 @@ impl Core {
         self.queues.iter().any(|queue| queue.len() > 0) || self.is_stuck() && !self.next.is_empty()
     }
 
-    /// Takes work from this core for `thief`, whose owner calls: woken tasks, or if there are none others. Returns how
-    /// much.
+    /// Takes tasks from this core for `thief`, which the caller owns: woken tasks, or others if there are none. Returns
+    /// how many.
     pub(crate) fn steal_for(&self, thief: &Core) -> usize {
         let mut found = self.steal_half(thief, Class::Woken, STEAL_BATCH);
         if self.is_stuck()
@@ -84,7 +84,7 @@ impl Core {
         found
     }
 
-    /// Moves half of a queue to that of `thief`, whose owner calls, `most` tasks at most; returns how many.
+    /// Moves half of a queue to that of `thief`, which the caller owns, at most `most` tasks; returns how many.
     pub(crate) fn steal_half(&self, thief: &Core, class: Class, most: u32) -> usize {
         let found = self.queues[class as usize].steal_into(&thief.queues[class as usize], most);
         thief.counts.steals.add(found.into());

@@ -7,18 +7,18 @@ use crate::scheduler::unparker::{Unparker, Wait};
 use crate::sync::thread;
 use loom::sync::Arc;
 
-/// A worker that blocks, with a timer, and one that goes to rest.
+/// A worker that blocks, with a timer, and one that parks.
 struct Runtime {
     monitor: Monitor,
     poller: PollerRole,
     idle: ParkedSet,
     unparker: std::sync::Arc<Unparker>,
-    /// Of the one that blocks.
+    /// Of the worker that blocks.
     is_stalled: AtomicBool,
 }
 
 impl Runtime {
-    /// The way to a wait, in the order of `Worker::park`; whether the other's timers are minded there.
+    /// The way to a wait, in the order of `Worker::park`; whether the other worker's timers are served there.
     fn park(&self) -> bool {
         loop {
             let is_poller = self.monitor.has_stuck() && self.poller.try_take(1);
@@ -33,7 +33,7 @@ impl Runtime {
     }
 
     /// What the owner of the timer does before it blocks, in the order of `Blocked::begin` and `Shared::hand_over`;
-    /// whether somebody was unparked.
+    /// whether the other worker was unparked.
     fn block(&self) -> bool {
         self.is_stalled.store(true, Relaxed);
         self.idle.park(0);
@@ -51,7 +51,7 @@ impl Runtime {
     }
 }
 
-/// A worker blocks while the other one goes to rest: that one minds the timers of both, or is rung for and looks again.
+/// A worker blocks while the other one parks: the other one serves the timers of both, or is unparked and looks again.
 ///
 /// Planted: no fence in `Shared::unpark_one`; no `SeqCst` store in `note_stuck`.
 #[test]
@@ -74,7 +74,7 @@ fn the_timers_of_who_blocks_are_minded() {
     });
 }
 
-/// A worker rises while the monitor goes to sleep, with the three lines of `sleep`: it stays awake, or is woken.
+/// A worker is unparked while the monitor goes to sleep, by the lines of `sleep`: the monitor stays awake, or is woken.
 ///
 /// Planted: no fence in `Monitor::rouse`.
 #[test]

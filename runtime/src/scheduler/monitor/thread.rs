@@ -1,7 +1,6 @@
-//! The thread of the monitor: what one look at all workers is, and what comes of it. What it is for is told in
-//! `monitor.rs`.
+//! The thread of the monitor: one look at all workers, and what follows from it. `monitor.rs` says what it is for.
 //!
-//! Rejected: as a part of `Monitor`, which the workers ask and tell (both would need `Shared`, which contains it).
+//! Rejected: a part of `Monitor`, which the workers ask and tell (it would need `Shared`, which contains `Monitor`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +16,7 @@ use crate::sync::{HAS_TIME, lock, thread};
 use crate::task::Class;
 use crate::threads;
 
-/// Starts it, unless it has been. If that fails the next worker tries again. There is none where nothing takes time.
+/// Starts the monitor, once. If that fails, the next worker tries again. A model, where nothing takes time, has none.
 pub(crate) fn start(shared: &Arc<Shared>) {
     let monitor = &shared.monitor;
     if !HAS_TIME || monitor.is_started() {
@@ -45,7 +44,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     }
 }
 
-/// Leaves it to the monitor to start the worker threads that could not be started; says whether there is one.
+/// Leaves it to the monitor to start the worker threads that could not be started; says whether there is a monitor.
 pub(crate) fn start_threads_later(shared: &Arc<Shared>) -> bool {
     if shared.cores.len() > 1 {
         start(shared);
@@ -87,7 +86,7 @@ fn run(shared: &Arc<Shared>) {
     }
 }
 
-/// Whether a worker is parked, or up and not stuck: such a one minds what is stuck.
+/// Whether a worker is parked, or up and not stuck: such a worker serves the stuck ones.
 fn has_help(shared: &Shared) -> bool {
     let mut workers = shared.idle.parked().chain(shared.idle.up());
     workers.any(|worker| !shared.cores[worker].is_stuck() && shared.cores[worker].ownership.is_held())
@@ -100,7 +99,7 @@ fn stand_in(shared: &Shared, core: &Core, events: &mut Events) {
     let (begin, seen) = (Instant::now(), core.counts.progress());
     core.driver().serve(events, None);
     loop {
-        // What has been woken went to the injector, and nobody was woken as long as one worker is up.
+        // Tasks that were woken went to the injector, and no worker is woken for them as long as one is up.
         if !shared.injector(Class::Woken).is_empty() && shared.idle.is_someone_parked() {
             shared.wake_one();
         }
@@ -134,7 +133,7 @@ fn sleep(shared: &Shared) {
 #[derive(Clone, Copy, Debug)]
 struct LastLook {
     progress: u64,
-    /// Its CPU time when that was seen first.
+    /// Its CPU time when this progress was first seen.
     cpu_time: Option<Duration>,
     /// It was stuck, and others were told of its first deadline, if it had one.
     told: Option<Option<mini_time::Instant>>,
@@ -145,11 +144,11 @@ impl LastLook {
         Self { progress: core.counts.progress(), cpu_time: core.owner().cpu_time(), told: None }
     }
 
-    /// Whether the worker, which has run nothing since, does something else than to wait for a CPU.
+    /// Whether the worker, which has run nothing since, does something other than wait for a CPU.
     fn is_stalled(&self, core: &Core) -> bool {
         let used = self.cpu_time.zip(core.owner().cpu_time()).map(|(before, now)| now.saturating_sub(before));
         let is_busy = used.is_none_or(|used| used >= STALL) || core.owner().is_runnable() != Some(true);
-        // Again: it may have gone on, or parked, just now.
+        // Asked again: the worker may have gone on, or parked, just now.
         is_busy && self.progress == core.counts.progress() && !core.unparker.is_parked()
     }
 }
@@ -182,7 +181,7 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Cor
         }
     }
     shared.monitor.has_stuck.store(stuck.is_some(), SeqCst);
-    // Again: one may have said so after this has looked at it.
+    // Asked again: a worker may have become stuck after the look at it above.
     if stuck.is_none() && shared.cores.iter().any(Core::is_stuck) {
         shared.monitor.note_stuck();
     }

@@ -14,7 +14,7 @@ use crate::sync::thread::ThreadId;
 pub(crate) enum NoCore {
     /// The runtime has threads of its own for its tasks.
     Shared,
-    /// This thread runs what may block: it never drives the runtime.
+    /// This thread runs code that may block: it never drives the runtime.
     Blocking,
     /// Another thread works on the core.
     Taken,
@@ -22,8 +22,8 @@ pub(crate) enum NoCore {
     Pinned(ThreadId),
 }
 
-/// Holds the core of a `current_thread` runtime while `f` runs, on a thread that has entered it, if nobody works there.
-/// What `f` leaves to do is done when somebody comes.
+/// Holds the core of a `current_thread` runtime while `f` runs, on a thread that has entered it, if no thread works
+/// there. What `f` leaves to do is done by the next thread that works there.
 pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T) -> Result<T, NoCore> {
     if shared.is_multi_thread() {
         return Err(NoCore::Shared);
@@ -50,7 +50,7 @@ pub(crate) fn with_free_core<T>(shared: &Arc<Shared>, f: impl FnOnce(&Core) -> T
     done
 }
 
-/// Called after the ownership was released: an end that began meanwhile found it taken, and left the core to this
+/// Call after releasing the ownership: a shutdown that began meanwhile found the core taken, and left it to this
 /// thread.
 pub(super) fn close_if_closing(shared: &Arc<Shared>, core: &Core) {
     if shared.is_closing() && core.ownership.try_take() {
@@ -58,7 +58,7 @@ pub(super) fn close_if_closing(shared: &Arc<Shared>, core: &Core) {
     }
 }
 
-/// Closes a core that nobody held, whose ownership the caller has taken, and gives the ownership back.
+/// Closes a core that no thread held, whose ownership the caller has taken, and gives the ownership back.
 pub(crate) fn close_core(shared: &Arc<Shared>, core: &Core) {
     let context = context::enter_held(shared, core);
     if let Some(thread) = core.pinned_elsewhere() {

@@ -11,8 +11,8 @@ use crate::scheduler::wake::will_last;
 use crate::task::Class;
 
 impl Worker<'_> {
-    /// What is done after a run that was measured, which is nothing but four comparisons as a rule. Says whether the
-    /// core must be left.
+    /// Done after a run that was measured: four comparisons as a rule, and nothing else. Says whether the core must be
+    /// left.
     #[inline]
     pub(super) fn glance(&mut self) -> Option<Stop> {
         let now = self.meter.now();
@@ -52,7 +52,7 @@ impl Worker<'_> {
         self.core.shared_len() + self.shared.injector(Class::Woken).len()
     }
 
-    /// Before a look or a wait: notes what a run has taken since the last one, in the mean.
+    /// Before a look or a wait: notes how long a run has taken on average since the last one.
     pub(super) fn note_mean_run(&mut self) {
         let runs = self.core.counts.runs.get() + u64::from(LOOK_RUNS) - self.look_at_run;
         if let Some(mean) = self.ran.checked_div(runs) {
@@ -60,8 +60,8 @@ impl Worker<'_> {
         }
     }
 
-    /// After a look or a wait, before which `before` tasks waited for any worker: wakes one if those that have come
-    /// will have to wait for longer than that costs.
+    /// After a look or a wait, before which `before` tasks waited for any worker. If the tasks that have come will wait
+    /// for longer than a wake costs, wakes a worker.
     pub(super) fn ask_ahead(&mut self, before: usize) {
         if !self.has_shared || !self.shared.idle.is_someone_parked() {
             return;
@@ -90,7 +90,7 @@ impl Worker<'_> {
         self.put_off_look(); // at the end: a look is no part of the next run
     }
 
-    /// Looks at what waits for any worker, at those that are stuck, and at times at another one's queue.
+    /// Looks at the tasks that wait for any worker, at stuck workers, and at times at another worker's queue.
     fn look_at_others(&mut self) {
         let core = self.core;
         if self.shared.monitor.has_stuck() {
@@ -108,21 +108,21 @@ impl Worker<'_> {
         }
     }
 
-    /// The driver is looked at now, or waited for.
+    /// Puts the next look off: the driver is polled now, or waited for.
     pub(super) fn put_off_look(&mut self) {
         self.meter.set();
         let now = self.meter.now();
         self.looked = now;
         self.ran = 0;
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
-        // Together those that wait delay others by the time between two looks, each by its part of that.
+        // Together the waiting tasks delay others by the time between two looks, each by its part of that.
         let part = LOOK_TIME / (self.woken_len() as u64 + 1);
         self.again_after = (part as u32).clamp(AGAIN_AT_LEAST, AGAIN_AFTER);
     }
 
-    /// Takes from another worker half of what that one has more. Tasks that ask to run again and again would stay where
-    /// they are, and run the less often the more they are there. Of an odd number the odd one changes sides each time,
-    /// and has its turn on both.
+    /// If another worker has more tasks than this one, takes half of the difference. Otherwise tasks that ask to run
+    /// again and again would stay where they are, and run more rarely the more of them there are. If the difference is
+    /// odd, the odd task changes sides each time, and has its turn on both.
     fn compare(&mut self) {
         let core = self.core;
         let last = self.compared;
@@ -144,7 +144,7 @@ impl Worker<'_> {
         }
     }
 
-    /// When to look around: the sooner if what waits here is of the class *again*.
+    /// When to look: earlier if only tasks of the class *again* wait here.
     fn look_at(&self) -> u64 {
         let core = self.core;
         let has_again = || core.owned_len(Class::Again) + core.len_of(Class::Again) > 0;
@@ -160,8 +160,8 @@ impl Worker<'_> {
 
 /// How many tasks more another worker has than this one, which runs none just now and has `own`.
 ///
-/// The other runs one beside those that `wait`, or has put that back just now: so it has no more than it has `noted`
-/// lately. Its only one is left to it.
+/// The other worker runs one task beside those that `wait`, or has just put it back; so it has no more than it `noted`
+/// lately. Its only task is left to it.
 fn how_many_more(wait: usize, noted: usize, own: usize) -> usize {
     let theirs = (wait + 1).min(noted);
     if theirs > 1 { theirs.saturating_sub(own) } else { 0 }

@@ -22,7 +22,7 @@ pub(crate) struct MainTask {
     running: AtomicBool,
     /// Another thread woke it.
     woken: AtomicBool,
-    /// Nanoseconds that it has run since it last waited. The owner's.
+    /// Nanoseconds that it has run since it last waited. Owner only.
     since_wait: AtomicU64,
 }
 
@@ -57,7 +57,7 @@ impl MainTask {
     fn enqueue(&self) {
         if !self.queued.load(Relaxed) {
             self.queued.store(true, Relaxed);
-            // While it is polled it asks to run once more: the worker queues it after the poll.
+            // A wake during its own poll asks to run once more: the worker queues it after the poll.
             if !self.running.load(Relaxed) {
                 self.schedule.push_entry(Entry::Main, Class::Woken);
             }

@@ -2,7 +2,7 @@
 //!
 //! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
 //! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
-//! from the injector, and one that has nothing at all from other workers.
+//! from the injector, and a worker without any task takes some from other workers.
 //!
 //! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
 //! streams, with a write for each: six times as many, and 0.64 of the requests per second).
@@ -35,14 +35,14 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// As `there` is of all that wait, rounded up, so that the last one does not wait for ever longer; but what waits
-    /// here goes on, however much comes.
+    /// The part that `there` is of all waiting tasks, rounded up, so that the last one there does not wait for longer
+    /// and longer. It has a limit, so that the tasks here go on, however many come.
     fn set(&mut self, there: usize, here: usize) {
         let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
         self.part = (part as u32).min(INJECTED_SHARE);
     }
 
-    /// Whether the next one is taken there.
+    /// Whether the next task is taken from the injector.
     #[inline]
     fn is_due(&mut self) -> bool {
         if self.part == 0 {
@@ -57,7 +57,7 @@ impl Quota {
     }
 }
 
-/// The time that is owed to the class *again*: what woken tasks have run, and by how much that exceeds their share.
+/// The time that is owed to the class *again*: by how much the time of woken tasks exceeds their share.
 #[derive(Debug, Default)]
 pub(super) struct Debt(i64);
 
@@ -68,7 +68,7 @@ impl Debt {
         self.0 >= HEAD_START
     }
 
-    /// None of that class waits, so nothing is owed, or nobody waits.
+    /// Nothing is owed: no task of that class waits, or no task at all.
     fn forgive(&mut self) {
         self.0 = 0;
     }
@@ -82,13 +82,13 @@ impl Debt {
         self.0
     }
 
-    /// A run has taken so many nanoseconds. However long one was, it is made up for within bounds.
+    /// A run has taken `took` nanoseconds. However long it was, it is made up for within bounds.
     #[inline]
     pub(super) fn note(&mut self, why: Why, took: u64) {
         let took = took.min(LONGEST_RUN) as i64;
         self.0 = match why {
             Why::Woken => (self.0 + took).min(MOST_OWED),
-            // Time that nobody else wanted pays what is owed, and is not paid for.
+            // Spare time pays what is owed, and costs nothing.
             Why::Spare => self.0.min((self.0 - WOKEN_SHARE * took).max(0)),
             Why::Share => self.0 - WOKEN_SHARE * took,
         };
@@ -121,7 +121,7 @@ impl Worker<'_> {
         if self.has_shared { self.steal() } else { None }
     }
 
-    /// Takes an entry of a class from the own queues, or from the injector.
+    /// Takes an entry of a class from this worker's queues, or from the injector.
     #[inline(always)]
     fn choose(&mut self, class: Class, why: Why) -> Option<Entry> {
         self.why = why;
@@ -153,8 +153,8 @@ impl Worker<'_> {
         }
     }
 
-    /// Sets which part of the runs of each class is taken from its injector until the next look: the same that the
-    /// tasks there are of all that wait, here and there.
+    /// Sets which part of the runs of each class is taken from its injector until the next look: the part that the
+    /// tasks there are of all waiting tasks, here and there.
     pub(super) fn set_quotas(&mut self) {
         for class in Class::ALL {
             let here = self.core.owned_len(class) + self.core.len_of(class);

@@ -19,9 +19,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Spins for the end of a blocking job, or, if there are no sockets and all others are parked, for a wake by any
-    /// other thread, if that has paid lately; says whether there is something to do. (Beside one
-    /// that is up it would take to others what that one is about to run.)
+    /// Spins for the end of a blocking job, or, if there are no sockets and all other workers are parked, for a wake by
+    /// another thread. Does so only if it has paid lately; says whether there is something to do. (Beside a worker that
+    /// is up, the spin would take tasks which that worker is about to run.)
     fn spins(&mut self) -> bool {
         let core = self.core;
         let (spins, limit) = match self.shared.blocking.in_flight() {
@@ -42,7 +42,7 @@ impl Worker<'_> {
         has_paid
     }
 
-    /// Waits as `unparker.rs` and `idle.rs` say, and sees to what the wait has brought.
+    /// Waits as `unparker.rs` and `idle.rs` say, and handles what the wait has brought.
     fn wait(&mut self) {
         let (shared, core) = (self.shared, self.core);
         shared.config.hooks.before_park(); // what it wakes is seen below
@@ -69,7 +69,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Lets others know that this worker parks. It looks for work once more after that.
+    /// Lets others know that this worker parks. The caller looks for work once more after that.
     pub(super) fn announce_wait(&mut self, wait: Wait) {
         let core = self.core;
         core.is_up.store(false, Relaxed);
@@ -80,7 +80,7 @@ impl Worker<'_> {
         self.shared.idle.park(core.index());
     }
 
-    /// Lets others know that this worker is up; says whether one of them has unparked it.
+    /// Lets others know that this worker is up; says whether another thread has unparked it.
     pub(super) fn end_wait(&mut self) -> bool {
         let core = self.core;
         self.put_off_look();
@@ -91,9 +91,9 @@ impl Worker<'_> {
         was_woken
     }
 
-    /// How to wait, and whether as the poller: among several workers that one alone waits in the reactor, whether it is
-    /// wanted for sockets or for others' timers. An only worker always may; it says so where the monitor may be looking
-    /// there for it.
+    /// How to wait, and whether as the poller. Of several workers only the poller waits in the reactor, be it for
+    /// sockets or for the timers of others. A single worker always may; it takes the role if the monitor may look there
+    /// in its place.
     fn choose_wait(&self) -> (Wait, bool) {
         let is_shared = !self.is_alone() || self.shared.monitor.is_started();
         match self.wants_poller() {
@@ -103,13 +103,13 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether somebody must wait in the reactor. Where an embedder watches, rings meant for it are heard too, and the
-    /// descriptor does not stay readable.
+    /// Whether a worker must wait in the reactor. If an embedder watches, that wait also hears rings meant for the
+    /// embedder, so that the descriptor does not stay readable.
     fn wants_poller(&self) -> bool {
         self.core.driver().has_sockets() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
     }
 
-    /// Whether something may happen that nobody would hear of if this worker waited as it has announced.
+    /// Whether something may happen that no worker would hear of if this one waited as it has announced.
     fn is_unheard(&self, wait: Wait) -> bool {
         wait == Wait::Thread && !self.core.driver().poller().is_taken() && self.wants_poller()
     }
@@ -138,8 +138,8 @@ impl Worker<'_> {
         driver.park_advancing(&mut self.events, wait, None, is_waited_for);
     }
 
-    /// Whether work lies with another worker that may be stuck: it may have been queued after the search, by somebody
-    /// who saw this worker up.
+    /// Whether another worker that may be stuck has work: it may have been queued after the search, by a thread that
+    /// saw this worker up.
     fn misses_call(&self) -> bool {
         let shared = self.shared;
         shared.monitor.has_stuck() && !self.is_closed && self.others().any(Core::is_worth_stealing)

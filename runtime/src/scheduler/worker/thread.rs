@@ -1,7 +1,7 @@
-//! The background threads that work on the cores of a multi-threaded runtime while nobody is in `block_on` there.
+//! The background threads that work on the cores of a multi-threaded runtime while no thread is in `block_on` there.
 //!
-//! Started by whoever has work for a core that nobody works on; `ownership.rs` has the protocol that makes that one
-//! thread at most. The hard part is a system that has no thread to give: the work must not be left alone.
+//! Started by any thread that has work for a core on which none works; by the protocol of `ownership.rs` a core has one
+//! worker thread at most. The hard part is a system that cannot start a thread: the work must not be left alone.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -12,13 +12,13 @@ use super::{Shared, Stop, Worker};
 use crate::scheduler::monitor;
 use crate::threads;
 
-/// Starts the background thread that works on a core while nobody else does. The ownership has noted the worker thread.
+/// Starts the background thread that works on a core while no other does. The ownership has noted the worker thread.
 ///
-/// If the system has no thread now it may have one soon. The monitor tries again until it has. Without a monitor, and
-/// if nobody works in the runtime that would come to the tasks, this thread does so for a moment; not each time,
-/// though, where it goes on.
+/// If the system cannot start a thread now, it may do so soon. The monitor tries again until it can. Without a monitor,
+/// and if no thread works in the runtime, the calling thread tries again for a moment; while the failure goes on, it
+/// does so only once.
 ///
-/// Not in a child of fork(2): a wake there may be one of the parent's, but its events are not the child's to take.
+/// Not in a child of fork(2): a wake there may be the parent's, whose events the child must not take.
 pub(crate) fn start_thread(shared: &Arc<Shared>, index: usize) {
     if !shared.process.is_current() {
         return;
@@ -32,7 +32,7 @@ pub(crate) fn start_thread(shared: &Arc<Shared>, index: usize) {
         if shared.cores.iter().any(|core| core.ownership.is_held()) {
             return;
         }
-        // Real time: the system may have a thread again by then, which nobody tells.
+        // Real time: the system does not tell when it can start a thread again.
         std::thread::sleep(pause);
         pause *= 2;
         if !shared.cores[index].ownership.wants_thread() || try_start_thread(shared, index).is_ok() {
@@ -41,13 +41,13 @@ pub(crate) fn start_thread(shared: &Arc<Shared>, index: usize) {
     }
 }
 
-/// The system has no thread.
+/// The system could not start a thread.
 struct Lack {
-    /// It had one when it was last asked for this core.
+    /// The last attempt for this core did not fail.
     is_news: bool,
 }
 
-/// Tries it once.
+/// Tries once to start the thread.
 fn try_start_thread(shared: &Arc<Shared>, index: usize) -> Result<(), Lack> {
     shared.end.thread_started();
     let kept = shared.clone();

@@ -11,7 +11,7 @@ use crate::scheduler::unparker::Wait;
 use crate::sync::thread::ThreadId;
 
 impl<'a> Worker<'a> {
-    /// Sits down for one turn. The thread's timer slack is left to the embedder.
+    /// Begins to work on the core for one turn. The thread's timer slack is left to the embedder.
     ///
     /// # Errors
     ///
@@ -49,14 +49,14 @@ impl<'a> Worker<'a> {
             && (self.core.counts.runs.get() < self.look_at_run || !self.meter.counts_steps())
             && let Some(entry) = self.next()
         {
-            // A main task is that of a `block_on` that is over.
+            // An entry of a main task is left from a `block_on` that is over.
             self.run(entry, &mut |_| false, Waker::noop());
             polls += 1;
         }
         polls
     }
 
-    /// As [`wait`](Worker::wait), but with a limit, and always where the unparker's descriptor is heard.
+    /// As [`wait`](Worker::wait), but with a limit, and always in the reactor, where the unparker is heard.
     fn wait_within(&mut self, limit: Duration) {
         self.meter.leave_out(); // the last runs may not have been measured
         self.announce_wait(Wait::Reactor);

@@ -39,7 +39,7 @@ impl Wake for EndWaker {
 }
 
 impl Ended {
-    /// The waker of the task whose number that is: adds it when it is woken.
+    /// The waker for the handle of the task `number`: adds that number when it is woken.
     pub(super) fn waker(self: &Arc<Self>, number: u32) -> Waker {
         Arc::new(EndWaker { ended: self.clone(), number }).into()
     }
@@ -63,7 +63,7 @@ impl Ended {
         }
     }
 
-    /// Moves all of them into `taken`, which is empty; if there are none, `waiter` is woken when there is one.
+    /// Moves all numbers into `taken`, which is empty; if there are none, `waiter` is woken when a task ends.
     pub(super) fn take_or_wait(&self, taken: &mut VecDeque<u32>, waiter: Option<Waker>) {
         let mut list = lock(&self.list);
         std::mem::swap(&mut list.numbers, taken);

@@ -115,7 +115,7 @@ impl<T: 'static> JoinSet<T> {
         self.insert(handle.spawn_blocking(job))
     }
 
-    /// Puts a task into the set that has been started elsewhere, such as one with a name.
+    /// Puts a task that was started elsewhere into the set, such as one with a name.
     ///
     /// # Examples
     ///

@@ -1,11 +1,11 @@
-//! What a life promises about outputs, waiters and references, under loom.
+//! What `RefCount` promises about outputs, waiters and references, under loom.
 
 use super::*;
 use loom::{cell::UnsafeCell, sync::Arc, thread};
 
 mod shared;
 
-/// What a task has, as far as a life rules it.
+/// What a task has, as far as `RefCount` rules it.
 struct Task {
     refs: RefCount,
     local: LocalCount,
@@ -81,7 +81,7 @@ impl Task {
         (found, true)
     }
 
-    /// What it does to have it back.
+    /// What the handle does to take its waiter back.
     fn take_back(&self) -> OnWithdraw {
         let found = self.refs.withdraw();
         if found == OnWithdraw::Waiter {
@@ -136,7 +136,7 @@ fn the_output_has_one_owner_and_a_waiter_is_not_forgotten() {
             let task = task.clone();
             move || task.finish()
         });
-        // Though it may be done before the last: nothing keeps a user from trying again.
+        // The task may be done before the last one: nothing keeps a user from trying again.
         let put = [1, 2, 3, 4].map(|waiter| task.put(waiter).1);
         let _ = task.take_back();
         let freed = task.leave();

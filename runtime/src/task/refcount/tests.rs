@@ -1,4 +1,4 @@
-//! The transitions of a refs, each by its edge.
+//! The transitions of a `RefCount`, each by its edge.
 
 use super::*;
 

@@ -65,14 +65,14 @@ struct Model {
     log: Arc<Mutex<Vec<u64>>>,
     /// Nothing was removed or moved since the wheel was empty.
     is_exact: bool,
-    /// An `expire` was ended by its limit: what it left comes before what is added then.
+    /// An `expire` was ended by its limit: the timers that it left come before those added later.
     is_cut: bool,
 }
 
 impl Model {
     fn new(seed: u64) -> Model {
         let mut random = Random(seed);
-        // Some start far from the base, so that rings begin in the middle and time comes near its end.
+        // Some models start far from the base, so that rings begin in the middle and time comes near its end.
         let now = match random.below(4) {
             0 => 0,
             1 => random.below(3 * FAR),
@@ -193,7 +193,8 @@ impl Model {
         self.expire_to(target.max(self.now));
     }
 
-    /// Goes where the wheel says, until something fires. It may say too early, but never twice the same.
+    /// Goes where the wheel says, until something fires. The wheel may name a time that is too early, but never the
+    /// same time twice.
     fn chase(&mut self) {
         while let Some(next) = self.check_next() {
             let target = next.max(self.now);
@@ -253,7 +254,7 @@ impl Model {
         if (self.is_exact || is_near) && !self.is_cut {
             assert_eq!(next, first);
         } else {
-            // What an `expire` has left over is due, even if something earlier was added since.
+            // A timer that an `expire` has left over is due, even if an earlier one was added since.
             let bound = if self.is_cut { first.max(Some(self.now)) } else { first };
             assert!(first.is_none() || next.is_some_and(|next| Some(next) <= bound));
         }
@@ -284,7 +285,7 @@ impl Model {
             14 => now.saturating_add(self.random.next() >> 2),
             15 => NEVER,
             16 => NEVER - 1,
-            // One that is there already.
+            // The deadline of another timer.
             _ => self.pick().map_or(now, |id| self.timers[&id].deadline),
         }
     }

@@ -4,7 +4,7 @@ use super::super::super::state::{OnPending, OnStart, OnWake, State};
 use super::*;
 use crate::sync::atomic::AtomicBool;
 
-/// A shared task: whoever polls it counts in `local`. loom watches that, and the memory.
+/// A shared task: the thread that polls it counts in `local`. loom watches that, and the memory.
 struct Shared {
     state: State,
     refs: RefCount,
@@ -58,7 +58,7 @@ impl Shared {
         self.queued.fetch_add(1, Release);
     }
 
-    /// What `Queued::run` does, if there is a place in a queue. A poll leaves a waker behind, but the last one.
+    /// What `Queued::run` does, if there is a place in a queue. Each poll but the last leaves a waker behind.
     fn run(&self, is_last: bool) {
         if self.queued.swap(0, Acquire) == 0 {
             return;
@@ -138,7 +138,7 @@ impl Shared {
         })
     }
 
-    /// All threads but this one have gone; what is left over is done.
+    /// All other threads have ended; this one does what is left.
     fn settle(&self) {
         if !self.has_ended.load(Relaxed) {
             self.cancel();
@@ -155,8 +155,8 @@ impl Shared {
     }
 }
 
-/// A task is polled by one worker, woken by that and by another one, and run to its end by either: references that were
-/// counted in the poll and left in the queue are counted once, and the last one frees.
+/// A task is polled by one worker, woken by that worker and another one, and run to its end by either: references that
+/// were counted in the poll and left in the queue are counted once, and the last one frees.
 ///
 /// Planted: an exchange in `wake` or `wake_owing`, or `finish_pending`, that is Relaxed; `finish_pending` that leaves
 /// OWES; a reference that is left and given back as well.
@@ -181,7 +181,7 @@ fn references_counted_by_who_polls_and_left_in_the_queue_come_out_even() {
     });
 }
 
-/// The handle goes meanwhile: who ends the task may free it, while the other still looks for its place in the queue.
+/// The handle goes meanwhile: the worker that ends the task may free it, while the other one still looks for its place.
 ///
 /// Planted: as above; `complete` that forgets `local`.
 #[test]
@@ -196,7 +196,7 @@ fn a_task_without_a_handle_is_freed_where_it_ends() {
     });
 }
 
-/// A third thread cancels it, whether a reference has been left in the queue or not.
+/// A third thread cancels the task, whether a reference has been left in the queue or not.
 ///
 /// Planted: `start` that forgets OWES if the task was cancelled.
 #[test]
