@@ -50,7 +50,20 @@ socket! {
     ///
     /// # Examples
     ///
-    /// See [`TcpListener`].
+    /// ```
+    /// # mini::block_on(async {
+    /// use mini::net::{TcpListener, TcpStream};
+    ///
+    /// let listener = TcpListener::bind("127.0.0.1:0").await?;
+    /// let stream = TcpStream::connect(listener.local_addr()?).await?;
+    /// stream.write_all(b"ping").await?;
+    ///
+    /// let (other_end, _) = listener.accept().await?;
+    /// let mut buf = [0; 16];
+    /// let received = other_end.read(&mut buf).await?; // what is there, up to 16 bytes
+    /// assert_eq!(&buf[..received], b"ping");
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
     TcpStream: ip -> SocketAddr, STREAM, Stream
 }
 
