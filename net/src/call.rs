@@ -15,7 +15,6 @@ use crate::kind::{ListenerKind, SocketKind};
 use crate::leaf::Call;
 use crate::ready::Interest;
 use crate::source::{Channel, Left, Source};
-use crate::sys;
 
 /// Reads into one buffer.
 pub(crate) struct Recv<'a>(pub(crate) &'a mut [u8]);
@@ -138,10 +137,10 @@ impl<K: ListenerKind> Call<OwnedFd> for Accept<K> {
 
     fn call(&mut self, source: &Source) -> io::Result<(Self::Output, Left)> {
         loop {
-            match sys::accept(source.io().as_fd()) {
-                Ok((fd, from)) => {
+            match source.accept() {
+                Ok(((fd, from), left)) => {
                     mini_context::spend_calls(CALLS_OF_A_SOCKET);
-                    return Ok(((K::Connection::adopt(fd), K::addr(from)?), Left::Perhaps));
+                    return Ok(((K::Connection::adopt(fd), K::addr(from)?), left));
                 }
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Err(e),
                 Err(e) if is_about_one_connection(&e) => {}

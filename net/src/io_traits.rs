@@ -10,8 +10,6 @@
 use std::io;
 use std::net::Shutdown;
 
-use socket2::SockRef;
-
 use crate::source::Source;
 
 #[cfg(any(feature = "hyper", feature = "tokio-io"))]
@@ -29,7 +27,7 @@ mod unfilled;
 
 /// It is no error if the peer is gone already.
 fn close(source: &Source) -> io::Result<()> {
-    match SockRef::from(source.io()).shutdown(Shutdown::Write) {
+    match source.shutdown(Shutdown::Write) {
         Err(e) if e.kind() == io::ErrorKind::NotConnected => Ok(()),
         result => result,
     }

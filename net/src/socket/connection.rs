@@ -23,7 +23,7 @@ macro_rules! connection_methods {
         ///
         /// Those of shutdown(2): `NotConnected` if the peer is gone.
         pub fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-            self.sock().shutdown(how)
+            self.source().shutdown(how)
         }
     };
 }

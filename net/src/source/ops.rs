@@ -1,15 +1,17 @@
-//! The operations on sockets, with what each says about the readiness.
+//! The non-blocking calls on sockets, with what each says about the readiness.
 //!
-//! Called by `call`, `leaf` and the sockets; those on pipes are in `channel`.
+//! Every call that a future repeats after a wait is here: futures know no descriptor, and a socket that is something else
+//! than a descriptor would begin here. The calls on pipes are in `channel`; `sys` has the calls that make sockets.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use socket2::{MaybeUninitSlice, SockAddr};
+use socket2::{MaybeUninitSlice, SockAddr, SockRef};
 
 use super::{Left, Rule, Source};
-use crate::sys::{SHORT_READS_TELL, ancillary, socket};
+use crate::sys::{self, SHORT_READS_TELL, ancillary, socket};
 
 /// A vectored write of no more bytes than this (the head and the body of a short answer, say) is copied together: a
 /// message header and a list of buffers cost the kernel more.
@@ -118,5 +120,18 @@ impl Source {
             return Ok(((0, Vec::new()), Left::Perhaps));
         }
         Ok((ancillary::recv_fds(self.io.as_fd(), buf, max)?, Left::Perhaps))
+    }
+
+    pub(crate) fn accept(&self) -> io::Result<((OwnedFd, SockAddr), Left)> {
+        Ok((sys::accept(self.io.as_fd())?, Left::Perhaps))
+    }
+
+    /// Whether a connect that was begun has come to its end; its error if it failed.
+    pub(crate) fn connected(&self) -> io::Result<((), Left)> {
+        Ok((socket::connected(self.io.as_fd())?, Left::Perhaps))
+    }
+
+    pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
+        SockRef::from(&self.io).shutdown(how)
     }
 }

@@ -7,7 +7,6 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -19,7 +18,7 @@ use crate::error::failed;
 use crate::kind::sealed::Kind;
 use crate::ready::Interest;
 use crate::slot::Key;
-use crate::source::{Left, Source, Wait};
+use crate::source::{Source, Wait};
 use crate::sys::socket;
 use crate::tcp::TcpStream;
 
@@ -85,9 +84,7 @@ impl Connect {
 impl Attempt {
     fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
         let Attempt { source, key, .. } = self;
-        source.poll_io(cx, wait, Interest::WRITABLE, Some(key), |source| {
-            Ok((socket::connected(source.io().as_fd())?, Left::Perhaps))
-        })
+        source.poll_io(cx, wait, Interest::WRITABLE, Some(key), Source::connected)
     }
 }
 
