@@ -57,7 +57,7 @@ mod sys;
 mod whole;
 
 pub use dirs::{DirBuilder, create_dir, create_dir_all, remove_dir, remove_dir_all};
-pub use file::{File, FileOp, Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
+pub use file::{File, Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
 pub use names::{
     canonicalize, hard_link, metadata, read_link, remove_file, rename, set_permissions, symlink, symlink_metadata,
     try_exists,

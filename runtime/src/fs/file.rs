@@ -25,7 +25,7 @@ mod tokio_io;
 #[cfg(feature = "futures-io")]
 mod traits;
 
-pub use call::{FileOp, Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
+pub use call::{Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
 use open::{Lease, Open};
 use stream::Stream;
 

@@ -1,6 +1,6 @@
 //! The futures of a `File`'s position: what `read`, `write`, `seek` and their kin return.
 //!
-//! One `FileOp` for all, with a call in it that says what is done in each poll.
+//! One `FileOp` for all, with a call in it that says what is done in each poll. Each has a name of its own around it.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice, SeekFrom};
@@ -11,9 +11,8 @@ use std::task::{Context, Poll, ready};
 use super::File;
 use crate::fs::sys::CHUNK;
 
-/// An operation at the position of a file; returned by the methods of [`File`].
-#[must_use = "futures do nothing unless awaited"]
-pub struct FileOp<'a, C> {
+/// An operation at the position of a file.
+struct FileOp<'a, C> {
     file: &'a mut File,
     call: C,
     caller: Caller,
@@ -21,40 +20,40 @@ pub struct FileOp<'a, C> {
 
 /// What the user has called, and where.
 #[derive(Clone, Copy)]
-pub struct Caller {
+pub(super) struct Caller {
     pub(super) call: &'static str,
     pub(super) location: &'static Location<'static>,
 }
 
 /// Reads into one buffer.
-pub struct Read<'a>(&'a mut [u8]);
+struct ReadCall<'a>(&'a mut [u8]);
 
 /// Fills a buffer to the end.
-pub struct ReadExact<'a> {
+struct ReadExactCall<'a> {
     buf: &'a mut [u8],
     filled: usize,
 }
 
 /// Appends the rest of a file to a vector.
-pub struct ReadToEnd<'a> {
+struct ReadToEndCall<'a> {
     content: &'a mut Vec<u8>,
     before: usize,
 }
 
 /// Writes from one buffer.
-pub struct Write<'a>(&'a [u8]);
+struct WriteCall<'a>(&'a [u8]);
 
 /// Writes a whole buffer.
-pub struct WriteAll<'a>(&'a [u8]);
+struct WriteAllCall<'a>(&'a [u8]);
 
 /// Waits for a write that was dropped.
-pub struct Flush(());
+struct FlushCall(());
 
 /// Moves the position.
-pub struct Seek(SeekFrom);
+struct SeekCall(SeekFrom);
 
 /// One operation, without the file.
-pub trait Call {
+trait FileCall {
     type Output;
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<Self::Output>>;
@@ -92,8 +91,8 @@ impl File {
     ///
     /// Safe: a future dropped before it is ready has taken no byte.
     #[track_caller]
-    pub fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> FileOp<'a, Read<'a>> {
-        FileOp::new(self, "mini::fs::File::read", Read(buf))
+    pub fn read<'a>(&'a mut self, buf: &'a mut [u8]) -> Read<'a> {
+        Read(FileOp::new(self, "mini::fs::File::read", ReadCall(buf)))
     }
 
     /// Reads until `buf` is full.
@@ -114,8 +113,8 @@ impl File {
     ///
     /// Loses how far it has come: those bytes are in `buf`, and the position is behind them.
     #[track_caller]
-    pub fn read_exact<'a>(&'a mut self, buf: &'a mut [u8]) -> FileOp<'a, ReadExact<'a>> {
-        FileOp::new(self, "mini::fs::File::read_exact", ReadExact { buf, filled: 0 })
+    pub fn read_exact<'a>(&'a mut self, buf: &'a mut [u8]) -> ReadExact<'a> {
+        ReadExact(FileOp::new(self, "mini::fs::File::read_exact", ReadExactCall { buf, filled: 0 }))
     }
 
     /// Appends to `content` what there is from the position to the end; returns how many bytes that were.
@@ -136,9 +135,9 @@ impl File {
     ///
     /// Safe: what was read is in `content`, and the position is behind it.
     #[track_caller]
-    pub fn read_to_end<'a>(&'a mut self, content: &'a mut Vec<u8>) -> FileOp<'a, ReadToEnd<'a>> {
+    pub fn read_to_end<'a>(&'a mut self, content: &'a mut Vec<u8>) -> ReadToEnd<'a> {
         let before = content.len();
-        FileOp::new(self, "mini::fs::File::read_to_end", ReadToEnd { content, before })
+        ReadToEnd(FileOp::new(self, "mini::fs::File::read_to_end", ReadToEndCall { content, before }))
     }
 
     /// Writes the front of `buf`, and moves the position behind it. Ready when the kernel has it; see [`File`].
@@ -162,8 +161,8 @@ impl File {
     ///
     /// Goes on: the bytes are in the file once, in part, or not at all. See [`File`].
     #[track_caller]
-    pub fn write<'a>(&'a mut self, buf: &'a [u8]) -> FileOp<'a, Write<'a>> {
-        FileOp::new(self, "mini::fs::File::write", Write(buf))
+    pub fn write<'a>(&'a mut self, buf: &'a [u8]) -> Write<'a> {
+        Write(FileOp::new(self, "mini::fs::File::write", WriteCall(buf)))
     }
 
     /// Writes all of `buf`, in steps of up to 256 KiB.
@@ -193,8 +192,8 @@ impl File {
     ///
     /// Loses how much was written.
     #[track_caller]
-    pub fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> FileOp<'a, WriteAll<'a>> {
-        FileOp::new(self, "mini::fs::File::write_all", WriteAll(buf))
+    pub fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> WriteAll<'a> {
+        WriteAll(FileOp::new(self, "mini::fs::File::write_all", WriteAllCall(buf)))
     }
 
     /// Waits for a write whose future was dropped. Otherwise there is nothing to wait for: nothing is buffered here.
@@ -220,8 +219,8 @@ impl File {
     ///
     /// Safe: nothing is lost.
     #[track_caller]
-    pub fn flush(&mut self) -> FileOp<'_, Flush> {
-        FileOp::new(self, "mini::fs::File::flush", Flush(()))
+    pub fn flush(&mut self) -> Flush<'_> {
+        Flush(FileOp::new(self, "mini::fs::File::flush", FlushCall(())))
     }
 
     /// Moves the position, and returns where it is then, from the beginning of the file (lseek(2)).
@@ -252,8 +251,8 @@ impl File {
     ///
     /// Goes on: the position is moved or not.
     #[track_caller]
-    pub fn seek(&mut self, to: SeekFrom) -> FileOp<'_, Seek> {
-        FileOp::new(self, "mini::fs::File::seek", Seek(to))
+    pub fn seek(&mut self, to: SeekFrom) -> Seek<'_> {
+        Seek(FileOp::new(self, "mini::fs::File::seek", SeekCall(to)))
     }
 }
 
@@ -271,19 +270,14 @@ impl Caller {
     }
 }
 
-impl<C: Call> Future for FileOp<'_, C> {
-    type Output = io::Result<C::Output>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let FileOp { file, call, caller } = self.get_mut();
+impl<C: FileCall> FileOp<'_, C> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<C::Output>> {
+        let FileOp { file, call, caller } = self;
         call.poll(file, cx, *caller)
     }
 }
 
-/// Nothing in here is ever pinned: the call is used by reference only.
-impl<C> Unpin for FileOp<'_, C> {}
-
-impl Call for Read<'_> {
+impl FileCall for ReadCall<'_> {
     type Output = usize;
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<usize>> {
@@ -291,7 +285,7 @@ impl Call for Read<'_> {
     }
 }
 
-impl Call for ReadExact<'_> {
+impl FileCall for ReadExactCall<'_> {
     type Output = ();
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<()>> {
@@ -305,7 +299,7 @@ impl Call for ReadExact<'_> {
     }
 }
 
-impl Call for ReadToEnd<'_> {
+impl FileCall for ReadToEndCall<'_> {
     type Output = usize;
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<usize>> {
@@ -327,7 +321,7 @@ impl Call for ReadToEnd<'_> {
     }
 }
 
-impl Call for Write<'_> {
+impl FileCall for WriteCall<'_> {
     type Output = usize;
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<usize>> {
@@ -335,7 +329,7 @@ impl Call for Write<'_> {
     }
 }
 
-impl Call for WriteAll<'_> {
+impl FileCall for WriteAllCall<'_> {
     type Output = ();
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<()>> {
@@ -347,7 +341,7 @@ impl Call for WriteAll<'_> {
     }
 }
 
-impl Call for Flush {
+impl FileCall for FlushCall {
     type Output = ();
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, _: Caller) -> Poll<io::Result<()>> {
@@ -355,7 +349,7 @@ impl Call for Flush {
     }
 }
 
-impl Call for Seek {
+impl FileCall for SeekCall {
     type Output = u64;
 
     fn poll(&mut self, file: &mut File, cx: &mut Context<'_>, caller: Caller) -> Poll<io::Result<u64>> {
@@ -363,13 +357,52 @@ impl Call for Seek {
     }
 }
 
-impl<C> fmt::Debug for FileOp<'_, C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FileOp on {:?} at {}", self.file.open.path(), self.caller.location)
-    }
+macro_rules! futures {
+    ($($doc:literal $name:ident<$l:lifetime> = $call:ty => $output:ty;)*) => { $(
+        #[doc = $doc]
+        #[must_use = "futures do nothing unless awaited"]
+        pub struct $name<$l>(FileOp<$l, $call>);
+
+        impl Future for $name<'_> {
+            type Output = io::Result<$output>;
+
+            fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+                self.0.poll(cx)
+            }
+        }
+
+        impl fmt::Debug for $name<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{} of {:?} at {}", stringify!($name), self.0.file.open.path(), self.0.caller.location)
+            }
+        }
+    )* };
+}
+
+futures! {
+    "Resolves to the number of bytes that were read, 0 at the end; returned by [`File::read`]."
+    Read<'a> = ReadCall<'a> => usize;
+
+    "Resolves when a buffer is full; returned by [`File::read_exact`]."
+    ReadExact<'a> = ReadExactCall<'a> => ();
+
+    "Resolves to the number of bytes that were read; returned by [`File::read_to_end`]."
+    ReadToEnd<'a> = ReadToEndCall<'a> => usize;
+
+    "Resolves to the number of bytes that were written; returned by [`File::write`]."
+    Write<'a> = WriteCall<'a> => usize;
+
+    "Resolves when a buffer has been written; returned by [`File::write_all`]."
+    WriteAll<'a> = WriteAllCall<'a> => ();
+
+    "Resolves when nothing is under way; returned by [`File::flush`]."
+    Flush<'a> = FlushCall => ();
+
+    "Resolves to the new position; returned by [`File::seek`]."
+    Seek<'a> = SeekCall => u64;
 }
 
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
-    assert::<(FileOp<'_, Read<'_>>, FileOp<'_, ReadToEnd<'_>>, FileOp<'_, WriteAll<'_>>, FileOp<'_, Seek>)>();
+    assert::<(Read<'_>, ReadToEnd<'_>, WriteAll<'_>, Seek<'_>)>();
 };
