@@ -180,7 +180,8 @@ impl Shared {
             contain(|| hook(error));
             return;
         }
-        match lock(&self.quota).take(Instant::now()) {
+        let say = lock(&self.quota).take(Instant::now()); // a slow stderr keeps nobody else from counting
+        match say {
             Say::Yes { unsaid: 0 } => say!("{error}, and nobody awaits it"),
             Say::Yes { unsaid } => {
                 say!("{error}, and nobody awaits it; {unsaid} more such errors were not said before")
