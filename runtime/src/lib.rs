@@ -79,7 +79,7 @@
 //!
 //! | feature | what it does |
 //! |---|---|
-//! | `futures-task` | [`runtime::Handle`] implements `futures_task::Spawn`, [`task::LocalSpawner`] `LocalSpawn`, for libraries that take an executor |
+//! | `futures-task` | [`runtime::Handle`] implements `futures_task::Spawn`, `task::LocalSpawner` `LocalSpawn`, for libraries that take an executor |
 //! | `hyper` | sockets implement `hyper::rt::{Read, Write}`; `mini::hyper` has the timer and executors |
 //! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin, which are those of futures-lite |
 //! | `stream` | [`time::Interval`] and [`task::JoinSet`] implement `futures_core::Stream`, and `net::incoming` is one of connections |
