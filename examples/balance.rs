@@ -6,8 +6,8 @@
 //! balance ask ADDRESS           only the clients
 //! ```
 //!
-//! Client i asks `user i` for a name and an account, and `account N` for its balance. One whose number is a multiple of
-//! five panics on purpose, and an eleventh asks a server that isn't there: neither is of any concern to the others.
+//! Client i asks `user i` for a name and an account, and `account N` for its balance. A client whose number is a
+//! multiple of five panics on purpose, and an eleventh asks a server that does not exist: neither affects the others.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -76,7 +76,7 @@ pub(crate) struct Ends {
     pub(crate) errors: usize,
 }
 
-/// Starts all clients, and is done when there is nothing left to wait for.
+/// Starts all clients, and waits for all of them.
 pub(crate) async fn ask_all(server: String) -> Ends {
     let mut clients = JoinSet::new();
     for id in 1..=CLIENTS {
@@ -147,7 +147,7 @@ fn field(object: &Object, name: &str) -> io::Result<String> {
     }
 }
 
-/// An address that nobody listens at is an error like any other.
+/// An address without a listener is an error like any other.
 async fn refused() -> io::Result<()> {
     let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?; // the listener is gone at the semicolon
     let error = client(11, nobody.to_string()).await.expect_err("nobody is there");
@@ -156,12 +156,12 @@ async fn refused() -> io::Result<()> {
     Ok(())
 }
 
-/// The other side, as it was done before: a thread for each connection.
+/// The other side, in the old way: a thread for each connection.
 pub(crate) fn serve(listener: &StdListener) -> io::Result<()> {
     serve_with(listener, PATIENCE)
 }
 
-/// As [`serve`], with a limit of one's own for a question, and for the end of a connection.
+/// As [`serve`], with another time limit for a question, and for the end of a connection.
 pub(crate) fn serve_with(listener: &StdListener, patience: Duration) -> io::Result<()> {
     let mut is_told = false;
     loop {
@@ -170,7 +170,7 @@ pub(crate) fn serve_with(listener: &StdListener, patience: Duration) -> io::Resu
                 is_told = false;
                 accepted
             }
-            // Some files are closed when others have been answered.
+            // Files are closed when other clients have been answered.
             Err(error) if is_shortage(&error) => {
                 if !mem::replace(&mut is_told, true) {
                     eprintln!("balance: accept: {error}");
@@ -207,7 +207,7 @@ fn answer(stream: &StdStream, patience: Duration) -> io::Result<()> {
     let line = answer.unwrap_or_else(|error| format!("error: {error}"));
     let (mut writer, limited) = (stream, Limited { stream, deadline: Instant::now() + patience });
     writer.write_all(format!("{line}\n").as_bytes())?;
-    // Closing while something comes in would destroy the answer on its way.
+    // Closing while bytes arrive would destroy the answer on its way.
     stream.shutdown(Shutdown::Write)?;
     io::copy(&mut limited.take(1 << 20), &mut io::sink()).map(drop)
 }

@@ -1,8 +1,8 @@
 //! Ten thousand connections on one thread, of which a hundred are busy: the others cost memory, and nothing else.
 //!
-//! The server is one `current_thread` runtime. Its clients are in a second process of the same program, which is told
-//! by lines on its standard input what to do. The program prints what a message costs the server beside 100, 1,000 and
-//! all idle connections, what an idle one takes of its memory, and what all of them take of its CPU time.
+//! The server is one `current_thread` runtime. Its clients are in a second process of the same program, which takes
+//! orders from its standard input. The program prints what a message costs the server beside 100, 1,000 and all idle
+//! connections, what an idle one takes of its memory, and what all of them take of its CPU time.
 //!
 //! ```text
 //! c10k [--connections N] [--rounds N]
@@ -85,7 +85,7 @@ async fn accept(listener: &TcpListener) -> io::Result<()> {
     }
 }
 
-/// Sends back what comes, until the peer closes. While it waits it has no buffer.
+/// Sends back all bytes, until the peer closes. While it waits it has no buffer.
 async fn serve(stream: TcpStream) -> io::Result<()> {
     loop {
         stream.readable().await?;
@@ -97,7 +97,7 @@ async fn serve(stream: TcpStream) -> io::Result<()> {
     }
 }
 
-/// Sends back what is there, with a buffer on the stack. Returns what could not be sent yet; `None` at the end.
+/// Sends back what has arrived, with a buffer on the stack. Returns what could not be sent yet; `None` at the end.
 fn answer(stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
     let mut buf = [0; 4096];
     let read = match stream.try_read(&mut buf) {
@@ -112,7 +112,7 @@ fn answer(stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(buf[sent..read].to_vec()))
 }
 
-/// Has the clients do this and that, and looks at what it costs here.
+/// Makes the clients work, and measures what that costs the server.
 async fn measure(address: SocketAddr, connections: usize, rounds: u64) -> io::Result<()> {
     let mut clients = Clients::start(address)?;
     let mut memory = Vec::new();
@@ -163,7 +163,7 @@ impl Clients {
         Ok(Self { child, answers: BufReader::new(answers) })
     }
 
-    /// Has something done, and returns what there is to say about it.
+    /// Gives an order, and returns the answer.
     async fn order(&mut self, order: &str) -> io::Result<String> {
         let stdin = self.child.stdin.as_ref().expect("a pipe was asked for");
         stdin.write_all(format!("{order}\n").as_bytes()).await?;
@@ -193,7 +193,7 @@ fn load(address: SocketAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects until there are so many, from one address after the other.
+/// Connects until there are `count` connections, from one address after the other.
 async fn connect(streams: &mut Vec<Rc<TcpStream>>, address: SocketAddr, count: usize) -> io::Result<String> {
     allow_descriptors(count as u64 + SPARE)?;
     while streams.len() < count {
@@ -208,7 +208,7 @@ async fn connect(streams: &mut Vec<Rc<TcpStream>>, address: SocketAddr, count: u
     Ok("connected".into())
 }
 
-/// Has each of them send its messages, and wait for each to come back.
+/// Makes each connection send its messages, and wait for each to come back.
 async fn talk(streams: &[Rc<TcpStream>], rounds: usize) -> io::Result<String> {
     let talks: Vec<_> = streams.iter().map(|stream| mini::spawn_local(rounds_of(stream.clone(), rounds))).collect();
     let mut latencies = Latencies::default();

@@ -67,7 +67,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// So many listeners on one port. None belongs to an event loop before it first waits there.
+/// This many listeners on one port. None belongs to an event loop before it first waits there.
 async fn listen(count: usize) -> io::Result<Vec<TcpListener>> {
     let mut listeners = vec![TcpListener::bind_reuse_port("127.0.0.1:0").await?];
     let address = listeners[0].local_addr()?;
@@ -77,15 +77,15 @@ async fn listen(count: usize) -> io::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
-/// What one core has done. Its tasks share it with nobody else.
+/// What one core has done. Only its own tasks use it.
 #[derive(Default)]
 struct Served {
     connections: Cell<u64>,
     messages: Cell<u64>,
 }
 
-/// One core: serves what the kernel gives to its listener, until the clients are done. Says how many connections and
-/// messages that were.
+/// One core: serves what the kernel gives to its listener, until the clients are done. Returns the numbers of
+/// connections and messages.
 async fn serve(listener: &TcpListener, over: &Receiver<()>) -> io::Result<(u64, u64)> {
     let served = Rc::new(Served::default());
     let end = async {
@@ -105,7 +105,7 @@ async fn accept(listener: &TcpListener, served: &Rc<Served>) -> io::Result<()> {
     }
 }
 
-/// Sends back what comes, until the peer closes.
+/// Sends back all bytes, until the peer closes.
 async fn echo(stream: TcpStream, served: Rc<Served>) {
     let mut message = [0; 8];
     while stream.read_exact(&mut message).await.is_ok() {

@@ -56,7 +56,7 @@ async fn serve(listener: &TcpListener) -> io::Result<()> {
     }
 }
 
-/// Sends back what comes, until the peer closes.
+/// Sends back all bytes, until the peer closes.
 async fn echo(stream: TcpStream) {
     let mut buf = [0; 1024];
     while let Ok(n @ 1..) = stream.read(&mut buf).await {

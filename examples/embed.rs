@@ -1,4 +1,4 @@
-//! mini inside somebody else's event loop.
+//! mini inside another program's event loop.
 //!
 //! The host is a loop around poll(2), as a window system's would be. It waits for its own descriptor (here: "keys" that
 //! a thread types) and for the runtime's, until the runtime's next deadline; when it wakes up it gives the runtime a
@@ -59,7 +59,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     }
     let keyboard = typist.join().map_err(|_| io::Error::other("the typist has panicked"))??;
 
-    // What is left waits: a connection nobody uses, and a timer that is far away. The host sleeps.
+    // All that is left waits: a connection without traffic, and a timer that is far away. The host sleeps.
     let idle = host.runtime.spawn(async { mini::time::sleep(Duration::from_secs(3600)).await });
     host.run_until(Some(Duration::ZERO), |_| false)?; // the task gets as far as its timer
     host.counts = Counts::default();
@@ -88,7 +88,7 @@ struct Counts {
 }
 
 impl Host {
-    /// The loop: for so long at most, or until `is_over`.
+    /// The loop: runs for at most `limit`, or until `is_over`.
     fn run_until(&mut self, limit: Option<Duration>, is_over: impl Fn(&Self) -> bool) -> io::Result<()> {
         let end = limit.map(|limit| Instant::now() + limit);
         loop {
@@ -124,7 +124,7 @@ fn is_done<T>(task: &JoinHandle<T>) -> bool {
     task.is_finished()
 }
 
-/// Somebody types, and says nothing for a while.
+/// A user types, and pauses for a while.
 fn type_keys(mut keyboard: UnixStream) -> io::Result<UnixStream> {
     for key in KEYS {
         thread::sleep(Duration::from_millis(20));

@@ -69,10 +69,10 @@ pub(crate) fn run(mut args: Vec<String>) -> io::Result<()> {
     })
 }
 
-/// Serves until Ctrl-C or SIGTERM; after a second one without finishing what was begun.
+/// Serves until Ctrl-C or SIGTERM; after a second one it does not finish what was begun.
 async fn serve(root: String, address: SocketAddr) -> io::Result<()> {
     let listener = TcpListener::bind(address).await?;
-    // From in there the paths are short to walk.
+    // From the root the paths are short.
     std::env::set_current_dir(&root).map_err(|error| io::Error::new(error.kind(), format!("{root}: {error}")))?;
     let mut interrupt = unix::signal(SignalKind::interrupt())?;
     let mut terminate = unix::signal(SignalKind::terminate())?;

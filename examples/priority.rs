@@ -1,8 +1,8 @@
 //! New clients wait while connected ones are served.
 //!
-//! A server with a queue of newcomers chooses whom it lets wait. This one awaits `idle()` before each `accept()`: it
-//! takes one more connection when all that are there have been served. What it cannot take yet waits in the kernel's
-//! backlog, and costs the server nothing.
+//! A server with a queue of new clients chooses which clients wait. This one awaits `idle()` before each `accept()`: it
+//! takes one more connection when all its connections have been served. Clients that it cannot take yet wait in the
+//! kernel's backlog, and costs the server nothing.
 //!
 //! The program measures the answers to clients that are connected already: without newcomers, with newcomers who always
 //! queue up, and with the same newcomers at a server that accepts whenever it can.
@@ -25,15 +25,16 @@ use mini_examples::{Latencies, bad_usage, number_option, refuse_more, run_with_a
 
 const USAGE: &str = "usage: priority [--seconds N] [--newcomers N]";
 
-/// How long a request holds the server up, as if it computed or blocked. It sleeps: then a machine that has other
-/// things to do measures the same.
+/// How long a request holds the server up, as if it computed or blocked. It sleeps, so that a busy machine measures the
+/// same.
 const WORK: Duration = Duration::from_micros(400);
 
-/// Connected clients, each of which thinks so long between two requests, on the average: 60 % of the server's time.
+/// Connected clients, each of which pauses for `THINKING` on the average between two requests: 60 % of the server's
+/// time.
 const CONNECTED: u64 = 20;
 const THINKING: Duration = Duration::from_millis(13);
 
-/// A look at one server. The three take turns, so that what else the machine does concerns them alike.
+/// The time of one measurement. The three servers take turns, so that other work of the machine affects them alike.
 const ROUND: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
@@ -79,7 +80,7 @@ fn measure(is_patient: bool, newcomers: u64) -> io::Result<Answers> {
     answers
 }
 
-/// Accepts for ever: at once, or only when every connection there is has been served.
+/// Accepts for ever: at once, or only when every connection has been served.
 async fn serve(listener: &TcpListener, is_patient: bool) -> io::Result<()> {
     loop {
         if is_patient {
@@ -90,7 +91,7 @@ async fn serve(listener: &TcpListener, is_patient: bool) -> io::Result<()> {
     }
 }
 
-/// Each byte is a request, and is the answer.
+/// Each byte is a request; the answer is the same byte.
 async fn answer(stream: TcpStream) -> io::Result<()> {
     let mut request = [0; 1];
     while stream.read(&mut request).await? > 0 {
@@ -181,7 +182,7 @@ async fn request(stream: &TcpStream) -> io::Result<()> {
 struct Random(u64);
 
 impl Random {
-    /// A time with an exponential distribution, as between two clients who don't know each other.
+    /// A time with an exponential distribution, as between requests of independent clients.
     fn around(&mut self, mean: Duration) -> Duration {
         for _ in 0..2 {
             self.0 ^= self.0 << 13;

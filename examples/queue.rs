@@ -1,9 +1,9 @@
-//! Queues that the kernel keeps: each event is handled once, whoever waits for it.
+//! Queues that the kernel keeps: each event is handled once, however many wait for it.
 //!
 //! Three of them, each with several consumers at once: an `eventfd` as a semaphore, waited for through `AsyncFd`; Unix
 //! datagrams between tasks; Unix `SOCK_SEQPACKET` sockets between processes, all of which share one end. An event wakes
-//! everybody who waits for it, but an operation succeeds for one of them only, and the others go on waiting; the
-//! program asserts that no job is done twice, and none is lost.
+//! all consumers, but the operation succeeds for only one of them, and the others go on waiting. The program asserts
+//! that no job is done twice, and none is lost.
 //!
 //! ```text
 //! queue [--jobs N] [--consumers N]
@@ -29,7 +29,7 @@ use mini_examples::{bad_usage, number_option, refuse_more, run_with_args};
 
 const USAGE: &str = "usage: queue [--jobs N] [--consumers N]";
 
-/// No child takes that long for an answer, unless it is stuck.
+/// A child that takes longer for an answer is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn main() -> ExitCode {
@@ -89,7 +89,8 @@ impl Semaphore {
     }
 }
 
-/// One event at a time, for which all consumers wait. Returns how many jobs each of them has done, as the others below.
+/// One event at a time, for which all consumers wait. Returns how many jobs each of them has done, as do the functions
+/// below.
 async fn semaphore(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
     let (ready, done) = (Arc::new(Semaphore::new()?), Arc::new(Semaphore::new()?));
     let (at_it, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
@@ -131,7 +132,7 @@ async fn all(mut tasks: JoinSet<io::Result<usize>>) -> io::Result<Vec<usize>> {
     Ok(shares)
 }
 
-/// Who has done which job.
+/// Which jobs are done.
 struct Done(Vec<AtomicBool>);
 
 impl Done {
@@ -148,7 +149,7 @@ impl Done {
     }
 }
 
-/// A datagram is a job. The kernel keeps a few; who sends more waits. An empty one tells a consumer to stop.
+/// A datagram is a job. The kernel keeps a few; a sender of more waits. An empty one tells a consumer to stop.
 async fn datagrams(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
     let (producer, queue) = UnixDatagram::pair()?;
     let (queue, done) = (Arc::new(queue), Arc::new(Done::new(jobs)));
@@ -175,7 +176,7 @@ async fn datagrams(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
     Ok(shares)
 }
 
-/// Consumers that are processes. They share one end of the socket, take jobs from it, and answer with who did which.
+/// Consumers that are processes. They share one end of the socket, take jobs from it, and answer with process and job.
 async fn processes(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
     let (queue, theirs) = UnixSeqpacket::pair()?;
     let mut children = Vec::new();

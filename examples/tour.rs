@@ -46,7 +46,7 @@ fn shown(what: &str) {
     println!("- {what}");
 }
 
-/// A future is a value with one method. Nothing happens in it but in `poll`.
+/// A future is a value with one method. It does something only in `poll`.
 fn polling_by_hand() {
     let mut left = 3;
     let mut countdown = pin!(poll_fn(move |_| {
@@ -102,7 +102,7 @@ fn an_executor() {
     shown("an executor in thirty lines lets two tasks take turns");
 }
 
-/// mini's own, and its `yield_now`: behind everybody who is ready.
+/// mini's own executor, and its `yield_now`: the task goes behind all others that are ready.
 async fn taking_turns() {
     let log = Rc::new(RefCell::new(String::new()));
     let start = |name| {
@@ -121,7 +121,7 @@ async fn taking_turns() {
     shown("so do two tasks of mini, in round robin");
 }
 
-/// A task has an output, and keeps it for whoever asks.
+/// A task has an output, and keeps it for the join handle.
 async fn joining() {
     let task = mini::spawn(async { 6 * 7 });
     assert_eq!(task.await.unwrap(), 42);
@@ -133,7 +133,7 @@ async fn joining() {
     shown("join gives the result, also of a task that has ended before");
 }
 
-/// A panic ends its task, and nobody else.
+/// A panic ends its task, and no other.
 async fn a_panic() {
     let other = mini::spawn(async {
         yield_now().await;
@@ -206,7 +206,7 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// What has to be done at the end, whatever the end is, belongs into a destructor.
+/// Work that has to be done at the end, whatever the end is, belongs into a destructor.
 async fn cleaning_up() {
     let log = Rc::new(RefCell::new(Vec::new()));
     let task = mini::spawn_local({

@@ -26,7 +26,7 @@ const NICE: i32 = 19;
 /// How often the loop has something to do.
 const PERIOD: Duration = Duration::from_millis(1);
 
-/// A job looks for the primes below this.
+/// A job looks for the primes below this number.
 const PRIMES: u32 = 60_000;
 
 fn main() -> ExitCode {
@@ -75,7 +75,7 @@ fn measure(place: Place, jobs: u64, time: Duration) -> io::Result<(Latencies, u6
     let mut builder = Builder::new_current_thread();
     builder.max_blocking_threads(jobs as usize);
     if place == Place::LowThreads {
-        // The loop runs on this thread, which the hook isn't called for: it is for the threads that the runtime starts.
+        // The loop runs on this thread. The hook is not called for it, only for the threads that the runtime starts.
         builder.on_thread_start(lower_own_priority);
     }
     builder.build()?.block_on(async {
@@ -94,7 +94,8 @@ fn measure(place: Place, jobs: u64, time: Duration) -> io::Result<(Latencies, u6
     })
 }
 
-/// Linux has a priority per thread, and this sets that of the calling one; elsewhere it is that of the process.
+/// Linux has a priority per thread, and this sets that of the calling thread; elsewhere it is the priority of the
+/// process.
 fn lower_own_priority() {
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         eprintln!("workers: setpriority: {error}");

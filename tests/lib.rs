@@ -74,7 +74,7 @@ pub fn multi_thread(workers: usize) -> Builder {
     Builder::new_multi_thread().worker_threads(workers).shutdown_grace(LIMIT * 10).clone()
 }
 
-/// What a user must not do, and what the stall rule is for: waits without awaiting.
+/// Waits without awaiting: what a user must not do, and what the stall rule is for.
 pub fn spin_until(is_so: impl Fn() -> bool) {
     while !is_so() {
         thread::yield_now();
@@ -86,7 +86,7 @@ pub fn on_each_flavour(body: impl Fn(Builder) + Send + Sync + 'static) {
     on_those(flavours(), body);
 }
 
-/// As [`on_each_flavour`], with those that have one worker: what `block_on` does there happens in one order.
+/// As [`on_each_flavour`], with the flavours that have one worker: there `block_on` runs tasks in a fixed order.
 pub fn on_single_workers(body: impl Fn(Builder) + Send + Sync + 'static) {
     on_those(flavours().into_iter().take(2).collect(), body);
 }
@@ -103,7 +103,8 @@ fn on_those(flavours: Vec<(String, Builder)>, body: impl Fn(Builder) + Send + Sy
 /// Set in the process that [`in_child`] starts.
 const CHILD: &str = "MINI_TEST_CHILD";
 
-/// Runs `body`, a part of the test called `test`, in a process of its own, and returns what that wrote to stderr.
+/// Runs `body`, a part of the test called `test`, in a process of its own, and returns what the process wrote to
+/// stderr.
 ///
 /// In that process it returns `None`, and the test is over.
 ///
@@ -127,7 +128,7 @@ pub fn in_child(test: &str, body: impl FnOnce() + Send + 'static) -> Option<Stri
     Some(stderr.into_owned())
 }
 
-/// A panic, as a person would see it.
+/// A panic, as a user sees it.
 #[derive(Clone, Debug, Default)]
 pub struct Caught {
     /// What it said.
@@ -287,7 +288,7 @@ pub async fn until(mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Waits on a plain thread, as somebody else's executor would.
+/// Waits on a plain thread, as a foreign executor would.
 pub fn block_on_elsewhere<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);
     impl Wake for Unpark {
@@ -305,7 +306,7 @@ pub fn block_on_elsewhere<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Runs `body` while another thread is in `block_on`, from when `first` has ended there.
+/// Runs `body` while another thread is in `block_on`, as soon as `first` has ended there.
 ///
 /// # Panics
 ///
@@ -343,7 +344,7 @@ fn lock<T>(slot: &Mutex<Slot<T>>) -> MutexGuard<'_, Slot<T>> {
     slot.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sends the value of a [`oneshot`]. Dropped without, it ends the wait with `None`.
+/// Sends the value of a [`oneshot`]. If it is dropped without sending, the wait ends with `None`.
 #[must_use = "dropping it ends the wait"]
 pub struct Sender<T>(Arc<Mutex<Slot<T>>>);
 

@@ -34,7 +34,7 @@ where
     });
 }
 
-/// Two ends of one TCP connection: who connected, and who accepted.
+/// Two ends of one TCP connection: the connecting one, and the accepted one.
 ///
 /// # Panics
 ///
@@ -44,7 +44,7 @@ pub async fn tcp_pair() -> (TcpStream, TcpStream) {
     connected_to(&listener).await
 }
 
-/// A new connection to `listener`: who connected, and who accepted.
+/// A new connection to `listener`: the connecting end, and the accepted one.
 ///
 /// # Panics
 ///
@@ -57,8 +57,8 @@ pub async fn connected_to(listener: &TcpListener) -> (TcpStream, TcpStream) {
     (client, server)
 }
 
-/// A listener whose queue has no room, and who is in it. It leaves other connections unanswered, so that they have to
-/// wait.
+/// A listener whose queue has no room, and the connections in it. It leaves other connections unanswered, so that they
+/// have to wait.
 ///
 /// # Panics
 ///
@@ -117,7 +117,7 @@ pub async fn udp() -> UdpSocket {
     UdpSocket::bind(ANY_PORT).await.expect("a free port")
 }
 
-/// A socket that keeps a TCP port and does not listen: to connect to it is refused, for as long as it lives.
+/// A socket that keeps a TCP port and does not listen: connecting to it is refused for as long as it lives.
 ///
 /// # Panics
 ///
@@ -183,7 +183,7 @@ impl Words {
     }
 }
 
-/// A path that nobody else uses; what is there goes away with it.
+/// A path that nothing else uses; a file there is removed with it.
 #[derive(Debug)]
 pub struct ScratchPath(PathBuf);
 
@@ -222,7 +222,7 @@ pub fn fifo() -> ScratchPath {
     path
 }
 
-/// An empty directory that nobody else uses; it goes away with all that is in it.
+/// An empty directory that nothing else uses; it is removed with all that is in it.
 #[derive(Debug)]
 pub struct ScratchDir(ScratchPath);
 
@@ -256,8 +256,8 @@ impl Drop for ScratchDir {
 ///
 /// If the system does not tell.
 pub fn open_files() -> usize {
-    // The one it is counted with is among them, each time. The monitor of a runtime may look at a thread's state just
-    // now.
+    // The directory that is read here is among them, each time. The file by which the monitor of a runtime looks at a
+    // thread's state does not count.
     let counts = |path: PathBuf| match fs::read_link(path) {
         Ok(file) => !(file.starts_with("/proc") && file.ends_with("stat")),
         Err(error) => error.kind() != io::ErrorKind::NotFound, // where these are no links

@@ -57,7 +57,8 @@ pub(crate) fn has_other() -> bool {
     OTHER.get().is_some_and(|other| !allowed().contains(other))
 }
 
-/// The CPU of the threads that sit apart from a runtime. [`pin`] settles it, the last time that all CPUs are known.
+/// The CPU of the threads that sit apart from a runtime. [`pin`] sets it, as all CPUs are known there for the last
+/// time.
 static OTHER: OnceLock<usize> = OnceLock::new();
 
 #[cfg(test)]

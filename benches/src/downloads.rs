@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A client on another CPU keeps 8 or 32 downloads of a cached file going, as fast as the server sends, and asks for a
-//! file of 1 KiB now and then. What that waits for is the server's idea of fairness. nginx runs with `sendfile`, once
-//! with its own `sendfile_max_chunk` (2 MiB) and once with 128 KiB. Takes about a minute, with the build of the
+//! file of 1 KiB now and then. How long this request waits shows how fair the server is. nginx runs with `sendfile`,
+//! once with its own `sendfile_max_chunk` (2 MiB) and once with 128 KiB. Takes about a minute, with the build of the
 //! example; `--quick` a few seconds.
 //!
 //! `downloads/server.rs` starts the servers, `downloads/client.rs` is the load. Prints a table in Markdown, with the
@@ -77,7 +77,7 @@ fn save_table(table: &str, machine: &Machine) -> io::Result<()> {
     save_page("DOWNLOADS.md", &opening("Small files beside downloads", lead, (&command, false), machine), table)
 }
 
-/// Starts the servers that there are, asks them in turn, and returns the table, with those that are missing.
+/// Starts the servers that can run here, asks them in turn, and returns the table, with the missing servers.
 fn measure(rounds: usize, span: Duration) -> Result<String, String> {
     let cpus = cpus::allowed();
     let [first, second, ..] = cpus[..] else { return Err("needs two CPUs: one for the server".to_owned()) };
@@ -136,7 +136,7 @@ impl Root {
 
 impl Drop for Root {
     fn drop(&mut self) {
-        // Left behind it does no harm but for its size.
+        // A directory that is left behind only takes space.
         if let Err(error) = fs::remove_dir_all(&self.0) {
             eprintln!("{} stays: {error}", self.0.display());
         }

@@ -67,7 +67,7 @@ use peer::Peer;
 
 /// Runs what `args` ask for and prints the result; a mistake in them is said on stderr.
 ///
-/// Fails also if mini itself could not run a row; a peer that cannot run here is only said.
+/// Fails also if mini itself could not run a row; a peer that cannot run here is only reported.
 ///
 /// # Panics
 ///

@@ -43,7 +43,7 @@ pub(crate) struct ProcessRow {
     pub(crate) group: Group,
     pub(crate) name: String,
     pub(crate) figures: Vec<Figure>,
-    /// Who takes part, in the order of the rounds.
+    /// The peers that take part, in the order of the rounds.
     pub(crate) peers: Vec<Peer>,
     /// Rounds at most; the options may ask for fewer.
     pub(crate) rounds: usize,
@@ -123,7 +123,7 @@ fn plan(peer: Peer, layout: Layout, kind: server::Kind) -> Plan {
     Plan { peer, layout: if alone { Layout::PerCore } else { layout }, kind }
 }
 
-/// Who has a server of this layout.
+/// The peers that have a server of this layout.
 fn peers(layout: Layout) -> Vec<Peer> {
     let has_one = |peer: &Peer| match layout {
         Layout::One => true,

@@ -80,7 +80,7 @@ pub(crate) trait Stream: Sized + Send + 'static {
 
     fn connect(addr: SocketAddr) -> impl Future<Output = io::Result<Self>> + Send;
 
-    /// Reads into the front of `buf`. How much of it, says the result and not the length.
+    /// Reads into the front of `buf`. The result says how much of it, not the length.
     fn read(&mut self, buf: Vec<u8>) -> impl Future<Output = (io::Result<usize>, Vec<u8>)> + Send;
 
     /// Writes the first `length` bytes of `buf`.

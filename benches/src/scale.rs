@@ -67,7 +67,7 @@ enum Operation {
 impl Operation {
     const ALL: [Self; 6] = [Self::Spawn, Self::Wake, Self::Timer, Self::Park, Self::Unpark, Self::Steal];
 
-    /// How many are counted: fewer of those that wait.
+    /// How many operations are counted: fewer of those that wait.
     fn count(self) -> u64 {
         match self {
             Self::Park | Self::Unpark => 150,
@@ -144,7 +144,7 @@ fn table(peer: &str) -> Result<String, String> {
     Ok(text)
 }
 
-/// How the cost with most workers compares with that with fewest. A negative one is a difference of noise.
+/// How the cost with most workers compares with the cost with fewest. A negative cost comes from noise.
 fn verdict(fewest: f64, most: f64) -> String {
     let growth = most / fewest;
     if fewest <= 0.0 || most <= 0.0 {
@@ -206,7 +206,7 @@ fn perform<R: Rt>(operation: Operation, workers: usize, count: u64) {
     });
 }
 
-/// Has every worker started: each is given a task that waits for the others, with its thread.
+/// Starts every worker: each gets a task that waits for the others and blocks its thread.
 ///
 /// # Panics
 ///

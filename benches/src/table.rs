@@ -62,7 +62,7 @@ fn dash() -> String {
     "-".to_owned()
 }
 
-/// All tables as text, with the legend, who was left out, and a last line that counts.
+/// All tables as text, with the legend, the peers that were left out, and a last line that counts.
 pub(crate) fn render(results: &Results) -> String {
     let mut text = String::new();
     for table in tables(&results.measured) {

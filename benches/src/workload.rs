@@ -75,7 +75,7 @@ pub(crate) struct Row {
     pin: Pin,
     figures: Vec<Figure>,
     rounds: usize,
-    /// Whether monoio has what it takes.
+    /// Whether monoio has what the row needs.
     monoio: bool,
     /// Whether there is a limit to show beside the runtimes.
     limit: bool,
@@ -139,7 +139,7 @@ impl Row {
         self.pin
     }
 
-    /// Who can take part. monoio has one thread per runtime.
+    /// The peers that can take part. monoio has one thread per runtime.
     pub(crate) fn peers(&self) -> Vec<Peer> {
         let has_monoio = self.monoio && !matches!(self.flavour, Flavour::MultiThread(_));
         let can = |peer: &Peer| match peer {

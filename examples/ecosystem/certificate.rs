@@ -1,7 +1,7 @@
-//! A certificate that is made on the spot, and what both sides of a TLS connection make of it.
+//! A certificate that is made on the spot, and the settings of both sides of a TLS connection with it.
 //!
 //! Called by the examples and tests of TLS, of WebSockets over TLS, and of QUIC. The certificate signs itself, so that
-//! whoever trusts it needs nothing else.
+//! a client that trusts it needs nothing else.
 //!
 //! Rejected: a certificate in a file, which would be a private key in the repository, and would expire.
 
@@ -13,7 +13,7 @@ use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-/// What went wrong before there was a connection.
+/// An error before there was a connection.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
 /// A server's certificate with its key.
@@ -32,7 +32,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// Those of the key's making, and a name that is none.
+    /// If the key cannot be made, or a name is not valid.
     pub fn new(names: &[&str]) -> Result<Self, Failure> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let made = rcgen::generate_simple_self_signed(names)?;
@@ -48,7 +48,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// A key that does not fit.
+    /// If the key does not fit.
     pub fn server(&self) -> Result<ServerConfig, Failure> {
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
         let chain = vec![self.certificate.clone()];
@@ -59,7 +59,7 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// A certificate that can't be trusted.
+    /// If the certificate can't be trusted.
     pub fn client(&self) -> Result<ClientConfig, Failure> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone())?;
@@ -86,7 +86,7 @@ impl Identity {
     }
 }
 
-/// Named, as other crates may bring a second one into the program: then rustls would have no default.
+/// Named here, as other crates may bring a second provider into the program: then rustls would have no default.
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

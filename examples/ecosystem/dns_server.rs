@@ -1,4 +1,4 @@
-//! A DNS server on the loopback, over UDP and TCP, which says what a closure wants it to.
+//! A DNS server on the loopback, over UDP and TCP, which gives the answers of a closure.
 //!
 //! Called by the example and the tests of the resolver. It reads and writes messages with hickory's codec; the sockets
 //! and the framing (RFC 1035, section 4.2) are its own, so that it can break the rules too.
@@ -41,7 +41,7 @@ impl From<Message> for Answer {
 ///
 /// # Panics
 ///
-/// If it has none, as it breaks a rule.
+/// If the message breaks a rule, so that it cannot be encoded.
 pub fn encoded(message: &Message) -> Vec<u8> {
     message.to_vec().expect("a message within the rules")
 }
@@ -79,7 +79,7 @@ impl DnsServer {
         }
     }
 
-    /// Where it will answer.
+    /// The address at which it will answer.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Without an argument it starts a Redis for itself, if one is installed. fred's own tasks and sockets live on tokio's
-//! thread; what waits for them are mini's. `redis_client.rs` is a client that needs no second runtime.
+//! thread; the tasks that wait for them are mini's. `redis_client.rs` is a client that needs no second runtime.
 
 use std::net::SocketAddr;
 use std::time::Duration;

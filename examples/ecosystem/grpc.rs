@@ -1,10 +1,10 @@
 //! gRPC by tonic over hyper on mini: a service of hyper made of tonic's [`Routes`], and what tonic's clients send
 //! through.
 //!
-//! Used by the example `tonic`; `mini_hyper` serves the [`service`]. Neither side needs a runtime
-//! of tokio's, nor tonic's features `server` and `channel`, which do: they spawn and sleep by themselves. The hard part
-//! is the deadline of a call, which tonic's own server minds by tokio's timers; here it is done by mini's. As there, it
-//! bounds the time until the answer begins; a stream is ended by the client that stops to read it.
+//! Used by the example `tonic`; `mini_hyper` serves the [`service`]. Neither side needs a runtime of tokio's, nor
+//! tonic's features `server` and `channel`, which need one: they spawn and sleep by themselves. The hard part is the
+//! deadline of a call, for which tonic's own server uses tokio's timers; here mini's do it. As there, it bounds the
+//! time until the answer begins; a client ends a stream when it stops reading.
 //!
 //! Rejected: tonic's `Channel` with mini's executor (it works, see the tests, but its time limits panic without tokio).
 
@@ -100,7 +100,7 @@ impl Transport {
     ///
     /// # Errors
     ///
-    /// If nobody listens there. What does not speak HTTP/2 is an error of the task and of the first call.
+    /// If no server listens there. If the server does not speak HTTP/2, the task and the first call fail.
     pub async fn connect(address: SocketAddr) -> io::Result<(Self, JoinHandle<hyper::Result<()>>)> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;

@@ -1,4 +1,4 @@
-//! QUIC: a server that sends back what it gets, and its client, with quinn.
+//! QUIC: a server that sends back what it receives, and its client, with quinn.
 //!
 //! Without arguments it sends 100 MB to itself, gets them back, and ends. With an address, `quic 127.0.0.1:4433`, it
 //! serves there, with a certificate that it prints.

@@ -33,8 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     mini::block_on(run(server.address()))
 }
 
-/// Connects, and says what messages come in by `on_push`. The task ends when the connection is lost, or all clones are
-/// dropped.
+/// Connects, and passes messages that come in to `on_push`. The task ends when the connection is lost, or all clones
+/// are dropped.
 pub async fn connect(
     address: SocketAddr,
     on_push: impl Fn(PushInfo) -> Result<(), redis::aio::SendError> + Send + Sync + 'static,

@@ -4,9 +4,9 @@
 //! reqwest [URL]   without TLS
 //! ```
 //!
-//! Without an argument it asks a server of its own, on mini. What needs tokio is what makes and polls reqwest's
-//! futures, so the whole of it stands in an `async` block that is `compat`; its connections live on tokio's thread. The
-//! tasks around it, their timers and sockets are mini's.
+//! Without an argument it asks a server of its own, on mini. The code that makes and polls reqwest's futures needs
+//! tokio, so all of it is in an `async` block that is `compat`; its connections live on tokio's thread. The tasks
+//! around it, their timers and sockets are mini's.
 
 use std::error::Error;
 use std::io;

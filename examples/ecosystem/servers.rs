@@ -5,8 +5,8 @@
 //! program that is killed leaves it running. Starting one blocks: call it before there is a runtime. The hard part is
 //! PostgreSQL, which refuses to be root: then it runs as the user `postgres`, who owns the directory.
 //!
-//! Rejected: a server for all tests of a file (who stops it? statics are not dropped); `pg_ctl` (the server would be
-//! nobody's child).
+//! Rejected: a server for all tests of a file (who stops it? statics are not dropped); `pg_ctl` (the server would be no
+//! child of this process).
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -24,7 +24,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 /// How long a server may take to start. One that is that slow counts as broken.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server process. It and its directory go when this is dropped, which waits for that.
+/// A server process. The drop ends it, removes its directory, and waits for that.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -109,8 +109,8 @@ impl Server {
         let _ = self.child.wait();
     }
 
-    /// Starts the process on a free port. Somebody may take the port meanwhile: then the process ends, and the next one
-    /// tries another.
+    /// Starts the process on a free port. Another process may take the port meanwhile: then the process ends, and the
+    /// next one tries another.
     fn start(
         dir: Dir,
         end: Signal,

@@ -16,7 +16,7 @@ use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::time::timeout;
 use mini_ecosystem::certificate::{Failure, Identity};
 
-/// A client that says nothing is let go after this.
+/// A silent client is disconnected after this.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 #[mini::main]

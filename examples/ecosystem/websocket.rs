@@ -64,7 +64,7 @@ pub(crate) async fn serve(listener: TcpListener, tls: Option<TlsAcceptor>) -> Re
     }
 }
 
-/// Sends back what comes in, up to 1 MiB at a time; pings are answered by the library.
+/// Sends back all messages, up to 1 MiB at a time; pings are answered by the library.
 async fn echo(stream: impl AsyncRead + AsyncWrite + Unpin) -> Result<(), Error> {
     let limits = WebSocketConfig::default().max_message_size(Some(1 << 20));
     let mut socket =

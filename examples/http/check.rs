@@ -159,7 +159,7 @@ async fn connections(server: SocketAddr) -> io::Result<()> {
     client.closed().await
 }
 
-/// Those who don't behave cost themselves alone.
+/// Clients that don't behave harm only themselves.
 async fn bad_clients(server: SocketAddr) -> io::Result<()> {
     println!("clients that don't behave:");
     let mut slow = Client::connect(server).await?;

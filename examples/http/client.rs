@@ -97,7 +97,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Answer)>> {
 /// The ways in which [`misbehave`] does.
 pub(crate) const MISDEEDS: usize = 8;
 
-/// One client that does something a server has to survive. What becomes of it is of no interest.
+/// One client that does something a server has to survive. How it ends does not matter.
 ///
 /// `big` is the target of a file that doesn't fit into the buffers of a socket.
 pub(crate) async fn misbehave(server: SocketAddr, way: usize, big: &str) -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! One connection: requests in, answers out, until either side has had enough.
 //!
-//! The hard part is that a client is believed nothing. Every wait for it has a limit, and what is kept for it has an
-//! upper bound: 16 KiB of what it sent, 64 KiB and a head of what it is sent. So it can hold up itself alone.
+//! The hard part is that nothing a client says is trusted. Every wait for it has a limit, and the memory for it has an
+//! upper bound: 16 KiB of what it sent, 64 KiB and a head of what is sent to it. So a client can hold up only itself.
 //!
 //! Answers gather in `out` while there are complete requests, and leave together: that is one write for a pipelined
 //! batch, and one for a head with a small file behind it.
@@ -28,13 +28,13 @@ use super::response::{self, Status, Then};
 use super::response::{BAD_REQUEST, CONTENT_TOO_LARGE, HEADERS_TOO_LARGE, METHOD_NOT_ALLOWED, OK, REQUEST_TIMEOUT};
 use super::{Server, Stop, files};
 
-/// As much of a file is in memory at once; so many answers wait for more of them.
+/// This much of a file is in memory at once; so many bytes of answers wait for more answers.
 const CHUNK: usize = 64 << 10;
 
 /// The longest line in front of a chunk of a body.
 const CHUNK_LINE: usize = 256;
 
-/// How long, and for how many bytes, we listen to a client that we have nothing more to say to.
+/// How long, and for how many bytes, the server reads from a client that gets no further answer.
 const LINGER: (Duration, usize) = (Duration::from_secs(1), 1 << 20);
 
 pub(crate) struct Connection {
@@ -47,7 +47,7 @@ pub(crate) struct Connection {
 
 /// Why a connection ends early.
 enum End {
-    /// The client has gone, or takes nothing, or the file has.
+    /// The client has gone, or takes nothing, or the file became shorter.
     Broken(io::Error),
     /// With a last answer.
     Refused(Status),
@@ -60,7 +60,7 @@ impl Connection {
         Connection { stream, server, input: Input::default(), out: Vec::new() }
     }
 
-    /// Serves until the end. An error means that the client did not get all it was to get.
+    /// Serves until the end. An error means that the client did not get all of its answers.
     pub(crate) async fn run(mut self, stop: Stop) -> io::Result<()> {
         self.stream.set_nodelay(true)?;
         match self.serve(&stop).await {
@@ -87,11 +87,10 @@ impl Connection {
         Ok(())
     }
 
-    /// The next request; `None` if there is none because the client has ended, kept quiet for too long, or the server
-    /// stops.
+    /// The next request; `None` if the client has ended, was silent for too long, or the server stops.
     async fn next(&mut self, mut stopped: Stopped<'_, '_>) -> Result<Option<Request>, End> {
         let limits = self.server.limits;
-        // Of the wait for a request, which blank lines are not: they would restart it for ever.
+        // The deadline of the wait for a request. Blank lines do not restart it: else a client could do so for ever.
         let mut silence = None;
         let mut deadline = None; // of the head, from its first bytes on
         let mut seen = 0;
@@ -181,7 +180,7 @@ impl Connection {
             let read = file.read(&mut self.out[begin..]).await?;
             self.out.truncate(begin + read);
             if read == 0 {
-                // The length is promised already: to break off is the one way left to say that it was wrong.
+                // The length was sent already: the only way left to say that it was wrong is to break off.
                 return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file has become shorter").into());
             }
             length -= read as u64;
@@ -199,7 +198,7 @@ impl Connection {
         self.skip(length).await
     }
 
-    /// RFC 9112, section 7.1. What chunks have around them counts as well.
+    /// RFC 9112, section 7.1. The framing of the chunks counts as well.
     async fn drain_chunks(&mut self, mut limit: u64) -> Result<(), End> {
         loop {
             let (line, size) = match httparse::parse_chunk_size(self.input.bytes()) {
@@ -274,7 +273,7 @@ impl Connection {
         sent
     }
 
-    /// What a connection holds while nothing happens should be little.
+    /// Gives memory back: an idle connection should hold little.
     fn rest(&mut self) {
         self.input.shrink();
         if self.out.capacity() > 4 << 10 {
@@ -282,8 +281,8 @@ impl Connection {
         }
     }
 
-    /// Says that this was all, and waits for the client to say so: closing while it sends would destroy the last answer
-    /// on its way (RFC 9112, section 9.6).
+    /// Says that this was all, and waits until the client says so too: closing while the client sends would destroy the
+    /// last answer on its way (RFC 9112, section 9.6).
     async fn close(self) -> io::Result<()> {
         self.stream.shutdown(Shutdown::Write)?;
         let (limit, mut bytes) = LINGER;

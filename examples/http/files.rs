@@ -1,7 +1,7 @@
 //! Files: from the target of a request to an open file below the root, and nowhere else.
 //!
 //! What comes from the client is decoded first and split then, so that `%2e%2e` and `%2f` are what they stand for.
-//! Symbolic links are followed wherever they lead: they were put below the root by whoever owns it.
+//! Symbolic links are followed wherever they lead: the owner of the root has put them there.
 
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};

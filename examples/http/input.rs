@@ -13,7 +13,7 @@ pub(crate) const LARGE: usize = 16 << 10;
 #[derive(Default)]
 pub(crate) struct Input {
     buf: Vec<u8>,
-    /// What is unused lies in `start..end`.
+    /// The unused bytes are in `start..end`.
     start: usize,
     end: usize,
 }
@@ -39,7 +39,7 @@ impl Input {
 
     /// Receives something; zero at the end of the stream, or if the buffer is full.
     ///
-    /// Dropped before it is ready it has received nothing.
+    /// If it is dropped before it is ready, it has received nothing.
     pub(crate) async fn fill(&mut self, stream: &TcpStream) -> io::Result<usize> {
         self.make_room();
         let received = stream.read(&mut self.buf[self.end..]).await?;

@@ -1,4 +1,4 @@
-//! Requests: from bytes to what the server has to know of them (RFC 9112). Nothing in here waits.
+//! Requests: parses the parts that the server has to know (RFC 9112). Nothing in here waits.
 
 use std::mem::MaybeUninit;
 
@@ -31,7 +31,7 @@ pub(crate) enum Method {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
-    /// As many bytes; zero if there is none.
+    /// This many bytes; zero if there is no body.
     Length(u64),
     Chunked,
 }
@@ -83,7 +83,7 @@ fn keeps_alive(headers: &[Header<'_>], is_http_10: bool) -> bool {
     !has("close") && (!is_http_10 || has("keep-alive"))
 }
 
-/// RFC 9112, section 6.3. Two opinions about the length are refused: whoever is in between may have the other one.
+/// RFC 9112, section 6.3. Two contradicting lengths are refused: a proxy in between may believe the other one.
 fn body(headers: &[Header<'_>], is_http_10: bool) -> Result<Body, Status> {
     let mut lengths = all(headers, "content-length");
     let mut codings = all(headers, "transfer-encoding");
@@ -101,7 +101,7 @@ fn body(headers: &[Header<'_>], is_http_10: bool) -> Result<Body, Status> {
     }
 }
 
-/// A number too large to be one is still a length, and refused as such later.
+/// A number that is too large is still a length; it is refused later as too long.
 fn length(digits: &[u8]) -> Result<u64, Status> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(BAD_REQUEST);

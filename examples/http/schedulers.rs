@@ -43,7 +43,8 @@ fn when_idle(mut f: impl FnMut() -> bool + 'static) -> JoinHandle<()> {
     })
 }
 
-/// A value that comes later, and what is done with it. Errors go to whoever awaits the end, past the steps between.
+/// A value that comes later, and what is done with it. Errors skip the steps between, and go to the task that awaits
+/// the end.
 async fn chained(text: &'static str) -> Result<u32, std::num::ParseIntError> {
     let deferred: JoinHandle<String> = mini::spawn(async move {
         sleep(Duration::from_millis(1)).await;

@@ -24,10 +24,10 @@ mod response;
 use connection::Connection;
 
 pub(crate) struct Server {
-    /// What is served lies below.
+    /// The files below it are served.
     root: PathBuf,
     limits: Limits,
-    /// How many were answered.
+    /// How many requests were answered.
     requests: AtomicU64,
 }
 
@@ -37,7 +37,7 @@ pub(crate) type Stop = Receiver<Infallible>;
 /// What one client may take of the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Without the first byte of a request. Blank lines are none.
+    /// Without the first byte of a request. Blank lines do not count.
     pub(crate) idle: Duration,
     /// For a head, from its first byte on.
     pub(crate) header: Duration,
@@ -109,7 +109,7 @@ impl Server {
             };
             match or(stopped, or(ended, accepted)).await {
                 Event::Accepted(Ok(stream)) => drop(connections.spawn(start(stream))),
-                // Not a shortage, which passes: nobody else will come.
+                // No shortage, which would pass: no further client will come.
                 Event::Accepted(Err(error)) => {
                     eprintln!("http: {error}");
                     break;
@@ -119,7 +119,7 @@ impl Server {
                 Event::Stop => break,
             }
         }
-        // Who has connected by now has been promised an answer.
+        // Clients that have connected by now are answered.
         while let Ok((stream, _)) = listener.try_accept() {
             connections.spawn(start(stream));
         }

@@ -24,7 +24,7 @@ struct Message {
     answer: Sender<Box<Batch>>,
 }
 
-/// What starts connections to the actor.
+/// Starts connections to the actor.
 #[derive(Clone)]
 pub(crate) struct Actor(Sender<Message>);
 

@@ -64,7 +64,7 @@ pub(crate) async fn run(style: Style) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends bytes and wants these back.
+/// Sends bytes, and expects `wanted` as the answer.
 async fn ask(client: &TcpStream, sent: &str, wanted: &str) -> io::Result<()> {
     client.write_all(sent.as_bytes()).await?;
     let mut reply = vec![0; wanted.len()];

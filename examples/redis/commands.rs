@@ -144,7 +144,7 @@ fn select(command: Command<'_>, replies: &mut Replies) -> Outcome {
     Ok(())
 }
 
-/// `INCR` and `DECR`: the key goes when it would have gone.
+/// `INCR` and `DECR`: the key keeps its deadline.
 fn add(store: &mut Store, key: &[u8], by: i64, replies: &mut Replies) -> Outcome {
     let (before, deadline) = match store.get(key) {
         Some(entry) => (integer(entry.value()).ok_or(NOT_A_NUMBER)?, entry.deadline()),
@@ -172,7 +172,7 @@ fn expire(store: &mut Store, command: Command<'_>, replies: &mut Replies) -> Out
     Ok(())
 }
 
-/// So many units, unless that is longer than Redis can count, from 1970 on, in 64 bits.
+/// `number` units, unless that is longer than Redis can count in 64 bits from 1970 on.
 fn milliseconds(number: i64, unit: i64) -> Option<i64> {
     const SINCE_1970: i64 = 1 << 42; // and up to the year 2109
     number.checked_mul(unit).filter(|&after| after <= i64::MAX - SINCE_1970)
@@ -221,7 +221,7 @@ fn config(command: Command<'_>, replies: &mut Replies) -> Outcome {
     Ok(())
 }
 
-/// `COMMAND [COUNT | DOCS ... | INFO ...]`: no descriptions, which clients take for an old server.
+/// `COMMAND [COUNT | DOCS ... | INFO ...]`: no descriptions, so clients take this for an old server.
 fn list_commands(command: Command<'_>, replies: &mut Replies) -> Outcome {
     let part = command.from(1).next().unwrap_or(b"DOCS");
     if part.eq_ignore_ascii_case(b"COUNT") {

@@ -1,11 +1,11 @@
 //! One client: bytes in, commands to the database, replies out.
 //!
-//! Run as a task by `server`, in both styles: they differ in the `Database` alone. Whatever comes together is answered
-//! together, by one write. Nothing is read before the replies are written, so a client that takes none can send no more
-//! either.
+//! Run as a task by `server`, in both styles: they differ only in the `Database`. Requests that come together are
+//! answered together, by one write. Nothing is read before the replies are written, so a client that takes no replies
+//! can send no more requests either.
 //!
-//! Rejected: one task that reads and one that writes for each client (what waits between the two has to be bounded
-//! apart).
+//! Rejected: one task that reads and one that writes for each client (the replies that wait between the two need a
+//! bound of their own).
 
 use std::io;
 use std::net::Shutdown;
@@ -57,8 +57,8 @@ pub(crate) async fn serve(
                 }
             };
             if !batch.replies.is_empty() {
-                // First all clients are read that have something, then all are answered: one that is woken finds more
-                // to do.
+                // First all clients that have sent something are read, then all are answered: a client that is woken
+                // finds more to do.
                 yield_now().await;
                 batch.replies.write_to(&stream).await?;
                 vigil.answered();
@@ -78,14 +78,13 @@ pub(crate) async fn serve(
     }
 }
 
-/// Waits for bytes of the client, and returns them behind what was there; nothing if it has closed.
+/// Waits for bytes of the client, and appends them to the bytes before; `None` if the client has closed.
 ///
-/// A request that is too long comes back as one that has been refused.
-/// `kept` has the beginning of a command. While the client sends nothing it takes little memory, and no batch is held
-/// without it.
+/// A request that is too long is returned as refused. `kept` has the beginning of a command. While the client sends
+/// nothing, `kept` takes little memory, and without `kept` no batch is held.
 async fn wait(stream: &TcpStream, mut kept: Option<Box<Batch>>, pool: &BatchPool) -> io::Result<Option<Box<Batch>>> {
     loop {
-        // More of a command that came in part is likely to be here.
+        // The rest of a command that came in part has probably arrived.
         if kept.is_none() {
             stream.readable().await?;
         }

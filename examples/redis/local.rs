@@ -1,5 +1,5 @@
-//! The style `local`: all connections share the store in an `Rc<RefCell<..>>`. Everything runs on one thread, and
-//! nobody holds the borrow across an `await`, so a command is never in anyone's way.
+//! The style `local`: all connections share the store in an `Rc<RefCell<..>>`. Everything runs on one thread, and no
+//! task holds the borrow across an `await`, so no command gets in the way of another.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) struct LocalDatabase(Rc<Shared>);
 
 struct Shared {
     store: RefCell<Store>,
-    /// When the expiry task is going to look.
+    /// When the expiry task looks next.
     alarm: Cell<Option<Instant>>,
     earlier: Sender<()>,
 }

@@ -1,8 +1,8 @@
 //! Replies of RESP2, gathered in one buffer that is written at once.
 //!
-//! Filled by `commands`, written by `connection`. A long value is not copied: it stands beside the buffer, with its
-//! place in it. So the replies to a batch take no more memory than the batch, whatever the values: a client that asks
-//! for a hundred long ones and never reads costs a hundred references.
+//! Filled by `commands`, written by `connection`. A long value is not copied: it is kept beside the buffer, with its
+//! place in the buffer. So the replies to a batch take no more memory than the batch, whatever the values: a client
+//! that asks for a hundred long ones and never reads costs a hundred references.
 
 use std::fmt::Display;
 use std::io::{self, IoSlice, Write};
@@ -95,7 +95,7 @@ impl Replies {
         self.bytes.is_empty()
     }
 
-    /// Whether it has grown, so that it should not be kept for others.
+    /// Whether the buffer has grown, so that it should not be kept for others.
     pub(crate) fn is_large(&self) -> bool {
         self.bytes.capacity() > 2 * EARLY || self.shared.capacity() > 1024
     }

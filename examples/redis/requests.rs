@@ -24,16 +24,16 @@ const MAX_REQUEST: usize = 1 << 30;
 pub(crate) const ROOM: usize = 16 << 10;
 /// A part of a command up to here moves into a buffer of its own size while the rest is waited for.
 const SMALL: usize = 2 << 10;
-/// So many commands are taken at once, so that one client does not keep the thread for itself.
+/// This many commands are taken at once, so that one client does not keep the thread for itself.
 const BATCH: usize = 1024;
 
-/// What a client has sent and nobody has answered.
+/// What a client has sent and the server has not answered.
 #[derive(Default)]
 pub(crate) struct Requests {
     /// Of which the first `filled` came from the client.
     bytes: Vec<u8>,
     filled: usize,
-    /// The parser is here.
+    /// Where the parser is.
     at: usize,
     args: Vec<Arg>,
     /// Where the complete commands end: in `args`.
@@ -143,7 +143,7 @@ impl Requests {
         }
     }
 
-    /// Whether it has grown, so that it should not be kept for others.
+    /// Whether the buffer has grown, so that it should not be kept for others.
     pub(crate) fn is_large(&self) -> bool {
         self.bytes.capacity() > 4 * ROOM || self.args.capacity() > 4 * BATCH
     }
@@ -181,7 +181,7 @@ impl Requests {
         let Some((length, start)) = self.header(Malformed::LongLength)? else { return Ok(false) };
         let length = length.filter(|length| (0..=MAX_BULK).contains(length)).ok_or(Malformed::BulkLength)?;
         let end = start + length as usize;
-        // The line end is not looked at, as Redis doesn't.
+        // The line end is not checked: Redis does not do so either.
         if end + 2 > self.filled {
             return Ok(false);
         }
@@ -190,8 +190,8 @@ impl Requests {
         Ok(true)
     }
 
-    /// The number in the header at `at`, if it is one, and where the next line begins. Nothing if there is more to
-    /// come.
+    /// The number in the header at `at`, if it is one, and where the next line begins. `None` if the header is not
+    /// complete.
     #[inline]
     fn header(&self, too_long: Malformed) -> Result<Option<(Option<i64>, usize)>, Malformed> {
         let line = &self.bytes[self.at + 1..self.filled];
@@ -265,8 +265,8 @@ pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     Some(number)
 }
 
-/// The words of a line, with quotes: `"..."` with escapes, `'...'` with `\'` alone. What they stand for is written over
-/// the line, as it is never longer.
+/// The words of a line, with quotes: `"..."` with escapes, `'...'` with `\'` alone. The unquoted words overwrite the
+/// line, as they are never longer.
 struct Words<'a> {
     line: &'a mut [u8],
     at: usize,
@@ -274,8 +274,7 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// The next word, `Some(None)` at the end of the line; nothing if quotes are not closed, or not followed by a
-    /// blank.
+    /// The next word, `Some(None)` at the end of the line; `None` if quotes are not closed, or not followed by a blank.
     fn next(&mut self) -> Option<Option<Arg>> {
         while self.peek().is_some_and(is_blank) {
             self.at += 1;

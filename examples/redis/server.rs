@@ -84,16 +84,16 @@ pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
     Ok(())
 }
 
-/// Accepts for ever; each client is a task.
+/// Accepts without end; each client is a task.
 async fn accept<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
 where
     F: Future<Output = io::Result<()>> + 'static,
 {
     loop {
         match next_connection(&listener).await {
-            // What goes wrong on a connection ends that one, and its client knows.
+            // An error on a connection ends that connection, and its client sees it.
             Ok((stream, _)) => drop(mini::spawn_local(serve(stream))),
-            // Not a shortage, which passes: those that are connected are the last ones.
+            // No shortage, which would pass: there will be no further clients.
             Err(error) => return eprintln!("redis: {error}"),
         }
     }

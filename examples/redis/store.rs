@@ -1,7 +1,7 @@
 //! The data: a map from keys to values, and the keys that expire, in the order of their times.
 //!
-//! Owned by `actor`, shared by the tasks of `local`; used by `commands`. A key whose time has come is gone for
-//! everybody at once; one task takes such keys out when the earliest is due, and a few with each batch, so that a busy
+//! Owned by `actor`, shared by the tasks of `local`; used by `commands`. A key whose time has come is gone for all
+//! clients at once; one task takes such keys out when the earliest is due, and a few with each batch, so that a busy
 //! server doesn't keep them.
 //!
 //! Rejected: a timer per key (a task for each, and a wheel entry that moves with each `SET`); a heap from which nothing
@@ -30,7 +30,7 @@ impl Store {
         self.entries.get(key).filter(|entry| entry.is_alive())
     }
 
-    /// Sets the value and when it goes, whatever was there.
+    /// Sets the value and when it expires, whatever was there.
     pub(crate) fn set(&mut self, key: &[u8], value: &[u8], deadline: Option<Instant>) {
         match self.entries.entry_ref(key) {
             EntryRef::Occupied(mut slot) => {
@@ -51,7 +51,7 @@ impl Store {
         }
     }
 
-    /// Changes when the value goes, and says whether there is one.
+    /// Changes when the value expires, and says whether there is a value.
     pub(crate) fn expire(&mut self, key: &[u8], deadline: Instant) -> bool {
         let EntryRef::Occupied(mut slot) = self.entries.entry_ref(key) else { return false };
         if !slot.get().is_alive() {
@@ -121,7 +121,7 @@ impl Entry {
         self.deadline.is_none_or(|deadline| Instant::now() < deadline)
     }
 
-    /// In the memory of the value before, if that has the same length and no reply refers to it.
+    /// Puts a value into the memory of the one before, if that has the same length and no reply refers to it.
     fn put(&mut self, value: &[u8]) {
         match Rc::get_mut(&mut self.value) {
             Some(before) if before.len() == value.len() => before.copy_from_slice(value),

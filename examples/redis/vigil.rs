@@ -1,9 +1,9 @@
 //! A short vigil after each answer: the thread looks for requests a few times more before it goes to sleep.
 //!
-//! Started by `server`, told by `connection`. To put a thread to sleep and wake it takes some microseconds of its
-//! processor, and some of the client's, whose `send` does the waking. Under load the next request comes before that, so
-//! both save time; a server with nothing to do sleeps as ever. `idle` makes this a few lines: it goes on when nothing
-//! else is ready and a look at the sockets has brought nothing, so a vigil is never in anybody's way.
+//! Started by `server`, told by `connection`. Putting a thread to sleep and waking it takes some microseconds of its
+//! processor, and some of the client's, whose `send` wakes it. Under load the next request comes earlier, so both save
+//! time; a server with nothing to do sleeps as before. `idle` makes this a few lines: it is ready when nothing else is
+//! and a look at the sockets has brought nothing, so a vigil delays no other task.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The example `balance`: the clients, and a server that survives those who ask something else.
+//! The example `balance`: the clients, and a server that survives clients that ask something else.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -77,7 +77,7 @@ fn what_is_no_question_gets_an_error_line_and_the_server_goes_on() {
     });
 }
 
-/// A server that says of every user and account the same, as the closure puts it, on a line or up to the end.
+/// A server that gives the closure's answer for every user and account, on a line or up to the end.
 fn server_that_says(answer: impl Fn(&str) -> String + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -92,7 +92,7 @@ fn server_that_says(answer: impl Fn(&str) -> String + Send + 'static) -> SocketA
     address
 }
 
-/// What client 1 says of that server. The clock is paused, so that it does not hesitate.
+/// The result of client 1 with that server. The clock is paused, so that it does not hesitate.
 fn first_client(server: SocketAddr) -> io::Result<String> {
     let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();
     runtime.block_on(balance::client(1, server.to_string()))

@@ -308,7 +308,7 @@ fn who_sends_a_little_at_a_time_gets_no_more_time() {
     });
 }
 
-/// What is sent first, then again and again; how long the server may bear it, and what it says then.
+/// What is sent first, what is sent again and again, how long the server may wait, and its status then.
 type Slow = (String, Vec<&'static str>, Duration, Option<u16>);
 
 /// Sends as a slow client does until the server ends the connection, which it must do within the limit.
@@ -481,14 +481,15 @@ fn ten_thousand_bad_clients_leave_nothing_behind() {
     });
 }
 
-/// Waits until so many files are open: a thread of the blocking pool that ends holds on to the runtime's for a moment.
+/// Waits until only `files` files are open: a thread of the blocking pool that ends holds on to the runtime's for a
+/// moment.
 fn closed_down_to(files: usize) {
     while open_files() != files {
         std::thread::yield_now();
     }
 }
 
-/// So many clients that don't behave, two hundred at a time.
+/// Runs `count` clients that don't behave, two hundred at a time.
 async fn crowd(server: SocketAddr, count: usize) -> io::Result<()> {
     let mut clients = JoinSet::new();
     for way in 0..count {
@@ -513,7 +514,7 @@ impl Drop for Process {
     }
 }
 
-/// What a process is told where to serve by.
+/// The variable that tells a process where to serve.
 const ROOT: &str = "MINI_TEST_HTTP_ROOT";
 
 fn start(test: &str, root: &Path) -> (Process, SocketAddr, BufReader<ChildStdout>) {

@@ -1,5 +1,5 @@
 //! The `redis` example, from outside: what the RESP specification and the documentation of Redis 7 say, in both styles,
-//! and that a client who misbehaves costs nobody but itself.
+//! and that a client that misbehaves harms only itself.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -19,7 +19,7 @@ mod clients;
 
 use server::Style;
 
-/// What takes longer hangs.
+/// A test that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A server on a thread of its own, until it is dropped.
@@ -72,7 +72,7 @@ impl Client {
         self.0.write_all(bytes.as_ref()).unwrap();
     }
 
-    /// The next bytes have to be these.
+    /// Expects these bytes next.
     #[track_caller]
     fn expect(&mut self, wanted: impl AsRef<[u8]>) {
         let wanted = wanted.as_ref();
@@ -105,7 +105,7 @@ impl Client {
         text(&line[..line.len() - 2])
     }
 
-    /// The seconds that a key has left are these, or somewhat fewer.
+    /// Expects that a key has so many seconds left, or somewhat fewer.
     #[track_caller]
     fn ask_ttl(&mut self, key: &str, wanted: i64) {
         self.send(format!("TTL {key}\r\n"));
@@ -113,7 +113,7 @@ impl Client {
         assert!((wanted - 1000..=wanted).contains(&left), "{left} seconds left of {wanted}");
     }
 
-    /// Nothing more comes.
+    /// Expects that nothing more comes.
     #[track_caller]
     fn expect_end(&mut self) {
         let mut rest = Vec::new();
@@ -252,7 +252,7 @@ fn keys_expire_when_they_are_looked_for_and_when_nobody_does() {
         client.ask("EXPIRE k -1\r\nGET k\r\n", ":1\r\n$-1\r\n");
         client.ask("EXPIRE late x\r\n", "-ERR value is not an integer or out of range\r\n");
 
-        // Seen by whoever asks for it; a time that is set again counts from then.
+        // A key that expires is gone for each command that asks; a time that is set again counts from then.
         loop {
             client.ask("SET k v PX 5\r\n", "+OK\r\n");
             client.send("EXPIRE k 9000\r\n");
@@ -266,7 +266,7 @@ fn keys_expire_when_they_are_looked_for_and_when_nobody_does() {
         client.ask("SET gone 2 NX PX 1\r\nGET k\r\n", "+OK\r\n$1\r\nv\r\n");
         client.ask("FLUSHALL\r\n", "+OK\r\n");
 
-        // Nobody looks, and the earlier one comes later.
+        // Keys expire although no client asks, and also when the earlier time is set later.
         client.ask("SET late v EX 9000\r\n", "+OK\r\n");
         (0..3000).for_each(|number| client.send(format!("SET k{number} v PX {}\r\n", 1 + number % 20)));
         client.expect("+OK\r\n".repeat(3000));
@@ -337,7 +337,8 @@ fn requests_may_come_in_any_pieces() {
             requests.chunks(size).for_each(|piece| client.send(piece));
             client.expect(replies);
         }
-        // Cut where it is certain that the server has seen the first part: it answers the command before.
+        // The requests are cut where it is certain that the server has seen the first part: it answers the command
+        // before.
         for cut in 0..requests.len() {
             client.ask([b"PING\r\n", &requests[..cut]].concat(), "+PONG\r\n");
             client.send(&requests[cut..]);
@@ -415,7 +416,7 @@ fn quit_ends_the_connection_and_what_follows_is_not_run() {
         client.ask("SET k 1\r\nQUIT\r\nSET k 2\r\n", "+OK\r\n+OK\r\n");
         client.expect_end();
         server.client().ask("GET k\r\n", "$1\r\n1\r\n");
-        // The client has closed its side: what it has sent is answered.
+        // The client has closed its side: requests that it has sent are answered.
         let mut client = server.client();
         client.send("GET k\r\nPING\r\nGE");
         client.0.shutdown(Shutdown::Write).unwrap();
@@ -436,7 +437,7 @@ fn long_values_come_back_whole() {
         let nothing = b"$-1\r\n".to_vec();
         client.expect([b"*5\r\n".to_vec(), bulk(&value), bulk(b"s"), bulk(&value), nothing, bulk(&value)].concat());
         client.expect("+PONG\r\n");
-        // A reply that waits keeps the value it was asked for.
+        // A reply that waits keeps the value from the time of its request.
         client.send(b"GET long\r\nSET long other\r\nGET long\r\n");
         client.expect([bulk(&value), b"+OK\r\n".to_vec(), bulk(b"other")].concat());
     });

@@ -2,12 +2,12 @@
 //!
 //! Called by servers, in the place of a listener's own `accept`. It is here and not in `net` as a pause takes a timer.
 //!
-//! The hard part is to say it once. A server that is full accepts a connection whenever another one ends, and fails at
-//! the next; and a process may have several listeners that all fail. So what counts is when any of them has failed
-//! last, and by real time.
+//! The hard part is to report a shortage only once. A server that is full accepts a connection whenever another one
+//! ends, and fails at the next; and a process may have several listeners that all fail. So what counts is the real time
+//! since any of them last failed.
 //!
-//! Rejected: an accept that waits for room by itself. A loop of its own would not hear of the shortage, and could not
-//! act on it. Rejected: a descriptor kept in reserve, to accept and close at once. Clients would be refused that could
+//! Rejected: an accept that waits for room by itself. A server's own loop would not hear of the shortage, and could not
+//! act on it. Rejected: a descriptor kept in reserve, to accept and close at once. That would refuse clients that could
 //! be served a moment later.
 
 use std::fmt;
@@ -24,22 +24,22 @@ use mini_time::{Sleep, sleep};
 /// How long an accept waits after a shortage. Ten tries a second cost nothing, and a client hardly notices.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long nothing must have failed before it is said again.
+/// How long no accept must have failed before a shortage is reported again.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// When an accept of this process has failed last.
+/// When an accept of this process last failed.
 static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 
 /// Takes the next connection, and the address that it comes from. For the loop of a server, which should go on when
 /// there are too many open files.
 ///
-/// It is the listener's [`accept`](crate::net::TcpListener::accept), but for a shortage: if the process has too many open
-/// files (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`), this says so
-/// on stderr, and tries again ten times a second. Clients that are connected are served meanwhile; others wait in the
-/// listener's queue. A shortage is said once, and again when accepting had not failed for ten seconds, whichever
-/// listener it was.
+/// Does what the listener's [`accept`](crate::net::TcpListener::accept) does, except in a shortage: if the process has
+/// too many open files (`EMFILE`), or the system too many of them or too little memory (`ENFILE`, `ENOBUFS`, `ENOMEM`),
+/// this says so on stderr, and tries again ten times a second. Clients that are connected are served meanwhile; others
+/// wait in the listener's queue. A shortage is said once for all listeners, and again when no accept had failed for ten
+/// seconds.
 ///
-/// A server that wants to hear of it, or to close something, calls `accept` itself.
+/// A server that wants to know of a shortage, or to close something, calls `accept` itself.
 ///
 /// # Examples
 ///
@@ -58,8 +58,8 @@ static LAST: Mutex<Option<Instant>> = Mutex::new(None);
 ///
 /// # Errors
 ///
-/// Those of accept(2) that do not pass: that the listener is none, or that a sandbox forbids it. If it has to wait:
-/// that the runtime has shut down.
+/// Permanent errors of accept(2): that the listener is none, or that a sandbox forbids it. If it has to wait: that the
+/// runtime has shut down.
 ///
 /// # Panics
 ///
@@ -160,7 +160,7 @@ impl<L: Listener> fmt::Debug for Incoming<'_, L> {
     }
 }
 
-/// Says that there is no room, unless that has been said.
+/// Says that there is no room, unless that was said before.
 #[cold]
 fn tell(error: &io::Error) {
     let now = Instant::now();

@@ -1,17 +1,17 @@
 //! The threads that run what blocks: `spawn_blocking` jobs, name resolution.
 //!
 //! Called by `Shared::spawn_blocking` and, through a closure, by `net`. Threads start on demand up to a bound, wait ten
-//! seconds (a builder knob) for more work, and end. A push calls one thread that waits, and none if as many as there
-//! are jobs have been called already: the one that spins first of all (`spin.rs`), which costs no system call, and else
-//! the one that has waited for the shortest time, whose stack is still in the cache. So those that are too many come to
-//! their end even where jobs never cease.
+//! seconds (a builder knob) for more work, and end. A push calls one waiting thread, or none if as many threads as
+//! there are jobs have been called already. It prefers the thread that spins (`spin.rs`), as that costs no system call,
+//! and then the thread that has waited for the shortest time, whose stack is still in the cache. So surplus threads end
+//! even if jobs never cease.
 //!
-//! If a thread cannot be started its job is left to those that there are. If there are none it is discarded with all
-//! that waits, and the error says why.
+//! If a thread cannot be started, its job is left to the threads that exist. If there are none, it is discarded with
+//! all jobs that wait, and the error says why.
 //!
 //! A shutdown refuses new jobs and discards lookups that have not started: nobody can use their results. The threads go
-//! on until the queue is empty. Whoever waits for them waits a bounded time; then the jobs that have not started are
-//! discarded and named, and a thread that is still busy is left behind and named. If nobody waits, all jobs run.
+//! on until the queue is empty. The shutdown waits for them for a bounded time; then the jobs that have not started are
+//! discarded and named, and a thread that is still busy is left behind and named. If it does not wait, all jobs run.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -66,7 +66,7 @@ struct State<J> {
     queue: VecDeque<Work<J>>,
     /// Threads that wait and are not called, the one that has waited for the shortest time last.
     waiting: Vec<Arc<Place>>,
-    /// The one that spins and is not called.
+    /// The thread that spins and is not called.
     spinning: Option<Arc<Place>>,
     /// Threads that are called and have not come to look yet.
     called: usize,
@@ -86,9 +86,10 @@ struct State<J> {
 /// Where one thread waits.
 #[derive(Default)]
 struct Place {
-    /// There may be a job for it. Changes under the lock of the state; a thread that spins reads it without.
+    /// There may be a job for the thread. Changes under the lock of the state; a thread that spins reads it without the
+    /// lock.
     is_called: AtomicBool,
-    /// It is called, or the scheduler is closed.
+    /// The thread is called, or the scheduler is closed.
     changed: Condvar,
 }
 
@@ -110,9 +111,9 @@ enum Work<J> {
 /// What is left of the jobs when the wait for them is over.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Rest {
-    /// Where the jobs were spawned that have not returned.
+    /// Where the jobs that have not returned were spawned.
     pub(crate) running: Vec<&'static Location<'static>>,
-    /// Where the jobs were spawned that were discarded.
+    /// Where the jobs that were discarded were spawned.
     pub(crate) discarded: Vec<&'static Location<'static>>,
     /// How many closures of mini's own have not returned.
     pub(crate) calls: usize,
@@ -195,7 +196,7 @@ impl<J: Job> Blocking<J> {
         let mut state = lock(&self.state);
         state.threads -= 1;
         state.starting -= 1;
-        // With no thread at all nobody would come back to these.
+        // Without any thread, these would never run.
         let stranded = if state.threads == 0 { std::mem::take(&mut state.queue) } else { VecDeque::new() };
         drop(state);
         self.ended.notify_all(); // a shutdown has counted it
@@ -251,7 +252,7 @@ impl<J: Job> Blocking<J> {
         }
     }
 
-    /// Spins for a call, if nobody else does and that has paid lately.
+    /// Spins for a call, if no other thread does and spinning has paid lately.
     fn spin<'a>(&'a self, mut state: MutexGuard<'a, State<J>>, place: &Arc<Place>) -> MutexGuard<'a, State<J>> {
         if state.spinning.is_some() || !state.spins.are_due() {
             return state;
@@ -265,7 +266,7 @@ impl<J: Job> Blocking<J> {
         state
     }
 
-    /// Waits for a call, if there has been none; says whether that has taken too long.
+    /// Waits for a call, if there has been none; says whether the wait has taken too long.
     fn wait_for_call<'a>(
         &'a self,
         mut state: MutexGuard<'a, State<J>>,
@@ -354,9 +355,9 @@ impl<J> State<J> {
         }
     }
 
-    /// Who does the job that has just been queued.
+    /// Chooses a thread for the job that was just queued.
     fn hire(&mut self, limit: usize) -> Hire {
-        // A job that one was called or started for may have been taken by another thread.
+        // Another thread may have taken the job that a thread was called or started for.
         if self.queue.len() <= self.called {
             return Hire::Nobody;
         }
@@ -386,7 +387,7 @@ impl<J> State<J> {
         self.waiting.len() + usize::from(self.spinning.is_some())
     }
 
-    /// A thread goes.
+    /// A thread leaves.
     fn leave(&mut self) {
         self.threads -= 1;
         self.leaving += 1;

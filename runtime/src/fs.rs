@@ -3,7 +3,7 @@
 //! The kernel has no readiness for files: a call waits for the disk, in a thread. So an operation here is one job on
 //! the blocking pool, with all its calls in it: [`read`] is open, fstat, read and close in one hop. What needs no wait
 //! takes no hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc) the content and the metadata of files
-//! whose name and pages are cached come at once, and without the risk that they don't.
+//! whose name and pages are cached come at once, without the risk of a wait.
 //!
 //! # Examples
 //!
@@ -33,9 +33,9 @@
 //! # Cancel safety
 //!
 //! An operation begins when it is polled first, and then *goes on*: what has been handed to the pool is carried out,
-//! also if its future is dropped, unless the runtime shuts down before a thread has come to it. Whether a name was
-//! created or a file written can then be seen in the file system only. Reads take nothing away; [`File`] says what
-//! holds for its position.
+//! also if its future is dropped, unless the runtime shuts down before a thread has begun it. Then only the file system
+//! shows whether a name was created or a file written. Reads take nothing away; [`File`] says what holds for its
+//! position.
 
 // The rest is for those who change this. `operation` is the hop that all share, `sys` what is done without one;
 // `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have something open.

@@ -47,7 +47,7 @@ impl Spawn for Handle {
 ///
 /// # Panics
 ///
-/// `spawn_local_obj`, where [`mini::spawn_local`](crate::spawn_local) does inside of a runtime.
+/// `spawn_local_obj` panics where [`mini::spawn_local`](crate::spawn_local) does inside of a runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LocalSpawner(());
 

@@ -46,30 +46,30 @@
 //!
 //! # Cancellation
 //!
-//! Dropping a future stops it where it awaits; what that may lose stands under "Cancel safety" of each function, and
-//! where there is no such heading the answer is: nothing. Dropping a [`JoinHandle`](task::JoinHandle) detaches its
-//! task. [`abort`](task::JoinHandle::abort) asks a task to stop; [`cancel`](task::JoinHandle::cancel) also waits until
-//! its future has been dropped.
+//! Dropping a future stops it where it awaits; the section "Cancel safety" of each function says what that may lose.
+//! Without such a section, nothing is lost. Dropping a [`JoinHandle`](task::JoinHandle) detaches its task.
+//! [`abort`](task::JoinHandle::abort) asks a task to stop; [`cancel`](task::JoinHandle::cancel) also waits until its
+//! future has been dropped.
 //!
 //! # Blocking
 //!
-//! A task that blocks or computes for long holds its worker, and on a `current_thread` runtime everybody. On a
-//! `multi_thread` one the others serve its neighbours within about a millisecond. What is known to block belongs into
-//! [`spawn_blocking`], whose threads start as they are needed, or between two polls into
+//! A task that blocks or computes for long holds up its worker, and on a `current_thread` runtime all tasks. On a
+//! `multi_thread` runtime the other workers serve its neighbours within about a millisecond. Code that is known to
+//! block belongs into [`spawn_blocking`], whose threads start as they are needed, or in the middle of a task into
 //! [`block_in_place`](task::block_in_place).
 //!
 //! # Errors
 //!
-//! They are [`std::io::Error`]s whose kind is that of the system's error. What sets something up (connecting,
-//! accepting, opening, starting a process) says what failed and with what, also to the program: [`io::OperationError`].
-//! Such an error has no [`raw_os_error`](std::io::Error::raw_os_error) of its own; [`io::raw_os_error`] finds the
-//! number.
+//! They are [`std::io::Error`]s whose kind is that of the system's error. An operation that sets something up
+//! (connecting, accepting, opening, starting a process) says what failed and with what, also to the program:
+//! [`io::OperationError`]. Such an error has no [`raw_os_error`](std::io::Error::raw_os_error) of its own;
+//! [`io::raw_os_error`] finds the number.
 //!
 //! # Shutdown
 //!
-//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran and tells those who wait for it. A socket that is
-//! used later gives an error, and a timer that is polled later panics, instead of waiting for ever. Blocking jobs that were
-//! spawned before get a [grace](runtime::Builder::shutdown_grace); what is left behind or cancelled then is
+//! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran, and its join handle says so. A socket that is
+//! used later gives an error, and a timer that is polled later panics, instead of waiting for ever. Blocking jobs that
+//! were spawned before get a [grace](runtime::Builder::shutdown_grace); jobs that are left behind or cancelled then are
 //! [named](runtime::Runtime::shutdown_timeout).
 //!
 //! # Features
@@ -161,7 +161,7 @@ pub mod net {
         pub use mini_net::tcp::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, WriteHalf};
     }
 
-    /// The halves of Unix streams, who is at their other end, and pipes.
+    /// The halves of Unix streams, the credentials of their peers, and pipes.
     pub mod unix {
         pub use mini_net::unix::pipe;
         pub use mini_net::unix::{OwnedReadHalf, OwnedWriteHalf, ReadHalf, ReuniteError, UCred, WriteHalf};

@@ -20,15 +20,15 @@
 // # Who reaps
 //
 // A child that has ended stays in the system's table as a *zombie* until its parent asks for its status (wait(2)), and
-// until then nobody else gets its process id. Exactly one value owns the right to ask, and moves:
+// until then no other process gets its id. Exactly one value owns the right to ask, and moves:
 //
 // 1. `Child` itself, in `wait` and `try_wait`.
 // 2. A `Child` that is dropped before that leaves it to a task of the runtime (`process/orphans.rs`).
-// 3. When that runtime goes, or if there was none, a list of the process has it. Whoever starts a child later, with
-//    any runtime, goes through the list: what has ended is reaped, for the others the new runtime takes over.
+// 3. When that runtime ends, or if there was none, a list of the process has it. Whichever runtime starts a child later
+//    goes through the list: it reaps the children that have ended, and takes over the others.
 //
-// A process id is given to kill(2) only by the owner, and not after it has asked with success, so a signal never meets
-// a stranger that has got the same number.
+// Only the owner gives a process id to kill(2), and not after it has asked with success. So a signal never meets
+// another process that has got the same number.
 //
 // # Rejected
 //

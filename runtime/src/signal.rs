@@ -16,17 +16,17 @@
 //
 // # Who dispatches
 //
-// Nobody. Each listener has a pair of connected sockets of its own; the signal's handler writes a byte into one end,
-// and whichever runtime waits for the other is woken by its own reactor. So listeners know nothing of one another,
-// there may be any number of runtimes, and a runtime that stands still holds up none but its own listeners. What the
+// No thread. Each listener has a pair of connected sockets of its own. The signal's handler writes a byte into one end,
+// and the reactor of the runtime that waits for the other end wakes the listener's task. So listeners do not know each
+// other, there may be any number of runtimes, and a runtime that stands still holds up only its own listeners. What the
 // handler may do, and why no signal is lost, is in `signal/mailbox.rs`.
 //
 // # Rejected
 //
-// - One pipe for the process with a reader per runtime: the reader that is scheduled first takes the byte, so somebody
-//   has to pass it on, and with the last runtime goes the reader.
-// - signalfd(2): the signal has to be blocked in every thread, those of other libraries too, and in children it stays
-//   so.
+// - One pipe for the process with a reader per runtime: the reader that runs first takes the byte and has to pass it
+//   on, and with the last runtime the reader ends.
+// - signalfd(2): the signal has to be blocked in every thread, those of other libraries too, and stays blocked in
+//   children.
 // - Ignoring what a forked child hears before it runs its program, by comparing process ids: a program that forks by
 //   itself to become a daemon would be deaf from then on.
 
@@ -51,9 +51,9 @@ pub struct CtrlC {
 
 /// Waits for the next Ctrl-C, that is, for SIGINT.
 ///
-/// From this call on Ctrl-C no longer ends the program, not even when the future has been dropped; see [`Signal`]. One
-/// that comes between the call and the first poll counts. In a loop, one that comes between two calls does not: a
-/// [`Signal`] that is kept misses none.
+/// From this call on Ctrl-C no longer ends the program, not even when the future has been dropped; see [`Signal`]. A
+/// Ctrl-C between the call and the first poll counts. In a loop, a Ctrl-C between two calls does not: a [`Signal`] that
+/// is kept misses none.
 ///
 /// # Examples
 ///
@@ -78,7 +78,7 @@ pub struct CtrlC {
 ///
 /// # Cancel safety
 ///
-/// Safe, but a Ctrl-C that has come since the call goes with the future.
+/// Safe, but a Ctrl-C that has come since the call is lost with the future.
 #[track_caller]
 pub fn ctrl_c() -> CtrlC {
     const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: IoKind::Ready };

@@ -1,9 +1,9 @@
-//! What threads meet in, and what they are: the standard library's, or a model checker's.
+//! Threads, and what they synchronise by: the standard library's, or a model checker's.
 //!
 //! Used by everything a worker does, from the task state to the end of a runtime. loom (`--cfg loom`) runs small parts
 //! in every order, with the reordering that the memory model allows; shuttle (`--cfg shuttle`) runs a whole pool in
-//! many orders (`models.rs`). Both need to see each step. What they never reach uses std directly: files, processes,
-//! the counters.
+//! many orders (`models.rs`). Both need to see each step. Code that they never reach uses std directly: files,
+//! processes, the counters.
 //!
 //! Rejected: a type parameter for the kind of atomics (it would stand in every signature).
 
@@ -27,7 +27,7 @@ mod deadline;
 
 pub(crate) use deadline::{Deadline, HAS_TIME};
 
-/// Those of loom, which has none with a time.
+/// Threads of loom, which has no park with a time limit.
 #[cfg(loom)]
 pub(crate) mod thread {
     pub(crate) use loom::thread::*;
@@ -37,7 +37,7 @@ pub(crate) mod thread {
     }
 }
 
-/// That of loom, which doesn't know constants.
+/// The macro of loom, which doesn't know constants.
 #[cfg(loom)]
 macro_rules! loom_local {
     ($($(#[$meta:meta])* static $name:ident: $type:ty = const { $init:expr };)+) => {

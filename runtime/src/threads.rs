@@ -28,7 +28,7 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Runs the body of a thread between the two.
+    /// Runs the body of a thread between the start and the stop hook.
     pub(crate) fn around<T>(&self, body: impl FnOnce() -> T) -> T {
         call(self.start.as_ref(), "on_thread_start");
         let output = body();
@@ -45,17 +45,17 @@ impl Hooks {
     }
 }
 
-/// How the threads of a runtime are called.
+/// The names of a runtime's threads.
 #[derive(Clone)]
 pub(crate) enum Names {
     /// All begin with this; what follows says what a thread is.
     Prefix(String),
-    /// As this says, asked for each.
+    /// This function gives the name of each thread.
     Each(Arc<dyn Fn() -> String + Send + Sync>),
 }
 
 impl Names {
-    /// The name of a thread that would be called the prefix and `suffix`.
+    /// The name of a thread: the prefix and `suffix`, or what the function says.
     pub(crate) fn of(&self, suffix: fmt::Arguments<'_>) -> String {
         match self {
             Self::Prefix(prefix) => format!("{prefix}{suffix}"),
@@ -100,7 +100,7 @@ pub(crate) fn start(name: String, stack_size: Option<usize>, body: Body) -> io::
     Ok(builder.spawn(body)?.thread().clone())
 }
 
-/// Ends the process, which a task or job has forked on a thread of the runtime, and not left.
+/// Ends a process that a task or job has forked on a thread of the runtime, and has not ended itself.
 #[cold]
 pub(crate) fn end_child() -> ! {
     say!("returning from a task or job: {}", mini_net::Process::REFUSAL);

@@ -69,7 +69,7 @@ pub(crate) async fn children(verdict: &Arc<Verdict>) {
             return;
         }
         sleep(Duration::from_millis(10)).await;
-        // Whom no runtime could look after is reaped by the next spawn.
+        // A child that no runtime could look after is reaped by the next spawn.
         let _ = Command::new("true").status().await;
     }
     verdict.wrong(format_args!("children are left: {:?}", known_children()));
@@ -109,7 +109,7 @@ pub(crate) async fn timers(verdict: &Arc<Verdict>) {
     }
 }
 
-/// Another thread wakes a task that waits, while the runtime waits for sockets too: each time through the bell.
+/// Another thread wakes a task that waits, while the runtime waits for sockets too: each wake rings the bell.
 pub(crate) fn wakes(runtime: &Runtime, verdict: &Arc<Verdict>) {
     const WAKES: usize = 200;
     let place = Arc::new((AtomicUsize::new(0), Mutex::new(None::<Waker>)));
@@ -162,8 +162,8 @@ fn insist_on_thread(body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<
 /// How long a task may wait for a worker. Generous: the machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Jobs, and tasks that nobody blocks on: whether threads can be started or not, each ends with its value, or a job
-/// with an error.
+/// Jobs, and tasks without a thread in `block_on`: whether threads can be started or not, each ends with its value, or
+/// a job with an error.
 pub(crate) fn threads(runtime: &Runtime, verdict: &Arc<Verdict>) {
     for number in 0..30_u64 {
         let (said, hear) = mpsc::channel();
@@ -182,7 +182,8 @@ pub(crate) fn threads(runtime: &Runtime, verdict: &Arc<Verdict>) {
         if number % 5 == 4 {
             runtime.block_on(sleep(Duration::from_millis(1)));
         }
-        // On several workers it comes by itself, as soon as there is a thread; otherwise it needs somebody who blocks.
+        // With several workers the task runs by itself, as soon as there is a thread; otherwise it needs a thread in
+        // `block_on`.
         let (has_watch, begin) = (runtime.metrics().num_workers() > 1, std::time::Instant::now());
         while hear.recv_timeout(Duration::from_millis(100)).is_err() {
             if !has_watch {

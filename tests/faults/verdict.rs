@@ -77,7 +77,8 @@ impl Verdict {
         None
     }
 
-    /// Makes the operation until it succeeds, and returns its value; `None` if it never does, or is wrong.
+    /// Makes the operation until it succeeds, and returns its value; `None` if it never does, or fails in a way that is
+    /// wrong.
     pub(crate) async fn insist<T, F: Future<Output = io::Result<T>>>(
         &self,
         what: &str,

@@ -6,8 +6,8 @@
 //! A model is a function of [`Choices`]. One run makes its runtime, timers or sockets, takes steps until the choices
 //! are over, checks what each has done, and at the end that nothing is left: no reference, no registration, no waker.
 //!
-//! Rejected: models inside the crates behind a `cfg` of their own. What is public reaches all of the states, and a
-//! model that knows only what is promised outlives the way in which that is kept. The wheel has one more inside,
+//! Rejected: models inside the crates behind a `cfg` of their own. The public interface reaches all of the states, and
+//! a model that knows only the promises survives changes of the implementation. The wheel has one more inside,
 //! `time/src/wheel/tests/oracle.rs`, as much of it cannot be seen from here.
 
 mod choices;

@@ -2,7 +2,7 @@
 //!
 //! Each step changes something (writes, reads, closes, ends a reactor), starts, polls or drops a wait, or lets the
 //! reactors tell what they know. All goes on in one thread, so the answers are exact: bytes come in order, a wait ends
-//! only for a reason, and once the reactors have told all, nobody waits whose wait is over.
+//! only for a reason, and once the reactors have told all, no wait goes on that is over.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -31,9 +31,9 @@ const WAITS: usize = 24;
 #[derive(Default)]
 struct Line {
     queue: VecDeque<u8>,
-    /// No more will come.
+    /// No more bytes will come.
     is_ended: bool,
-    /// Nobody will read.
+    /// No end will read.
     is_deaf: bool,
 }
 
@@ -228,7 +228,7 @@ impl Model {
         let polled = wait.future.as_mut().poll(&mut Context::from_waker(&waker));
         drop(waker);
         wait.is_pending = polled.is_pending();
-        // What was registered just now is heard of at the next turn.
+        // The events of a new registration come at the next turn.
         self.is_settled &= registered() == before;
         self.displace_keyless(at);
         let wait = &self.waits[at];
@@ -271,7 +271,7 @@ impl Model {
         assert!(kind.is_keyless() || Arc::strong_count(&task) == 1, "{kind:?} has left a waker");
     }
 
-    /// The reactors tell all they know. After that nobody sleeps whose wait is over.
+    /// The reactors tell all they know. After that no task sleeps whose wait is over.
     fn settle(&mut self) {
         for reactor in &self.reactors {
             while reactor.turn(&mut self.events, Some(Duration::ZERO)).unwrap() > 0 {}
@@ -300,7 +300,7 @@ impl Model {
         self.is_settled = false;
     }
 
-    /// One end is dropped, with those who wait on it; if the other one is gone too the pair is, and its numbers are
+    /// One end is dropped, with the waits on it. If the other end is gone too, the pair is gone, and its numbers are
     /// free.
     fn close(&mut self, choices: &mut Choices<'_>, pair: usize, end: usize) {
         while let Some(at) = self.waits.iter().position(|wait| (wait.pair, wait.end) == (pair, end)) {
@@ -354,7 +354,7 @@ impl Model {
 }
 
 impl Line {
-    /// These came out.
+    /// Checks that these bytes came out.
     fn take(&mut self, data: &[u8], most: usize) {
         assert!(data.len() <= most);
         assert!(!data.is_empty() || self.queue.is_empty() && self.is_ended, "an end before the end");
@@ -362,7 +362,7 @@ impl Line {
         assert!(data == expected, "other bytes than were written");
     }
 
-    /// Nothing came out.
+    /// Checks that nothing came out.
     fn refuse(&self, error: &io::Error) {
         match error.kind() {
             ErrorKind::WouldBlock => assert!(self.queue.is_empty() && !self.is_ended, "there was something to read"),
@@ -372,7 +372,7 @@ impl Line {
         }
     }
 
-    /// Whether a wait for it is over for certain.
+    /// Whether a wait of this kind is over for certain.
     fn is_over(&self, kind: Kind) -> bool {
         match kind.is_read() {
             true => !self.queue.is_empty() || self.is_ended,

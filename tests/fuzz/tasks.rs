@@ -1,14 +1,14 @@
-//! Lives of tasks on a runtime with one worker, beside a model that knows what each must come to.
+//! Lives of tasks on a runtime with one worker, beside a model that knows what must happen to each.
 //!
 //! A future given to `block_on` makes the choices: it spawns, wakes, aborts, polls and drops handles, itself or by a
-//! second thread, to which it waits. Tasks run only when it yields, so between two of its steps nothing moves, and the
+//! second thread, for which it waits. Tasks run only when it yields, so between two of its steps nothing moves, and the
 //! model is exact; except that an owned task woken from both threads may hear of that once or twice. On a
 //! `current_thread` runtime the tasks are owned, on a `multi_thread` one shared. The end comes at any point, with wakes
 //! on their way or not.
 //!
-//! Checked are the numbers of polls, that each future is dropped once and where it ran, each output once, each joiner
-//! woken once, each panic told once; and at the end, by the one thing that lives as long as the runtime, that no
-//! reference is left.
+//! The model checks the numbers of polls, that each future is dropped once and where it ran, each output once, each
+//! joiner woken once, and each panic reported once. At the end it checks that no reference is left, by the one thing
+//! that lives as long as the runtime.
 
 use std::mem::take;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -30,7 +30,7 @@ use script::{Facts, Script, Step};
 /// Tasks at a time.
 const TASKS: usize = 12;
 
-/// Yields after which what has not happened never will.
+/// After so many yields, what has not happened never will.
 const PATIENCE: usize = 10_000;
 
 /// A second thread, which does one thing at a time while the first one waits.
@@ -48,7 +48,7 @@ struct Model<'a, 'b> {
     tasks: Vec<Known>,
     /// Panics of which the runtime's hook has been told.
     panics: Arc<AtomicUsize>,
-    /// As many as it must have been told of.
+    /// How many panics it must have been told of.
     told: usize,
 }
 
@@ -81,7 +81,7 @@ pub fn run(choices: &mut Choices<'_>) {
     drop(model);
     let begin = Instant::now();
     while Arc::strong_count(&panics) > 1 {
-        // A thread of the runtime may be on its last way.
+        // A thread of the runtime may be about to end.
         assert!(begin.elapsed() < Duration::from_secs(20), "a reference was left: the runtime lives on");
         thread::yield_now();
     }
@@ -344,7 +344,7 @@ impl Elsewhere {
         Self { jobs: Some(sender), thread: Some(thread) }
     }
 
-    /// Does it there, and waits for it.
+    /// Runs `job` on that thread, and waits for it.
     fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = mpsc::channel();
         let jobs = self.jobs.as_ref().expect("it is not the end");

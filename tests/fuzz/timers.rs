@@ -21,7 +21,7 @@ const FAR: u64 = NEAR << 10;
 /// A deadline that never comes.
 const NEVER: u64 = u64::MAX;
 
-/// Time that a run may use up; so much less than there is that no sum of it and a deadline overflows.
+/// Time that a run may use up; so little that no sum of it and a deadline overflows.
 const LIFE: u64 = 1 << 61;
 
 /// Numbers of wakers, in the order in which they were woken.
@@ -35,7 +35,7 @@ impl Wake for Recorder {
     }
 }
 
-/// What the model knows of a sleep.
+/// The model's state of a sleep.
 struct Known {
     sleep: Sleep,
     deadline: u64,
@@ -44,9 +44,9 @@ struct Known {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// In no timers. If it was made of a duration, its first poll is not its end.
+    /// Not registered. If it was made of a duration, its first poll is not its end.
     New { is_ahead: bool },
-    /// In those of a driver, for the waker of this number.
+    /// Registered with a driver, for the waker of this number.
     Armed { driver: usize, waker: u64 },
     /// Its timer has fired.
     Fired,
@@ -177,7 +177,7 @@ impl Model {
         }
     }
 
-    /// All that is due is woken, in order, and nobody else.
+    /// All that is due is woken, in order, and nothing else.
     fn turn(&mut self, driver: usize) {
         let woken = self.drivers[driver].turn();
         let log = std::mem::take(&mut *self.log.lock().unwrap());
@@ -218,7 +218,7 @@ impl Model {
         }
     }
 
-    /// The timers end, those who wait learn of it, and new ones take their place.
+    /// The timers end, waiting sleeps learn of it, and new timers take their place.
     fn close(&mut self, choices: &mut Choices<'_>, driver: usize) {
         if choices.one_in(2) {
             self.drivers[driver].shutdown();
@@ -247,7 +247,7 @@ impl Model {
             assert_eq!(timers.len(), self.sleeps.iter().filter(armed).count());
             let next = timers.next_deadline().map(|next| self.clock.nanos(next));
             let first = self.first(driver);
-            // It may come too early, where there is none too.
+            // `next` may be too early, also if there is no deadline.
             assert!(first.is_none() || next.is_some() && next <= first, "{next:?} is after {first:?}");
         }
     }
@@ -290,7 +290,7 @@ impl Model {
             10 => now + choices.below(200 * FAR),
             11 => now + choices.below(LIFE),
             12 => NEVER - choices.below(2),
-            // One that is there already.
+            // The deadline of another sleep.
             _ => choices.place(self.sleeps.len()).map_or(now, |at| self.sleeps[at].deadline),
         }
     }

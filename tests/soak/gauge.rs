@@ -1,6 +1,6 @@
 //! What the process holds of the system: memory, descriptors, threads, children.
 //!
-//! Read from procfs. Threads and memory go a moment after who held them has ended, so `Gauge::settled` waits for that.
+//! Read from procfs. Threads and memory go a moment after their owner has ended, so `Gauge::settled` waits for that.
 
 use std::fmt::{self, Write};
 use std::fs;

@@ -1,7 +1,7 @@
 //! What was begun and how it came out, by kind of work: nothing may be lost.
 //!
-//! Called by the actors. Each message is a [`Ticket`]: it is received, or it is dropped by somebody who may do that, or
-//! it is lost. A ticket that is never dropped shows as well, as the sums differ then.
+//! Called by the actors. Each message is a [`Ticket`]: it is received, or dropped by code that may do that, or lost. A
+//! ticket that is never dropped shows as well, as the sums differ then.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -41,7 +41,7 @@ struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     rows: [Row; KINDS.len()],
-    /// What is dropped from now on is dropped with its runtime.
+    /// From now on tickets may be dropped with their runtime.
     ending: AtomicBool,
     failed: AtomicU64,
     failures: Mutex<Vec<String>>,
@@ -110,7 +110,7 @@ impl Ticket {
         self.is_received = true;
     }
 
-    /// It may be dropped on its way.
+    /// Marks a message that may be dropped on its way.
     pub(crate) fn expendable(mut self) -> Self {
         self.is_expendable = true;
         self

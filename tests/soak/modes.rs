@@ -145,7 +145,7 @@ fn shutdown_under_load(number: u64, time: Duration) -> (Duration, bool) {
     let runtime = builder.build().expect("a runtime");
     let over = Arc::new(AtomicBool::new(false));
     thread::scope(|scope| {
-        // Somebody goes on waking and spawning from outside, until after the end.
+        // A thread outside goes on waking and spawning, until after the end.
         let (handle, is_over) = (runtime.handle().clone(), over.clone());
         scope.spawn(move || {
             while !is_over.load(Relaxed) {

@@ -33,7 +33,7 @@ impl World {
         self.ledger.begin(kind)
     }
 
-    /// A path that nobody else uses.
+    /// A path that nothing else uses.
     pub(crate) fn new_path(&self) -> PathBuf {
         self.dir.join(self.names.fetch_add(1, Relaxed).to_string())
     }
@@ -85,7 +85,7 @@ impl Dice {
         (0..length).map(|at| ((begin + at as u64) % 251) as u8).collect()
     }
 
-    /// Others go on meanwhile.
+    /// Waits for a while; other tasks go on meanwhile.
     pub(crate) async fn pause(&mut self) {
         sleep(self.time(Duration::from_millis(4))).await;
     }

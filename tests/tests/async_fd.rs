@@ -145,7 +145,7 @@ fn one_descriptor_is_registered_once() {
         assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         assert!(error.to_string().contains("already registered"), "{error}");
 
-        // The attempt has not disturbed the one that is there.
+        // The attempt has not disturbed the registration that is there.
         (&writer).write_all(b"ping").unwrap();
         drop(first.readable().await.unwrap());
         // A duplicate is another descriptor.
@@ -160,7 +160,7 @@ fn one_descriptor_is_registered_once() {
     });
 }
 
-/// The kernel keeps a registration while there are duplicates of its descriptor, so it has to be removed by hand.
+/// The kernel keeps a registration while there are duplicates of its descriptor, so mini has to remove it explicitly.
 #[test]
 fn a_number_that_is_used_again_starts_afresh() {
     in_each_runtime(|| async {
@@ -247,7 +247,7 @@ fn a_guard_takes_readiness_back_only_if_told() {
         assert_eq!(guard.try_io(|fd| fd.get_ref().read(&mut buf)).unwrap().unwrap(), 4);
         assert_eq!(&buf, b"pong");
         drop(guard);
-        // Nobody said that it is empty now, so this is the guess that `try_io` puts right.
+        // No call has found the pipe empty, so this is the guess that `try_io` corrects.
         let mut guard = now(poll_with(&mut fd.readable(), &counts)).unwrap();
         let refused = guard.try_io(|fd| fd.get_ref().read(&mut buf)).unwrap_err();
         assert_eq!(refused.to_string(), "the operation would have blocked");
@@ -303,7 +303,7 @@ fn a_guard_keeps_what_came_after_it() {
         let mut guard = fd.readable().await.unwrap();
         assert_eq!(guard.get_inner().read(&mut [0; 8]).unwrap(), 4);
         (&writer).write_all(b"pong").unwrap();
-        // Somebody else waits here, and is told of the new data by the event that the guard does not know of.
+        // Another task waits here, and the event that the guard does not know of tells it of the new data.
         let (other, other_writer) = pipe();
         let other = AsyncFd::new(other).unwrap();
         let mut wait = other.readable();
@@ -331,7 +331,7 @@ fn only_what_was_asked_for_can_be_waited_for() {
     });
 }
 
-/// The system reports them of every fd, whatever it is watched for.
+/// The system reports errors for every fd, whatever it is watched for.
 #[test]
 fn an_error_can_be_waited_for_whatever_was_asked_for() {
     in_each_runtime(|| async {

@@ -1,4 +1,4 @@
-//! `block_in_place`: what may block, on a worker whose neighbours go on.
+//! `block_in_place`: code that may block, on a worker whose other tasks go on.
 
 use std::cell::Cell;
 use std::io::{Read, Write};
@@ -391,8 +391,7 @@ fn a_shutdown_leaves_it_behind() {
     assert!(stderr.contains("shutdown left") && stderr.contains("worker(s) behind"), "{stderr}");
 }
 
-/// Polls a future by itself on this thread, which goes on to wait in the worker's place: nobody but others can fire its
-/// timers.
+/// Polls a future on this thread, and parks the thread in the worker's place: only other threads can fire its timers.
 fn park_on<F: Future>(future: F) -> F::Output {
     struct Unpark(thread::Thread);
     impl std::task::Wake for Unpark {
@@ -419,7 +418,8 @@ fn timers_that_come_while_it_blocks_fire() {
                 block_in_place(|| {
                     for _ in 0..20 {
                         park_on(sleep(SHORT));
-                        // The blocking that this is about: long enough that others have seen that there is no timer.
+                        // The blocking that this test is about: long enough for other threads to see that there is no
+                        // timer.
                         thread::sleep(SHORT * 10);
                     }
                 });
@@ -440,7 +440,7 @@ fn timers_of_a_block_on_inside_fire() {
             handle.block_on(async {
                 block_in_place(|| {
                     for _ in 0..20 {
-                        // As above: the next timer is one that nobody has been told of.
+                        // As above: no other thread has been told of the next timer.
                         thread::sleep(SHORT * 10);
                         inside.block_on(sleep(SHORT));
                     }

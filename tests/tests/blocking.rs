@@ -96,7 +96,7 @@ fn an_idle_thread_ends_and_another_takes_its_place() {
     });
 }
 
-/// Jobs that never cease, one at a time, keep one thread or two, and not in turn all that there have been.
+/// Jobs that never cease, one at a time, keep one thread or two busy, and not all earlier threads in turn.
 #[test]
 fn threads_that_are_too_many_end_while_others_work() {
     on_each_flavour(|mut builder| {
@@ -125,8 +125,8 @@ fn threads_that_are_too_many_end_while_others_work() {
     });
 }
 
-/// The second thread is started for a job that the first one takes, and goes on when another one has run: on the first
-/// thread, which has nothing to do, or on a third, as the first has.
+/// The second thread is started for a job that the first one takes, and goes on when another job has run: on the first
+/// thread if that is idle, or on a third if it is busy.
 #[test]
 fn a_thread_that_starts_slowly_holds_up_no_job() {
     for is_first_busy in [false, true] {
@@ -268,7 +268,7 @@ fn the_end_waits_for_jobs_that_run_and_for_those_that_are_queued() {
         let queued: Vec<_> = (0..10).map(|i| runtime.spawn_blocking(move || i)).collect();
         begun.recv().unwrap();
         let ending = thread::spawn(move || drop(runtime));
-        // A job that is refused before it is queued tells that the end has begun. Those before it run.
+        // A job that is refused before it is queued tells that the end has begun. The jobs before it run.
         let late = loop {
             let job = handle.spawn_blocking(|| ());
             if job.is_finished() {

@@ -47,7 +47,7 @@ fn of_two_that_are_always_ready_none_goes_on_when_the_budget_is_spent() {
     });
 }
 
-/// A `join` that polls a busy future first comes to the others too.
+/// A `join` that polls a busy future first makes progress with the others too.
 #[test]
 fn beside_a_future_that_is_always_ready_others_of_the_same_task_go_on() {
     on_single_workers(|builder| {

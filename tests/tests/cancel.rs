@@ -294,7 +294,7 @@ fn awaiting_oneself_panics() {
     });
 }
 
-/// Who wins is chance; that it ends, and that the future is dropped once, is not.
+/// The winner is chance; but each task ends, and its future is dropped once.
 #[test]
 fn aborts_race_with_wakes_and_completion() {
     const ROUNDS: usize = 1500;

@@ -1,4 +1,4 @@
-//! Pipes to children: everything arrives, the end does too, and nothing is lost by who stops waiting.
+//! Pipes to children: everything arrives, the end too, and a dropped wait loses nothing.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -42,7 +42,7 @@ fn the_output_is_collected_from_both_pipes() {
         assert_eq!(output.status.code(), Some(5));
         assert_eq!((output.stderr.len(), output.stdout.len()), (200_000, 300_004));
         assert!(output.stdout.ends_with(b"end\n"));
-        // Only what is piped is collected.
+        // Only piped outputs are collected.
         let child = sh("echo said >&2").stderr(Stdio::null()).spawn().unwrap();
         let output = child.wait_with_output().await.unwrap();
         assert!(output.status.success() && output.stdout.is_empty() && output.stderr.is_empty());
@@ -84,7 +84,7 @@ fn pipes_have_the_traits_of_futures_io() {
         let mut rest = String::new();
         AsyncReadExt::read_to_string(&mut stdout, &mut rest).await.expect("closing ends the child's input");
         assert_eq!((&start, rest.as_str()), (b"pi", "ng"));
-        // Closed is closed.
+        // A closed stdin stays closed.
         assert_eq!(kind_of(stdin.write(b"more").await), ErrorKind::BrokenPipe);
         assert_eq!(kind_of(stdin.write_all(b"more").await), ErrorKind::BrokenPipe);
         assert_eq!(kind_of(AsyncWriteExt::write(&mut stdin, b"more").await), ErrorKind::BrokenPipe);
@@ -159,7 +159,7 @@ fn a_grandchild_that_holds_the_pipe_holds_no_wait_up() {
         let mut line = [0; 32];
         let read = stdout.read(&mut line).await.unwrap();
         let grandchild: u32 = str::from_utf8(&line[..read]).unwrap().trim().parse().unwrap();
-        // It has the output, which therefore has not ended.
+        // The grandchild has the output, which therefore has not ended.
         let counts = Counts::new();
         let mut end = stdout.read(&mut line);
         assert!(poll_with(&mut end, &counts).is_pending());
@@ -171,7 +171,7 @@ fn a_grandchild_that_holds_the_pipe_holds_no_wait_up() {
 #[test]
 fn the_output_ends_with_the_last_who_can_write_to_it() {
     in_each_runtime(|| async {
-        // Shells give what runs in the background another input, unless told so.
+        // Shells give background jobs another input, unless told otherwise.
         let mut command = sh("exec 3<&0; cat <&3 & exit 4");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();

@@ -199,7 +199,7 @@ fn a_program_that_begins_to_listen_to_sigpipe_hears_of_none() {
         mini::block_on(async {
             let ((a, mut near), (mut far, b)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
             let mut proxy = Box::pin(copy(&mut near, &mut far));
-            // Until it stands still: `b` reads nothing, so the last of it waits in a pipe.
+            // Until the copy stands still: `b` reads nothing, so the last bytes wait in a pipe.
             let counts = Counts::new();
             let mut refused = 0;
             while refused < 2 {
@@ -252,7 +252,7 @@ fn urgent_data_stops_nothing() {
         };
         let mut received = vec![0; 4 * block.len()];
         let (copied, _) = zip(&mut proxy, zip(send, async { b.read_exact(&mut received).await.unwrap() })).await;
-        // An urgent byte is none of the stream, unless a later one takes its place before it was passed.
+        // An urgent byte is not part of the stream, unless a later one takes its place before it was passed.
         assert!(copied.unwrap() >= received.len() as u64);
     });
 }
@@ -293,7 +293,7 @@ fn what_a_buffered_reader_has_read_already_is_copied_first() {
 /// Never ends, never waits.
 struct Endless;
 
-/// Takes what a closure says.
+/// A sink that takes as much as a closure says.
 struct Takes<F>(F);
 
 impl AsyncRead for Endless {

@@ -42,8 +42,9 @@ fn ten_thousand_tasks_at_once() {
     });
 }
 
-/// More than a worker has room for in its own queue wait where any worker may take them. Each has its turns, though one
-/// that the system has stopped in the middle of a run counts as one that has run for long, and has those of that class.
+/// More than a worker has room for in its own queue wait where any worker may take them. Each has its turns. If the
+/// system has stopped a task in the middle of a run, the task counts as one that has run for long, and has the turns of
+/// that class.
 #[test]
 fn in_a_crowd_of_yielding_tasks_everybody_has_turns() {
     const TASKS: usize = 4000;
@@ -111,7 +112,7 @@ fn a_crowd_of_yielding_tasks_spreads_evenly() {
     });
 }
 
-/// Tasks from another thread wait behind as many of a crowd as makes the same part of it.
+/// Tasks from another thread wait only behind the same share of a crowd.
 #[test]
 fn many_tasks_from_another_thread_are_not_left_behind_by_a_crowd() {
     within(LIMIT, || {
@@ -178,7 +179,7 @@ fn tasks_that_spawn_tasks() {
 /// Where each of some tasks has run.
 type Threads = Vec<HashSet<ThreadId>>;
 
-/// Makes so many tasks on one of two workers, and runs them until they have been where they ought to. In between a task
+/// Makes so many tasks on one of two workers, and runs them until they have run where they should. In between a task
 /// computes for a microsecond, which is no long run.
 fn run_until(count: usize, is_done: impl Fn(&Threads) -> bool + Send + Sync + 'static) {
     within(LIMIT, move || {

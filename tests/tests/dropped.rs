@@ -2,10 +2,10 @@
 //!
 //! `net`, `io`, `fs`, `process`, `task` and `time` list the futures, by rows; `sources` looks through the crates for
 //! those that are missing here. A row is made and dropped several times: unpolled, after one poll and after two. Each
-//! time all that this file counts must soon be what it was before, and nobody may hold the waker. Behind its rows each
-//! list looks for what must still be there.
+//! time, all that this file counts must soon be what it was before, and nothing may hold the waker. After its rows each
+//! list checks what must still be there.
 //!
-//! Rejected: a test for each row (what is open, and who is a child, is counted for the whole process).
+//! Rejected: a test for each row (open files and children are counted for the whole process).
 
 use std::any::type_name;
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ use mini_tests::{Counts, LIMIT, multi_thread, until, within};
 /// A row of futures that have to wait: dropped unpolled, after one poll and after two.
 ///
 /// Those that are `kept` leave the waker of their last poll with what they work on, until that is used again: a stream
-/// that is polled by its traits, a handle or a set of tasks is not told when nobody waits any more, and a file goes on
+/// that is polled by its traits, a handle or a set of tasks is not told when no task waits any more, and a file goes on
 /// with what it has begun.
 macro_rules! waits {
     ($list:expr, $future:expr $(, $kept:ident)?) => {
@@ -78,7 +78,7 @@ impl Census {
         Census { files: open_files(), tasks, children: children().len() }
     }
 
-    /// Whether there are no more of anything. What was on its way out before is no matter.
+    /// Whether there are no more of anything. Less is fine: a thread that was ending may be gone.
     fn is_back_to(&self, before: &Census) -> bool {
         self.files <= before.files && self.tasks <= before.tasks && self.children <= before.children
     }
@@ -102,7 +102,8 @@ struct List {
 }
 
 impl List {
-    /// Drops `future` after so many polls, and waits until all is as it was `before` it was made. Whether it was ready.
+    /// Drops `future` after so many polls, and waits until all is as it was `before` it was made. Returns whether it
+    /// was ready.
     async fn give_up<F: Future>(&mut self, row: Row, polls: usize, before: Census, future: F) -> bool {
         let Row { call, waits, kept } = row;
         self.types.insert(type_name::<F>());

@@ -132,7 +132,7 @@ fn local_tasks_whose_destructors_spawn_their_like_end_with_block_on() {
         }
     }
     fn spawn(again: Again) {
-        // At the very end of the thread there is no worker to spawn on, which panics.
+        // At the very end of the thread there is no worker to spawn on, so this panics.
         let spawned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             mini::spawn_local(async move {
                 let _again = again;

@@ -1,4 +1,4 @@
-//! A runtime in somebody else's event loop: what makes its descriptor readable, what a turn runs, how long a host may
+//! A runtime in another program's event loop: what makes its descriptor readable, what a turn runs, how long a host may
 //! sleep.
 
 use std::future::Future;
@@ -197,7 +197,7 @@ fn a_turn_beside_tasks_that_compute_is_as_long_as_one_run() {
     });
 }
 
-/// A task that yields until it is told to stop, after one turn; from then on the descriptor counts.
+/// A task that yields until it is told to stop, after one turn; from then on the descriptor tells.
 fn yields(runtime: &Runtime) -> (JoinHandle<()>, Arc<AtomicBool>) {
     let stop = Arc::new(AtomicBool::new(false));
     let is_over = stop.clone();

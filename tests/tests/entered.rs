@@ -1,5 +1,5 @@
-//! Threads that come and go at a core that others hold or have left: jobs with an executor of their own, external
-//! threads, owners that close what a visitor has brought.
+//! Threads that come to a core that other threads hold or have left, and leave it: jobs with an executor of their own,
+//! external threads, owners that close what an entered thread has registered.
 
 use std::future::{pending, poll_fn};
 use std::panic;
@@ -35,7 +35,7 @@ fn a_blocking_job_may_wait_with_an_executor_of_its_own() {
         let runtime = builder.build().unwrap();
         assert_eq!(runtime.block_on(async { mini::spawn_blocking(wait_alone).await.unwrap() }), 3);
         if format!("{runtime:?}").contains("multi_thread") {
-            // Nobody is in block_on: what the job waits for needs a worker all the same.
+            // No thread is in block_on: what the job waits for needs a worker nevertheless.
             assert_eq!(block_on_elsewhere(runtime.spawn_blocking(wait_alone)).unwrap(), 3);
         }
     });
@@ -141,7 +141,7 @@ fn the_owner_aborts_a_task_that_another_thread_has_just_posted() {
     });
 }
 
-/// Tells which thread drops it.
+/// A value that tells which thread drops it.
 fn witness() -> (OnDrop<impl FnMut() + Send + 'static>, mpsc::Receiver<ThreadId>) {
     let (tell, told) = mpsc::channel();
     (OnDrop(move || tell.send(thread::current().id()).unwrap()), told)

@@ -40,7 +40,7 @@ fn expect<T>(result: io::Result<T>, doing: &str, number: Errno) -> Object {
     details.object().clone()
 }
 
-/// As `expect`, for what mini refuses by itself.
+/// As `expect`, for calls that mini refuses by itself.
 #[track_caller]
 fn expect_invalid<T>(result: io::Result<T>, text: &str) {
     let error = result.err().expect("it fails");

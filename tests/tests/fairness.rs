@@ -1,4 +1,4 @@
-//! What runs when: nobody starves, and a worker that is stuck in a long poll delays nobody else.
+//! What runs when: no task starves, and a worker that is stuck in a long poll delays no other task.
 //!
 //! Asserts order and completion, never durations.
 
@@ -54,7 +54,7 @@ fn yielding_tasks_take_turns() {
         });
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), 600);
-        // One may come to have run for long before another has, and then waits for that one. From there on they take
+        // One task may have run for long before another has, and then waits for that one. From there on they take
         // turns.
         let turn = &seen[300..303];
         assert!((0..3).all(|task| turn.contains(&task)), "{seen:?}");
@@ -146,7 +146,7 @@ fn local_and_shared_tasks_do_not_starve_each_other() {
     });
 }
 
-/// However fast tasks come in, the worker goes on to run some.
+/// However fast tasks come in, the worker goes on running tasks.
 #[test]
 fn a_flood_from_other_threads_does_not_stop_the_worker() {
     const MOST: usize = 300_000;
@@ -191,7 +191,7 @@ fn a_pair_that_wakes_each_other_starves_nobody() {
             runtime.spawn(counted(&Counts::new(), move |cx| {
                 wakers.lock().unwrap()[me] = Some(cx.waker().clone());
                 let is_over = over.load(SeqCst);
-                // In this order, whoever sees the end also sees a partner who did not.
+                // In this order, a task that sees the end also sees a partner that did not.
                 let other = wakers.lock().unwrap()[1 - me].clone();
                 if is_over {
                     other.into_iter().for_each(Waker::wake);
@@ -291,7 +291,7 @@ fn a_stuck_task_delays_not_the_timers_of_its_worker() {
                     poll
                 })));
             }
-            // They are registered here, or wherever they were stolen to.
+            // The timers are registered here, or on the worker that has stolen their tasks.
             until(|| polled.polls() >= 5).await;
             spin_until(|| ran.drops() == 5);
         });
@@ -324,7 +324,7 @@ fn a_stuck_task_delays_not_what_other_threads_spawn_and_wake() {
     });
 }
 
-/// A connection of HTTP/2 is woken by each of its streams: it shall run once, and write all their answers in one go.
+/// A connection of HTTP/2 is woken by each of its streams: it must run once, and write all answers in one go.
 #[test]
 fn who_is_woken_by_many_that_wait_runs_once_after_them() {
     on_single_workers(|builder| {

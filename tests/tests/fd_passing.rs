@@ -155,7 +155,7 @@ fn nothing_stays_open_of_a_message_with_too_many() {
                 let (received, fds) = b.recv_fds(&mut buf, 1).await.unwrap();
                 assert_eq!((received, fds.len()), (4, 1));
             }
-            // A plain read drops them, and so does nobody at all.
+            // A plain read drops them, and so does closing the socket unread.
             a.send_fds(b"!", &[null.as_fd()]).await.unwrap();
             assert_eq!(b.read(&mut buf).await.unwrap(), 1);
             a.send_fds(b"!", &[null.as_fd()]).await.unwrap();

@@ -103,7 +103,7 @@ fn every_kind_of_socket_is_closed_and_so_is_the_runtime() {
     in_child_on_each_flavour("every_kind_of_socket_is_closed_and_so_is_the_runtime", |builder| {
         let runtime = builder.build().unwrap();
         runtime.block_on(async {
-            // One that had to wait, so that there is nothing of the runtime's left to open.
+            // A socket that has waited, so that the runtime needs to open nothing more.
             let (a, _b) = UnixStream::pair().unwrap();
             assert!(poll_with(&mut a.readable(), &Counts::new()).is_pending());
             let before = open_files();
@@ -161,7 +161,7 @@ fn a_listener_survives_running_out_of_files() {
             let clients = [StdStream::connect(addr).unwrap(), StdStream::connect(addr).unwrap()];
             let files = exhaust();
             for _ in 0..3 {
-                // One error for one accept, and it is not a wait that goes on by itself.
+                // Each accept returns the error: it does not wait and try again by itself.
                 let counts = Counts::new();
                 let error = now(poll_with(&mut listener.accept(), &counts)).unwrap_err();
                 assert!(is_exhausted(&error), "{error}");

@@ -200,7 +200,7 @@ fn eight_tasks_share_a_listener_and_serve_each_connection_once() {
         for acceptor in acceptors {
             assert!(acceptor.cancel().await.unwrap_err().is_cancelled());
         }
-        // With nobody left to accept it, a connection stays in the queue for who comes next.
+        // Without a task that accepts it, a connection stays in the queue for the next one.
         connected_to(&listener).await;
     });
 }

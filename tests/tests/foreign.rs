@@ -1,4 +1,4 @@
-//! Wakes that come from threads no runtime knows, and tasks that foreign executors wait for.
+//! Wakes from threads that belong to no runtime, and tasks that foreign executors wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};

@@ -1,4 +1,4 @@
-//! fork(2): what a child can do with the runtime of its parent, which is nothing, and that the parent does not notice.
+//! fork(2): a child cannot do anything with the runtime of its parent, and the parent does not notice the child.
 //!
 //! Each test is a process of its own, so that no other test's thread has a lock when it forks.
 
@@ -117,7 +117,7 @@ fn use_all() {
 /// Serves a runtime that no thread serves by itself.
 type Serve = fn(&Runtime);
 
-/// Runtimes that serve sockets: by workers, by a thread in `block_on`, and by nobody just now.
+/// Runtimes that serve sockets: by workers, by a thread in `block_on`, and by no thread just now.
 fn serving() -> [(Runtime, StdUnixStream, Serve); 3] {
     let echo = |runtime: &Runtime| {
         let (here, there) = StdUnixStream::pair().unwrap();
@@ -265,7 +265,7 @@ fn sockets_of_the_parent_serve_in_the_childs_runtime() {
             accept_two_at_once(&listener);
         });
         in_forked(|| {
-            // Outside of a runtime that could take it over.
+            // Outside of a runtime that could take the listener over.
             let error = mini_tests::block_on_elsewhere(listener.accept()).unwrap_err();
             assert!(error.to_string().contains("built before fork(2)"), "{error}");
         });
@@ -341,7 +341,7 @@ fn a_child_forked_by_a_future_may_have_a_runtime_but_not_return() {
 }
 
 /// Forks in the future of `block_on`, which in the child asks to be polled again and again by `wait`: the first poll,
-/// or the next look of its worker, ends that.
+/// or the next look of its worker, panics.
 fn fork_and_go_on<F: Future>(runtime: &Runtime, wait: impl Fn() -> F) {
     let mut forked = None;
     let ended = catch_unwind(AssertUnwindSafe(|| {
@@ -477,7 +477,7 @@ fn use_streams_of_the_child() {
     });
 }
 
-/// The standard library forks where it has to do something in the child, and not where it need not.
+/// The standard library forks only if it has to do something in the child.
 #[test]
 fn starting_a_program_changes_nothing() {
     let _ = in_child("starting_a_program_changes_nothing", || {

@@ -15,7 +15,7 @@ use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, in_child, line_of, m
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 
-/// What is read without a hop at most.
+/// The most that is read without a hop.
 const CHUNK: usize = 256 << 10;
 
 /// Polls `future` once, and drops it.
@@ -357,7 +357,7 @@ fn a_path_is_dropped_when_the_operation_is_done_and_not_before() {
         fs::set_permissions(temporary(), std_fs::Permissions::from_mode(0o600)).await.unwrap();
         fs::remove_file(temporary()).await.unwrap();
 
-        // Also by an operation that is kept.
+        // An operation that is kept does so too.
         let path = temporary();
         let name = path.as_ref().to_owned();
         let mut read = fs::read(path);

@@ -1,4 +1,4 @@
-//! `File`: its position, what of its data is where when futures, files and runtimes are dropped, and its traits.
+//! `File`: its position, where its data are when futures, files and runtimes are dropped, and its traits.
 
 use std::fs as std_fs;
 use std::io::{ErrorKind, IoSlice, Seek as _, SeekFrom, Write as _};
@@ -14,7 +14,7 @@ use mini::time::Duration;
 use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, kind_of};
 use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
 
-/// As `in_each_runtime`, with one thread for all that blocks.
+/// As `in_each_runtime`, with one blocking thread.
 fn on_one_thread<F>(body: impl Fn() -> F + Send + Sync + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -26,7 +26,7 @@ where
     });
 }
 
-/// Polls `future` once and drops it, while the one thread that blocks is kept from its job. Then that may go on.
+/// Polls `future` once and drops it, while the one blocking thread is kept from its job. Then the thread may go on.
 async fn give_up<F: Future + Unpin>(mut future: F) {
     let (go, may_go) = mpsc::channel::<()>();
     let busy = mini::spawn_blocking(move || may_go.recv().is_err());
@@ -36,7 +36,7 @@ async fn give_up<F: Future + Unpin>(mut future: F) {
     assert!(busy.await.unwrap());
 }
 
-/// Waits until the one thread that blocks has done what was begun before.
+/// Waits until the one blocking thread has done what was begun before.
 async fn settled() {
     mini::spawn_blocking(|| {}).await.unwrap();
 }
@@ -303,7 +303,7 @@ fn the_error_of_a_dropped_write_is_told_by_the_next() {
     }
 }
 
-/// A file at `path` with a write that waits for the one thread that blocks, which goes on when the sender is dropped.
+/// A file at `path` with a write that waits for the one blocking thread, which goes on when the sender is dropped.
 fn with_a_waiting_write(path: &ScratchPath) -> (Runtime, File, mpsc::Sender<()>) {
     let runtime = multi_thread(1).max_blocking_threads(1).build().unwrap();
     let (go, may_go) = mpsc::channel::<()>();

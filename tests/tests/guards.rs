@@ -69,7 +69,7 @@ fn a_guard_may_be_carried_out_of_block_on() {
         let guard = runtime.block_on(async { runtime.enter() });
         assert_eq!(name_here(), "a");
         if runtime.handle().runtime_flavor() == RuntimeFlavor::MultiThread {
-            // This thread has left its core: whoever works on that now may not be disturbed.
+            // This thread has left its core: the thread that works on it now may not be disturbed.
             assert!(refusal().starts_with("mini::spawn_local needs a worker"));
         }
         drop(guard);
@@ -103,7 +103,7 @@ fn a_guard_from_outside_may_be_dropped_inside_block_on() {
 #[test]
 fn a_thread_local_runtime_ends_with_its_thread() {
     thread_local! { static RUNTIME: RefCell<Option<Runtime>> = const { RefCell::new(None) } }
-    // What panics in the destructor of a thread local takes the process along.
+    // A panic in the destructor of a thread local ends the process.
     let _ = in_child("a_thread_local_runtime_ends_with_its_thread", || {
         for (_, builder) in mini_tests::flavours() {
             let counts = Counts::new();

@@ -55,7 +55,7 @@ fn wait_for(socket: &Arc<UdpSocket>, waker: &Waker) -> Wait {
     wait
 }
 
-/// Runs `body` in `block_on`, then where nobody is in `block_on`, and shows each time that the worker goes on.
+/// Runs `body` in `block_on`, then with no thread in `block_on`, and shows each time that the worker goes on.
 fn on_each_kind_of_worker<F>(body: impl Fn() -> F + Send + Sync + 'static)
 where
     F: Future<Output = ()> + Send + 'static,
@@ -191,7 +191,7 @@ fn a_pair_starves_nobody_at_whichever_turn_it_begins() {
     });
 }
 
-/// They are cancelled; what they wait for ends after that.
+/// The tasks are cancelled first; the timers that they wait for end after that.
 #[test]
 fn sleeping_tasks_do_not_see_the_end_of_their_timers() {
     on_each_flavour(|builder| {

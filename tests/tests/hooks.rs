@@ -81,7 +81,7 @@ fn a_hook_that_panics_is_named_and_the_thread_goes_on() {
     assert!(stderr.contains("mini: on_thread_stop panicked on thread \"mini-block-0\", which goes on"), "{stderr}");
 }
 
-/// Runs the test that calls again, with the variable set, and returns whether it was well and what it said.
+/// Runs the test that calls again, with the variable set, and returns whether it succeeded and what it printed.
 fn with_workers(value: &str, test: &str) -> (bool, String) {
     let program = std::env::current_exe().unwrap();
     let mut child = Command::new(program);

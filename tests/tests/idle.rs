@@ -79,7 +79,7 @@ fn those_who_wait_are_released_one_at_a_time() {
                         for _ in 0..3 {
                             idle().await;
                             order.borrow_mut().push(i);
-                            // What a released task makes ready comes before the next one is released.
+                            // Tasks that a released task makes ready run before the next one is released.
                             let order = order.clone();
                             drop(mini::spawn_local(async move {
                                 yield_now().await;
@@ -237,7 +237,7 @@ fn it_may_be_polled_anywhere() {
         let (one, two) = (multi_thread(2).build().unwrap(), Builder::new_current_thread().build().unwrap());
         block_on_elsewhere(idle());
         for _ in 0..20 {
-            // From worker to worker, and from there to a thread that is none.
+            // From worker to worker, and from there to a thread that is no worker.
             let mut wanders = idle();
             assert!(one.block_on(async { poll_with(&mut wanders, &counts) }).is_pending());
             let pending = two.block_on(async { poll_with(&mut wanders, &counts) });

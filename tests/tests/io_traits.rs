@@ -183,7 +183,7 @@ fn of_two_tasks_that_poll_one_stream_the_last_one_is_woken() {
             }
         })
         .await;
-        // The methods that are polled have the same place.
+        // The `poll_` methods use the same place.
         let [former_peek, last_peek] = two_that_poll(|| {
             let server = server.clone();
             async move { poll_fn(|cx| server.poll_peek(cx, &mut [0; 4])).await.unwrap() }

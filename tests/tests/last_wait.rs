@@ -1,5 +1,4 @@
-//! What `Debug` says of where a task waits: the leaf of its own last poll, and that it is unknown where mini knows of
-//! none.
+//! What `Debug` says of where a task waits: the leaf of its own last poll, or that it is unknown.
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;

@@ -16,7 +16,7 @@ use mini_tests::{
     Counts, LIMIT, block_on_elsewhere, caught, multi_thread, on_each_flavour, oneshot, poll_with, within,
 };
 
-/// A connection to somebody who uses it with blocking calls.
+/// A connection whose other end uses blocking calls.
 fn blocking_pair() -> (TcpStream, StdStream) {
     let listener = StdListener::bind(ANY_PORT).unwrap();
     let outside = StdStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -143,7 +143,7 @@ fn a_reader_is_heard_after_a_writer_in_another_runtime_has_waited() {
         thread::spawn(move || io::copy(&mut Read::by_ref(&mut drain).take(MUCH as u64), &mut io::sink()).unwrap());
     side.block_on(async { stream.write_all(&vec![7; MUCH]).await.unwrap() });
     assert_eq!(drained.join().unwrap(), MUCH as u64);
-    // Nobody drives `side` now.
+    // No thread drives `side` now.
     peer.write_all(b"x").unwrap();
     within(LIMIT, move || assert_eq!(main.block_on(reading).unwrap(), 1));
 }

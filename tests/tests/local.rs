@@ -105,8 +105,7 @@ fn tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said() {
     assert!(stderr.contains(&format!("spawned at {}:{line}:", file!())) && stderr.contains("is leaked"), "{stderr}");
 }
 
-/// On every worker: in `block_on`, on worker threads, inside local tasks, and while another thread would like to have
-/// the place.
+/// On every worker: in `block_on`, on worker threads, inside local tasks, and while another thread waits for the place.
 #[test]
 fn local_tasks_of_all_workers_stay_where_they_are() {
     on_each_flavour(|builder| {
@@ -173,7 +172,8 @@ fn a_thread_that_has_entered_a_current_thread_runtime_spawns_local_tasks_for_it(
         });
         assert_eq!(dropped.drops(), 3);
 
-        // One that nobody drives is dropped with the runtime, on this thread; one of an ended runtime at once.
+        // A task whose runtime no thread drives is dropped with the runtime, on this thread; a task of an ended runtime
+        // at once.
         let (guard, handle) = (runtime.enter(), runtime.handle().clone());
         let left = mini::spawn_local(made(&dropped));
         drop(guard);
@@ -218,7 +218,8 @@ fn a_thread_that_may_not_have_the_runtime_is_refused_a_local_task() {
             assert_eq!((seen.file.as_str(), seen.line), (file!(), line), "{seen:?}");
             seen.message
         };
-        // While another thread works for it, on a thread of its pool, and where its local tasks are another thread's.
+        // While another thread works for the runtime, on a blocking thread, and where another thread has its local
+        // tasks.
         let (entered, is_entered) = mpsc::channel();
         let (go, may_go) = mpsc::channel::<()>();
         let shared = &runtime;

@@ -1,8 +1,8 @@
-//! Looks for events in the place of another: by busy workers in that of the poller, by the monitor in that of owners
-//! that are stuck in long polls.
+//! Looks for events in the place of another thread: by busy workers instead of the poller, by the monitor instead of
+//! owners that are stuck in long polls.
 //!
-//! `epoll_wait` is stood in for here, to hold the threads of one test at chosen places; it does what it always does. So
-//! this is for the epoll backend alone.
+//! `epoll_wait` is replaced here, to hold the threads of one test at chosen places; it does what it always does. So
+//! this is only for the epoll backend.
 
 #![cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 #![allow(unsafe_code)]
@@ -98,7 +98,7 @@ unsafe extern "C" fn epoll_wait(epoll: i32, list: *mut MaybeUninit<Event>, room:
     filled
 }
 
-/// Runs a future that has a socket on the owner, and wakes it from another thread while that waits, and another one
+/// Runs a future that has a socket on the owner. Wakes it from another thread while the owner waits, and a third one
 /// looks. `waits` is called once in between.
 fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: impl Fn() + Sync) {
     let place = Mutex::new(None::<Waker>);
@@ -132,21 +132,21 @@ fn wake_while_another_looks(script: &'static Script, runtime: &Runtime, waits: i
     });
 }
 
-/// A busy worker looks for events; then the owner of the other core goes to wait for them, and is rung for; the busy
-/// one hears that, not the owner.
+/// A busy worker looks for events; then the owner of the other core begins to wait for them, and the bell rings; the
+/// busy worker hears it instead of the owner.
 #[test]
 fn a_busy_worker_takes_no_bell_away() {
     within(LIMIT, || {
         let runtime = multi_thread(2).thread_name("held").build().unwrap();
         wake_while_another_looks(&BUSY, &runtime, || {
-            // By now the owner has the first core, so it is the other one's thread that comes for the task.
+            // By now the owner has the first core, so the thread of the other core comes for the task.
             drop(runtime.spawn(until(|| BUSY.is_at(step::OTHER_LOOKS))));
             BUSY.wait_for(step::OTHER_LOOKS);
         });
     });
 }
 
-/// The same with the monitor, which looks in the place of an only worker that blocks, and is not done when that goes
+/// The same with the monitor, which looks instead of an only worker that blocks, and still looks when that worker goes
 /// on.
 #[test]
 fn the_monitor_takes_no_bell_away_from_an_only_worker() {

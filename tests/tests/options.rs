@@ -1,4 +1,4 @@
-//! Socket options: each is told as it was set, on every socket that has it, and what cannot be is refused.
+//! Socket options: each is read back as it was set, on every socket that has it, and impossible values are refused.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -99,7 +99,7 @@ fn linux_has_devices_and_quick_acknowledgements() {
             Err(e) => assert_eq!(e.kind(), ErrorKind::PermissionDenied),
         }
         assert!(raw_os_error(&socket.bind_device(Some(b"no such device")).unwrap_err()).is_some());
-        // None of these is cut to a name that there is, or taken for none.
+        // None of these is cut to an existing name, or taken for "no device".
         for missing in [&b""[..], b"lo\0", b"lo\0and-more", &[b'x'; 16]] {
             let error = socket.bind_device(Some(missing)).unwrap_err();
             assert_eq!(raw_os_error(&error), Some(Errno::NODEV.raw_os_error()), "{missing:?}");
@@ -168,7 +168,7 @@ fn options_are_set_before_a_udp_socket_is_bound() {
     });
 }
 
-/// What `ready` tells of urgent data, on a stream, and how it is taken back.
+/// What `ready` tells of urgent data on a stream, and how that readiness is cleared.
 #[cfg(target_os = "linux")]
 #[test]
 fn urgent_data_is_a_priority() {

@@ -1,5 +1,5 @@
-//! Outside of a runtime: what cannot go on there panics whenever it is polled, also where it would not have to wait,
-//! and names the call and its line.
+//! Outside of a runtime: a future that cannot work there panics whenever it is polled, also if it would not have to
+//! wait, and names the call and its line.
 
 use std::io::{SeekFrom, Write};
 use std::net::TcpListener as StdListener;

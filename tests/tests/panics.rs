@@ -1,4 +1,4 @@
-//! Panics: carried to whoever waits for the task, reported if nobody does, and never the end of a worker.
+//! Panics: carried to the join handle of the task, reported if that was dropped, and never the end of a worker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -149,7 +149,8 @@ fn a_panicking_destructor_reaches_the_join_handle() {
             let error = task.cancel().await.unwrap_err();
             assert_eq!(text_of(&*error.into_panic()), "in drop");
 
-            // The future is ready, and then its destructor panics: the output is dropped, the panic is what is left.
+            // The future is ready, and then its destructor panics: the output is dropped, and the handle gets the
+            // panic.
             let (guard, made) = (OnDrop(|| panic!("in drop, done")), output.clone());
             let future = counted(&Counts::new(), move |_| {
                 let _part_of_it = &guard;

@@ -219,7 +219,7 @@ fn advance_refuses_to_go_where_no_timer_ends() {
     });
 }
 
-/// They would never end, and nobody would know why.
+/// Such waits would never end, and nothing would say why.
 #[test]
 fn waits_that_end_after_the_last_timer_say_so() {
     paused(|| async {
@@ -247,7 +247,7 @@ fn waits_that_end_after_the_last_timer_say_so() {
         ] {
             assert!(text_of(&*error.into_panic()).contains("584 years"));
         }
-        // What is not meant to end goes on.
+        // A wait that is not meant to end goes on.
         assert_eq!(timeout(Duration::MAX, async { 7 }).await, Ok(7));
         let never = mini::spawn(sleep(Duration::MAX));
         yield_now().await;

@@ -1,4 +1,4 @@
-//! Pipes: made here, opened by a path, taken over; their ends, their limits, and who may use what.
+//! Pipes: made here, opened by a path, taken over; their ends, their limits, and permissions.
 
 use std::fs::File;
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Write};

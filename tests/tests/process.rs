@@ -1,4 +1,4 @@
-//! Child processes: status, pipes, kills, and who reaps them: no zombie and no descriptor is left behind.
+//! Child processes: status, pipes, kills, and how they are reaped: no zombie and no descriptor is left behind.
 
 #![allow(unsafe_code)]
 
@@ -192,7 +192,7 @@ fn an_orphan_of_a_dropped_runtime_is_reaped_by_the_next_one() {
         drop(runtime);
         let next = builder.build().unwrap();
         next.block_on(async {
-            // Still running when the next one takes it over.
+            // The child is still running when the next runtime takes it over.
             assert!(Command::new("true").status().await.unwrap().success());
             drop(stdin);
             until(|| !is_known(id)).await;
@@ -294,7 +294,7 @@ fn a_child_started_outside_joins_the_runtime_it_waits_in() {
     within(LIMIT, || {
         let mut child = sh("exit 6").spawn().unwrap();
         assert_eq!(mini::block_on(child.wait()).unwrap().code(), Some(6));
-        // An ended one needs no runtime.
+        // A wait for a child that has ended needs no runtime.
         assert_eq!(block_on_elsewhere(child.wait()).unwrap().code(), Some(6));
         let mut child = sleeper().kill_on_drop(true).spawn().unwrap();
         let mut wait = child.wait(); // here
@@ -340,7 +340,7 @@ fn a_thousand_children_leave_nothing_behind() {
                 for task in tasks {
                     task.await.unwrap();
                 }
-                // Those that were dropped are reaped in the background.
+                // Dropped children are reaped in the background.
                 until(|| children().is_empty()).await;
                 until(|| open_files() == before).await;
             });
@@ -358,7 +358,7 @@ fn a_child_keeps_one_reactor_of_a_runtime_that_is_gone() {
         let child = runtime.block_on(async { sleeper().kill_on_drop(true).spawn().unwrap() });
         drop(runtime);
         // A pidfd and its reactor's two (the stand-in for a kqueue has four, and there the child listens to a pair of
-        // sockets); without a child it would be none, with all four reactors nine.
+        // sockets); without a child there would be none, with all four reactors nine.
         let kept = if cfg!(mini_kqueue_shim) { 6 } else { 3 };
         while open_files() > before + kept {
             thread::yield_now(); // threads may be on their way out
@@ -390,7 +390,7 @@ fn without_descriptors_a_spawn_fails_and_leaves_no_child() {
                 for mut child in started {
                     child.kill().await.unwrap();
                 }
-                // Who could not be watched was killed, and is reaped with the next spawn.
+                // Children that could not be watched were killed, and are reaped with the next spawn.
                 assert!(Command::new("true").status().await.unwrap().success());
                 until(|| children().is_empty()).await;
                 until(|| open_files() == before).await;

@@ -161,7 +161,7 @@ fn a_lookup_ends_with_its_runtime() {
         let waiting = std::thread::spawn(move || block_on_elsewhere(lookup));
         runtime.shutdown_background();
         drop(release);
-        // It has been looked up just before, or else never will be; what matters is that there is an answer.
+        // The name was looked up just before, or never will be; what matters is that there is an answer.
         match waiting.join().unwrap() {
             Ok(addrs) => assert!(addrs.count() > 0),
             Err(error) => assert!(error.to_string().contains("shut down"), "{error}"),

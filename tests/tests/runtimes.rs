@@ -1,5 +1,5 @@
-//! Runtimes as values: several at once, entered, blocked on from several threads, used where there is none or none any
-//! more. `shutdown.rs` has how they end, `fairness.rs` what runs when.
+//! Runtimes as values: several at once, entered, blocked on from several threads, used where there is no runtime, or no
+//! longer one. `shutdown.rs` has how they end, `fairness.rs` what runs when.
 
 use std::cell::Cell;
 use std::io;
@@ -233,7 +233,7 @@ fn a_runtime_inside_spawn_blocking() {
             let job = mini::spawn_blocking(move || {
                 let name = inner.block_on(async { mini::spawn(async { name_here() }).await.unwrap() });
                 drop(inner);
-                // And the outer one, which the thread is inside of.
+                // And the outer runtime, which the thread is inside of.
                 (name, mini::block_on(async { mini::spawn(async { name_here() }).await.unwrap() }))
             });
             job.await.unwrap()

@@ -31,7 +31,8 @@ fn descriptors() -> BTreeMap<u32, (String, bool)> {
     for entry in fs::read_dir("/proc/self/fd").unwrap().flatten() {
         let number: u32 = entry.file_name().to_str().unwrap().parse().unwrap();
         let (target, info) = (fs::read_link(entry.path()), format!("/proc/self/fdinfo/{number}"));
-        // The one that reads the directory; and the monitor of a runtime may look at a thread's state just now.
+        // Leaves out the descriptor that reads the directory, and those with which a runtime's monitor may look at a
+        // thread's state.
         let Some(target) = target.ok().filter(|target| !target.ends_with("fd") && !target.ends_with("stat")) else {
             continue;
         };
@@ -74,7 +75,7 @@ async fn open_files(dir: &Path, held: &mut Held) {
 
 async fn start_child(held: &mut Held) {
     let mut child = cat().stderr(Stdio::piped()).spawn().unwrap();
-    // Waited for, so that it is watched. A wait closes the pipe at whose end the child would end too.
+    // The child is waited for, so that it is watched. A wait closes its stdin, and then the child would end.
     let stdin = child.stdin.take();
     assert!(poll_with(&mut pin!(child.wait()), &Counts::new()).is_pending());
     held.push(Box::new((child, stdin, signal(SignalKind::user_defined1()).unwrap())));
@@ -117,7 +118,7 @@ fn a_child_inherits_nothing_that_mini_has_opened() {
             let inherited: Vec<_> = ours.values().filter(|(_, is_inherited)| *is_inherited).collect();
             assert!(inherited.is_empty(), "children inherit {inherited:?}");
 
-            // And so says a child, of the standard library's kind and of ours.
+            // A child says so too, whether the standard library or mini starts it.
             let listing = "ls -l /proc/self/fd";
             let theirs = StdCommand::new("sh").args(["-c", listing]).stdin(Stdio::null()).output().unwrap();
             let own =

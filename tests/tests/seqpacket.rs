@@ -1,4 +1,4 @@
-//! Seqpacket sockets, the addresses of datagrams, and who is at the other end of a connection.
+//! Seqpacket sockets, the addresses of datagrams, and the credentials of the peer of a connection.
 #![cfg(target_os = "linux")]
 
 use std::io::ErrorKind;
@@ -72,7 +72,7 @@ fn a_full_connection_stops_the_sender_and_loses_nothing() {
             for number in 0..500u16 {
                 let mut message = vec![0; 4096];
                 message[..2].copy_from_slice(&number.to_ne_bytes());
-                // Either this is sent at once, or it is dropped while it waits, and nothing is sent.
+                // Either the message is sent at once, or the future is dropped while it waits, and nothing is sent.
                 drop(poll_with(&mut a.send(b"never"), &Counts::new()));
                 a.send(&message).await.unwrap();
             }

@@ -1,4 +1,4 @@
-//! What happens when the system has no thread to give: errors that say so, and nothing that is left alone for good.
+//! What happens when the system has no thread to give: errors that say so, and no task or job that waits for ever.
 //!
 //! A stack that fits nowhere stands for a shortage that lasts; a limit on the address space, in a process of its own,
 //! for one that ends.
@@ -18,7 +18,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// More than there are addresses.
 const TOO_MUCH: usize = 1 << 47;
 
-/// What threads take whose start is to be prevented for a while.
+/// The stack of threads whose start is to be prevented for a while.
 const STACK: usize = 256 << 20;
 
 fn without_threads(mut builder: Builder) -> Runtime {
@@ -122,7 +122,7 @@ impl Shortage {
         Shortage::of(STACK as u64 / 2)
     }
 
-    /// So many bytes are left.
+    /// Leaves so many bytes.
     fn of(left: u64) -> Shortage {
         let usual = getrlimit(Resource::As);
         let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -144,7 +144,7 @@ impl Drop for Shortage {
 fn a_worker_that_could_not_be_started_is_started_when_there_is_room() {
     const NAME: &str = "a_worker_that_could_not_be_started_is_started_when_there_is_room";
     let said = in_child(NAME, || {
-        // Kept: the room of a thread that ends would be room for another one.
+        // These are kept: the room of a thread that ends would be room for another one.
         let mut kept = Vec::new();
         for workers in [2, 4] {
             let runtime = Builder::new_multi_thread().worker_threads(workers).thread_stack_size(STACK).build().unwrap();
@@ -155,7 +155,7 @@ fn a_worker_that_could_not_be_started_is_started_when_there_is_room() {
                 drop(runtime.spawn(async move { done.send(()).unwrap() }));
                 is_done.try_recv().unwrap_err();
             }
-            // Nobody spawns, wakes or blocks: it has to come by itself.
+            // No thread spawns, wakes or blocks: the worker has to come by itself.
             is_done.recv().unwrap();
             kept.push(runtime);
         }
@@ -184,7 +184,8 @@ fn tasks_left_by_block_on_go_on_when_there_is_room() {
     });
 }
 
-/// Without a watch the one who spawns tries again for a while; after that the next one to come does.
+/// Without a monitor the thread that spawns tries again for a while; after that, the next thread that spawns or wakes
+/// does.
 #[test]
 fn a_task_that_waits_for_a_worker_is_run_by_the_next_who_comes() {
     in_child("a_task_that_waits_for_a_worker_is_run_by_the_next_who_comes", || {
@@ -225,7 +226,7 @@ fn a_job_is_left_to_the_threads_that_there_are() {
     });
 }
 
-/// What the system says of a thread is the number of "would block".
+/// The system's error for a missing thread has the number of "would block".
 #[test]
 fn a_standard_stream_without_a_thread_has_an_error_and_works_later() {
     let said = in_child("a_standard_stream_without_a_thread_has_an_error_and_works_later", || {

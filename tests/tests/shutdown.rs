@@ -1,4 +1,4 @@
-//! How a runtime ends: from outside, from its own tasks, with work left, under fire; and that nothing of it is left.
+//! How a runtime ends: from outside, from its own tasks, with work left, under load; and that nothing of it is left.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -73,7 +73,7 @@ fn a_runtime_dropped_inside_another_ones_task() {
 #[test]
 fn a_runtime_dropped_inside_its_own_blocking_job() {
     on_each_flavour(|builder| {
-        // The grace is ten minutes: who waits for itself does not end within the limit.
+        // The grace is ten minutes: a runtime that waits for itself does not end within the limit.
         let runtime = builder.build().unwrap();
         let handle = runtime.handle().clone();
         let (done, is_done) = mpsc::channel();
@@ -271,7 +271,7 @@ fn two_hundred_runtimes_leave_no_descriptor_and_no_thread() {
         };
         let before = used();
         (0..200).for_each(round);
-        // Threads that a shutdown has seen to their end may need a moment to be gone, with what they hold.
+        // Threads that a shutdown has waited for may need a moment to be gone, with their descriptors.
         for _ in 0..100_000 {
             if used() == before {
                 break;
@@ -306,7 +306,7 @@ fn runtimes_dropped_in_any_order() {
     within(LIMIT, || {
         let build = |i: usize| -> Runtime { mini_tests::flavours().swap_remove(i % 4).1.build().unwrap() };
         let mut runtimes: Vec<Option<Runtime>> = (0..8).map(|i| Some(build(i))).collect();
-        // Each has a task that waits for one of the next, or is cancelled before that has ended.
+        // Each runtime has a task that waits for a task of the next one, or is cancelled before.
         let mut next = runtimes[7].as_ref().unwrap().spawn(std::future::pending::<()>());
         for runtime in runtimes[..7].iter().rev().flatten() {
             next = runtime.spawn(async { drop(next.await) });
@@ -354,7 +354,7 @@ fn a_block_on_that_begins_during_the_end_ends() {
             let endless: JoinHandle<()> = told.recv().unwrap();
             thread::scope(|scope| {
                 scope.spawn(|| runtime.shutdown_timeout(LIMIT));
-                // Refused when the core that nobody works on has ended.
+                // Jobs are refused when the core without a thread has ended.
                 while mini_tests::block_on_elsewhere(handle.spawn_blocking(|| ())).is_ok() {}
                 let ended = handle.block_on(async {
                     for _ in 0..200 {

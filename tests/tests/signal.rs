@@ -18,10 +18,10 @@ use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_wi
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::low_level;
 
-/// Sends `signal` to the process, as others do. The kernel has a thread of its choice interrupted, as a rule the main
-/// one, which is the harness's.
+/// Sends `signal` to the process, as another process does. The kernel interrupts a thread of its choice, usually the
+/// main one, which is the harness's.
 ///
-/// With `MINI_TEST_RAISE` in the environment it is raised instead; what for, tests/sanitizers.sh says.
+/// With `MINI_TEST_RAISE` in the environment it is raised instead; tests/sanitizers.sh says why.
 fn send(signal: Signal) {
     match env::var_os("MINI_TEST_RAISE") {
         Some(_) => raise(signal),
@@ -119,7 +119,7 @@ fn a_storm_of_signals_is_heard_by_all() {
             thread::scope(|scope| {
                 let blow = || (0..EACH).for_each(|_| send(Signal::HUP));
                 scope.spawn(blow);
-                // Listeners that come and go meanwhile are in nobody's way.
+                // Listeners that come and go meanwhile disturb no other.
                 for _ in 0..100 {
                     drop(signal(SignalKind::hangup()).unwrap());
                 }
@@ -127,7 +127,7 @@ fn a_storm_of_signals_is_heard_by_all() {
         });
         storm.await.unwrap();
         is_over.store(true, SeqCst);
-        // Whoever has not seen that it is over is woken by this one.
+        // This signal wakes tasks that have not seen that the storm is over.
         send(Signal::HUP);
         for task in tasks {
             let heard = task.await.unwrap();
@@ -243,11 +243,11 @@ fn ctrl_c_is_heard_and_ends_nothing_any_more() {
             assert!(poll_with(&mut first, &counts).is_pending());
             send(Signal::INT);
             first.await.unwrap();
-            // Counts from the call on.
+            // Signals count from the call on.
             let second = ctrl_c();
             send(Signal::INT);
             second.await.unwrap();
-            // Nobody listens, and nobody dies.
+            // No listener is left, and the process does not die.
             send(Signal::INT);
         });
     });
@@ -284,7 +284,7 @@ fn dropped_listeners_leave_no_descriptor() {
             kept.recv().await.unwrap();
             drop(kept);
             assert_eq!(open_files(), before);
-            // Those who are gone are not written to.
+            // Nothing is written to dropped listeners.
             send(Signal::WINCH);
         });
     });

@@ -1,7 +1,7 @@
 //! The standard streams: this program starts itself, with pipes, files, sockets and a terminal for them.
 //!
-//! Each test has a child's part, which the environment asks for. What a child says on stdout stands after a mark,
-//! behind what the test harness says, and ends with the process.
+//! Each test has a child's part, which the environment asks for. The child's output on stdout comes after that of the
+//! test harness and a mark, and ends with the process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
@@ -25,7 +25,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 /// Set in a child.
 const ROLE: &str = "MINI_STDIO_CHILD";
 
-/// Behind this begins what a child says.
+/// After this mark the child's output begins.
 const MARK: &str = "<<<";
 
 /// In a child runs `body`, says the mark before and exits after it; otherwise returns how to start that child.
@@ -44,7 +44,7 @@ fn part<F: Future<Output = io::Result<()>>>(test: &str, body: impl FnOnce() -> F
     command
 }
 
-/// Reads until `text` has come, mark and all before it left out.
+/// Reads until `text` has come, and leaves out the mark and all before it.
 fn hear(from: &mut impl Read, text: &str) {
     let mut heard = Vec::new();
     while !heard.ends_with(text.as_bytes()) {
@@ -54,7 +54,7 @@ fn hear(from: &mut impl Read, text: &str) {
     }
 }
 
-/// All that is said after the mark.
+/// All output after the mark.
 fn rest(from: &mut impl Read) -> Vec<u8> {
     hear(from, MARK);
     let mut rest = Vec::new();
@@ -82,7 +82,7 @@ fn is_nonblocking(fd: impl AsFd) -> bool {
     fcntl_getfl(fd).unwrap().contains(OFlags::NONBLOCK)
 }
 
-/// Says back all that it reads.
+/// Writes back all that it reads.
 async fn echo() -> io::Result<()> {
     let (stdin, stdout, mut buf) = (stdin(), stdout(), vec![0; 4096]);
     loop {
@@ -158,7 +158,7 @@ fn a_dropped_read_takes_nothing() {
         let mut read = stdin.read(&mut buf);
         assert!(poll_with(&mut read, &counts).is_pending());
         stdout().write_all(b"waits").await?;
-        // By now the bytes may be there, or not; in both cases this has not got them.
+        // By now the bytes may be there, or not; in both cases this read has not got them.
         drop(read);
         let mut bytes = Vec::new();
         (&stdin).read_to_end(&mut bytes).await?;
@@ -260,7 +260,7 @@ fn files_are_read_and_written_where_others_stand_in_them() {
     assert!(std::fs::read(&to).unwrap().starts_with(b"before "));
 }
 
-/// A child that may not open the pipes anew, which belong to somebody else; `None` if we are nobody special either.
+/// A child that may not open the pipes anew, as they belong to another user; `None` if this process is not privileged.
 fn as_somebody_else(mut command: Command) -> Option<Child> {
     if !rustix::process::getuid().is_root() {
         return None;
@@ -286,7 +286,7 @@ fn a_thread_that_reads_holds_up_neither_runtime_nor_process() {
         assert!(poll_with(&mut stdin.read(&mut buf), &counts).is_pending());
         stdout().write_all(b"waits").await?;
         stdout().flush().await?;
-        // What the thread has read for a future that was dropped is there for the next one.
+        // Bytes that the thread has read for a dropped future are there for the next one.
         assert_eq!((stdin.read(&mut buf).await?, &buf[..4]), (4, &b"ping"[..]));
         assert_eq!(counts.wakes(), 0, "a dropped read is not woken");
         assert!(poll_with(&mut stdin.read(&mut buf), &counts).is_pending());
@@ -304,7 +304,7 @@ fn a_thread_that_reads_holds_up_neither_runtime_nor_process() {
 #[test]
 fn a_flush_does_not_wait_for_what_is_written_later() {
     let mut command = part("a_flush_does_not_wait_for_what_is_written_later", || async {
-        // With what is in it already this fills the pipe.
+        // Together with the bytes in it, this fills the pipe.
         io::stdout().write_all(&[b'x'; 60 << 10])?;
         io::stdout().flush()?;
         let (stdout, block, counts) = (stdout(), [b'x'; 32 << 10], Counts::new());
@@ -393,12 +393,12 @@ fn a_terminal_gives_lines_and_stays_as_it_is() {
 fn a_full_pipe_lets_other_tasks_run() {
     let mut command = part("a_full_pipe_lets_other_tasks_run", || async {
         let writing = mini::spawn(async { stdout().write_all(&[b'x'; 1 << 20]).await });
-        // Nobody reads stdout until this line has been said.
+        // The parent does not read stdout until this line was written.
         mini::time::sleep(Duration::from_millis(1)).await;
         assert!(!writing.is_finished());
         stderr().write_all(b"still here").await?;
         writing.await.unwrap()?;
-        // Dropped in the middle, as a rule.
+        // The future is usually dropped in the middle.
         let _ = poll_with(&mut stdout().write_all(&[b'y'; 1 << 20]), &Counts::new());
         Ok(())
     });

@@ -175,7 +175,7 @@ fn an_output_is_dropped_by_its_own_task() {
         let runtime = builder.build().unwrap();
         let (send, dropped_in) = mpsc::channel();
         runtime.block_on(async {
-            // By the runner, as nobody wants it.
+            // The runner drops it, as no handle wants it.
             let output = reporting(&send);
             let task = mini::spawn(async move {
                 yield_now().await;
@@ -215,7 +215,7 @@ fn an_output_is_dropped_by_its_own_task() {
     });
 }
 
-/// The payload of a panic is an output. One that was awaited belongs to the code that awaited it.
+/// The payload of a panic is an output. An awaited payload belongs to the code that awaited it.
 #[test]
 fn the_payload_of_a_panic_is_dropped_by_its_own_task_and_an_awaited_output_is_not() {
     on_each_flavour(|builder| {

@@ -275,7 +275,7 @@ fn a_full_buffer_is_not_writable_until_somebody_reads() {
         let (client, server) = narrow_tcp_pair().await;
         let (counts, block) = (Counts::new(), [7; 8 << 10]);
         let mut sent = 0;
-        // What is on its way makes room once more; in the end there is none.
+        // Bytes that leave the buffer make room once more; in the end there is none.
         while client.try_write(&block).inspect(|written| sent += written).is_ok()
             || poll_with(&mut client.writable(), &counts).is_ready()
         {

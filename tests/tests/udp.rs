@@ -1,4 +1,4 @@
-//! UDP: messages stay whole, any number of tasks may share a socket, errors of the network reach who asked.
+//! UDP: messages stay whole, any number of tasks may share a socket, errors of the network reach the caller.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -164,7 +164,7 @@ fn a_refusal_is_an_error_once_and_the_socket_goes_on() {
         let (a, b) = (udp().await, udp().await);
         let counts = Counts::new();
         a.connect(b.local_addr().unwrap()).await.unwrap();
-        // It listens to itself alone, so what comes from `a` is refused as if nobody were there.
+        // `b` listens only to itself, so a message from `a` is refused as if there were no socket.
         b.connect(b.local_addr().unwrap()).await.unwrap();
         let mut buf = [0; 8];
         a.send(b"ping").await.unwrap();
@@ -239,13 +239,14 @@ fn options_are_told_as_they_were_set() {
     });
 }
 
-/// Whoever is in the group hears of it, and nobody else; the loopback carries it back.
+/// The members of the group get the message, and no other socket; the loopback carries it back.
 #[test]
 fn a_group_is_heard_by_its_members() {
     in_each_runtime(|| async {
         let (member, sender) = (UdpSocket::bind("0.0.0.0:0").await.unwrap(), udp().await);
         let port = member.local_addr().unwrap().port();
-        // Of its own: Linux gives a socket what comes for the groups of all others too (IP_MULTICAST_ALL in ip(7)).
+        // A port of its own: Linux gives a socket what comes for the groups of all others too (IP_MULTICAST_ALL in
+        // ip(7)).
         let [high, low] = port.to_be_bytes();
         let group = Ipv4Addr::new(239, 255, high, low);
         sender.set_multicast_if_v4(&Ipv4Addr::LOCALHOST).unwrap();

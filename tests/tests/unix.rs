@@ -193,8 +193,9 @@ fn a_sender_waits_for_room_with_its_peer() {
     });
 }
 
-/// The kernel tells of room in a queue only those who are connected to it, or have messages in it. To others it says,
-/// after each try, that their own buffer has room; so they try again and again, and get there in the end.
+/// The kernel tells of room in a queue only to sockets that are connected to it, or have messages in it. To other
+/// senders it says, after each try, that their own buffer has room; so they try again and again, and succeed in the
+/// end.
 #[test]
 fn a_sender_waits_for_room_with_somebody_it_is_not_connected_to() {
     in_each_runtime(|| async {
@@ -209,7 +210,7 @@ fn a_sender_waits_for_room_with_somebody_it_is_not_connected_to() {
         let mut send = late.send_to(b"late", &path);
         assert!(poll_with(&mut send, &counts).is_pending());
         let mut wakes = 0;
-        // Many times what it takes to hear of readiness.
+        // Many times as often as needed to hear of readiness.
         for _ in 0..500 {
             mini::task::yield_now().await;
             if counts.wakes() > wakes {
@@ -246,7 +247,7 @@ fn a_connect_waits_for_room_in_the_queue() {
             loop {
                 let (server, _) = listener.accept().await.unwrap();
                 let mut buf = [0; 4];
-                // The one that gave up may have been let in just before.
+                // The client that gave up may have been accepted just before.
                 if server.read_exact(&mut buf).await.is_ok() {
                     return buf;
                 }
@@ -259,7 +260,7 @@ fn a_connect_waits_for_room_in_the_queue() {
     });
 }
 
-/// It waits on a thread of the runtime, which the runtime must not wait for, nor leave behind.
+/// The connect waits on a thread of the runtime. The runtime must neither wait for this thread nor leave it behind.
 #[test]
 fn a_connect_in_a_full_queue_ends_with_its_runtime() {
     on_each_flavour(|builder| {

@@ -1,4 +1,4 @@
-//! Waits that are given up: a leaf future dropped after a poll has lost nothing and leaves nobody waiting; timeouts.
+//! Waits that are given up: a leaf future dropped after a poll has lost nothing and leaves no waker behind; timeouts.
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read};
@@ -13,7 +13,7 @@ use mini_tests::net_support::{
 };
 use mini_tests::{Counts, poll_with, until};
 
-/// Polls `wait`, which has to wait, drops it, and checks that nobody holds its waker any more.
+/// Polls `wait`, which has to wait, drops it, and checks that nothing holds its waker any more.
 fn give_up<T: Debug>(mut wait: impl Future<Output = io::Result<T>> + Unpin) -> Arc<Counts> {
     let counts = Counts::new();
     for _ in 0..2 {
@@ -46,7 +46,7 @@ fn reads_given_up_take_nothing() {
     });
 }
 
-/// `read_exact` says itself that it loses what it had; that is all it loses.
+/// `read_exact` documents that it loses the bytes that it had; it loses no others.
 #[test]
 fn a_read_exact_given_up_midway_keeps_the_rest_in_place() {
     in_each_runtime(|| async {
@@ -176,7 +176,7 @@ fn who_stays_is_woken_when_another_gives_up() {
         assert!(poll_with(&mut stays, &counts).is_pending());
         client.write_all(b"ping").await.unwrap();
         until(|| others.wakes() == 1 && counts.wakes() == 1).await;
-        // The one that was woken first goes without having looked.
+        // The wait that was woken first is dropped before it has looked.
         drop(goes);
         assert_eq!(now(poll_with(&mut stays, &counts)).unwrap(), 4);
     });

@@ -54,7 +54,7 @@ fn a_wake_of_a_queued_task_does_nothing() {
             for _ in 0..100 {
                 yield_now().await;
             }
-            // One more if the other thread's wake was a message of its own (current_thread), never more.
+            // One poll more if the other thread's wake was a message of its own (current_thread), never more.
             assert!(counts.polls() <= 3, "{} polls", counts.polls());
         });
     });
@@ -185,7 +185,7 @@ fn a_wake_may_use_up_the_only_waker_of_a_detached_task() {
     });
 }
 
-/// In the next poll too, and more of them than a small count would hold.
+/// They are made in the next poll too, and more of them than a small count would hold.
 #[test]
 fn wakers_made_in_a_poll_may_be_dropped_anywhere() {
     const WAKERS: usize = 40_000;

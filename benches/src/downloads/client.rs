@@ -1,7 +1,8 @@
 //! The load of the downloads, on the CPU of the calling thread: a thread that downloads, and this one that asks for the
 //! small file.
 //!
-//! What is downloaded is not looked at, and not even copied (tcp(7), `MSG_TRUNC`): the server shall be what is slow.
+//! The downloaded bytes are not looked at, and not even copied (tcp(7), `MSG_TRUNC`): the server shall be the
+//! bottleneck.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -117,7 +118,7 @@ impl Download {
         Ok(Self { stream, left: None, head: Vec::new() })
     }
 
-    /// Receives once; how many bytes that were.
+    /// Receives once; returns the number of bytes.
     fn receive(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let (wanted, flags) = match self.left {
             Some(left) => (left.min(PIECE), RecvFlags::TRUNC),
@@ -144,7 +145,7 @@ impl Download {
     }
 }
 
-/// Downloads until `is_over`; the bytes that came.
+/// Downloads until `is_over`; returns the number of bytes.
 fn download(mut downloads: Vec<Download>, is_over: &AtomicBool) -> io::Result<usize> {
     let (mut buf, mut bytes) = (vec![0; PIECE], 0);
     let limit = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };

@@ -11,7 +11,7 @@
 //!
 //! Rejected:
 //! - Rates that follow the runtime (closed loop). A slow runtime would be asked less, and no figure would show it.
-//! - Costs measured on the spot. The drawn program would depend on the machine's mood.
+//! - Costs measured on the spot. The drawn program would depend on the machine's load at that moment.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) const FULL: f64 = 0.9;
 const LOADS: (f64, f64) = (0.05, 1.5);
 const RUNS: (f64, f64) = (100.0, 20e6);
 
-/// An event of a part has this part of its CPU time at most, so that every part has some events.
+/// An event takes at most one part in so many of the CPU time of its part, so that every part has some events.
 const FEWEST_EVENTS: f64 = 4.0;
 
 /// No part has more events than that. The load is then less than was drawn.

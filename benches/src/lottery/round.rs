@@ -30,7 +30,7 @@ use crate::rt::{Flavour, Rt};
 /// The runtimes of a round, in the order of the columns. mini is there twice, so that it can be compared with itself.
 pub(super) const RUNNERS: [Peer; 4] = [Peer::Mini, Peer::Mini, Peer::Tokio, Peer::Smol];
 
-/// The order in which they run: what a minute does to one run of mini, it does to the runtimes around it.
+/// The order in which they run: what disturbs one run of mini also disturbs the runtimes around it.
 const ORDER: [usize; RUNNERS.len()] = [0, 2, 1, 3];
 
 /// The flavours, with the CPUs that each has.
@@ -53,7 +53,7 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Runs each of them `times` times, interleaved and each time beginning with another runtime; the outcomes are the
+    /// Runs each runtime `times` times, interleaved and each time beginning with another runtime; the outcomes are the
     /// medians.
     pub(super) fn play(seed: u64, flavour: usize, times: u64, span: Duration, load: Load) -> Result<Self, String> {
         let (_, name, cpus) = FLAVOURS[flavour];

@@ -1,7 +1,7 @@
 //! What all tasks of a run share, the clock above all, and what each of them writes down.
 //!
-//! Times are nanoseconds from the start, as in the [`Draw`](super::draw::Draw). An event that the runtime has not come
-//! to when the time is over counts as late as it is by then: a backlog shows in the latencies.
+//! Times are nanoseconds from the start, as in the [`Draw`](super::draw::Draw). An event that has not run when the time
+//! is over counts as late as it is then: a backlog shows in the latencies.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

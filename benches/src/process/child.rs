@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const CPU: &str = "cpu";
 const MEMORY: &str = "memory";
 
-/// How an answer begins that is none.
+/// The beginning of an answer that is an error.
 const ERROR: &str = "error: ";
 
 /// Size of the futures that this process spawns, for rows that subtract it.

@@ -71,7 +71,7 @@ struct Answered {
     took: Duration,
 }
 
-/// A second of it, the least that the programs take. Runs on the CPUs of the calling thread.
+/// Loads a server for a second, the least that the programs take. Runs on the CPUs of the calling thread.
 fn load(kind: Kind, port: u16) -> Result<Answered, String> {
     let url = format!("http://127.0.0.1:{port}/");
     if kind == Kind::Http2 {

@@ -101,7 +101,7 @@ fn stream(peer: Peer, count: usize, window: Duration) -> Result<Passed, String> 
             Ok(Passed { count, took: start.elapsed(), cpu: server.child.cpu_time()? - cpu })
         })();
         stop.store(true, Relaxed);
-        // The end of the threads is an error: without the proxy there is nobody to write to.
+        // The end of the threads is an error: without the proxy their writes fail.
         drop(server);
         measured
     })
@@ -114,7 +114,7 @@ fn block() -> io::Result<OwnedFd> {
     Ok(block)
 }
 
-/// Sends a block without copying it (sendfile(2)), as the ends share a CPU, and the proxy shall be what limits.
+/// Sends a block without copying it (sendfile(2)), as the ends share a CPU, and the proxy shall be the bottleneck.
 fn send(source: &TcpStream, block: &OwnedFd) -> io::Result<()> {
     let mut sent = 0;
     while sent < BLOCK as u64 {

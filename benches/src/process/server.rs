@@ -95,10 +95,10 @@ pub(crate) enum Kind {
     StallInMain,
 }
 
-/// What a client sends to have its handler block its thread.
+/// The byte by which a client makes its handler block the thread.
 pub(crate) const BLOCK: u8 = b'b';
 
-/// For how long.
+/// How long the handler blocks.
 pub(crate) const BLOCKED: Duration = Duration::from_millis(300);
 
 /// What a handler of [`Kind::Stall`] does with what it was sent.

@@ -6,7 +6,7 @@
 //! `block_on`. Called by [`rows`](super::rows).
 //!
 //! A client blocks one connection and then comes with the next, whose answer it waits for. The layout is one runtime
-//! with two workers: with one nobody could take over.
+//! with two workers: with one worker, no other could take over.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 64;
 const PER: u64 = 1000;
 
 /// How often all connections send one message each while `strace` counts. They wait for each other: `strace` slows the
-/// server down so much that else none of its reads would find a socket empty.
+/// server down so much that otherwise none of its reads would find a socket empty.
 const ROUNDS: u64 = 100;
 
 pub(super) fn row() -> ProcessRow {

@@ -15,7 +15,7 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Raises the number to `number` and wakes who waits.
+    /// Raises the number to `number` and wakes the task that waits.
     pub(crate) fn ring(&self, number: u64) {
         // Release: pairs with the Acquire in `reached`, so that the waiter sees what happened before the ring.
         self.number.store(number, Ordering::Release);
@@ -29,7 +29,7 @@ impl Bell {
                 return Poll::Ready(());
             }
             self.waiter.register(cx.waker());
-            // Again: it may have rung before the waker was there.
+            // Again: the bell may have rung before the waker was there.
             if self.reached(number) { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;

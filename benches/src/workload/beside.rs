@@ -6,8 +6,8 @@
 //!
 //! Where the runtime has one CPU, the threads that send and ask sit on the other one.
 //!
-//! Rejected: a fixed number of turns for the neighbours, as `stalls.rs` has. A runtime that lets the others wait for
-//! long would wait less, since its neighbours end sooner.
+//! Rejected: a fixed number of turns for the neighbours, as `stalls.rs` has. A runtime that lets the measured tasks
+//! wait for long would show shorter waits, since its neighbours end sooner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -33,7 +33,7 @@ pub(super) fn rows() -> Vec<Row> {
     rows
 }
 
-/// How long neighbours go on at most, whatever those that are measured do. A latency that would be longer is cut there.
+/// How long neighbours go on at most, whatever the measured tasks do. A longer latency is cut there.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// Tells the neighbours when to end.
@@ -76,7 +76,7 @@ async fn compute_and_yield<R: Rt>(turn: Duration, load: Load, stop: Stop) -> u64
     }
 }
 
-/// The side of the thread outside: never waits for the task, so that a late one is late for every wake that it missed.
+/// The side of the thread outside: never waits for the task, so a late task is late for every wake that it missed.
 fn send_stamps(sender: &Sender<Instant>, pace: Duration, span: Duration) {
     let start = Instant::now();
     while start.elapsed() < span {

@@ -156,8 +156,8 @@ fn round_trip(client: &mut TcpStream) -> io::Result<f64> {
     Ok(took.as_secs_f64() * 1e6)
 }
 
-/// When tasks begin to run that a task started just before it computes. From the second time on: mini helps at once
-/// only where somebody was stuck in the last ten seconds, and the first batch waits for up to two milliseconds.
+/// How soon tasks run that another task started just before it computes. Measured from the second time on: mini helps
+/// at once only if a worker was stuck in the last ten seconds, and the first batch waits for up to two milliseconds.
 pub(super) struct Queued;
 
 impl Subject for Queued {

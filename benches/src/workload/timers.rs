@@ -127,8 +127,8 @@ impl Subject for Lateness {
         Ok(Started::Probe(Box::new(sample)))
     }
 
-    /// A thread that sleeps as often (clock_nanosleep(2)), as exactly as the kernel can: without timer slack. It is one
-    /// of its own, since others keep theirs.
+    /// A thread that sleeps as often (clock_nanosleep(2)), as exactly as the kernel can: without timer slack. It is a
+    /// new thread, since other threads keep their slack.
     fn limit(load: Load) -> io::Result<Started> {
         let sleeps = load.pick(200, 10);
         let sample = move || {

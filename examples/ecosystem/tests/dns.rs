@@ -148,7 +148,7 @@ async fn garbage_with_the_right_number_is_an_error() {
             Answer::Messages(vec![[&id[..], &[0x81, 0x80, 0, 1, 0xff, 0xff, 0, 0, 0, 0, 0xc0]].concat()])
         }));
         let error = count(&resolver, "host.test.").await.expect_err("garbage");
-        // Over TCP the message stands for itself, so there is no telling whose it was.
+        // Over TCP the message stands for itself, so nobody knows which query it answers.
         assert!(matches!(error, NetError::Proto(_) | NetError::Timeout | NetError::Io(_)), "{protocol:?}: {error:?}");
         end(server, resolver).await;
     }

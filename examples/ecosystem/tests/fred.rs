@@ -88,7 +88,7 @@ fn a_server_that_is_killed_ends_what_waits_for_it() {
                 assert!(waits.await.unwrap().is_err());
                 // Without a policy to reconnect its task ends.
                 assert!(connection.await.unwrap().is_err());
-                // Later commands wait for somebody who connects again, up to their own limit.
+                // Later commands wait for a new connection, up to their own limit.
                 assert!(timeout(SOON, client.get::<Option<u64>, _>("all")).await.is_err());
                 assert!(example::client(address).unwrap().init().await.is_err());
             }
@@ -97,7 +97,7 @@ fn a_server_that_is_killed_ends_what_waits_for_it() {
     });
 }
 
-/// A server that answers `bytes` to whatever comes, and keeps the connection until the caller is gone.
+/// A server that answers every message with `bytes`, and keeps the connection until the caller is gone.
 async fn says(bytes: &'static [u8]) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

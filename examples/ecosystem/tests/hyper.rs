@@ -28,7 +28,7 @@ mod scenarios;
 
 const VERSIONS: [Version; 2] = [Version::HTTP_11, Version::HTTP_2];
 
-/// Limits in time that play no part in a test: what is closed was not closed by them.
+/// Time limits that no test reaches: no connection is closed by them.
 fn patient() -> Limits {
     let long = LIMIT * 10;
     Limits { first_request: long, idle: long, request: long, grace: long, ..Limits::default() }
@@ -121,7 +121,7 @@ async fn many_streams_share_a_connection() {
     server.await.unwrap().unwrap();
 }
 
-/// A server that stops when `say` says 1 or is dropped, and answers `/slow` when it says 2.
+/// A server that stops when `say` is 1 or dropped, and answers `/slow` when `say` is 2.
 struct Server {
     at: SocketAddr,
     say: watch::Sender<u8>,

@@ -43,7 +43,7 @@ async fn messages(mut from: impl Read + Unpin, mut to: impl Write + Unpin) {
     assert_eq!(buf.filled(), b"ping");
     assert!(poll_once(&mut from, &mut buf).is_pending());
 
-    // More than there is room for: the rest stays for the next buffer.
+    // More than the buffer takes: the rest stays for the next buffer.
     assert_eq!(write(&mut to, b"pongpong").await.unwrap(), 8);
     read(&mut from, &mut buf).await.unwrap();
     assert_eq!(buf.filled(), b"pingpongpo");
@@ -191,7 +191,7 @@ fn a_deadline_moves_in_both_directions() {
             }
             timer.sleep_until(at(1)).await; // long past
 
-            // One that is over sleeps again.
+            // A sleep that is over can sleep again.
             let mut sleep = timer.sleep(Duration::ZERO);
             sleep.as_mut().await;
             let deadline = timer.now() + Duration::from_secs(3);

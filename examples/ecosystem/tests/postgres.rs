@@ -25,7 +25,7 @@ mod says;
 
 use says::says;
 
-/// How long those wait who get no answer.
+/// How long a client waits that gets no answer.
 const SOON: Duration = Duration::from_millis(50);
 
 /// A server for all tests that leave it as it was. The last of those that run at the same time stops it.
@@ -49,7 +49,7 @@ fn over_unix(server: &Server) -> Config {
     config
 }
 
-/// Ends both: the task must see that the client is gone.
+/// Ends client and connection: the task must see that the client is gone.
 async fn finish((client, connection): Connected) {
     drop(client);
     connection.await.unwrap().unwrap();
@@ -91,7 +91,7 @@ fn queries_of_one_connection_run_one_after_the_other_without_waiting() {
                 async move { client.query_one(add, &[&n]).await.map(|row| row.get::<_, i64>(0)) }
             }));
             assert_eq!(sums.await.unwrap(), (1..=1000).collect::<Vec<i64>>());
-            // One that fails doesn't take its neighbours with it.
+            // A query that fails does not make its neighbours fail.
             let (bad, good) = futures_util::join!(client.query("SELECT 1/0", &[]), client.query("SELECT 2", &[]));
             assert_eq!(bad.unwrap_err().code(), Some(&SqlState::DIVISION_BY_ZERO));
             assert_eq!(good.unwrap()[0].get::<_, i32>(0), 2);
@@ -164,11 +164,11 @@ fn a_query_that_was_given_up_can_be_cancelled_and_the_connection_goes_on() {
             let client = &connected.0;
             let sleeps = async { drop(client.query("SELECT pg_sleep(1000)", &[]).await) };
             futures_lite::future::or(sleeps, until_asleep(&server)).await;
-            // The server goes on with it: the next query would wait.
+            // The server goes on with the dropped query: the next query would wait.
             let stream = TcpStream::connect(server.address()).await.unwrap();
             client.cancel_token().cancel_query_raw(stream, NoTls).await.unwrap();
             assert_eq!(one(client).await, 1);
-            // One that somebody waits for is told.
+            // A query that is still awaited gets the error.
             let (asleep, ()) = futures_util::join!(client.query("SELECT pg_sleep(1000)", &[]), async {
                 until_asleep(&server).await;
                 let stream = TcpStream::connect(server.address()).await.unwrap();
@@ -188,7 +188,7 @@ fn a_server_that_goes_away_in_the_middle_ends_query_and_connection() {
         mini::block_on(async {
             let (victim, other) =
                 (connect(&config_for(server.address())).await.unwrap(), connect(&over_unix(&server)).await.unwrap());
-            // Its own process is ended.
+            // The server process of this connection is ended.
             let id: i32 = victim.0.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
             let (answer, ()) = futures_util::join!(victim.0.query("SELECT pg_sleep(1000)", &[]), async {
                 until_asleep(&server).await;
@@ -213,7 +213,7 @@ fn servers_that_break_the_protocol_give_an_error_and_leave_nothing_open() {
     in_child("servers_that_break_the_protocol_give_an_error_and_leave_nothing_open", || {
         let runtime = mini::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            // What the runtime needs for sockets at all it has now.
+            // Now the runtime has opened all that sockets need.
             drop(tcp_pair().await);
             let before = open_files();
             let silent = TcpStream::connect(says(Vec::new(), true).await.unwrap()).await.unwrap();

@@ -35,7 +35,7 @@ fn endpoint(server: Option<quinn::ServerConfig>) -> Endpoint {
     Endpoint::new(EndpointConfig::default(), server, socket, Arc::new(MiniRuntime)).expect("an endpoint")
 }
 
-/// An endpoint that accepts, and one that connects. Each bears so much silence.
+/// An endpoint that accepts, and one that connects. Each accepts this much silence.
 fn ends(idle: Duration) -> (Endpoint, Endpoint) {
     let mut server = IDENTITY.quic_server().expect("a key");
     server.transport_config(transport(idle));
@@ -131,7 +131,7 @@ fn much_data_both_ways() {
 
 async fn many_connections_on_one_socket() {
     const COUNT: u64 = 8;
-    // No more than the socket's buffer holds of all: what is lost is sent again, but that takes its time.
+    // No more than the socket's buffer holds for all connections: lost data is sent again, but that takes time.
     const TOTAL: usize = 16 << 10;
     let (server, client) = ends(LIMIT);
     let accepting = server.clone();
@@ -190,7 +190,7 @@ async fn garbage_at_the_endpoint_disturbs_nobody() {
     for datagram in &datagrams {
         stranger.send_to(datagram, to).await.expect("room");
     }
-    // RFC 9000, section 6.1: to the version that nobody has there is an answer, version 0.
+    // RFC 9000, section 6.1: the version that no side has gets an answer, of version 0.
     let mut buf = [0; 1500];
     loop {
         let (length, _) = stranger.recv_from(&mut buf).await.expect("an answer");
@@ -206,7 +206,7 @@ async fn garbage_at_the_endpoint_disturbs_nobody() {
     close(server, client);
 }
 
-/// Passes datagrams on between whoever sends to `front` and `server`.
+/// Passes datagrams on between `server` and the peer that sends to `front`.
 async fn relay(front: UdpSocket, server: SocketAddr) {
     let (front, back) = (Arc::new(front), Arc::new(udp().await));
     let (mut up, mut down) = ([0; 2048], [0; 2048]);
@@ -323,7 +323,7 @@ async fn an_endpoint_that_is_dropped_closes_its_socket() {
     let addrs = [server.local_addr().expect("bound"), client.local_addr().expect("bound")];
     let (here, there) = connect(&server, &client).await;
     drop((here, server, client));
-    // The last handle of the one is gone, so it has closed the connection, which is news for the other.
+    // The last handle of one side is gone, so that side has closed the connection, and the other side learns it.
     let reason = there.closed().await;
     assert!(matches!(reason, ConnectionError::ApplicationClosed(_)), "{reason:?}");
     drop(there);
@@ -358,8 +358,7 @@ mod each {
     }
 }
 
-/// A clock that jumps when there is nothing else to do: what is waited for takes no time, and no busy machine is too
-/// slow.
+/// A clock that jumps when there is nothing else to do: waits take no time, and no busy machine is too slow.
 fn in_virtual_time<F: Future<Output = ()> + 'static>(scenario: fn() -> F) {
     within(LIMIT, move || {
         let runtime = Builder::new_current_thread().start_paused(true).build().expect("a runtime");
@@ -386,7 +385,7 @@ fn a_runtime_that_is_dropped_in_the_middle_closes_all() {
                 let (server, client) = ends(LIMIT);
                 let (here, there) = connect(&server, &client).await;
                 let mut to = here.open_uni().await.expect("a stream");
-                // It may see that the endpoint's own task was dropped before it.
+                // This task may see that the endpoint's own task was dropped first.
                 let sending = mini::spawn(async move { while to.write_all(&[7; 1000]).await.is_ok() {} });
                 let mut from = there.accept_uni().await.expect("a stream");
                 from.read(&mut [0; 64]).await.expect("data");

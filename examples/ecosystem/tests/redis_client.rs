@@ -21,7 +21,7 @@ use says::says;
 #[allow(dead_code, unreachable_pub)]
 mod example;
 
-/// How long those wait who get no answer.
+/// How long a client waits that gets no answer.
 const SOON: Duration = Duration::from_millis(50);
 
 async fn connect(address: SocketAddr) -> (MultiplexedConnection, mini::task::JoinHandle<()>) {
@@ -109,7 +109,7 @@ fn a_command_that_was_given_up_does_not_take_the_next_ones_answer() {
             let mut blocked = redis.clone();
             let pops = async { drop(blocked.blpop::<_, Option<(String, String)>>("queue", 0.0).await) };
             futures_lite::future::or(pops, until_blocked(&mut other)).await;
-            // The server still has it, and answers one command after the other.
+            // The server still has the command, and answers one after the other.
             other.rpush::<_, _, u64>("queue", "late").await.unwrap();
             assert_eq!(redis.incr::<_, _, u64>("n", 1).await.unwrap(), 1);
             assert_eq!(other.llen::<_, u64>("queue").await.unwrap(), 0);
@@ -146,7 +146,7 @@ fn servers_that_break_the_protocol_give_an_error_and_leave_nothing_open() {
     in_child("servers_that_break_the_protocol_give_an_error_and_leave_nothing_open", || {
         let runtime = mini::runtime::Runtime::new().unwrap();
         runtime.block_on(async {
-            // What the runtime needs for sockets at all it has now.
+            // Now the runtime has opened all that sockets need.
             drop(tcp_pair().await);
             let before = open_files();
             let silent = says(Vec::new(), true).await.unwrap();
@@ -166,7 +166,7 @@ fn servers_that_break_the_protocol_give_an_error_and_leave_nothing_open() {
                 let connected = timeout(LIMIT, example::connect(address, |_| Ok(()))).await.unwrap();
                 assert!(connected.is_err(), "number {number}");
             }
-            // Deeper than any answer: refused, not followed until the stack ends.
+            // Nested deeper than any answer: refused, not parsed until the stack ends.
             let address = says(b"*1\r\n".repeat(100_000), false).await.unwrap();
             assert!(timeout(LIMIT, example::connect(address, |_| Ok(()))).await.unwrap().is_err());
             until(|| open_files() == before).await;

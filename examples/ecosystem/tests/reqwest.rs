@@ -20,11 +20,11 @@ mod example;
 
 use example::{get, serve};
 
-/// How long those wait whose server does not answer.
+/// How long a client waits for a server that does not answer.
 const SOON: Duration = Duration::from_millis(50);
 
 /// A server of one connection: it reads the head of a request, writes `bytes`, and then either closes the connection,
-/// or waits until the client does. Its result is that of this.
+/// or waits until the client does. Its result is that of the wait.
 async fn says(bytes: Vec<u8>, keeps: bool) -> (String, JoinHandle<io::Result<()>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = url_of(listener.local_addr().unwrap());
@@ -37,8 +37,8 @@ async fn says(bytes: Vec<u8>, keeps: bool) -> (String, JoinHandle<io::Result<()>
     (url, server)
 }
 
-/// Waits until a server of [`says`] has seen the end of its connection, be it before the head of a request was there. A
-/// client whose time was up before it had connected is stood in for.
+/// Waits until a server of [`says`] has seen the end of its connection, even before the head of a request. If the time
+/// of the client was up before it connected, this connects instead of it.
 async fn ended(url: &str, server: JoinHandle<io::Result<()>>) {
     let address = url.trim_start_matches("http://").trim_end_matches('/');
     drop(TcpStream::connect(address).await);

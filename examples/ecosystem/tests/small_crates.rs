@@ -222,7 +222,7 @@ fn notify_tells_a_task_by_a_channel() {
     });
 }
 
-/// A stream that tells the client of hyper-util what it is connected to: nothing that it has to know.
+/// A stream for the client of hyper-util, with no information about the connection.
 struct Connection(TcpStream);
 
 impl hyper_util::client::legacy::connect::Connection for Connection {

@@ -108,7 +108,7 @@ async fn garbage_for_a_handshake() {
     client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.expect("room");
     let error = acceptor().accept(server).await.expect_err("garbage");
     assert!(matches!(tls_error(error), TlsError::InvalidMessage(_)));
-    // The server has said why before it went: an alert record (RFC 8446, section 5.1), fatal.
+    // The server has said why before it closed: an alert record (RFC 8446, section 5.1), fatal.
     let mut alert = [0; 7];
     client.read_exact(&mut alert).await.expect("an alert");
     assert_eq!((alert[0], alert[5]), (21, 2), "{alert:?}");
@@ -156,7 +156,7 @@ async fn a_handshake_that_stops_is_given_up_and_closed() {
     client.write_all(&hello[..hello.len() / 2]).await.expect("room");
     timeout(Duration::from_millis(5), acceptor().accept(server)).await.expect_err("nothing more comes");
     let error = client.read(&mut [0]).await.map_err(|error| error.kind());
-    // What the server had not read, if anything, makes an error of the end.
+    // If the server had unread bytes, the end is an error.
     assert!(matches!(error, Ok(0) | Err(ErrorKind::ConnectionReset)), "{error:?}");
 }
 
@@ -198,7 +198,7 @@ async fn a_record_that_was_changed_on_its_way() {
 async fn a_peer_that_goes_while_data_waits() {
     let (mut client, server) = pair().await;
     let block = vec![7; 64 << 10];
-    // Until nothing goes any more: then whoever writes waits for the reader.
+    // Until no more can be sent: then the writer waits for the reader.
     while timeout(Duration::from_millis(20), client.write_all(&block)).await.is_ok() {}
     let writer = mini::spawn(async move { while client.write_all(&block).await.is_ok() {} });
     drop(server);
@@ -223,7 +223,7 @@ mod each {
     }
 }
 
-/// A program of OpenSSL, which dies with this.
+/// A program of OpenSSL, which is killed when this is dropped.
 struct Openssl(Child);
 
 impl Openssl {
@@ -277,7 +277,7 @@ fn openssl_is_our_client() {
     });
 }
 
-/// Where `openssl s_server` says that it listens, and what it says next, which it must not be kept from saying.
+/// The address that `openssl s_server` prints, and the rest of its output, which must be read so that it can go on.
 async fn addr_of(openssl: &mut Openssl) -> (SocketAddr, impl Send) {
     let stdout = openssl.0.stdout.take().expect("a pipe");
     let said = mini::spawn_blocking(move || {

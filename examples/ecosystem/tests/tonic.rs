@@ -28,7 +28,7 @@ use tonic::{Code, Request, Response, Status, Streaming, async_trait};
 #[allow(dead_code, unreachable_pub)]
 mod example;
 
-/// How long those wait who get no answer.
+/// How long a client waits that gets no answer.
 const SOON: Duration = Duration::from_millis(50);
 
 type Numbers = Pin<Box<dyn Stream<Item = Result<Number, Status>> + Send>>;
@@ -72,7 +72,7 @@ impl Sums for Stuck {
     async fn total(&self, request: Request<Streaming<Number>>) -> Result<Response<Numbers>, Status> {
         let token = self.begin();
         let mut numbers = request.into_inner();
-        // Fails when the client goes away, be it in the middle.
+        // Fails when the client goes away, also in the middle.
         mini::spawn(async move {
             let _token = token;
             while let Ok(Some(_)) = numbers.message().await {}
@@ -88,7 +88,7 @@ async fn server_of(sums: impl Sums) -> (SocketAddr, JoinHandle<io::Result<Report
     (address, mini::spawn(serve(listener, service).into_future()))
 }
 
-/// Serves one connection to its end, which it gives.
+/// Serves one connection to its end, and returns its result.
 async fn serve_one(stream: TcpStream, sums: impl Sums) -> Result<(), Failure> {
     serve_connection(stream, service(Routes::new(SumsServer::new(sums))), Limits::default(), pending()).await
 }
@@ -177,7 +177,7 @@ fn the_server_minds_the_deadline_that_a_call_brings() {
             request.set_timeout(SOON);
             assert_eq!(client.double(request).await.unwrap_err().code(), Code::DeadlineExceeded);
             until(|| counts.drops() == 1).await;
-            // What is no time limit is none, and neither are ten thousand years: the call waits until the caller gives
+            // A malformed time limit is ignored, and so are ten thousand years: the call waits until the caller gives
             // it up.
             for wrong in ["", "5", "S", "-1S", "123456789S", "1x", "1\u{b5}", "99999999H"] {
                 let mut request = Request::new(n(1));
@@ -205,7 +205,7 @@ fn a_call_that_the_client_drops_is_dropped_by_the_server() {
             assert!(timeout(SOON, answers.message()).await.is_err());
             drop(answers);
             until(|| counts.drops() == 2).await;
-            // A stream of both sides is over when both have let go of it.
+            // A stream of both sides is over when both have dropped it.
             let (send, numbers) = async_channel::bounded(1);
             let answers = client.total(numbers).await.unwrap();
             drop((answers, send));
@@ -222,7 +222,7 @@ fn a_client_that_goes_away_in_the_middle_leaves_nothing_open() {
             let counts = stuck.counts.clone();
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let address = listener.local_addr().unwrap();
-            // What the runtime needs for sockets at all it has now.
+            // Now the runtime has opened all that sockets need.
             drop(tcp_pair().await);
             let before = open_files();
             for number in 1..10 {
@@ -273,7 +273,7 @@ fn a_server_that_goes_away_in_the_middle_ends_calls_and_connection() {
     });
 }
 
-/// What a server says of a client that sends `bytes`, and then waits for the end, or ends first.
+/// The result of a server whose client sends `bytes`, and then waits for the end, or ends first.
 async fn served(bytes: &[u8], stays: bool) -> Result<(), Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
@@ -305,7 +305,7 @@ fn clients_that_break_the_protocol_are_refused() {
             for (number, bytes) in wrong.into_iter().enumerate() {
                 assert!(served(&bytes, true).await.is_err(), "number {number}");
             }
-            // One that goes away: in the middle of the preface, of a frame, and between two.
+            // A client that goes away: in the middle of the preface, of a frame, and between two.
             assert!(served(&preface[..10], false).await.is_err());
             let _ = served(&with(&[0, 0, 9, 1]), false).await;
             let _ = served(&started, false).await;

@@ -1,4 +1,4 @@
-//! Tasks keep the span they were spawned in, whatever spawns them and however they end.
+//! Tasks keep the span they were spawned in, however they are spawned and however they end.
 
 use std::future::{pending, poll_fn};
 use std::sync::{Arc, Mutex, Once};

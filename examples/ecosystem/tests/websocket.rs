@@ -89,7 +89,7 @@ async fn an_echo_over_tls() {
 const REQUEST: &[u8] = b"GET /chat HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
 
-/// A server, after a handshake with somebody who is no WebSocket, with `limits` of its own.
+/// A server, after a handshake with a peer that sends raw bytes, with `limits` of its own.
 async fn server_and_bytes(limits: Option<WebSocketConfig>) -> (Socket<TcpStream>, TcpStream) {
     let (client, server) = tcp_pair().await;
     client.write_all(REQUEST).await.expect("room");
@@ -113,7 +113,8 @@ async fn until_empty_line(stream: &TcpStream) -> String {
 
 async fn the_bytes_of_the_standard() {
     let (mut server, client) = server_and_bytes(None).await;
-    // Section 5.7: a masked "Hello", and one in two fragments, which there is not masked (a mask of 0 masks nothing).
+    // Section 5.7: a masked "Hello", and one in two fragments, which is not masked in the RFC (a mask of 0 masks
+    // nothing).
     let frames: [&[u8]; 3] = [
         &[0x81, 0x85, 0x37, 0xfa, 0x21, 0x3d, 0x7f, 0x9f, 0x4d, 0x51, 0x58],
         &[0x01, 0x83, 0, 0, 0, 0, 0x48, 0x65, 0x6c],
@@ -143,7 +144,7 @@ async fn error_of(bytes: &[u8], limits: Option<WebSocketConfig>) -> Error {
 
 async fn a_message_over_the_limit() {
     let limits = || Some(WebSocketConfig::default().max_message_size(Some(1000)).max_frame_size(Some(600)));
-    // The head alone decides, as nobody should wait for, or make room for, what will be refused.
+    // The head alone decides: the server should not wait for, or make room for, a message that it refuses.
     let huge = [&[0x82, 0xff][..], &(u64::MAX >> 1).to_be_bytes(), &[0; 4]].concat();
     let error = error_of(&huge, limits()).await;
     assert!(matches!(error, Error::Capacity(CapacityError::MessageTooLong { max_size: 600, .. })), "{error:?}");
@@ -212,7 +213,7 @@ async fn garbage_for_a_request() {
     for garbage in [&[0x16, 3, 1, 2, 0][..], b"\r\n\r\n\r\n", b"GET / HTTP/1.1\r\n: \r\n\r\n", &[0; 1 << 16]] {
         let (client, server) = tcp_pair().await;
         let sender = mini::spawn(async move {
-            // It may be refused in the middle.
+            // The server may refuse it in the middle.
             let _ = client.write_all(garbage).await;
             let _ = client.shutdown(std::net::Shutdown::Write);
             client

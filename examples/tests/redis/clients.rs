@@ -1,5 +1,5 @@
-//! Clients who misbehave: slow, deaf, greedy, gone. The server is another process, whose memory and descriptors are
-//! looked at.
+//! Clients that misbehave: slow, deaf, greedy, gone. The server is another process, whose memory and descriptors the
+//! tests check.
 
 use super::*;
 use std::io::{BufRead, BufReader};
@@ -123,7 +123,7 @@ fn ten_thousand_bad_clients_leave_nothing_behind() {
             if number % 1000 == 999 {
                 kept.clear();
                 process.wait_for_descriptors(open);
-                // What the first thousands need is kept for the next ones.
+                // Memory that the first thousands need is kept for the next ones.
                 if number == 1999 {
                     memory = process.memory();
                 }
@@ -160,7 +160,7 @@ fn a_client_that_reads_nothing_is_read_no_more_and_costs_little() {
         let before = process.memory();
         let mut deaf = process.client();
         deaf.0.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
-        // As much as the server takes, which is no more than fits into the buffers of the kernel and one batch.
+        // Sends as much as the server takes, which is no more than fits into the buffers of the kernel and one batch.
         let requests = "GET long\r\nGET middle\r\n".repeat(1000);
         let mut sent = 0;
         let refused = loop {
@@ -176,7 +176,7 @@ fn a_client_that_reads_nothing_is_read_no_more_and_costs_little() {
         let grown = process.memory().saturating_sub(before);
         assert!(grown < 16 << 20, "{grown} bytes for a client that reads nothing");
         other.ask("GET middle\r\n", bulk(&vec![b'x'; 3000]));
-        // It listens after all.
+        // The client reads after all.
         deaf.expect(bulk(&vec![b'x'; 1 << 20]));
         deaf.expect(bulk(&vec![b'x'; 3000]));
     });

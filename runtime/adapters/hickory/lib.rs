@@ -1,10 +1,11 @@
 //! DNS on mini: [`MiniProvider`] gives hickory its tasks, timers and sockets.
 //!
-//! Give it to `hickory_resolver::Resolver::builder_with_config`, or to the clients of `hickory-net`. The answers come over sockets of the runtime, where [`lookup_host`](mini::net::lookup_host) holds a
-//! blocking thread for each name. DNS over TLS, HTTPS or QUIC is not there: hickory ties these to tokio.
+//! Give it to `hickory_resolver::Resolver::builder_with_config`, or to the clients of `hickory-net`. The answers come
+//! over sockets of the runtime, whereas [`lookup_host`](mini::net::lookup_host) holds a blocking thread for each name.
+//! DNS over TLS, HTTPS or QUIC is not there: hickory ties these to tokio.
 
-// The hard part: hickory's tasks read from connections that it keeps for later, so nobody awaits them. They live as
-// long as the provider and its clones, of which the resolver has some: without it they would go on until the server
+// The hard part: hickory's tasks read from connections that it keeps for later, so no task awaits them. They live as
+// long as the provider and its clones, of which the resolver has some: otherwise they would go on until the server
 // hangs up.
 //
 // It is a crate of its own because a program needs it as it stands.
@@ -32,8 +33,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// The runtime that the caller is in, as hickory wants it.
 ///
-/// What is started through it ends when the last clone of it is dropped, or with the runtime. Its methods panic outside
-/// a mini runtime.
+/// Tasks that it starts end when its last clone is dropped, or with the runtime. Its methods panic outside a mini
+/// runtime.
 ///
 /// # Examples
 ///
@@ -116,8 +117,8 @@ impl Tasks {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets a task that has ended; returns whether there was one. What it left, perhaps a panic, goes without the
-    /// lock.
+    /// Forgets a task that has ended; returns whether there was one. Its output, perhaps a panic, is dropped without
+    /// the lock.
     fn reap(&self) -> bool {
         let ended = self.lock().try_join_next();
         ended.is_some()

@@ -3,8 +3,8 @@
 //! Give a [`MiniRuntime`] to `quinn::Endpoint::new`. A datagram goes through quinn's own system calls (`quinn::udp`: many
 //! datagrams a call, congestion marks).
 
-// They run under the readiness of an `AsyncFd`, which unlike a socket's methods can be told that a short batch was all
-// there is.
+// The system calls run under the readiness of an `AsyncFd`, which unlike a socket's methods can be told that a short
+// batch was all there is.
 //
 // The hard part: any number of connections wait until the one socket can be written, each in a task of its own, and a
 // socket's `poll_` functions hold one waker per direction. So each connection that has to wait has a future of its
@@ -152,7 +152,7 @@ struct Writable {
     waiting: Option<Wait>,
 }
 
-/// It is made only where the socket's buffer was full, so seldom that its allocation costs nothing.
+/// Made only when the socket's buffer is full, so seldom that its allocation costs nothing.
 type Wait = Pin<Box<dyn Future<Output = io::Result<()>> + Send + Sync>>;
 
 impl UdpPoller for Writable {

@@ -35,7 +35,7 @@ impl Ended {
         blocking.push_call(Box::new(move || job.run()));
     }
 
-    /// When `before` have ended: two jobs, of which the first waits for the second.
+    /// When `before` jobs have ended, pushes two jobs, of which the first waits for the second.
     fn push_two(self: &Arc<Self>, blocking: &Arc<Blocking>, before: usize) {
         let ended = self.clone();
         let mut job = Job(self.clone(), false);
@@ -92,8 +92,8 @@ fn a_job_that_meets_a_leaving_thread_is_done() {
     });
 }
 
-/// Two jobs come while a thread looks for one, spins and waits, and the first waits for the second: another thread does
-/// that.
+/// Two jobs come while a thread looks for one, spins and waits, and the first job waits for the second: another thread
+/// does the second.
 ///
 /// Planted: a spinning thread that is taken out and not called; one that stays where the next job calls it, called or
 /// not; one that is called, or started, and counted as such for ever.

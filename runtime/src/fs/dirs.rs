@@ -29,7 +29,7 @@ pub struct DirBuilder {
 }
 
 impl DirBuilder {
-    /// A builder of one directory that everybody may use whom the process's umask doesn't exclude.
+    /// A builder of one directory that all users may use, except those that the process's umask excludes.
     ///
     /// # Examples
     ///
@@ -38,7 +38,7 @@ impl DirBuilder {
         DirBuilder::default()
     }
 
-    /// Whether to make the directories above as well, and to be content with one that is there already.
+    /// Whether to make the directories above as well, and to accept a directory that is there already.
     ///
     /// # Examples
     ///

@@ -36,12 +36,12 @@ use stream::Stream;
 /// A write is ready when the kernel has the data, and not before. So nothing is lost if the `File` is dropped then, or
 /// the runtime shuts down, or the process ends without a `flush`; and its error is returned by the write itself. The
 /// price is one hop to the blocking pool for each write, of up to 256 KiB: gather small pieces in a buffer (`BufWriter`
-/// of `futures-lite`, which then wants its `flush`), or write them together (`poll_write_vectored`). What the kernel
-/// has survives the process; a power cut it survives after [`sync_all`](File::sync_all).
+/// of `futures-lite`, which then needs its `flush`), or write them together (`poll_write_vectored`). Data that the
+/// kernel has survive the process, and after [`sync_all`](File::sync_all) a power cut.
 ///
 /// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice
-/// and not after a later write, read or seek of this `File`: they wait for it, and so does `flush`. Should the same
-/// bytes be written next, they take its place. Its error comes from the next write or `flush`; if there is none, it is
+/// and not after a later write, read or seek of this `File`: they wait for it, and so does `flush`. If the same bytes
+/// are written next, they take its place. Its error comes from the next write or `flush`; if there is none, it is
 /// printed when the `File` is dropped.
 ///
 /// # What is read
@@ -54,11 +54,11 @@ use stream::Stream;
 /// # Who else has it open
 ///
 /// The position is that of the kernel, so it is shared with [clones](File::try_clone) and with child processes that
-/// inherited the file. Of clones that read at the same time each gets other bytes; who gets which is undefined.
+/// inherited the file. Clones that read at the same time get different bytes; which clone gets which is undefined.
 ///
-/// What another process does with it, or a clone that the standard library made, is not known here. While one of those
-/// is in a read or write, the kernel may let a read or seek of this `File` wait for it, on a thread that runs tasks.
-/// And where it moves the position in the middle of a read here, that may read elsewhere, or move the position back.
+/// Operations of another process, or of a clone that the standard library made, are not known here. While one of them
+/// reads or writes, the kernel may make a read or seek of this `File` wait for it, on a thread that runs tasks. If one
+/// of them moves the position in the middle of a read here, that read may read elsewhere, or move the position back.
 ///
 /// # Examples
 ///
@@ -205,7 +205,8 @@ impl File {
     /// Becomes a file of the standard library, at the same position.
     ///
     /// Waits for operations whose future was dropped before they were ready, and for those that were made and not
-    /// polled yet: who holds such a future (of [`metadata`](File::metadata), say) and awaits this first waits for ever.
+    /// polled yet: a task that holds such a future (of [`metadata`](File::metadata), say) and awaits this first waits
+    /// for ever.
     ///
     /// What a dropped read has taken from a fifo or a terminal is lost; [`try_into_std`](File::try_into_std) refuses
     /// then.
@@ -250,8 +251,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that nobody has
-    /// taken.
+    /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that no read has
+    /// returned.
     pub fn try_into_std(self) -> Result<StdFile, File> {
         if !self.stream.is_at_rest() {
             return Err(self);

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use super::operation::{About, Operation, Step};
 use super::sys::{self, Links};
 
-/// What is known of the file or directory at `path`: its size, its times, its permissions. Links are followed
-/// (stat(2)).
+/// The metadata of the file or directory at `path`: its size, its times, its permissions. Links are followed (stat(2)).
 ///
 /// # Examples
 ///
@@ -42,7 +41,7 @@ pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
     .keeping(path)
 }
 
-/// As [`metadata`], but of a link itself, and not of what it points to (lstat(2)).
+/// As [`metadata`], but of a link itself, not of the file that it points to (lstat(2)).
 ///
 /// # Examples
 ///
@@ -90,7 +89,7 @@ pub fn symlink_metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
 ///
 /// # Errors
 ///
-/// That it cannot be told, as a directory on the way may not be searched.
+/// If a directory on the way may not be searched: then it is not known.
 ///
 /// # Panics
 ///
@@ -168,10 +167,9 @@ pub fn read_link<P: AsRef<Path>>(path: P) -> Operation<PathBuf, P> {
     Operation::hop(about, |about| fs::read_link(&about.path)).keeping(path)
 }
 
-/// Gives a file another name, which is taken over from a file that had it (rename(2)).
+/// Gives a file another name. Another file that has this name loses it (rename(2)).
 ///
-/// It happens at once for everybody who looks, so to write a new file and to rename it is the way to replace one
-/// safely.
+/// The change is atomic for all who look, so the safe way to replace a file is to write a new one and rename it.
 ///
 /// # Examples
 ///

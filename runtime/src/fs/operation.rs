@@ -114,7 +114,7 @@ impl<T: Send + 'static> Operation<T> {
         Operation::with(about, State::NewJob(Box::new(job)))
     }
 
-    /// An operation that tries `first` without a hop; that must not wait.
+    /// An operation that tries `first` without a hop; `first` must not wait.
     pub(super) fn first(about: About, first: impl FnOnce(&About) -> Step<T> + Send + Sync + 'static) -> Operation<T> {
         Operation::with(about, State::New(Box::new(first)))
     }
@@ -182,7 +182,8 @@ pub(super) fn pool(call: &str, location: &Location<'_>) -> Arc<Shared> {
     context::with_shared(Arc::clone).unwrap_or_else(|| refuse(call, location))
 }
 
-/// For what could be done without a runtime by chance alone: where the kernel has it in its memory.
+/// Checks for a runtime, where an operation would succeed without one by chance only: if the kernel has the data in
+/// memory.
 ///
 /// # Panics
 ///
@@ -201,7 +202,7 @@ fn refuse(call: &str, location: &Location<'_>) -> ! {
     )
 }
 
-/// The error of a job that has not been carried out. Its panic, if it had one, goes on here.
+/// The error of a job that has not been carried out. If the job panicked, the panic goes on here.
 #[cold]
 pub(super) fn no_answer(lost: JoinError) -> io::Error {
     if lost.is_panic() {

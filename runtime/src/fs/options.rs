@@ -29,7 +29,7 @@ pub struct OpenOptions {
     options: fs::OpenOptions,
     reads: bool,
     flags: i32,
-    /// Something else was asked for than to read.
+    /// Something other than reading was asked for.
     is_special: bool,
 }
 
@@ -54,7 +54,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the file can be written to, from its beginning and over what is there.
+    /// Whether the file can be written to, from its beginning and over its content.
     ///
     /// # Examples
     ///
@@ -74,7 +74,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether what is there is removed. Needs [`write`](OpenOptions::write).
+    /// Whether the content is removed. Needs [`write`](OpenOptions::write).
     ///
     /// # Examples
     ///
@@ -125,10 +125,10 @@ impl OpenOptions {
         self
     }
 
-    /// More flags for open(2). Those of the way of access (`O_ACCMODE`) are ignored; replaces what was given before.
+    /// More flags for open(2). The access mode (`O_ACCMODE`) in them is ignored. Replaces flags that were given before.
     ///
-    /// With `O_NONBLOCK` a fifo is opened at once instead of when somebody has its other end: for programs that open
-    /// paths which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.
+    /// With `O_NONBLOCK` a fifo is opened at once instead of when its other end is open: for programs that open paths
+    /// which others name. An ordinary file is still opened without a hop then; with any other flag it takes one.
     ///
     /// `O_DIRECT` is not supported: it wants aligned memory (open(2)), and what is read or written passes through
     /// memory that is not.
@@ -151,7 +151,7 @@ impl OpenOptions {
 
     /// Opens the file at `path`. It is closed when a program is executed (`O_CLOEXEC`).
     ///
-    /// To open a fifo waits for its other end, in a thread of the blocking pool;
+    /// Opening a fifo waits for its other end, in a thread of the blocking pool;
     /// [`custom_flags`](OpenOptions::custom_flags) has the way around.
     ///
     /// # Examples
@@ -205,7 +205,7 @@ impl Default for OpenOptions {
     }
 }
 
-/// Takes over the options as they are; as it can't be seen what they ask for, opening takes a hop.
+/// Takes over the options as they are; mini can't see what they ask for, so opening takes a hop.
 impl From<fs::OpenOptions> for OpenOptions {
     fn from(options: fs::OpenOptions) -> OpenOptions {
         OpenOptions { options, reads: false, flags: 0, is_special: true }

@@ -86,7 +86,7 @@ enum State {
     Open(fs::ReadDir),
     Reading(Job<Batch>),
     Ended,
-    /// The runtime has shut down and taken the stream along.
+    /// The runtime has shut down, and the stream is gone.
     Lost,
 }
 
@@ -294,7 +294,7 @@ impl DirEntry {
         })
     }
 
-    /// What is known of it: as [`symlink_metadata`](super::symlink_metadata), a link is not followed.
+    /// The metadata of the entry: as with [`symlink_metadata`](super::symlink_metadata), a link is not followed.
     ///
     /// # Examples
     ///

@@ -42,6 +42,6 @@ const _: () = {
     let _: fn(&File) -> Option<u64> = size;
     // Fills a file's content in up to the capacity and tells whether that was all.
     let _: fn(&File, &mut Vec<u8>) -> bool = read_to_end;
-    // To be told of each file that was opened for reading in a thread that may block.
+    // To be called with each file that was opened for reading in a thread that may block.
     let _: fn(&File) = learn;
 };

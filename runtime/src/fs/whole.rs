@@ -165,7 +165,7 @@ fn start(path: &Path) -> Start {
     Start::Part(file, content)
 }
 
-/// The content, with what follows from the file's position on. The memory is asked for, not taken for granted.
+/// The content, with what follows from the file's position on. A lack of memory is an error.
 fn rest(mut file: &File, mut content: Vec<u8>) -> io::Result<Vec<u8>> {
     file.read_to_end(&mut content)?;
     Ok(content)

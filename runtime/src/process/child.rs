@@ -19,12 +19,12 @@ use super::watch::{self, Notice, Running};
 /// A process that was started by [`Command::spawn`](super::Command::spawn).
 ///
 /// Dropping it leaves the process alone, unless [`kill_on_drop`](super::Command::kill_on_drop) was set: it goes on
-/// running, and is reaped in the background when it ends. On a `current_thread` runtime that happens while somebody is
+/// running, and is reaped in the background when it ends. On a `current_thread` runtime that happens while a thread is
 /// in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. At the
 /// end of the program the system does it.
 ///
-/// A child and its pipes are waited for by the runtime it was started in, also if another one awaits them: that one
-/// must run meanwhile. A `current_thread` runtime that nobody is in notices nothing.
+/// The runtime that a child was started in waits for the child and its pipes, also if another runtime awaits them. So
+/// that runtime must run meanwhile: a `current_thread` runtime without a thread in `block_on` notices nothing.
 ///
 /// # Examples
 ///
@@ -49,7 +49,7 @@ pub struct Child {
 
 const WAIT: &str = "wait for";
 
-/// Not reaped, or how it ended.
+/// A child that is not reaped, or how it ended.
 #[derive(Debug)]
 struct Life {
     /// `None` some time after `status` is known.
@@ -78,7 +78,7 @@ pub(super) fn waits_at(location: &'static Location<'static>) -> mini_net::Wait {
 }
 
 impl Child {
-    /// If it can't be watched, or its pipes can't be waited for, the child is killed.
+    /// Takes over a child. If it can't be watched, or its pipes can't be waited for, it is killed.
     pub(super) fn adopt(
         mut child: process::Child,
         kill_on_drop: bool,
@@ -90,7 +90,7 @@ impl Child {
             orphans::leave_unwatched(child, location);
             error
         })?;
-        // Dropped by an error below, it kills.
+        // If an error below drops it, it kills the child.
         let life = Life { running: Some(running), status: None, kill_on_drop: true };
         let mut child = Child {
             stdin: pipes.0.map(ChildStdin::from_std).transpose()?,
@@ -124,9 +124,9 @@ impl Child {
     /// Waits for the end of the process. Closes [`stdin`](Child#structfield.stdin) first, so that a child that reads to
     /// the end of its input does not wait for us.
     ///
-    /// Only the process itself counts: one that it has started may go on, and hold its pipes open. The output is not
-    /// read meanwhile, so a child that writes more than a pipe holds (64 KiB on Linux, pipe(7)) waits for a reader; see
-    /// [`wait_with_output`](Child::wait_with_output).
+    /// Only the process itself counts: processes that it has started may go on, and hold its pipes open. The output is
+    /// not read meanwhile, so a child that writes more than a pipe holds (64 KiB on Linux, pipe(7)) waits for a reader;
+    /// see [`wait_with_output`](Child::wait_with_output).
     ///
     /// The status is kept: each later wait returns it again.
     ///
@@ -136,9 +136,9 @@ impl Child {
     ///
     /// # Errors
     ///
-    /// Those of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if somebody else has reaped the
+    /// Those of waitpid(2): `ECHILD` (see [`raw_os_error`](crate::io::raw_os_error)) if other code has reaped the
     /// child, or if the program ignores SIGCHLD. That the runtime has shut down; the wait can be made again in another
-    /// one.
+    /// runtime.
     ///
     /// # Panics
     ///
@@ -146,13 +146,13 @@ impl Child {
     ///
     /// # Cancel safety
     ///
-    /// Safe: dropped before it is ready, it has closed `stdin` if it was polled, and nothing else.
+    /// Safe: a future dropped before it is ready has closed `stdin`, if it was polled, and done nothing else.
     #[track_caller]
     pub fn wait(&mut self) -> Wait<'_> {
         self.wait_for(waits_at(Location::caller()))
     }
 
-    /// For a call that messages are to name in its place.
+    /// As `wait`, for a call that messages name instead of it.
     pub(super) fn wait_for(&mut self, wait: mini_net::Wait) -> Wait<'_> {
         self.life.forget_ended();
         let Life { running, status, .. } = &mut self.life;
@@ -246,8 +246,8 @@ impl Child {
 
     /// Waits for the end of the process, and meanwhile reads its output to the end. Closes `stdin` first.
     ///
-    /// What was not piped is empty in the result. The output ends when the last process that can write to it has closed
-    /// it: a grandchild that has inherited the pipe and goes on (a daemon, say) holds this up, where
+    /// An output that was not piped is empty in the result. The output ends when the last process that can write to it
+    /// has closed it: a grandchild that has inherited the pipe and goes on (a daemon, say) holds this up, where
     /// [`wait`](Child::wait) would return.
     ///
     /// # Examples
@@ -281,7 +281,7 @@ impl Child {
         self.wait_with_output_for(mini_net::Wait::here(SITE))
     }
 
-    /// For a call that messages are to name in its place.
+    /// As `wait_with_output`, for a call that messages name instead of it.
     pub(super) async fn wait_with_output_for(mut self, wait: mini_net::Wait) -> io::Result<process::Output> {
         let (stdout, stderr) = (self.stdout.take(), self.stderr.take());
         output::collect(self.wait_for(wait), wait, stdout, stderr).await

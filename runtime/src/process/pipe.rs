@@ -60,7 +60,7 @@ impl Pipe {
         AsyncFd::with_interest(File::from(fd), interest).map(Pipe)
     }
 
-    /// Our end, no longer with a runtime, as other processes expect it.
+    /// Our end as other processes expect it: blocking, and no longer with a runtime.
     pub(super) fn into_blocking(self) -> io::Result<OwnedFd> {
         let file = self.0.into_inner();
         set_nonblocking(file.as_fd(), false)?;
@@ -93,7 +93,7 @@ impl Pipe {
         self.poll_reading(cx, &net::Wait::here(SITE), |mut file| file.read(buf))
     }
 
-    /// Without a pipe it fails: it was closed.
+    /// Fails without a pipe, which was closed.
     #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
     #[track_caller]
     pub(super) fn poll_write(this: Option<&Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
@@ -111,8 +111,8 @@ impl Pipe {
         }
     }
 
-    /// Appends all there is until the other end is closed. Ready before that if it was fed a lot: then it is to be
-    /// polled again at once.
+    /// Appends all bytes until the other end is closed. After many bytes it is ready before that: then poll it again at
+    /// once.
     pub(super) fn poll_append(
         &self,
         cx: &mut Context<'_>,
@@ -122,7 +122,7 @@ impl Pipe {
         /// What a pipe usually holds: more in one go would let a busy child keep us from everything else.
         const PART: u64 = 1 << 16;
         let before = to.len();
-        // Cut short by `WouldBlock`, it has appended what there was.
+        // If `WouldBlock` cuts it short, it has appended what there was.
         let end = ready!(self.poll_reading(cx, call, |file| file.take(PART).read_to_end(to)));
         Poll::Ready(end.map(|_| to.len() - before))
     }

@@ -11,8 +11,8 @@ use super::pipe::{Pipe, Write, WriteAll};
 
 /// The end to write to of the pipe that is a child's standard input.
 ///
-/// The child sees the end of its input when this is dropped, or closed with `AsyncWriteExt::close`. To write when
-/// nobody reads any more is the error `BrokenPipe`, as Rust programs ignore SIGPIPE.
+/// The child sees the end of its input when this is dropped, or closed with `AsyncWriteExt::close`. If no process can
+/// read the pipe any more, a write fails with `BrokenPipe`, as Rust programs ignore SIGPIPE.
 ///
 /// Methods take `&self`, so several tasks may use it at the same time; what they write mixes.
 ///
@@ -60,7 +60,7 @@ impl ChildStdin {
         Ok(Self(Some(Pipe::new(stdin.into(), Interest::WRITABLE)?)))
     }
 
-    /// Writes from the front of `buf` what there is room for; returns how much that was.
+    /// Writes as much of the front of `buf` as there is room for; returns the number of bytes.
     ///
     /// # Examples
     ///
@@ -107,7 +107,7 @@ impl ChildStdin {
     ///
     /// # Cancel safety
     ///
-    /// Loses how much was written.
+    /// A dropped future loses the number of bytes written.
     #[track_caller]
     pub fn write_all<'a>(&'a self, buf: &'a [u8]) -> WriteAll<'a> {
         match &self.0 {
@@ -137,7 +137,7 @@ impl ChildStdin {
     }
 }
 
-/// To be the output of another child. Fails as [`into_owned_fd`](ChildStdin::into_owned_fd) does.
+/// Makes it the output of another child. Fails as [`into_owned_fd`](ChildStdin::into_owned_fd) does.
 impl TryFrom<ChildStdin> for Stdio {
     type Error = io::Error;
 

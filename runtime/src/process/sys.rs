@@ -11,7 +11,7 @@ mod nonblocking;
 #[cfg(all(target_os = "linux", not(mini_kqueue_shim)))]
 #[path = "sys/pidfd.rs"]
 mod backend;
-// Android has pidfds, but its system call filter may kill a process that tries.
+// Android has pidfds, but its system call filter may kill a process that uses them.
 #[cfg(any(mini_kqueue_shim, not(target_os = "linux")))]
 #[path = "sys/none.rs"]
 mod backend;

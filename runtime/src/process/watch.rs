@@ -28,8 +28,8 @@ pub(super) struct Running {
     pub(super) watch: Watch,
     /// Where the child was started.
     pub(super) location: &'static Location<'static>,
-    /// The runtime it was started in, if that runs without anybody's help: it reaps what is dropped elsewhere.
-    /// Weak: it has the descriptors of all its workers.
+    /// The runtime it was started in, if that runs without a thread in `block_on`: it reaps a child that is dropped
+    /// elsewhere. Weak: the runtime has the descriptors of all its workers.
     pub(super) home: Option<Weak<Shared>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Running {
 pub(super) enum Watch {
     Pidfd(AsyncFd<Pidfd>),
     Signal(Signal),
-    /// There was nobody to watch: somebody has reaped it already, or the system has, as the program ignores SIGCHLD.
+    /// There was no process to watch: other code has reaped it, or the system has, as the program ignores SIGCHLD.
     Gone,
 }
 
@@ -68,7 +68,7 @@ impl Running {
     pub(super) fn kill(&mut self) -> io::Result<()> {
         match &self.watch {
             Watch::Pidfd(fd) if fd.get_ref().kill().is_ok() => Ok(()),
-            // No stranger is meant: its id is its own while it can be asked for.
+            // The id cannot have been reused: the child has not been reaped yet.
             _ if matches!(try_wait(&mut self.child), Ok(None)) => self.child.kill(),
             _ => Ok(()),
         }
@@ -101,8 +101,7 @@ impl Watch {
 impl Notice<'_> {
     /// # Panics
     ///
-    /// Where it may not wait, with the text that names the call: outside a mini runtime, unless the watch has joined
-    /// one.
+    /// Where the watch may not wait: outside a mini runtime, unless it has joined one. The text names the call.
     fn need_runtime(&self) {
         match self {
             Notice::Pidfd(readable) => readable.need_runtime(),
@@ -124,7 +123,7 @@ impl Notice<'_> {
             }
             match self {
                 Notice::Signal(recv) => ready!(Pin::new(recv).poll(cx)).ok_or_else(over)?,
-                // The one that runs is another of our children, which has got the same id.
+                // The process that runs is another child of ours, which has got the same id.
                 Notice::Gone => return Poll::Ready(Err(io::Error::from_raw_os_error(libc::ECHILD))),
                 Notice::Pidfd(readable) => {
                     let mut guard = ready!(Pin::new(readable).poll(cx))?;
@@ -138,7 +137,7 @@ impl Notice<'_> {
     }
 }
 
-/// Reaps `child` if it has ended. A signal is no answer.
+/// Reaps `child` if it has ended. Asks again if a signal interrupts it.
 pub(super) fn try_wait(child: &mut process::Child) -> io::Result<Option<ExitStatus>> {
     loop {
         match child.try_wait() {
@@ -159,7 +158,7 @@ impl fmt::Debug for Running {
     }
 }
 
-/// Whether the system has none, or a sandbox lets nobody have one. Any other error (`EMFILE`, say) is one of `spawn`.
+/// Whether the system has no pidfds, or a sandbox forbids them. Any other error (`EMFILE`, say) is one of `spawn`.
 fn has_no_pidfds(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported || matches!(error.raw_os_error(), Some(libc::EPERM | libc::EINVAL))
 }

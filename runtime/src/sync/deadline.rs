@@ -28,7 +28,8 @@ impl Deadline {
         self.0.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// Waits until `condvar` is notified, or it is over; either by mistake too. `guard` is that of `mutex`.
+    /// Waits until `condvar` is notified, or the deadline is over; it may also return without either. `guard` is that
+    /// of `mutex`.
     pub(crate) fn wait<'a, T>(
         &mut self,
         condvar: &Condvar,
@@ -41,7 +42,7 @@ impl Deadline {
         }
     }
 
-    /// Waits until the thread is unparked, or it is over; as above.
+    /// Waits until the thread is unparked, or the deadline is over; as above.
     pub(crate) fn park(&mut self) {
         match self.left() {
             Some(left) => thread::park_timeout(left),

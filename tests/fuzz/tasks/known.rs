@@ -1,4 +1,4 @@
-//! What the model knows of a task, and what it must have come to once it has run.
+//! What the model knows of a task, and what must have happened to it once it has run.
 
 use std::fmt;
 use std::future::Future;
@@ -54,7 +54,7 @@ pub(super) struct Joiner(pub(super) AtomicUsize);
 
 impl Known {
     pub(super) fn note_cancel(&mut self, is_remote: bool) {
-        // The owner does not know yet what lies in its inbox, and asks as others do.
+        // The owner does not know yet what is in its inbox, and asks as other threads do.
         let is_remote = is_remote || self.is_posted;
         self.asked.cancel |= !is_remote || self.is_shared;
         self.asked.remote_cancel |= is_remote && !self.is_shared;
@@ -97,7 +97,7 @@ impl Known {
         let extra = usize::from(matches!(step, Step::WakeSelf | Step::Yield));
         let (least, most) = match asked {
             Asked { cancel: true, .. } => (0, 0),
-            // The owner may run it before it hears of the cancellation, but for that needs a reason.
+            // The owner may run the task before it hears of the cancellation, but only for a reason.
             Asked { remote_cancel: true, wake, .. } => (0, usize::from(wake) * (1 + extra)),
             _ if ways == 0 => (0, 0),
             _ if matches!(step, Step::Finish | Step::Panic | Step::AbortSelf) => (1, 1),
@@ -158,7 +158,7 @@ impl Asked {
         self.is_woken() || self.cancel || self.remote_cancel
     }
 
-    /// How often an owned task may hear of it.
+    /// How often an owned task may hear of its wakes.
     fn ways(self) -> usize {
         usize::from(self.wake) + usize::from(self.remote_wake)
     }

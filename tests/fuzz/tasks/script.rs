@@ -39,7 +39,7 @@ pub(super) struct Facts {
 /// The future of a task.
 pub(super) struct Script {
     pub(super) facts: Arc<Facts>,
-    /// Its destructor wakes it.
+    /// Its destructor wakes the task.
     pub(super) cries: bool,
 }
 

@@ -7,7 +7,7 @@ use libc::c_int;
 
 use super::queue;
 
-/// The process that has queues: they are not inherited, and after fork(2) their lock may be held by nobody.
+/// The process that has queues: they are not inherited, and after fork(2) no thread may be left to release their lock.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
 /// From now on there are queues.
@@ -17,7 +17,7 @@ pub(super) fn begin() {
 
 /// Closes a descriptor that no queue has to know of.
 pub(super) fn close_now(fd: RawFd) {
-    // SAFETY: takes a number; that it is the caller's to close, the caller says.
+    // SAFETY: takes a number; the caller promises that it may close the descriptor.
     unsafe { libc::syscall(libc::SYS_close, fd) };
 }
 

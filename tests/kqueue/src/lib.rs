@@ -7,8 +7,8 @@
 //! What is here follows the manual page of FreeBSD: `EVFILT_READ`, `EVFILT_WRITE` and `EVFILT_USER` with `EV_ADD`,
 //! `EV_DELETE`, `EV_ENABLE`, `EV_CLEAR` and `EV_RECEIPT`; other filters and flags are refused with `EINVAL`. A queue is
 //! an epoll instance in which two more are nested, one for each direction (`queue`): so data that arrives is no event
-//! of the other filter. Closing a descriptor removes its filters, whatever duplicates it has; for that, close(2) is
-//! stood in for (`close`).
+//! of the other filter. Closing a descriptor removes its filters, whatever duplicates it has; for that, `close`
+//! replaces close(2).
 //!
 //! Where it differs from a BSD: what epoll(7) refuses (an ordinary file) is refused, with `EPERM`; the errno in
 //! `fflags` is always the same, as Linux tells it only once; `data` is 0; nothing is ever disabled, so `EV_ENABLE`
@@ -56,14 +56,14 @@ pub struct kevent {
 pub const EVFILT_READ: i16 = -1;
 /// There is room to write.
 pub const EVFILT_WRITE: i16 = -2;
-/// Somebody has triggered it.
+/// The program has triggered it.
 pub const EVFILT_USER: i16 = -11;
 
 /// Adds the event, or changes it.
 pub const EV_ADD: u16 = 0x1;
 /// Removes the event.
 pub const EV_DELETE: u16 = 0x2;
-/// Reports the event again, if it was not to be reported; nothing else but the caller's own is changed.
+/// Reports the event again, if it was disabled; changes only the caller's own data.
 pub const EV_ENABLE: u16 = 0x4;
 /// Reports changes alone.
 pub const EV_CLEAR: u16 = 0x20;

@@ -4,7 +4,7 @@
 //! eventfd(2) for `EVFILT_USER`. The instance of a direction has the descriptors, edge-triggered for `EV_CLEAR`.
 //!
 //! The hard part is an event that was on its way when its filter was removed: each filter has a number of its own,
-//! which travels with the event, and one without its filter is dropped.
+//! which travels with the event, and an event without its filter is dropped.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -22,10 +22,10 @@ use super::{
     NOTE_TRIGGER, close, kevent,
 };
 
-/// What an error of a socket is said to be: Linux tells which one only once, and that is for its owner.
+/// The error that stands for any error of a socket: Linux tells the real one only once, and its owner needs that.
 const SOME_ERROR: u32 = libc::ECONNRESET as u32;
 
-/// What stands in the outer instance's events: which of the three it is.
+/// The data of the outer instance's events: which of the three inner descriptors it is.
 const BELL: u64 = 2;
 
 struct Queue {
@@ -200,7 +200,7 @@ impl Queues {
         Some(kevent { ident, filter: EVFILT_USER, flags: EV_CLEAR, fflags: NOTE_TRIGGER, data: 0, udata })
     }
 
-    /// What an event of epoll is as one of a filter, if that is still there.
+    /// Turns an event of epoll into an event of a filter, if the filter is still there.
     fn event(&self, queue: RawFd, filter: i16, event: epoll_event) -> Option<kevent> {
         let (fd, number) = (event.u64 as u32 as RawFd, (event.u64 >> 32) as u32);
         let known = self.open.get(&queue)?.filters.get(&(fd, filter)).filter(|known| known.number == number)?;

@@ -11,7 +11,7 @@ use mini::time::{sleep, timeout};
 use crate::ledger::Kind;
 use crate::world::{Dice, World, both};
 
-/// Sends back what comes, for ever.
+/// Sends back all bytes, without end.
 pub(crate) async fn tcp_server(world: Arc<World>, listener: TcpListener) {
     loop {
         match listener.accept().await {

@@ -12,7 +12,7 @@ use mini::time::{Instant, interval, sleep, timeout};
 use crate::ledger::{Kind, Ticket};
 use crate::world::{Dice, World};
 
-/// What panics on purpose says.
+/// The message of panics on purpose.
 pub(crate) const ON_PURPOSE: &str = "a panic of the soak test, on purpose";
 
 /// Two producers and two consumers; waits to send and to receive are dropped at times.

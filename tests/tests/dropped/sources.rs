@@ -78,7 +78,8 @@ fn public_part(path: &Path) -> String {
     text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().to_owned()
 }
 
-/// Whose future, or call inside of one, the block is that begins in this line; and which of both.
+/// The type for which the block that begins in this line implements a future, or a call inside of one; and which of
+/// both.
 fn implementor(line: &str) -> Option<(&str, bool)> {
     let (head, name) = line.strip_prefix("impl")?.split_once(" for ")?;
     let trait_name = head.rsplit(' ').next()?;
@@ -87,7 +88,7 @@ fn implementor(line: &str) -> Option<(&str, bool)> {
     (is_future || is_call).then_some((name.split(|c| !is_part_of_name(c)).next()?, is_future))
 }
 
-/// Whether users can see the type, or it is made by a macro: of what is within a crate the public futures consist.
+/// Whether users can see the type, or a macro makes it. Types within a crate are only parts of public futures.
 fn is_public(text: &str, name: &str) -> bool {
     !mentions(text, &format!("pub(crate) struct {name}"))
 }

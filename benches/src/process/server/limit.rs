@@ -1,6 +1,6 @@
 //! The limit: what a server costs that is nothing but a loop over epoll(7).
 //!
-//! Edge-triggered; accepts until there is nobody left; reads once per event, and again only if that read filled the
+//! Edge-triggered; accepts until no connection is left; reads once per event, and again only if that read filled the
 //! buffer or the peer has hung up; writes at once, and waits for room only when there is none. A connection is an entry
 //! in a table that its descriptor indexes. A worker is a thread with a loop and a listener of its own. Under HTTP/1 a
 //! connection is the future of hyper, and the loop polls it (`http`).

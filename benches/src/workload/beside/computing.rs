@@ -1,7 +1,7 @@
 //! Sleeps and wakes beside tasks that compute and yield: few with long turns, many with short ones.
 //!
-//! A task that yields has had its turn. What a scheduler lets the others wait for is one turn, or one of each computing
-//! task, or many: the rows have the same load in all, all of the time, in other pieces.
+//! A task that yields has had its turn. A scheduler lets the other tasks wait for one turn, or one of each computing
+//! task, or many. The rows have the same load in sum, all of the time, in pieces of different length.
 //!
 //! monoio takes no part: it runs a task that wakes itself before all others, so they would wait until the end.
 
@@ -108,7 +108,7 @@ async fn all(tasks: Vec<impl Future<Output = Vec<f64>>>) -> Vec<f64> {
     values
 }
 
-/// What it took from each sending to the run of this task, in microseconds.
+/// The times from each sending to the run of this task, in microseconds.
 async fn woken(receiver: Receiver<Instant>) -> Vec<f64> {
     let mut wakes = Vec::new();
     while let Ok(sent) = receiver.recv().await {

@@ -1,4 +1,4 @@
-//! Short tasks that yield: a scheduler that puts yielding tasks last must not punish them for it.
+//! Short tasks that yield: a scheduler that puts yielding tasks last must not punish these.
 //!
 //! - [`Handler`]: answers a request in small turns of 80 µs in all, and yields or wakes itself after each, as an HTTP/2
 //!   connection does.
@@ -113,7 +113,7 @@ async fn wake_itself() {
 /// Two figures of tasks that wake one another beside tasks that compute for 100 µs at a time: what either side gets.
 trait Contest: 'static {
     const NAME: &'static str;
-    /// What the tasks count that wake one another.
+    /// What the tasks that wake one another count.
     const COUNTED: &'static str;
     const COMPUTING: usize;
 

@@ -1,8 +1,8 @@
 //! A timer and a client beside I/O that is ready at once, or by the next look at the poller, and never ends.
 //!
-//! What ends its turn is the runtime's budget, where it has one, or a wait: connect(2) over loopback says
-//! `EINPROGRESS`, a bulk transfer fills its buffer, and some runtimes read files in their pool. All on one CPU, the
-//! client's thread on another.
+//! Its turn ends by the runtime's budget, if it has one, or by a wait: connect(2) over loopback says `EINPROGRESS`, a
+//! bulk transfer fills its buffer, and some runtimes read files in their pool. All on one CPU, the client's thread on
+//! another.
 
 use std::future::Future;
 use std::io;

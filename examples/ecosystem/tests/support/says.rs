@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use mini::net::TcpListener;
 
-/// Answers `bytes` to what comes first, and then closes the connection, or keeps it until the caller is gone.
+/// Answers the first message with `bytes`, and then closes the connection, or keeps it until the caller is gone.
 pub(crate) async fn says(bytes: Vec<u8>, keeps: bool) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;

@@ -24,9 +24,9 @@ use crate::{Failure, IntoService, Limits};
 /// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; once `stop` is ready, without new
 /// requests. Upgrades (`hyper::upgrade`) work.
 ///
-/// A client of HTTP/2 that has asked for something may leave when it likes. It says so and closes (RFC 9113, section
-/// 6.8), and whether the server's own last word then still finds it there is chance. Requests that it leaves in the
-/// middle learn that themselves. A connection of HTTP/1 is its request: one that breaks off is an error.
+/// A client of HTTP/2 that has sent a request may leave at any time. It says so and closes (RFC 9113, section 6.8);
+/// whether the server's own last word still reaches it is chance. Requests that it abandons end with an error of their
+/// own. A connection of HTTP/1 is its request: if it breaks off, that is an error.
 ///
 /// # Examples
 ///

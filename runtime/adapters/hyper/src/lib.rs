@@ -15,9 +15,10 @@
 //! }
 //! ```
 //!
-//! [`serve`] accepts, with limits for connections and for slow clients ([`Limits`]), outlasts a lack of files, and ends
-//! with the requests that have begun answered. [`serve_connection`] is one of its connections, for servers with a loop
-//! of their own. What neither does: read TLS (see [`Serve::handshake`]), write a log (tower-http's `TraceLayer` does).
+//! [`serve`] accepts, with limits for connections and for slow clients ([`Limits`]), outlasts a lack of descriptors,
+//! and answers the requests that have begun before it ends. [`serve_connection`] is one of its connections, for servers
+//! with a loop of their own. What neither does: read TLS (see [`Serve::handshake`]), write a log (tower-http's
+//! `TraceLayer` does).
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../guide/servers.md")]

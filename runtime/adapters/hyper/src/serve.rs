@@ -46,12 +46,12 @@ use crate::{Failure, HttpService, Hyper, IntoService, Limits};
 ///
 /// # Errors
 ///
-/// Its output is an error only where accepting fails for good. What goes wrong on a connection is counted in the
+/// The output is an error only if accepting fails for good. What goes wrong on a connection is counted in the
 /// [`Report`].
 ///
 /// # Panics
 ///
-/// Its future, outside of a mini runtime.
+/// The future panics outside of a mini runtime.
 ///
 /// # Cancel safety
 ///
@@ -77,8 +77,8 @@ pub struct Serve<L, S, Stop = Pending<()>, Shake = Plain> {
 }
 
 impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
-    /// Ends when `stop` is ready, whatever that says: closes the listener, lets requests that have begun be answered
-    /// within [`Limits::grace`], and cuts off what is left.
+    /// Ends when `stop` is ready, whatever its output: closes the listener, lets requests that have begun be answered
+    /// within [`Limits::grace`], and cuts off the other connections.
     ///
     /// # Examples
     ///
@@ -113,8 +113,8 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
         self
     }
 
-    /// Has each connection go through `handshake` first, in its task and within [`Limits::first_request`]: TLS, for
-    /// example, or the first line of a proxy. One that fails is closed and counted.
+    /// Makes each connection go through `handshake` first, in its task and within [`Limits::first_request`]: TLS, for
+    /// example, or the first line of a proxy. A connection that fails is closed and counted.
     ///
     /// # Examples
     ///
@@ -139,15 +139,15 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
     }
 }
 
-/// What becomes of a connection before it speaks HTTP; see [`Serve::handshake`]. Implemented for functions.
+/// What a connection does before it speaks HTTP; see [`Serve::handshake`]. Implemented for functions.
 pub trait Handshake<C>: Clone + Send + 'static {
-    /// What speaks HTTP.
+    /// The stream that speaks HTTP.
     type Stream: Read + Write + Unpin + Send + 'static;
 
-    /// Resolves to that.
+    /// Resolves to the stream.
     type Future: Future<Output = io::Result<Self::Stream>> + Send + 'static;
 
-    /// Does it.
+    /// Begins the handshake.
     fn begin(&self, connection: C) -> Self::Future;
 }
 
@@ -273,8 +273,8 @@ where
     S: HttpService,
 {
     if let Some(stream) = (&stream as &dyn Any).downcast_ref::<TcpStream>() {
-        // Or the second message of a stream waits until the client has acknowledged the first. A client that is gone
-        // shows later.
+        // Otherwise the second message of a stream waits until the client has acknowledged the first. If the client is
+        // gone, that shows later.
         let _ = stream.set_nodelay(true);
     }
     let shaken = timeout(limits.first_request, handshake.begin(stream)).await;

@@ -114,7 +114,7 @@ async fn floods_of_headers_are_answered_with_431() {
     let long = format!("A: {}\r\n", "b".repeat(1 << 20));
     for headers in [many, long] {
         let (answer, error) = Victim::new().take(format!("GET / HTTP/1.1\r\n{headers}\r\n").as_bytes()).await;
-        // The end may come as a reset that takes the answer along, as there is more to read.
+        // The end may come as a reset that discards the answer, as there is more to read.
         assert!(answer.is_empty() || text(&answer).starts_with("HTTP/1.1 431"), "{}", text(&answer));
         assert!(error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse), "{error:?}");
     }
@@ -167,7 +167,7 @@ async fn a_client_that_goes_in_the_middle_of_a_body_is_an_error() {
         drop(client);
         assert!(ended.await.unwrap().is_err());
     }
-    // A connection of HTTP/2 has ended in order; it is the request that learns it.
+    // A connection of HTTP/2 has ended in order; only the request gets the error.
     let Victim { client, ended, _go_on } = Victim::new();
     client.write_all(&http2).await.unwrap();
     drop(client);
@@ -213,13 +213,13 @@ where
 
 async fn a_client_of_http2_that_leaves_between_requests_is_no_error() {
     const GOAWAY: u8 = 7;
-    // It says so, and does not hear the answer to that.
+    // The client says so, and does not hear the answer to that.
     let (client, server) = UnixStream::pair().unwrap();
     let ended = answered(&client, server).await;
     client.shutdown(Shutdown::Read).unwrap();
     client.write_all(&frame(GOAWAY, 0, 0, &[0; 8])).await.unwrap();
     ended.await.unwrap().unwrap();
-    // It just goes, and the server learns it as a reset.
+    // The client just goes, and the server sees a reset.
     let (client, server) = tcp_pair().await;
     let ended = answered(&client, server).await;
     client.set_linger(Some(Duration::ZERO)).unwrap();

@@ -103,7 +103,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// As [`read`](File::read); `UnexpectedEof` if the file ends before, with what there was in the front of `buf`.
+    /// As [`read`](File::read); `UnexpectedEof` if the file ends before, with the bytes before it in the front of
+    /// `buf`.
     ///
     /// # Panics
     ///
@@ -111,13 +112,13 @@ impl File {
     ///
     /// # Cancel safety
     ///
-    /// Loses how far it has come: those bytes are in `buf`, and the position is behind them.
+    /// A dropped future loses the number of bytes read: they are in `buf`, and the position is behind them.
     #[track_caller]
     pub fn read_exact<'a>(&'a mut self, buf: &'a mut [u8]) -> ReadExact<'a> {
         ReadExact(FileOp::new(self, "mini::fs::File::read_exact", ReadExactCall { buf, filled: 0 }))
     }
 
-    /// Appends to `content` what there is from the position to the end; returns how many bytes that were.
+    /// Appends to `content` the bytes from the position to the end; returns their number.
     ///
     /// # Examples
     ///
@@ -190,7 +191,7 @@ impl File {
     ///
     /// # Cancel safety
     ///
-    /// Loses how much was written.
+    /// A dropped future loses the number of bytes written.
     #[track_caller]
     pub fn write_all<'a>(&'a mut self, buf: &'a [u8]) -> WriteAll<'a> {
         WriteAll(FileOp::new(self, "mini::fs::File::write_all", WriteAllCall(buf)))
@@ -223,9 +224,9 @@ impl File {
         Flush(FileOp::new(self, "mini::fs::File::flush", FlushCall(())))
     }
 
-    /// Moves the position, and returns where it is then, from the beginning of the file (lseek(2)).
+    /// Moves the position, and returns the new one, counted from the beginning of the file (lseek(2)).
     ///
-    /// It may lie behind the end: what is written there leaves a gap, which reads as zeros.
+    /// It may lie behind the end: a write there leaves a gap, which reads as zeros.
     ///
     /// # Examples
     ///

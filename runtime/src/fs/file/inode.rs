@@ -8,7 +8,7 @@ use super::super::operation::{Operation, Step};
 use super::File;
 
 impl File {
-    /// What is known of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux
+    /// The metadata of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux
     /// without a hop.
     ///
     /// # Examples
@@ -96,7 +96,7 @@ impl File {
 
     /// Waits until the disk has what was written, with all metadata (fsync(2)).
     ///
-    /// That is every write that has been ready before. For one that was dropped call [`flush`](File::flush) first.
+    /// This covers every write that was ready before. For a write that was dropped, call [`flush`](File::flush) first.
     ///
     /// # Examples
     ///
@@ -112,8 +112,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// Those of fsync(2). After one nobody knows what the disk has; a second call may succeed without having written
-    /// it.
+    /// Those of fsync(2). After an error nobody knows what the disk has; a second call may succeed without having
+    /// written it.
     ///
     /// # Panics
     ///

@@ -20,7 +20,7 @@ use crate::fs::sys;
 pub(super) struct Open {
     std: StdFile,
     path: PathBuf,
-    /// Whether it is known to lie where nothing that the kernel knows of it takes a wait.
+    /// Whether the file is known to lie where asking the kernel for its metadata takes no wait.
     is_quick: bool,
     /// What `cuts` was when this handle's last write began.
     cuts_then: AtomicUsize,
@@ -30,13 +30,13 @@ pub(super) struct Open {
 /// What clones have in common.
 #[derive(Default)]
 struct Shared {
-    /// Jobs that use the position. Meanwhile the kernel lets everybody else who uses it wait.
+    /// Jobs that use the position. Meanwhile the kernel makes every other use of it wait.
     moving: AtomicUsize,
     /// How often the length was set.
     cuts: AtomicUsize,
-    /// Held by who moves the position, so that nobody else does between a look at it and the move.
+    /// Held while the position is moved, so that nothing else moves it between a look at it and the move.
     turn: Mutex<()>,
-    /// Those who wait to be alone.
+    /// Tasks that wait until theirs is the only reference.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -68,7 +68,7 @@ impl Open {
         Open { std, path, is_quick, cuts_then: AtomicUsize::new(0), shared: Arc::default() }
     }
 
-    /// What is known of the file, if that takes no wait.
+    /// The metadata of the file, if that takes no wait.
     pub(super) fn metadata_now(&self) -> Option<io::Result<Metadata>> {
         if self.is_quick { Some(self.std.metadata()) } else { sys::metadata_of(&self.std) }
     }
@@ -85,12 +85,12 @@ impl Open {
         self.std
     }
 
-    /// Whether a job uses the position, so that to use it would be to wait.
+    /// Whether a job uses the position, so that another use would wait.
     fn is_moving(&self) -> bool {
         self.shared.moving.load(Relaxed) > 0
     }
 
-    /// The position for this handle alone; in a thread that may block, as a write of a clone takes its time.
+    /// Locks the position for this handle; only in a thread that may block, as a write of a clone takes its time.
     pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
         lock(&self.shared.turn)
     }
@@ -118,7 +118,7 @@ impl Open {
     }
 }
 
-/// That of the standard library also in models, which never come here.
+/// Locks a mutex of the standard library, also in models, which never come here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,13 +1,14 @@
 //! `Stream`: reading, writing and seeking at a file's position, one job at a time.
 //!
 //! Called by the futures in `call` and by the traits. The hard part is what a dropped future leaves behind, as its job
-//! goes on and a `poll_read` can't know whether it is the same read that is polled again:
+//! goes on and `poll_read` can't know whether the same read is polled again:
 //!
-//! - A read's job uses pread(2) and moves nothing. Whoever takes the bytes moves the position, if it still is where
-//!   they were read; otherwise they are thrown away. What has no position (fifo, terminal) is kept for the next read
-//!   instead.
+//! - A read's job uses pread(2) and moves nothing. The read that takes the bytes moves the position, if it still is
+//!   where they were read; otherwise they are discarded. Bytes without a position (fifo, terminal) are kept for the
+//!   next read instead.
 //! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
-//!   until the job is done, and starts its own. An error of a job that nobody waited for is kept until somebody asks.
+//!   until the job is done, and starts its own. The error of a job that nobody waited for is kept for the next call
+//!   that can return it.
 //!
 //! Rejected: to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop,
 //! and has lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own.
@@ -32,9 +33,9 @@ use crate::fs::sys::{self, CHUNK};
 #[derive(Default)]
 pub(super) struct Stream {
     doing: Doing,
-    /// Read from a fifo or a terminal, and not taken yet.
+    /// Bytes read from a fifo or a terminal, and not taken yet.
     kept: Vec<u8>,
-    /// What went wrong in a write that nobody waited for, or behind the bytes of one that did.
+    /// The error of a write that nobody waited for, or of the rest of a write that has returned a number of bytes.
     unseen: Unseen,
     /// Where tokio's `AsyncSeek` is to go, between its two steps.
     #[cfg(feature = "tokio-io")]
@@ -52,7 +53,7 @@ enum Doing {
 
 struct Fetched {
     bytes: Vec<u8>,
-    /// Where; `None` if they can't be read again.
+    /// Where they were read; `None` if they can't be read again.
     at: Option<u64>,
 }
 
@@ -124,7 +125,7 @@ impl Stream {
     }
 
     /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone
-    /// is just about to move it, or the end is where it was no longer.
+    /// is just about to move it, or the end of the file has moved.
     fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
         let Fetched { bytes, at } = fetched;
         let read = bytes.len().min(buf.len());
@@ -178,7 +179,8 @@ impl Stream {
                         Err(lost) => return Poll::Ready(Err(failed("write", &**open)(no_answer(lost)))),
                     };
                     self.unseen = unseen;
-                    // A write that was given up: the same again takes its place, unless it may have been cut off since.
+                    // A write that was given up: the same bytes again take its place, unless they may have been cut off
+                    // since.
                     if count > 0 && !open.was_cut() && begins_with(bufs, &bytes) {
                         return Poll::Ready(Ok(count));
                     }
@@ -188,7 +190,7 @@ impl Stream {
         }
     }
 
-    /// Ready when no write is under way; then tells what has gone wrong in one that nobody waited for.
+    /// Ready when no write is under way; then returns the error of a write that nobody waited for.
     pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>, open: &Open) -> Poll<io::Result<()>> {
         if let Doing::Writing(_) = self.doing {
             ready!(self.poll_settle(cx, open));
@@ -207,7 +209,7 @@ impl Stream {
             match &mut self.doing {
                 Doing::Nothing => {
                     need_runtime(caller.call, caller.location);
-                    // The end may be known to a server only. Anywhere else is a matter of the kernel's memory.
+                    // Perhaps only a server knows the end. Any other position needs only the kernel's memory.
                     let turn = if matches!(to, SeekFrom::End(_)) { None } else { open.try_turn() };
                     if turn.is_some() {
                         ready!(mini_context::poll_call(cx));
@@ -231,7 +233,7 @@ impl Stream {
         }
     }
 
-    /// Waits for what is under way, and keeps of it what must be kept.
+    /// Waits for the job that is under way, and keeps of its result what must be kept.
     pub(super) fn poll_settle(&mut self, cx: &mut Context<'_>, open: &Open) -> Poll<()> {
         match &mut self.doing {
             Doing::Nothing => {}
@@ -245,7 +247,7 @@ impl Stream {
                 self.doing = Doing::Nothing;
                 self.unseen = match written {
                     Ok(Written { unseen, .. }) => unseen,
-                    // A shutdown has discarded it.
+                    // A shutdown has discarded the job.
                     Err(lost) => Unseen(Some(failed("write", open)(no_answer(lost)))),
                 };
             }
@@ -288,8 +290,8 @@ fn looks_seekable(file: &StdFile) -> io::Result<bool> {
     Ok(kind.is_file() || kind.is_block_device())
 }
 
-/// Where the next read is to be made; `None` for a file whose bytes come once, in their order. That may look like an
-/// ordinary one, as some of the kernel's own do (`trace_pipe` of tracefs).
+/// Where the next read is to be made; `None` for a file whose bytes come once, in their order. Such a file may look
+/// like an ordinary one, as some of the kernel's own do (`trace_pipe` of tracefs).
 fn position(open: &Open) -> io::Result<Option<u64>> {
     let mut file = open.std();
     if !looks_seekable(file)? {
@@ -305,7 +307,7 @@ fn position(open: &Open) -> io::Result<Option<u64>> {
 /// Writes all it can, in a thread that may block.
 fn store(lease: &Lease, bytes: Vec<u8>) -> Written {
     let (mut count, mut unseen) = (0, Unseen(None));
-    // One that has no position may have nobody who reads.
+    // A file without a position may have no reader: then the write waits, and must not hold the turn.
     let _turn = looks_seekable(lease.std()).unwrap_or(false).then(|| lease.open().turn());
     while count < bytes.len() && unseen.0.is_none() {
         match lease.std().write(&bytes[count..]) {

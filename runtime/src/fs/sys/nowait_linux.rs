@@ -6,22 +6,21 @@
 //! itself:
 //!
 //! - A fifo waits for its other end, a device may do anything. So the path is opened with `O_PATH` first, which touches
-//!   nothing, and only what turns out to be an ordinary file is opened to be read; with `O_NONBLOCK`, for the case that
-//!   another one has taken its place meanwhile, and because of leases (fcntl(2)): the holder of one is then not waited
-//!   for.
-//! - A network file system or one in user space asks somebody else. So files are opened on mounts only that have shown
-//!   (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local ones do. A
-//!   mount is known by an id that is never used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
+//!   nothing, and only an ordinary file is then opened to be read; with `O_NONBLOCK`, in case another file has taken
+//!   its place meanwhile, and because of leases (fcntl(2)): the open then does not wait for the holder of a lease.
+//! - A network file system or one in user space asks a server or a process. So files are opened on mounts only that
+//!   have shown (`learn`, in a thread that may block) that they support `RWF_NOWAIT`: ext4, xfs, btrfs and other local
+//!   ones do. A mount is known by an id that is never used again (`STATX_MNT_ID_UNIQUE`, Linux 6.8).
 //!
-//! Whoever asks for `O_NONBLOCK` waives the look at fifos and devices. There remains the file system: the mount on
+//! A caller that asks for `O_NONBLOCK` waives the look at fifos and devices. The file system remains: the mount on
 //! which a path begins can be asked about before, and `RESOLVE_NO_XDEV` keeps to it.
 //!
-//! What is left: a security program that is asked about each open (fanotify(7)) is waited for. And before Linux 6.8 a
-//! mount is known by its device number, which may come to stand for another file system when the first one has been
+//! Two waits are left. An open waits for a security program that is asked about each open (fanotify(7)). And before
+//! Linux 6.8 a mount is known by its device number, which another file system may get when the first one has been
 //! unmounted: then the first open there may wait, if that file system makes its files wait.
 //!
-//! Whatever fails here is tried again in a hop, which has the error then, so no error is told from here. The calls are
-//! made by number: programs then also start where the C library is older than they are.
+//! A call that fails here is tried again in a hop, which returns the error, so none is returned from here. The calls
+//! are made by number: so programs also start with a C library that is older than the calls.
 //!
 //! Rejected: `O_NONBLOCK` alone, without the look by `O_PATH`. To open and close a fifo breaks the pipe of a writer
 //! that waits for a reader. Rejected: mincore(2) and a mapping. Another reader's page may be evicted between the look
@@ -52,7 +51,7 @@ const AT_POSITION: i64 = -1;
 /// `STATX_MNT_ID_UNIQUE` of statx(2), which older versions of `libc` lack.
 const MNT_ID_UNIQUE: u32 = 0x4000;
 
-/// What is of interest of a file.
+/// The part of a file's status that is needed here.
 struct Status {
     mount: u64,
     is_file: bool,
@@ -61,7 +60,7 @@ struct Status {
 
 pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
     let (file, size) = open_ordinary(&c_path(path)?)?;
-    // It is of no meaning for an ordinary file, but whoever gets this one with `into_std` may look.
+    // `O_NONBLOCK` means nothing for an ordinary file, but a program that gets this one by `into_std` may look.
     // SAFETY: no pointer is passed, and the file is ours. Test: tests/tests/fs.rs `an_opened_file_is_in_no_odd_mode`.
     let done = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, 0) };
     (done == 0).then_some((file, size))
@@ -78,8 +77,8 @@ pub(in crate::fs) fn open_with(path: &Path, flags: c_int) -> Option<File> {
     }
 }
 
-/// Opens what lies on the file system that the path begins on: then it is known before how quick that is, and
-/// `O_NONBLOCK` does for a fifo. One call in place of three.
+/// Opens a file on the file system that the path begins on: how quick that is is known before, and `O_NONBLOCK` is
+/// enough for a fifo. One call instead of three.
 fn open_beside(path: &CString, is_absolute: bool) -> Option<File> {
     let begin = if is_absolute { c"/" } else { c"." }; // both are held by the process, so there is nothing to look up
     if !is_known(status_at(libc::AT_FDCWD, begin)?.mount) {
@@ -111,8 +110,8 @@ pub(in crate::fs) fn size(file: &File) -> Option<u64> {
     status(file).map(|status| status.size)
 }
 
-/// Set once openat2(2) has done what it was asked, so on Linux 5.12 or later: on 5.9 and 5.10 a read that shall not
-/// wait may report an end where there is none (preadv2(2), BUGS).
+/// Set once openat2(2) has succeeded, so on Linux 5.12 or later: on 5.9 and 5.10 a read that must not wait may report
+/// an end where there is none (preadv2(2), BUGS).
 static ENDS_ARE_TRUE: AtomicBool = AtomicBool::new(false);
 
 pub(in crate::fs) fn read(file: &File, buf: &mut [u8]) -> Option<usize> {

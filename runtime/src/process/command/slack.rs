@@ -2,15 +2,15 @@
 
 use crate::scheduler::context;
 
-/// While it lives, this thread's timers are as inexact as is usual; holds what they were before.
+/// While it lives, this thread's timers have the usual slack; holds the slack before.
 ///
-/// A worker's are exact ([`Builder::timer_slack`](crate::runtime::Builder::timer_slack)), and a child would inherit
-/// that (prctl(2), `PR_SET_TIMERSLACK`) to wake the processor more often than it means to.
+/// A worker's timers are exact ([`Builder::timer_slack`](crate::runtime::Builder::timer_slack)). A child would inherit
+/// that (prctl(2), `PR_SET_TIMERSLACK`), and wake the processor more often than it means to.
 pub(super) struct Slack(Option<u64>);
 
 impl Slack {
     pub(super) fn usual() -> Slack {
-        /// Of the first process, from which all others have it.
+        /// The slack of the first process, which all others inherit.
         const NANOS: u64 = 50_000;
         let is_exact = context::with_held(|_| ()).and_then(|()| context::with_shared(|pool| pool.config.timer_slack));
         Slack(is_exact.flatten().and_then(|_| mini_net::set_timer_slack(NANOS)))

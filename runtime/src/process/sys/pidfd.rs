@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 pub(in crate::process) struct Pidfd(OwnedFd);
 
 impl Pidfd {
-    /// For a child that has not been reaped: until then its id is nobody else's.
+    /// For a child that has not been reaped: until then no other process has its id.
     pub(in crate::process) fn open(pid: u32) -> io::Result<Pidfd> {
         // SAFETY: takes two numbers and no pointer. Test: tests/tests/process.rs `a_child_ends_with_its_status`.
         let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0) };
@@ -23,7 +23,7 @@ impl Pidfd {
         Ok(Pidfd(unsafe { OwnedFd::from_raw_fd(fd as RawFd) }))
     }
 
-    /// Sends SIGKILL; that the process has ended already is as good.
+    /// Sends SIGKILL; succeeds also if the process has ended already.
     pub(in crate::process) fn kill(&self) -> io::Result<()> {
         let (fd, no_info) = (self.0.as_raw_fd(), std::ptr::null::<libc::siginfo_t>());
         // SAFETY: `fd` is open while `self` is; a null info is "as kill(2) would fill it in" (pidfd_send_signal(2)).

@@ -1,4 +1,4 @@
-//! hyper on nothing but a loop over epoll(7): what there is to win for a runtime under it.
+//! hyper on nothing but a loop over epoll(7): the most that a runtime under hyper could gain.
 //!
 //! A connection's future is polled once per event, and again only if it wakes itself. A read that does not fill its
 //! buffer has emptied the socket. Without a timer there is no limit to how long a request may take, which costs the
