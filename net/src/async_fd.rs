@@ -1,6 +1,6 @@
 //! `AsyncFd`: any file descriptor that can be polled, with the readiness logic of the sockets.
 //!
-//! Called by users who have an fd that this crate has no type for: an eventfd, a pipe, a device, a library's socket. An
+//! For descriptors that this crate has no type for: an eventfd, a pipe, a device, the socket of a library. An
 //! `AsyncFd` is a `Source`, as sockets are; only the operations are the user's.
 
 use std::fmt;
