@@ -186,7 +186,9 @@ pub(crate) async fn udp(verdict: &Arc<Verdict>) {
     let _ = echo.cancel().await;
 }
 
-/// Buffers as small as they come, and a peer on a plain thread that reads and writes a few bytes at a time.
+/// A send buffer as small as they come, and a peer on a plain thread that reads and writes a few bytes at a time. The
+/// receive buffer stays as it is: a window smaller than a segment leaves the peer's kernel to its persist timer (RFC
+/// 9293, section 3.8.6.1), which sends a few hundred bytes every 200 ms.
 pub(crate) async fn trickle(verdict: &Arc<Verdict>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -209,7 +211,6 @@ pub(crate) async fn trickle(verdict: &Arc<Verdict>) {
     let exchange = async {
         let socket = TcpSocket::new_v4()?;
         socket.set_send_buffer_size(1)?;
-        socket.set_recv_buffer_size(1)?;
         let mut stream = socket.connect(address).await?;
         for number in [9, 19, 3, 29] {
             stream = exchange_tcp(stream, number).await?;
