@@ -76,8 +76,8 @@ use flow::{Failure, Flow, Last, Step};
 ///
 /// # Cancel safety
 ///
-/// Loses the data that was read but not yet written, at most half a megabyte each way, and the number of bytes copied.
-/// The ends are not closed.
+/// Loses the data that was read but not yet written, at most half a megabyte each way. The ends are not closed. What has
+/// been copied, [`copied`](CopyBidirectional::copied) tells.
 #[track_caller]
 pub fn copy_bidirectional<'a, A, B>(a: &'a mut A, b: &'a mut B) -> CopyBidirectional<'a, A, B>
 where
@@ -122,7 +122,8 @@ where
 ///
 /// # Cancel safety
 ///
-/// Loses the data that was read but not yet written, at most half a megabyte, and the number of bytes copied.
+/// Loses the data that was read but not yet written, at most half a megabyte. What has been copied,
+/// [`copied`](Copy::copied) tells.
 #[track_caller]
 pub fn copy<'a, R, W>(reader: &'a mut R, writer: &'a mut W) -> Copy<'a, R, W>
 where
@@ -148,6 +149,51 @@ pub struct Copy<'a, R: ?Sized, W: ?Sized> {
     reader: &'a mut R,
     writer: &'a mut W,
     flow: Flow,
+}
+
+impl<A: ?Sized, B: ?Sized> CopyBidirectional<'_, A, B> {
+    /// How many bytes have been written each way until now, from `a` to `b` first.
+    ///
+    /// # Examples
+    ///
+    /// A proxy that ends a connection on which nothing has moved for `limit` (up to twice as long):
+    ///
+    /// ```
+    /// use std::{io, time::Duration};
+    /// use mini::{io::copy_bidirectional, net::TcpStream, time::timeout};
+    ///
+    /// async fn relay(mut a: TcpStream, mut b: TcpStream, limit: Duration) -> io::Result<(u64, u64)> {
+    ///     let mut copy = copy_bidirectional(&mut a, &mut b);
+    ///     let mut before = copy.copied();
+    ///     loop {
+    ///         match timeout(limit, &mut copy).await {
+    ///             Ok(copied) => return copied,
+    ///             Err(elapsed) if copy.copied() == before => return Err(elapsed.into()),
+    ///             Err(_) => before = copy.copied(),
+    ///         }
+    ///     }
+    /// }
+    /// # mini::block_on(async {
+    /// # let listener = mini::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    /// # let address = listener.local_addr().unwrap();
+    /// # let (_a, _b) = (TcpStream::connect(address).await.unwrap(), TcpStream::connect(address).await.unwrap());
+    /// # let (a, b) = (listener.accept().await.unwrap().0, listener.accept().await.unwrap().0);
+    /// # let error = relay(a, b, Duration::from_millis(1)).await.unwrap_err();
+    /// # assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn copied(&self) -> (u64, u64) {
+        (self.there.copied(), self.back.copied())
+    }
+}
+
+impl<R: ?Sized, W: ?Sized> Copy<'_, R, W> {
+    /// How many bytes have been written until now; see [`CopyBidirectional::copied`].
+    #[must_use]
+    pub fn copied(&self) -> u64 {
+        self.flow.copied()
+    }
 }
 
 impl<A, B> Future for CopyBidirectional<'_, A, B>

@@ -1,13 +1,13 @@
 //! Waiting for signals: Ctrl-C, and on Unix any other.
 //!
-//! [`ctrl_c`] is for programs that want to stop in order; [`unix::signal`] has the rest. From the first call on the
-//! signal has no effect by itself any more: a second Ctrl-C does not end the program.
+//! [`termination`] is for servers that want to stop in order, [`ctrl_c`] for programs at a terminal; [`unix::signal`] has
+//! the rest. From the first call on the signal has no effect by itself any more: a second Ctrl-C does not end the program.
 //!
 //! # Examples
 //!
 //! ```no_run
 //! # mini::block_on(async {
-//! mini::signal::ctrl_c().await?;
+//! mini::signal::termination().await?; // Ctrl-C or SIGTERM
 //! println!("stopping");
 //! # std::io::Result::Ok(()) }).unwrap();
 //! ```
@@ -44,7 +44,15 @@ use unix::{Signal, SignalKind};
 
 /// Waits for Ctrl-C; returned by [`ctrl_c`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct CtrlC {
+pub struct CtrlC(Next);
+
+/// Waits for the request to end; returned by [`termination`].
+#[must_use = "futures do nothing unless awaited"]
+pub struct Termination([Next; 2]);
+
+/// The next signal of one kind.
+struct Next {
+    kind: SignalKind,
     signal: Result<Signal, Option<io::Error>>,
     wait: Wait,
 }
@@ -54,6 +62,8 @@ pub struct CtrlC {
 /// From this call on Ctrl-C no longer ends the program, not even when the future has been dropped; see [`Signal`]. A
 /// Ctrl-C between the call and the first poll counts. In a loop, a Ctrl-C between two calls does not: a [`Signal`] that
 /// is kept misses none.
+///
+/// A server is asked to end by SIGTERM, too: [`termination`] hears both.
 ///
 /// # Examples
 ///
@@ -82,29 +92,99 @@ pub struct CtrlC {
 #[track_caller]
 pub fn ctrl_c() -> CtrlC {
     const SITE: &Site = &Site { owner: "mini::signal", method: "ctrl_c", kind: IoKind::Ready };
-    CtrlC { signal: unix::signal(SignalKind::interrupt()).map_err(Some), wait: Wait::here(SITE) }
+    CtrlC(Next::new(SignalKind::interrupt(), SITE))
+}
+
+/// Waits until the program is asked to end: by Ctrl-C (SIGINT), or by SIGTERM, which `kill`, systemd and Docker send.
+/// The signal that came is returned.
+///
+/// From this call on neither of them ends the program by itself, as with [`ctrl_c`]. Whoever wants the second one to
+/// end it at once awaits another call.
+///
+/// # Examples
+///
+/// ```no_run
+/// use mini::signal::termination;
+///
+/// #[mini::main]
+/// async fn main() -> std::io::Result<()> {
+///     let server = mini::spawn(std::future::pending::<()>());
+///     termination().await?;
+///     println!("stopping");
+///     mini::spawn(async {
+///         let _ = termination().await;
+///         std::process::exit(1);
+///     });
+///     let _ = server.cancel().await; // or whatever takes time
+///     Ok(())
+/// }
+/// ```
+///
+/// # Errors
+///
+/// As [`unix::signal`]; that the runtime has shut down meanwhile.
+///
+/// # Panics
+///
+/// If it is awaited outside a mini runtime.
+///
+/// # Cancel safety
+///
+/// Safe, but a signal that has come since the call is lost with the future.
+#[track_caller]
+pub fn termination() -> Termination {
+    const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Ready };
+    Termination([Next::new(SignalKind::interrupt(), SITE), Next::new(SignalKind::terminate(), SITE)])
+}
+
+impl Next {
+    #[track_caller]
+    fn new(kind: SignalKind, site: &'static Site) -> Next {
+        Next { kind, signal: unix::signal(kind).map_err(Some), wait: Wait::here(site) }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<SignalKind>> {
+        let heard = match &mut self.signal {
+            Ok(signal) => ready!(signal.poll_recv_for(cx, &self.wait)),
+            Err(refused) => return Poll::Ready(Err(refused.take().unwrap_or_else(|| over(self.kind)))),
+        };
+        Poll::Ready(heard.map(|()| self.kind).ok_or_else(|| over(self.kind)))
+    }
+}
+
+fn over(kind: SignalKind) -> io::Error {
+    let error = io::Error::other("the mini runtime has shut down");
+    failed("wait for", Object::Signal(kind.as_raw_value()))(error)
 }
 
 impl Future for CtrlC {
     type Output = io::Result<()>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let CtrlC { signal, wait } = self.get_mut();
-        let heard = match signal {
-            Ok(signal) => ready!(signal.poll_recv_for(cx, wait)),
-            Err(refused) => return Poll::Ready(Err(refused.take().unwrap_or_else(over))),
-        };
-        Poll::Ready(heard.ok_or_else(over))
+        self.get_mut().0.poll(cx).map_ok(drop)
     }
 }
 
-fn over() -> io::Error {
-    let error = io::Error::other("the mini runtime has shut down");
-    failed("wait for", Object::Signal(SignalKind::interrupt().as_raw_value()))(error)
+impl Future for Termination {
+    type Output = io::Result<SignalKind>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<SignalKind>> {
+        let Termination([interrupt, terminate]) = self.get_mut();
+        match interrupt.poll(cx) {
+            Poll::Pending => terminate.poll(cx),
+            ready => ready,
+        }
+    }
 }
 
 impl fmt::Debug for CtrlC {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CtrlC").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Termination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Termination").finish_non_exhaustive()
     }
 }

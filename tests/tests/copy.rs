@@ -347,6 +347,33 @@ fn writers_that_fail_are_named() {
     });
 }
 
+/// Through the buffer and, with more bytes, through the pipe.
+#[test]
+fn a_copy_tells_on_its_way_how_many_bytes_have_gone() {
+    in_each_runtime(|| async {
+        for size in [10, 300_000] {
+            let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
+            let (sent, mut received) = (vec![7; size], vec![0; size]);
+            let mut proxy = copy_bidirectional(&mut near, &mut far);
+            assert_eq!(proxy.copied(), (0, 0));
+            let there = async {
+                zip(a.write_all(&sent), b.read_exact(&mut received)).await.1.unwrap();
+                true
+            };
+            assert!(or(async { (&mut proxy).await.is_err() }, there).await);
+            assert_eq!(proxy.copied(), (size as u64, 0));
+            let mut answer = [0; 3];
+            let back = async {
+                b.write_all(b"yes").await.unwrap();
+                a.read_exact(&mut answer).await.unwrap();
+                true
+            };
+            assert!(or(async { (&mut proxy).await.is_err() }, back).await);
+            assert_eq!(proxy.copied(), (size as u64, 3));
+        }
+    });
+}
+
 #[test]
 fn a_dropped_copy_leaves_the_ends_as_they_are() {
     in_each_runtime(|| async {

@@ -11,8 +11,8 @@ use std::thread;
 
 use mini::io::raw_os_error;
 use mini::runtime::Builder;
-use mini::signal::ctrl_c;
 use mini::signal::unix::{SignalKind, signal};
+use mini::signal::{ctrl_c, termination};
 use mini_tests::net_support::{in_each_runtime, open_files};
 use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_with, within};
 use rustix::process::{Signal, getpid, kill_process};
@@ -266,6 +266,27 @@ fn ctrl_c_of_a_runtime_that_is_gone_is_an_error() {
         drop(runtime);
         let Poll::Ready(result) = poll_with(&mut wait, &counts) else { panic!("it hangs") };
         assert!(result.unwrap_err().to_string().contains("shut down"));
+    });
+}
+
+#[test]
+fn termination_hears_both_signals_and_says_which() {
+    let _ = in_child("termination_hears_both_signals_and_says_which", || {
+        mini::block_on(async {
+            for (signal, kind) in [(Signal::TERM, SignalKind::terminate()), (Signal::INT, SignalKind::interrupt())] {
+                let counts = Counts::new();
+                let mut asked = termination();
+                assert!(poll_with(&mut asked, &counts).is_pending());
+                send(signal);
+                assert_eq!(asked.await.unwrap(), kind);
+            }
+            // Signals count from the call on, and nobody need hear them.
+            let asked = termination();
+            send(Signal::TERM);
+            assert_eq!(asked.await.unwrap(), SignalKind::terminate());
+            send(Signal::TERM);
+            send(Signal::INT);
+        });
     });
 }
 

@@ -6,11 +6,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use axum::Router;
+use bytes::Bytes;
 use futures_lite::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use futures_rustls::{TlsAcceptor, TlsConnector, client, server};
+use http_body_util::BodyExt;
+use mini::hyper::Executor;
 use mini::net::{TcpListener, TcpStream};
 use mini::time::timeout;
 use mini_ecosystem::certificate::Identity;
+use mini_hyper::FuturesIo;
 use mini_tests::net_support::{ANY_PORT, ScratchDir, Words, in_each_runtime, tcp_pair};
 use rustls::{AlertDescription, CertificateError, Error as TlsError};
 
@@ -220,6 +225,7 @@ mod each {
         an_announced_end_is_none,
         a_record_that_was_changed_on_its_way,
         a_peer_that_goes_while_data_waits,
+        a_web_server_and_its_client,
     }
 }
 
@@ -246,6 +252,48 @@ impl Drop for Openssl {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A body larger than a record, over both versions of HTTP, with the same adapter at both ends.
+async fn a_web_server_and_its_client() {
+    let body: Vec<u8> = (0..100_000u32).map(|at| at as u8).collect();
+    let sent = Bytes::from(body);
+    let answer = sent.clone();
+    let router = Router::new().route("/", axum::routing::get(async move || answer));
+    let listener = TcpListener::bind(ANY_PORT).await.expect("a free port");
+    let addr = listener.local_addr().expect("bound");
+    let mut config = IDENTITY.server().expect("a key that fits");
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let server = mini_hyper::serve(listener, router).handshake(move |tcp: TcpStream| {
+        let accepting = acceptor.accept(tcp);
+        async move { accepting.await.map(FuturesIo::new) }
+    });
+    let server = mini::spawn(server.into_future());
+    for protocol in ["h2", "http/1.1"] {
+        let mut config = IDENTITY.client().expect("a certificate");
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        let tcp = TcpStream::connect(addr).await.expect("somebody listens");
+        let tls = TlsConnector::from(Arc::new(config));
+        let tls = tls.connect("localhost".try_into().expect("a name"), tcp).await.expect("a handshake");
+        assert_eq!(tls.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
+        let request = hyper::Request::get("https://localhost/").header("host", "localhost").body(String::new());
+        let request = request.expect("a request");
+        let response = if protocol == "h2" {
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(Executor::new(), FuturesIo::new(tls)).await.expect("HTTP/2");
+            mini::spawn(connection);
+            sender.send_request(request).await
+        } else {
+            let (mut sender, connection) =
+                hyper::client::conn::http1::handshake(FuturesIo::new(tls)).await.expect("HTTP/1");
+            mini::spawn(connection);
+            sender.send_request(request).await
+        };
+        let received = response.expect("an answer").into_body().collect().await.expect("a body").to_bytes();
+        assert_eq!(received, sent, "{protocol}");
+    }
+    server.cancel().await.expect_err("it serves for ever");
 }
 
 #[test]

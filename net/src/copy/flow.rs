@@ -115,6 +115,11 @@ impl Flow {
         self.reading
     }
 
+    /// The bytes that the writer has taken.
+    pub(super) fn copied(&self) -> u64 {
+        self.copied
+    }
+
     /// Copies until the reader ends, and returns the number of bytes.
     pub(super) fn poll<R, W>(
         &mut self,

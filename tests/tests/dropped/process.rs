@@ -1,8 +1,8 @@
 //! Child processes and their pipes, and signals: no zombie stays, no byte and no signal is lost.
 
 use mini::process::Command;
-use mini::signal::ctrl_c;
 use mini::signal::unix::{SignalKind, signal};
+use mini::signal::{ctrl_c, termination};
 use mini_tests::child_support::{cat, sleeper};
 use rustix::process::Signal;
 use signal_hook::low_level::raise;
@@ -60,4 +60,5 @@ async fn signals(list: &mut List) {
     raise(Signal::USR1.as_raw()).unwrap();
     assert_eq!(signals.recv().await, Some(()));
     waits!(list, ctrl_c());
+    waits!(list, termination());
 }

@@ -25,11 +25,13 @@
 mod guide {}
 
 mod connection;
+mod futures_io;
 mod limits;
 mod serve;
 mod service;
 
 pub use connection::serve_connection;
+pub use futures_io::FuturesIo;
 pub use limits::Limits;
 pub use serve::{Handshake, Plain, Report, Serve, Serving, serve};
 pub use service::{Failure, HttpService, Hyper, IntoService, Tower};
