@@ -54,5 +54,5 @@ async fn serve(bind: &str, port: u16, style: Style) -> io::Result<()> {
     let listener = TcpListener::bind((bind, port)).await?;
     println!("redis: serving on {}, style {style}", listener.local_addr()?);
     server::start(listener, style)?;
-    mini::signal::ctrl_c().await
+    mini::signal::termination().await.map(drop)
 }

@@ -27,7 +27,7 @@ async fn main() -> Result<(), Failure> {
     let at = listener.local_addr()?;
     println!("serving on http://{at}/");
     if addr.is_some() {
-        println!("{:?}", serve(listener, service_fn(hello)).with_graceful_shutdown(mini::signal::ctrl_c()).await?);
+        println!("{:?}", serve(listener, service_fn(hello)).with_graceful_shutdown(mini::signal::termination()).await?);
         return Ok(());
     }
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();

@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let stopped = async move { stopped.recv().await.is_err() };
         let server = mini::spawn(serve(listener, service).with_graceful_shutdown(stopped).into_future());
         match address {
-            Some(_) => mini::signal::ctrl_c().await?,
+            Some(_) => drop(mini::signal::termination().await?),
             None => timeout(Duration::from_secs(20), call(at)).await??,
         }
         drop(stop);

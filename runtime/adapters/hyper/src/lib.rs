@@ -4,21 +4,21 @@
 //! ```no_run
 //! use axum::{Router, routing::get};
 //! use mini::net::TcpListener;
-//! use mini::signal::ctrl_c;
+//! use mini::signal::termination;
 //!
 //! #[mini::main]
 //! async fn main() -> std::io::Result<()> {
 //!     let router = Router::new().route("/", get(async || "hello"));
 //!     let listener = TcpListener::bind("127.0.0.1:8080").await?;
-//!     mini_hyper::serve(listener, router).with_graceful_shutdown(ctrl_c()).await?;
+//!     mini_hyper::serve(listener, router).with_graceful_shutdown(termination()).await?;
 //!     Ok(())
 //! }
 //! ```
 //!
 //! [`serve`] accepts, with limits for connections and for slow clients ([`Limits`]), outlasts a lack of descriptors,
 //! and answers the requests that have begun before it ends. [`serve_connection`] is one of its connections, for servers
-//! with a loop of their own. What neither does: read TLS (see [`Serve::handshake`]), write a log (tower-http's
-//! `TraceLayer` does).
+//! with a loop of their own. What neither does: TLS (see [`Serve::handshake`] and [`FuturesIo`]), write a log
+//! (tower-http's `TraceLayer` does).
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../guide/servers.md")]

@@ -86,7 +86,7 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
     /// # use axum::Router;
     /// # mini::block_on(async {
     /// # let (listener, router) = (mini::net::TcpListener::bind("127.0.0.1:8080").await?, Router::new());
-    /// let report = mini_hyper::serve(listener, router).with_graceful_shutdown(mini::signal::ctrl_c()).await?;
+    /// let report = mini_hyper::serve(listener, router).with_graceful_shutdown(mini::signal::termination()).await?;
     /// println!("{} connections were cut off", report.cut);
     /// # std::io::Result::Ok(()) }).unwrap();
     /// ```
