@@ -49,8 +49,17 @@ fn runtime(workers: usize) -> Runtime {
 }
 
 /// Waits for all threads and tasks.
-fn end(runtime: Runtime) {
+fn end_beside_handles(runtime: Runtime) {
     assert!(runtime.shutdown_timeout(Duration::MAX).is_empty());
+}
+
+/// The same where no handle is left. Then nobody keeps the runtime, and its descriptors, any more.
+///
+/// Planted: a worker thread that says that it has ended before it gives up the runtime (`worker/thread.rs`).
+fn end(runtime: Runtime) {
+    let shared = Arc::downgrade(&runtime.handle.shared);
+    end_beside_handles(runtime);
+    assert_eq!(shared.strong_count(), 0);
 }
 
 /// Counts the futures that are alive.
@@ -252,7 +261,7 @@ fn the_end_meets_spawns_and_block_on() {
                 })
             })
         };
-        end(runtime);
+        end_beside_handles(runtime);
         for task in spawner.join().unwrap() {
             let _ = shuttle::future::block_on(task);
         }
@@ -290,6 +299,7 @@ fn external_and_worker_threads_share_the_cores() {
             flag.wait().await;
             task.await.unwrap();
         });
+        drop(flag); // with the waker in it
         for (number, external) in externals.into_iter().enumerate() {
             assert_eq!(external.join().unwrap(), number);
         }
@@ -320,7 +330,7 @@ fn blocking_jobs_are_done_or_cancelled() {
         });
         assert_eq!(sum, 6);
         let last = runtime.spawn_blocking(|| 1);
-        end(runtime);
+        end_beside_handles(runtime);
         assert_eq!(shuttle::future::block_on(last).unwrap(), 1, "it was accepted before the end");
     });
 }

@@ -41,7 +41,8 @@ pub(crate) struct Shared {
     pub(crate) blocking: Arc<Blocking<Queued>>,
     pub(crate) process: mini_net::Process,
     resolver: mini_net::Blocking,
-    pub(super) end: End,
+    /// In an allocation of its own: the last thing that a thread does is to say that it no longer keeps this runtime.
+    pub(super) end: Arc<End>,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -78,7 +79,7 @@ impl Shared {
                 resolver: resolver(&blocking),
                 blocking,
                 process: mini_net::Process::current(),
-                end: End::new(config.workers),
+                end: Arc::new(End::new(config.workers)),
                 quota: Mutex::default(),
                 cores,
                 config,

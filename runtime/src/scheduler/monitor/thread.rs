@@ -26,12 +26,13 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     if monitor.is_started() || monitor.is_stopped() {
         return;
     }
-    let watched = shared.clone();
+    let (watched, end) = (shared.clone(), shared.end.clone());
     let name = shared.config.thread_name.of(format_args!("-monitor"));
     shared.end.note_monitor(true);
     let body = Box::new(move || {
         contain(|| run(&watched));
-        watched.end.note_monitor(false);
+        drop(watched); // first, as a worker thread does
+        end.note_monitor(false);
     });
     match threads::start(name, Some(256 * 1024), body) {
         Ok(thread) => drop(monitor.thread.set(thread)),

@@ -50,12 +50,13 @@ struct Lack {
 /// Tries once to start the thread.
 fn try_start_thread(shared: &Arc<Shared>, index: usize) -> Result<(), Lack> {
     shared.end.thread_started();
-    let kept = shared.clone();
+    let (kept, end) = (shared.clone(), shared.end.clone());
     let config = &shared.config;
     let name = config.thread_name.of(format_args!("-{index}"));
     let body = Box::new(move || {
         kept.config.hooks.around(|| keep(&kept, index));
-        kept.end.thread_ended();
+        drop(kept); // first: who has waited for the end finds the runtime's descriptors closed
+        end.thread_ended();
     });
     let Err(error) = threads::start(name, config.stack_size, body) else { return Ok(()) };
     let lack = Lack { is_news: shared.cores[index].ownership.thread_failed() };
