@@ -60,7 +60,8 @@ pub enum Rule {
     StreamWithAncillary,
     /// Nothing.
     Whole,
-    /// As `Stream`; but before a first wait a read says nothing, as nobody may have come to write yet.
+    /// Nothing. And the fd is registered before its first read: a read that finds no writer looks like the end, also
+    /// when none has come yet, and only the kernel's readiness tells the two apart.
     Fifo,
     /// Nothing. Nothing else is known of the fd either, which the user may close.
     Foreign,

@@ -79,7 +79,8 @@ enum Stage {
 enum Route {
     Buffer,
     Pipe,
-    /// There is no pipe, or splice(2) was refused.
+    /// Much goes through the buffer, for good: an end is no socket, there was no descriptor for a pipe, or splice(2) was
+    /// refused.
     BufferOnly,
 }
 

@@ -242,8 +242,8 @@ fn translate(event: &kevent) -> Ready {
 
 /// One direction of an fd was refused, the other was not.
 ///
-/// `EPIPE` is said of a pipe without a reader, for which NetBSD says `EBADF`: its writer need not wait. All else means
-/// that there is no such direction.
+/// `EPIPE` is said of a pipe without a reader, for which NetBSD says `EBADF`: its writer need not wait. `EINVAL`,
+/// `ENOTSUP` and `ENODEV` mean that there is no such direction; any other error is the caller's.
 fn refused(error: io::Error, over: Ready) -> io::Result<Ready> {
     match error.raw_os_error() {
         Some(libc::EPIPE | libc::EBADF) => Ok(over),

@@ -1,19 +1,19 @@
 //! How many references tasks have to their core, and so to the scheduler that it is a part of.
 //!
 //! Called by [`Schedule`](crate::task::schedule::Schedule), and when a thread takes a core or leaves it. Nearly all
-//! tasks are spawned and freed by the thread that holds their core, so that thread counts in `here`, a plain cell; the
-//! others count in the word. When the holder leaves, it adds what it has counted.
+//! tasks are spawned and freed by the thread that holds their core. So the number has two parts: `here`, a plain cell in
+//! which the holder counts, and `word`, in which all others do. `here` is negative when the holder frees tasks that
+//! others have made. A holder that leaves adds it to the word, which then is the whole number.
 //!
 //! ```text
 //! word:  0  ---- first reference, or a holder comes ---->  more  ---- last reference gone, and no holder ---->  0
 //! ```
 //!
-//! The word carries a large number while a thread holds the core, so it is zero only when nobody does and no reference
-//! is left. While it is not zero, the references together have one count of `Shared`: the thread that leads the word
-//! away from zero takes that count, and the one that leads it back gives the count back.
+//! While a thread holds the core the word is larger by `HOLDER`, and so never zero, whatever is in `here`. All
+//! references and the holder together have one count of `Shared`: the thread that leads the word away from zero takes
+//! that count, and the one that leads it back gives the count back.
 //!
-//! Rejected: a count of the scheduler for each task (two locked instructions per task, 10 ns of a spawn). The sum is
-//! not zero while a holder has negative counts in `here`, since the word carries what it is owed.
+//! Rejected: a count of the scheduler for each task (two locked instructions per task, 10 ns of a spawn).
 
 use std::cell::Cell;
 
