@@ -48,7 +48,7 @@ pub struct CtrlC(Next);
 
 /// Waits for the request to end; returned by [`termination`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct Termination([Next; 2]);
+pub struct TerminationSignal([Next; 2]);
 
 /// The next signal of one kind.
 struct Next {
@@ -132,9 +132,9 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// Safe, but a signal that has come since the call is lost with the future.
 #[track_caller]
-pub fn termination() -> Termination {
+pub fn termination() -> TerminationSignal {
     const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Ready };
-    Termination([Next::new(SignalKind::interrupt(), SITE), Next::new(SignalKind::terminate(), SITE)])
+    TerminationSignal([Next::new(SignalKind::interrupt(), SITE), Next::new(SignalKind::terminate(), SITE)])
 }
 
 impl Next {
@@ -165,11 +165,11 @@ impl Future for CtrlC {
     }
 }
 
-impl Future for Termination {
+impl Future for TerminationSignal {
     type Output = io::Result<SignalKind>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<SignalKind>> {
-        let Termination([interrupt, terminate]) = self.get_mut();
+        let TerminationSignal([interrupt, terminate]) = self.get_mut();
         match interrupt.poll(cx) {
             Poll::Pending => terminate.poll(cx),
             ready => ready,
@@ -183,8 +183,8 @@ impl fmt::Debug for CtrlC {
     }
 }
 
-impl fmt::Debug for Termination {
+impl fmt::Debug for TerminationSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Termination").finish_non_exhaustive()
+        f.debug_struct("TerminationSignal").finish_non_exhaustive()
     }
 }

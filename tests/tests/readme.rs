@@ -32,23 +32,14 @@ fn program(lines: &[String]) -> String {
 /// What is run of each template: its own `main`, or what uses it.
 const RUNS: [&str; 4] = [
     "fn main() { template_main().unwrap() }",
-    r#"fn main() {
-        let runtime = mini::runtime::Runtime::new().unwrap();
-        let (sender, receiver) = std::sync::mpsc::channel();
-        let beat = move || { let _ = sender.send(()); };
-        let heartbeat = Heartbeat::start(runtime.handle(), Duration::from_millis(1), beat);
-        receiver.recv().unwrap();
-        receiver.recv().unwrap();
-        drop(heartbeat);
-        while receiver.recv().is_ok() {}
-    }"#,
+    "fn main() { it_beats_sixty_times_a_minute() }",
     "fn main() { a_client_is_answered(); an_hour_passes_at_once() }",
     r#"fn main() {
         mini::block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
             let (stop, stopped) = futures::channel::oneshot::channel::<()>();
-            let server = mini::spawn(serve(listener, async { stopped.await.unwrap() }));
+            let server = mini::spawn(serve(listener, async { stopped.await.map_err(io::Error::other) }));
             client.write_all(b"hello").await.unwrap();
             let mut answer = [0; 5];
             client.read_exact(&mut answer).await.unwrap();
@@ -66,24 +57,26 @@ fn chapter(name: &str) -> String {
     fs::read_to_string(guide.join(name)).expect("the chapter")
 }
 
-/// The blocks of code of a chapter.
-fn blocks(chapter: &str) -> impl Iterator<Item = &str> {
-    chapter.split("```rust,no_run\n").skip(1).map(|rest| rest.split_once("```").expect("an end").0)
+/// The blocks of code of a chapter, without what the reader does not see.
+fn blocks(chapter: &str) -> Vec<String> {
+    let blocks = chapter.split("```rust").skip(1).map(|rest| rest.split_once("```").expect("an end").0);
+    let is_seen = |line: &&str| !line.starts_with("# ");
+    blocks.map(|block| block.lines().skip(1).filter(is_seen).map(|line| format!("{line}\n")).collect()).collect()
 }
 
 /// The templates, and the server with a protocol of its own, as programs: `main` has another name, and tests are functions.
 fn templates() -> Vec<String> {
-    let (templates, servers) = (chapter("templates.md"), chapter("servers.md"));
-    let server = blocks(&servers).filter(|block| block.contains("async fn serve("));
-    blocks(&templates)
-        .chain(server)
-        .map(|block| {
-            block
-                .replace("async fn main(", "async fn template_main(")
-                .replace("#[test]\n", "")
-                .replace("#[mini::test(", "#[mini::main(flavor = \"current_thread\", ")
-        })
-        .collect()
+    let mut templates = blocks(&chapter("templates.md"));
+    // The library runs with its test in the place of what shows how to use it.
+    let test = templates.remove(2);
+    let (library, _use) = templates[1].split_once("// In a program").expect("a library and its use");
+    templates[1] = format!("{library}{test}");
+    templates.extend(blocks(&chapter("servers.md")).into_iter().filter(|block| block.contains("async fn serve<")));
+    let replaced = |block: String| {
+        let block = block.replace("async fn main(", "async fn template_main(").replace("#[test]\n", "");
+        block.replace("#[mini::test(", "#[mini::main(flavor = \"current_thread\", ")
+    };
+    templates.into_iter().map(replaced).collect()
 }
 
 /// Compiles and runs programs that are made of a template and what uses it.
@@ -120,7 +113,7 @@ const SHORTAGE: &str = r#"fn main() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = futures::channel::oneshot::channel::<()>();
-        let server = mini::spawn(serve(listener, async { stopped.await.unwrap() }));
+        let server = mini::spawn(serve(listener, async { stopped.await.map_err(io::Error::other) }));
         let first = TcpStream::connect(address).await.unwrap();
         is_served(&first).await;
         let second = mini::net::TcpSocket::new_v4().unwrap();
@@ -144,7 +137,7 @@ const SHORTAGE: &str = r#"fn main() {
 #[test]
 fn a_server_made_of_the_template_goes_on_when_there_are_no_files_left() {
     let templates = templates();
-    let server = templates.iter().find(|template| template.contains("async fn serve(")).expect("the server");
+    let server = templates.iter().find(|template| template.contains("async fn serve<")).expect("the server");
     run("shortage", [(server, SHORTAGE)].into_iter());
 }
 

@@ -270,5 +270,5 @@ impl fmt::Debug for Recv<'_> {
 
 const _: fn() = || {
     fn assert<T: Send + Sync + Unpin>() {}
-    assert::<(Signal, Recv<'_>, super::CtrlC, super::Termination)>();
+    assert::<(Signal, Recv<'_>, super::CtrlC, super::TerminationSignal)>();
 };
