@@ -54,7 +54,7 @@ impl ArcWake for Wake {
 }
 
 /// Lets all others that are ready go first.
-async fn yield_now() {
+pub(crate) async fn yield_now() {
     let mut has_yielded = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut has_yielded, true) {
@@ -90,7 +90,7 @@ fn with<R>(f: impl FnOnce(&mut EventLoop) -> R) -> R {
 }
 
 /// Runs all tasks until nothing is left to do. Returns the lines that spawned the tasks that nothing can wake any more.
-fn run() -> io::Result<Vec<u32>> {
+pub(crate) fn run() -> io::Result<Vec<u32>> {
     loop {
         run_ready_tasks();
         let Some(timeout) = with(|this| this.longest_wait()) else {
@@ -201,7 +201,7 @@ fn checked(result: i32) -> io::Result<i32> {
 // 3. To start a task, to wait for its end, and to end it.
 
 /// The handle of a task: a future of its result.
-struct JoinHandle<T> {
+pub(crate) struct JoinHandle<T> {
     task: u64,
     outcome: Rc<RefCell<Outcome<T>>>,
 }
@@ -213,7 +213,7 @@ struct Outcome<T> {
 
 /// Why a task has no result.
 #[derive(Debug)]
-enum Failure {
+pub(crate) enum Failure {
     Cancelled,
     Panicked(Box<dyn Any + Send>),
 }
@@ -221,13 +221,15 @@ enum Failure {
 impl<T> Outcome<T> {
     fn set(&mut self, result: Result<T, Failure>) {
         self.result = Some(result);
-        self.waiter.take().map(Waker::wake);
+        if let Some(waiter) = self.waiter.take() {
+            waiter.wake();
+        }
     }
 }
 
 /// Starts a task. An error or a panic in it is its result, and stops nobody else.
 #[track_caller]
-fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
+pub(crate) fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T> {
     let outcome = Rc::new(RefCell::new(Outcome { result: None, waiter: None }));
     let (ended, spawned_at) = (outcome.clone(), Location::caller());
     let body = async move {
@@ -251,7 +253,7 @@ fn spawn<T: 'static>(future: impl Future<Output = T> + 'static) -> JoinHandle<T>
 
 impl<T> JoinHandle<T> {
     /// Drops the task where it waits, with all that it owns. Does nothing if it has ended.
-    fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         if let Some(task) = with(|this| this.tasks.remove(&self.task)) {
             drop(task);
             self.outcome.borrow_mut().set(Err(Failure::Cancelled));
@@ -272,9 +274,9 @@ impl<T> Future for JoinHandle<T> {
 // 4. Time.
 
 /// Waits until a time has come.
-struct Sleep(Instant, u64);
+pub(crate) struct Sleep(Instant, u64);
 
-fn sleep(duration: Duration) -> Sleep {
+pub(crate) fn sleep(duration: Duration) -> Sleep {
     Sleep(Instant::now() + duration, with(|this| this.number()))
 }
 

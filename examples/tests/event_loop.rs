@@ -39,7 +39,7 @@ fn a_task_that_cancels_itself_is_dropped_at_its_next_wait() {
 /// The code in the chapter is that of the program.
 #[test]
 fn the_guide_shows_what_the_program_does() {
-    let program = include_str!("../loop.rs");
+    let program = include_str!("../loop.rs").replace("pub(crate) ", "");
     let chapter = include_str!("../../runtime/guide/event_loop.md");
     let pieces: Vec<&str> = chapter.split("```").skip(1).step_by(2).collect();
     assert!(pieces.len() >= 6);

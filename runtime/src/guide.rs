@@ -9,6 +9,11 @@
 #[doc = include_str!("../guide/pictures/tasks.svg")]
 pub mod first_program {}
 
+#[doc = include_str!("../guide/event_loop.md")]
+#[doc = ""]
+#[doc = include_str!("../guide/pictures/turn.svg")]
+pub mod event_loop {}
+
 #[doc = include_str!("../guide/tasks.md")]
 pub mod tasks {}
 
