@@ -142,14 +142,24 @@ impl ToTarget for str {
         if let Ok(addr) = self.parse::<SocketAddr>() {
             return addr.into();
         }
-        let parts = self.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-        match parts.and_then(|(host, port)| Some((host, port.parse().ok()?))) {
-            Some((host, port)) => Target::Name { host: host.to_owned(), port },
-            None => {
-                let wrong = invalid("it is no address: expected `host:port`");
+        match name_and_port(self) {
+            Ok((host, port)) => Target::Name { host: host.to_owned(), port },
+            Err(why) => {
+                let wrong = invalid(&format!("it is no address: {why}"));
                 Target::Wrong(failed("look up", Object::Host(self.to_owned()))(wrong))
             }
         }
+    }
+}
+
+fn name_and_port(text: &str) -> Result<(&str, u16), String> {
+    match text.rsplit_once(':') {
+        None => Err("expected `host:port`".to_owned()),
+        Some(("", _)) => Err("there is no host before the colon".to_owned()),
+        Some((host, port)) => match port.parse() {
+            Ok(port) => Ok((host, port)),
+            Err(_) => Err(format!("`{port}` is no port: a number up to 65535")),
+        },
     }
 }
 

@@ -1,7 +1,7 @@
 //! Waiting for signals: Ctrl-C, and on Unix any other.
 //!
-//! [`termination`] is for servers that want to stop in order, [`ctrl_c`] for programs at a terminal; [`unix::signal`] has
-//! the rest. From the first call on the signal has no effect by itself any more: a second Ctrl-C does not end the program.
+//! [`termination`] is for programs that want to stop in order: it hears Ctrl-C and SIGTERM, and a second one ends the
+//! program at once. [`ctrl_c`] hears each Ctrl-C, which then never ends the program by itself. [`unix::signal`] has the rest.
 //!
 //! # Examples
 //!
@@ -38,6 +38,7 @@ use std::task::{Context, Poll, ready};
 use mini_net::{IoKind, Object, Site, Wait, failed};
 
 mod mailbox;
+mod second;
 pub mod unix;
 
 use unix::{Signal, SignalKind};
@@ -48,7 +49,7 @@ pub struct CtrlC(Next);
 
 /// Waits for the request to end; returned by [`termination`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct TerminationSignal([Next; 2]);
+pub struct TerminationSignal(Option<[Next; 2]>);
 
 /// The next signal of one kind.
 struct Next {
@@ -98,8 +99,9 @@ pub fn ctrl_c() -> CtrlC {
 /// Waits until the program is asked to end: by Ctrl-C (SIGINT), or by SIGTERM, which `kill`, systemd and Docker send.
 /// The signal that came is returned.
 ///
-/// From this call on neither of them ends the program by itself, as with [`ctrl_c`]. Whoever wants the second one to
-/// end it at once awaits another call.
+/// From this call on the first of them does not end the program. A second one does: once the first has been heard, they
+/// have their default effect again, unless somebody listens to them (another call, [`ctrl_c`], a [`Signal`]). So
+/// somebody who does not want to wait for the end presses Ctrl-C again.
 ///
 /// # Examples
 ///
@@ -109,12 +111,8 @@ pub fn ctrl_c() -> CtrlC {
 /// #[mini::main]
 /// async fn main() -> std::io::Result<()> {
 ///     let server = mini::spawn(std::future::pending::<()>());
-///     termination().await?;
-///     println!("stopping");
-///     mini::spawn(async {
-///         let _ = termination().await;
-///         std::process::exit(1);
-///     });
+///     let signal = termination().await?;
+///     println!("stopping after {signal:?}"); // SIGINT or SIGTERM
 ///     let _ = server.cancel().await; // or whatever takes time
 ///     Ok(())
 /// }
@@ -126,7 +124,7 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// # Panics
 ///
-/// If it is awaited outside a mini runtime.
+/// If it is awaited outside a mini runtime, or polled again after it was ready.
 ///
 /// # Cancel safety
 ///
@@ -134,7 +132,11 @@ pub fn ctrl_c() -> CtrlC {
 #[track_caller]
 pub fn termination() -> TerminationSignal {
     const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Ready };
-    TerminationSignal([Next::new(SignalKind::interrupt(), SITE), Next::new(SignalKind::terminate(), SITE)])
+    let mut requests = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| Next::new(kind, SITE));
+    if let Err(error) = second::install() {
+        requests[0].signal = Err(Some(error));
+    }
+    TerminationSignal(Some(requests))
 }
 
 impl Next {
@@ -169,11 +171,16 @@ impl Future for TerminationSignal {
     type Output = io::Result<SignalKind>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<SignalKind>> {
-        let TerminationSignal([interrupt, terminate]) = self.get_mut();
-        match interrupt.poll(cx) {
-            Poll::Pending => terminate.poll(cx),
-            ready => ready,
-        }
+        let TerminationSignal(waiting) = self.get_mut();
+        let requests = waiting.as_mut().expect("`termination` was polled again after it was ready");
+        let heard = requests.iter_mut().find_map(|request| match request.poll(cx) {
+            Poll::Pending => None,
+            Poll::Ready(heard) => Some(heard),
+        });
+        let Some(heard) = heard else { return Poll::Pending };
+        second::note_request();
+        *waiting = None; // who keeps this value does not listen any more
+        Poll::Ready(heard)
     }
 }
 

@@ -65,6 +65,7 @@ pub(crate) mod owned;
 mod queued;
 mod refcount;
 pub(crate) mod schedule;
+mod shared_join;
 #[cfg_attr(not(feature = "tracing"), path = "task/no_span.rs")]
 mod span;
 mod spawn;
@@ -98,6 +99,7 @@ pub use join::{AbortHandle, Cancel, JoinHandle};
 pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
+pub use shared_join::SharedJoinHandle;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;
 pub(crate) use unseen::{Quota, Say};

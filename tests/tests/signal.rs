@@ -3,7 +3,9 @@
 
 use std::collections::HashSet;
 use std::env;
-use std::io::ErrorKind;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
@@ -15,7 +17,7 @@ use mini::signal::unix::{SignalKind, signal};
 use mini::signal::{ctrl_c, termination};
 use mini_tests::net_support::{in_each_runtime, open_files};
 use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, poll_with, within};
-use rustix::process::{Signal, getpid, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use signal_hook::low_level;
 
 /// Sends `signal` to the process, as another process does. The kernel interrupts a thread of its choice, usually the
@@ -231,6 +233,7 @@ fn kinds_are_their_numbers() {
         assert_eq!(kind.as_raw_value(), signal.as_raw());
         assert_eq!(SignalKind::from(i32::from(kind)), kind);
     }
+    assert_eq!(format!("{:?} {:?}", SignalKind::terminate(), SignalKind::from(64)), "SIGTERM SignalKind(64)");
     assert_eq!(all.map(|(kind, _)| kind).into_iter().collect::<HashSet<_>>().len(), all.len());
 }
 
@@ -280,13 +283,42 @@ fn termination_hears_both_signals_and_says_which() {
                 send(signal);
                 assert_eq!(asked.await.unwrap(), kind);
             }
-            // Signals count from the call on, and nobody need hear them.
+            // Signals count from the call on.
             let asked = termination();
             send(Signal::TERM);
             assert_eq!(asked.await.unwrap(), SignalKind::terminate());
-            send(Signal::TERM);
+            // As long as somebody listens, the next ones end nothing.
+            let mut interrupts = signal(SignalKind::interrupt()).unwrap();
             send(Signal::INT);
+            assert_eq!(interrupts.recv().await, Some(()));
         });
+    });
+}
+
+#[test]
+fn a_second_request_ends_the_program() {
+    let test = "a_second_request_ends_the_program";
+    if std::env::var_os("MINI_ASKED_TWICE").is_some() {
+        return mini::block_on(async {
+            let mut asked = termination();
+            println!("ready");
+            assert_eq!((&mut asked).await.unwrap(), SignalKind::interrupt());
+            println!("stopping");
+            std::future::pending::<()>().await; // `asked` is still there
+        });
+    }
+    within(LIMIT, move || {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args([test, "--exact", "--nocapture"]).env("MINI_ASKED_TWICE", "1").stdout(Stdio::piped());
+        let mut child = child.spawn().unwrap();
+        let pid = Pid::from_child(&child);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let mut wait_for = |word: &str| assert!(lines.any(|line| line.ends_with(word)), "{word}");
+        wait_for("ready");
+        kill_process(pid, Signal::INT).unwrap();
+        wait_for("stopping");
+        kill_process(pid, Signal::TERM).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
     });
 }
 

@@ -37,10 +37,18 @@ fn literal_addresses_never_hop() {
 #[test]
 fn a_text_that_is_no_address_is_told_as_it_was_given() {
     let mut rig = no_pool();
-    for text in ["localhost", "localhost:", ":80", "localhost:port", "localhost:70000", ""] {
+    let texts = [
+        ("localhost", "expected `host:port`"),
+        ("localhost:", "`` is no port"),
+        (":80", "there is no host"),
+        ("localhost:port", "`port` is no port: a number up to 65535"),
+        ("localhost:70000", "`70000` is no port: a number up to 65535"),
+        ("", "expected `host:port`"),
+    ];
+    for (text, why) in texts {
         let error = rig.block_on(lookup_host(text)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidInput);
-        assert!(error.to_string().contains(&format!("look up `{text}`: it is no address")), "{error}");
+        assert!(error.to_string().contains(&format!("look up `{text}`: it is no address: {why}")), "{error}");
     }
 }
 

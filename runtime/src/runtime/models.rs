@@ -125,6 +125,32 @@ fn what_is_spawned_is_run_and_joined() {
     });
 }
 
+/// Two threads and the thread of the runtime wait for one task.
+///
+/// Planted: a `SharedJoinHandle` that leaves its waker after it has asked the task.
+#[test]
+fn all_that_wait_for_one_task_are_woken() {
+    explore(|| {
+        let runtime = runtime(1);
+        let task = runtime.spawn(async {
+            yield_now().await;
+            7
+        });
+        let task = task.shared();
+        let joiners: Vec<_> = (0..2)
+            .map(|_| {
+                let task = task.clone();
+                thread::spawn(move || shuttle::future::block_on(task).unwrap())
+            })
+            .collect();
+        assert_eq!(runtime.block_on(task).unwrap(), 7);
+        for joiner in joiners {
+            assert_eq!(joiner.join().unwrap(), 7);
+        }
+        end(runtime);
+    });
+}
+
 /// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into
 /// the injector of that class, beside woken tasks.
 ///

@@ -32,6 +32,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire};
 use libc::c_int;
 use signal_hook_registry::SigId;
 
+use super::second::Listening;
+
 /// Hears one signal, from `open` until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
@@ -39,6 +41,7 @@ pub(crate) struct Mailbox {
     _hook: Hook,
     letter: Arc<Letter>,
     reader: UnixStream,
+    _listening: Listening,
 }
 
 /// The handler's side.
@@ -59,8 +62,9 @@ impl Mailbox {
         reader.set_nonblocking(true)?;
         writer.set_nonblocking(true)?;
         let letter = Arc::new(Letter { signals: AtomicUsize::new(0), writer });
+        let listening = Listening::to(signal);
         let hook = Hook::install(signal, letter.clone())?;
-        Ok(Mailbox { _hook: hook, letter, reader })
+        Ok(Mailbox { _hook: hook, letter, reader, _listening: listening })
     }
 
     /// Takes all signals so far; `WouldBlock` if there were none.

@@ -33,7 +33,7 @@ mod info;
 /// assert_eq!(SignalKind::terminate().as_raw_value(), 15);
 /// assert_eq!(SignalKind::from_raw(15), SignalKind::terminate());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SignalKind(c_int);
 
 macro_rules! kinds {
@@ -50,7 +50,16 @@ macro_rules! kinds {
         pub const fn $name() -> Self {
             Self(libc::$number)
         }
-    )* };
+    )*
+
+        /// The name that the system has for it, if it has a function here.
+        const fn system_name(self) -> Option<&'static str> {
+            match self.0 {
+                $(libc::$number => Some(stringify!($number)),)*
+                _ => None,
+            }
+        }
+    };
 }
 
 impl SignalKind {
@@ -101,6 +110,15 @@ impl SignalKind {
     }
 }
 
+impl fmt::Debug for SignalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.system_name() {
+            Some(name) => f.write_str(name),
+            None => f.debug_tuple("SignalKind").field(&self.0).finish(),
+        }
+    }
+}
+
 impl From<c_int> for SignalKind {
     fn from(number: c_int) -> Self {
         Self(number)
@@ -119,7 +137,8 @@ impl From<SignalKind> for c_int {
 ///   (signal(7), "Standard signals"). A signal that comes after [`recv`](Signal::recv) was ready is received anew.
 /// - **Each for itself.** Any number of listeners, in any number of runtimes, all hear each signal.
 /// - **For good.** What the signal does by default (to end the process, say) no longer happens after the first listener
-///   was made, also when all have been dropped. Handlers that were there before are still called.
+///   was made, also when all have been dropped, except after [`termination`](super::termination). Handlers that were
+///   there before are still called.
 /// - **Threads and children.** It does not matter which thread the kernel interrupts. A child gets the default back
 ///   when it runs its program (execve(2)).
 ///

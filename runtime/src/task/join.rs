@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use mini_context::{Note, Reason, forget_wait, leave_note};
 
 use super::refcount::{OnJoin, OnWithdraw};
-use super::{Id, JoinError, Task};
+use super::{Id, JoinError, SharedJoinHandle, Task};
 use crate::scheduler::context;
 
 /// Awaits the output of a task. Dropping it detaches the task, which goes on running.
@@ -110,6 +110,24 @@ impl<T> JoinHandle<T> {
     pub fn cancel(self) -> Cancel<T> {
         self.abort();
         Cancel(self)
+    }
+
+    /// A handle that can be cloned: several await one task, and each gets a clone of its output.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let answer = mini::spawn(async { 6 * 7 }).shared();
+    ///     let other = answer.clone();
+    ///     assert_eq!((answer.await.unwrap(), other.await.unwrap()), (42, 42));
+    /// });
+    /// ```
+    pub fn shared(self) -> SharedJoinHandle<T>
+    where
+        T: Clone,
+    {
+        SharedJoinHandle::new(self)
     }
 
     /// Whether the task has ended and its future has been dropped.

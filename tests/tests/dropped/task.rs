@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use mini::runtime::Handle;
 use mini::task::coop::cooperative;
-use mini::task::{Builder, JoinSet, consume_budget, idle, unconstrained, yield_now};
+use mini::task::{AbortHandle, Builder, JoinHandle, JoinSet, consume_budget, idle, unconstrained, yield_now};
 use mini::{spawn, spawn_blocking, spawn_local};
 use mini_tests::{Counts, never, oneshot, until};
 
@@ -32,6 +32,12 @@ async fn handles(list: &mut List) {
     waits!(list, &mut task, kept);
     send.send(7);
     assert_eq!(task.await.unwrap(), Some(7), "nobody has taken the output away");
+
+    let mut tasks: Vec<_> = (0..3).map(|_| spawn(std::future::pending::<()>())).collect();
+    let detached: Vec<_> = tasks.iter().map(JoinHandle::abort_handle).collect();
+    waits!(list, tasks.pop().unwrap().shared(), kept);
+    detached.iter().for_each(AbortHandle::abort);
+    until(|| detached.iter().all(AbortHandle::is_finished)).await;
 
     let (counts, here) = (Counts::new(), Handle::current());
     begins!(list, Builder::new().spawn_on(never(&counts), &here).cancel());

@@ -11,14 +11,17 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
-use hyper::body::Incoming;
+use http_body_util::{Either, Empty};
+use hyper::body::{Body, Incoming};
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::rt::{Read, Write};
 use hyper::service::service_fn;
-use hyper::{Request, Version};
+use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::server::conn::auto;
 use mini::hyper::{Executor, Timer};
 use mini::time::{sleep, timeout};
 
+use crate::paced::Paced;
 use crate::{Failure, IntoService, Limits};
 
 /// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; once `stop` is ready, without new
@@ -47,7 +50,8 @@ use crate::{Failure, IntoService, Limits};
 ///
 /// # Errors
 ///
-/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing.
+/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing, or takes
+/// nothing.
 ///
 /// # Panics
 ///
@@ -74,6 +78,7 @@ where
     let mut http2 = server.http2();
     http2.timer(Timer::new()).keep_alive_interval(limits.idle).keep_alive_timeout(limits.idle);
 
+    let stream = Paced::new(stream, limits.write);
     let mut http = pin!(server.serve_connection_with_upgrades(stream, service));
     let mut first_request = pin!(sleep(limits.first_request));
     let mut stop = pin!(stop);
@@ -97,19 +102,27 @@ where
     .await
 }
 
-/// The answer of a service, unless it takes too long. Then the connection ends with an error, or the stream of HTTP/2.
-async fn in_time<T, E: Into<Failure>>(
+/// The answer of a service. If it takes too long: 503, after which the client may try again (RFC 9110, section 15.6.4).
+async fn in_time<B: Body, E: Into<Failure>>(
     limit: Duration,
-    answer: impl Future<Output = Result<T, E>>,
-) -> Result<T, Failure> {
-    match timeout(limit, answer).await {
-        Ok(answer) => answer.map_err(E::into),
-        Err(_) => Err(late("no answer in time, or no request to its end")),
+    answer: impl Future<Output = Result<Response<B>, E>>,
+) -> Result<Response<Either<B, Empty<B::Data>>>, Failure> {
+    if let Ok(answer) = timeout(limit, answer).await {
+        return answer.map(|answer| answer.map(Either::Left)).map_err(E::into);
     }
+    let mut busy = Response::new(Either::Right(Empty::new()));
+    *busy.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    // HTTP/2 has no such header, and hyper takes it out there.
+    busy.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    Ok(busy)
 }
 
 pub(crate) fn late(text: &'static str) -> Failure {
-    io::Error::new(io::ErrorKind::TimedOut, text).into()
+    late_error(text).into()
+}
+
+pub(crate) fn late_error(text: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 /// Whether a connection has failed because the other side is no longer there.

@@ -27,6 +27,7 @@ mod guide {}
 mod connection;
 mod futures_io;
 mod limits;
+mod paced;
 mod serve;
 mod service;
 

@@ -23,8 +23,10 @@ pub struct Limits {
     /// call the keep-alive time), and without an answer to a ping over HTTP/2. 10 s by default.
     pub idle: Duration,
     /// From the head of a request to that of its answer, with a body that the service reads before: 30 s by default.
-    /// The answer's own body may take longer.
+    /// Then the client is told 503, and the connection of HTTP/1 is closed. The answer's own body may take longer.
     pub request: Duration,
+    /// How long a client may take nothing of what is sent to it: 30 s by default.
+    pub write: Duration,
     /// For the requests that have begun when the server is to stop: 10 s by default.
     pub grace: Duration,
 }
@@ -37,6 +39,7 @@ impl Default for Limits {
             first_request: seconds(10),
             idle: seconds(10),
             request: seconds(30),
+            write: seconds(30),
             grace: seconds(10),
         }
     }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::future::{Pending, Ready, pending, poll_fn, ready};
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use hyper::rt::{Read, Write};
@@ -63,7 +64,7 @@ where
     S: IntoService<Kind>,
 {
     let (service, limits) = (service.into_service(), Limits::default());
-    Serve { listener, service, limits, stop: pending(), handshake: Plain }
+    Serve { listener, service, limits, stop: pending(), handshake: Plain, on_error: None }
 }
 
 /// A server that is being set up; made by [`serve`], begins when it is awaited.
@@ -72,6 +73,7 @@ pub struct Serve<L, S, Stop = Pending<()>, Shake = Plain> {
     listener: L,
     service: S,
     limits: Limits,
+    on_error: Option<OnError>,
     stop: Stop,
     handshake: Shake,
 }
@@ -91,8 +93,8 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
     /// # std::io::Result::Ok(()) }).unwrap();
     /// ```
     pub fn with_graceful_shutdown<F: Future + Send + 'static>(self, stop: F) -> Serve<L, S, F, Shake> {
-        let Self { listener, service, limits, handshake, .. } = self;
-        Serve { listener, service, limits, stop, handshake }
+        let Self { listener, service, limits, on_error, handshake, .. } = self;
+        Serve { listener, service, limits, on_error, stop, handshake }
     }
 
     /// Other limits than the [default](Limits::default) ones.
@@ -134,10 +136,33 @@ impl<L, S, Stop, Shake> Serve<L, S, Stop, Shake> {
     where
         L: Listener,
     {
-        let Self { listener, service, limits, stop, .. } = self;
-        Serve { listener, service, limits, stop, handshake }
+        let Self { listener, service, limits, on_error, stop, .. } = self;
+        Serve { listener, service, limits, on_error, stop, handshake }
+    }
+
+    /// Has a function called for each connection that fails, with the address of its peer and the error:
+    /// to log it, or to count what kind it is. A handler that panics is none of them; that is told as a panic of any
+    /// task is.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use axum::Router;
+    /// # mini::block_on(async {
+    /// # let (listener, router) = (mini::net::TcpListener::bind("127.0.0.1:8080").await?, Router::new());
+    /// let server = mini_hyper::serve(listener, router)
+    ///     .on_error(|peer, error| eprintln!("{peer:?}: {error}"));
+    /// # server.await?;
+    /// # std::io::Result::Ok(()) }).unwrap();
+    /// ```
+    pub fn on_error(mut self, hook: impl Fn(&dyn fmt::Debug, &Failure) + Send + Sync + 'static) -> Self {
+        self.on_error = Some(Arc::new(hook));
+        self
     }
 }
+
+/// What is called for a connection that has failed, with the address of its peer.
+type OnError = Arc<dyn Fn(&dyn fmt::Debug, &Failure) + Send + Sync>;
 
 /// What a connection does before it speaks HTTP; see [`Serve::handshake`]. Implemented for functions.
 pub trait Handshake<C>: Clone + Send + 'static {
@@ -230,7 +255,7 @@ where
     Shake: Handshake<L::Connection>,
 {
     async fn run(self) -> io::Result<Report> {
-        let Self { listener, service, limits, stop, handshake } = self;
+        let Self { listener, service, limits, on_error, stop, handshake } = self;
         let (mut stop, (tell, told)) = (pin!(stop), watch::channel(false));
         let mut connections = Connections::default();
         loop {
@@ -246,9 +271,16 @@ where
                 .await
             };
             let Some(accepted) = accepted else { break };
-            let (stream, _) = accepted?;
+            let (stream, from) = accepted?;
             let (service, limits, handshake) = (service.clone(), limits.clone(), handshake.clone());
-            connections.set.spawn(connection(stream, handshake, service, limits, told.clone()));
+            let (told, on_error) = (told.clone(), on_error.clone());
+            connections.set.spawn(async move {
+                let ended = connection(stream, handshake, service, limits, told).await;
+                if let (Err(error), Some(hook)) = (&ended, &on_error) {
+                    hook(&from, error);
+                }
+                ended
+            });
         }
         drop(listener); // from here connections are refused
         let _ = tell.send(true);

@@ -1,11 +1,16 @@
 //! What `serve` does beside HTTP: listeners of both kinds, handshakes, the number of connections, the end.
 
+use std::convert::Infallible;
 use std::future::{pending, ready};
 use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use bytes::Bytes;
 use futures_lite::AsyncReadExt;
 use mini::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mini_hyper::{Limits, Report, serve};
@@ -136,6 +141,70 @@ fn a_stop_before_the_first_connection_ends_it_at_once() {
         mini::block_on(async {
             let listener = TcpListener::bind(ANY_PORT).await.unwrap();
             assert_eq!(serve(listener, hello()).with_graceful_shutdown(ready(())).await.unwrap(), Report::default());
+        });
+    });
+}
+
+#[test]
+fn a_client_that_takes_nothing_is_cut_off_and_told_to_the_hook() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            mini::time::pause();
+            let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let endless = async || axum::body::Body::new(Endless);
+            let failures = Arc::new(Mutex::new(Vec::new()));
+            let (told, (stop, stopped)) = (failures.clone(), oneshot::channel::<()>());
+            let server = serve(listener, Router::new().route("/", get(endless))).with_graceful_shutdown(stopped);
+            let server = server.on_error(move |peer, error| {
+                let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                told.lock().unwrap().push((format!("{peer:?}"), text));
+            });
+            let server = mini::spawn(server.into_future());
+            let client = TcpStream::connect(at).await.unwrap();
+            client.write_all(REQUEST).await.unwrap();
+            let begin = mini::time::Instant::now();
+            mini::time::sleep(Duration::from_secs(60)).await;
+            drop(stop);
+            assert_eq!(server.await.unwrap().unwrap(), Report { finished: 0, failed: 1, cut: 0 });
+            assert!(begin.elapsed() < Duration::from_secs(61));
+            let address = client.local_addr().unwrap();
+            let expected = (format!("{address:?}"), "the client takes nothing".to_owned());
+            assert_eq!(*failures.lock().unwrap(), [expected]);
+        });
+    });
+}
+
+/// A body that always has more.
+struct Endless;
+
+impl hyper::body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(hyper::body::Frame::data(Bytes::from_static(&[7; 8192])))))
+    }
+}
+
+#[test]
+fn a_service_that_takes_too_long_is_answered_for_with_503() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            mini::time::pause();
+            let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let router = Router::new().route("/", get(async || pending::<&str>().await));
+            let server = mini::spawn(serve(listener, router).into_future());
+            let client = TcpStream::connect(at).await.unwrap();
+            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut answer = String::new();
+            (&client).read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n"), "{answer}");
+            server.cancel().await.unwrap_err();
         });
     });
 }

@@ -1,0 +1,228 @@
+//! `SharedJoinHandle`: several that wait for the end of one task.
+//!
+//! Made from the task's one join handle, which it keeps under a lock with the wakers of all that wait. The waker left
+//! with the task wakes all of them; the first that is polled then takes the output out of the task, and each gets a
+//! clone.
+//!
+//! Rejected: a list of waiters in the task (a word more in each task, for what few programs do). The wakers beside the
+//! handle in one counted value: the task would keep its own handle alive by the waker, and never be detached.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+use super::{AbortHandle, Id, JoinError, JoinHandle};
+use crate::sync::{Mutex, lock};
+
+/// Awaits the output of a task, beside others that do; made by [`JoinHandle::shared`]. Each gets a clone of the output.
+///
+/// When all clones have been dropped the task is detached, as by the drop of a [`JoinHandle`]. One that has given the
+/// output gives it again.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let address = mini::spawn(async { "127.0.0.1:80".to_owned() }).shared();
+///     let clients: Vec<_> = (0..3)
+///         .map(|_| {
+///             let address = address.clone();
+///             mini::spawn(async move { address.await.unwrap().len() })
+///         })
+///         .collect();
+///     for client in clients {
+///         assert_eq!(client.await.unwrap(), 12);
+///     }
+///     assert_eq!(address.await.unwrap(), "127.0.0.1:80");
+/// });
+/// ```
+///
+/// # Errors
+///
+/// Its output is a [`JoinError`] if the task panicked or was cancelled, the same one for all.
+///
+/// # Panics
+///
+/// If a task awaits its own end: it would wait for ever.
+///
+/// # Cancel safety
+///
+/// Goes on: dropping the handle does not touch the task, nor others that wait for it.
+#[must_use = "futures do nothing unless awaited"]
+pub struct SharedJoinHandle<T> {
+    joined: Arc<Joined<T>>,
+    /// The number under which its waker was left.
+    number: Option<u64>,
+}
+
+struct Joined<T> {
+    task: AbortHandle,
+    state: Mutex<State<T>>,
+    waiters: Arc<Waiters>,
+}
+
+enum State<T> {
+    Running(JoinHandle<T>),
+    Ended(Result<T, Arc<JoinError>>),
+}
+
+#[derive(Default)]
+struct Waiters(Mutex<Waiting>);
+
+#[derive(Default)]
+struct Waiting {
+    wakers: Vec<(u64, Waker)>,
+    last_number: u64,
+}
+
+impl Waiters {
+    /// Leaves a waker; returns the one before, to be dropped by the caller, as that may run a user's code.
+    fn leave(&self, number: &mut Option<u64>, waker: &Waker) -> Option<Waker> {
+        let mut waiting = lock(&self.0);
+        let number = *number.get_or_insert_with(|| {
+            waiting.last_number += 1;
+            waiting.last_number
+        });
+        let waker = waker.clone();
+        match waiting.wakers.iter_mut().find(|(other, _)| *other == number) {
+            Some((_, place)) => Some(std::mem::replace(place, waker)),
+            None => {
+                waiting.wakers.push((number, waker));
+                None
+            }
+        }
+    }
+
+    fn take(&self, number: u64) -> Option<Waker> {
+        let wakers = &mut lock(&self.0).wakers;
+        let at = wakers.iter().position(|(other, _)| *other == number)?;
+        Some(wakers.swap_remove(at).1)
+    }
+}
+
+impl Wake for Waiters {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let wakers = std::mem::take(&mut lock(&self.0).wakers);
+        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+impl<T> SharedJoinHandle<T> {
+    pub(super) fn new(handle: JoinHandle<T>) -> Self {
+        let task = handle.abort_handle();
+        let joined = Joined { task, state: Mutex::new(State::Running(handle)), waiters: Arc::default() };
+        Self { joined: Arc::new(joined), number: None }
+    }
+
+    /// Asks the task to stop, as [`JoinHandle::abort`] does. All that wait for it are told.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(std::future::pending::<()>()).shared();
+    ///     let other = task.clone();
+    ///     task.abort();
+    ///     assert!(task.await.unwrap_err().is_cancelled());
+    ///     assert!(other.await.unwrap_err().is_cancelled());
+    /// });
+    /// ```
+    pub fn abort(&self) {
+        self.joined.task.abort();
+    }
+
+    /// Whether the task has ended and its future has been dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(async { 7 }).shared();
+    ///     assert!(!task.is_finished());
+    ///     assert_eq!(task.clone().await.unwrap(), 7);
+    ///     assert!(task.is_finished());
+    /// });
+    /// ```
+    pub fn is_finished(&self) -> bool {
+        self.joined.task.is_finished()
+    }
+
+    /// The id of the task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(async { mini::task::id() });
+    ///     let id = task.id();
+    ///     assert_eq!(task.shared().id(), id);
+    /// });
+    /// ```
+    pub fn id(&self) -> Id {
+        self.joined.task.id()
+    }
+
+    /// The name of the task, if it was given one by a [`Builder`](super::Builder).
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder::spawn_on`](super::Builder::spawn_on).
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.joined.task.name()
+    }
+}
+
+impl<T: Clone> Future for SharedJoinHandle<T> {
+    type Output = Result<T, Arc<JoinError>>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { joined, number } = &mut *self;
+        // Before the look: the end may come between the two.
+        let _before = joined.waiters.leave(number, cx.waker());
+        let mut state = lock(&joined.state);
+        if let State::Running(handle) = &mut *state {
+            let all = Waker::from(joined.waiters.clone());
+            match Pin::new(handle).poll(&mut Context::from_waker(&all)) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(output) => {
+                    let spent = std::mem::replace(&mut *state, State::Ended(output.map_err(Arc::new)));
+                    drop(spent); // its task has given its output up
+                }
+            }
+        }
+        let State::Ended(output) = &*state else { unreachable!("just seen") };
+        let output = output.clone();
+        drop(state);
+        let _mine = number.take().and_then(|number| joined.waiters.take(number));
+        Poll::Ready(output)
+    }
+}
+
+impl<T> Clone for SharedJoinHandle<T> {
+    fn clone(&self) -> Self {
+        Self { joined: self.joined.clone(), number: None }
+    }
+}
+
+impl<T> Drop for SharedJoinHandle<T> {
+    fn drop(&mut self) {
+        let _mine = self.number.and_then(|number| self.joined.waiters.take(number));
+    }
+}
+
+impl<T> fmt::Debug for SharedJoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedJoinHandle").field(&self.joined.task).finish()
+    }
+}
+
+const _: () = {
+    const fn assert<T: Send + Sync + Unpin>() {}
+    assert::<SharedJoinHandle<std::cell::Cell<u8>>>();
+};
