@@ -12,10 +12,11 @@ mod models;
 mod per_core;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use crate::scheduler::config::Config;
@@ -132,6 +133,48 @@ impl Runtime {
     #[track_caller]
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.handle.block_on(future)
+    }
+
+    /// Works until nothing is left to do: no task is alive, and no blocking job is running or queued. Tasks that are
+    /// spawned meanwhile count too.
+    ///
+    /// On a `current_thread` runtime it also ends when all tasks that are left are *lost*: they wait, and nobody has a
+    /// waker of theirs any more, so nothing can ever wake them. These are returned. A task that waits for something that
+    /// may still come, also from another thread, is waited for.
+    ///
+    /// # Examples
+    ///
+    /// A program that ends when all of its tasks have:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let runtime = mini::runtime::Builder::new_current_thread().build()?;
+    /// runtime.block_on(async {
+    ///     for ms in 1..4 {
+    ///         mini::spawn(async move {
+    ///             mini::time::sleep(Duration::from_millis(ms)).await;
+    ///             println!("{ms} ms are over");
+    ///         });
+    ///     }
+    /// });
+    /// assert!(runtime.run_until_idle().is_empty());
+    ///
+    /// // Nobody can wake this one.
+    /// runtime.spawn(std::future::pending::<()>());
+    /// let lost = runtime.run_until_idle();
+    /// assert_eq!(lost[0].location().line(), 18);
+    /// # std::io::Result::Ok(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`block_on`](Self::block_on) does.
+    #[track_caller]
+    pub fn run_until_idle(&self) -> Vec<LeftTask> {
+        let shared = &self.handle.shared;
+        let lost = self.block_on(poll_fn(|cx| shared.poll_idle(cx.waker()).map_or(Poll::Pending, Poll::Ready)));
+        lost.iter().map(LeftTask::new).collect()
     }
 
     /// Spawns a task; see [`mini::spawn`](crate::spawn).

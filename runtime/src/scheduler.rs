@@ -23,6 +23,7 @@ pub(crate) mod shared;
 pub(crate) mod shutdown;
 pub(crate) mod spin;
 pub(crate) mod unparker;
+pub(crate) mod until_idle;
 mod wake;
 pub(crate) mod worker;
 

@@ -273,6 +273,13 @@ impl Task {
         Some(self.queued())
     }
 
+    /// Whether anybody but the runtime and the join handle has a reference: a waker, or an abort handle. Only for the
+    /// holder of the home core of an owned task.
+    pub(crate) fn has_other_references(&self) -> bool {
+        let header = self.header();
+        header.refs.others(&header.local) > 0
+    }
+
     /// Asks for cancellation, and hands out the queue entry if the task was idle.
     ///
     /// For an owned task only the holder of the home core may call this.

@@ -132,7 +132,8 @@ fn a_worker_that_has_parked_is_said_to_be_up_again() {
         builder.on_thread_unpark(move || _ = unparked.fetch_add(1, SeqCst));
         let runtime = builder.build().unwrap();
         runtime.block_on(async {
-            for _ in 0..3 {
+            // Not so often as it sleeps, on a busy machine: a sleep may be over before the worker comes to its park.
+            while parks.load(SeqCst) < 3 {
                 mini::spawn(mini::time::sleep(Duration::from_millis(1))).await.unwrap();
             }
         });
@@ -157,6 +158,21 @@ fn what_a_hook_spawns_before_a_park_is_run() {
         runtime.block_on(mini_tests::until(|| ran.load(SeqCst) == 1 || hooked.load(SeqCst) == 0));
         runtime.block_on(mini::time::sleep(Duration::from_millis(1)));
         runtime.block_on(mini_tests::until(|| ran.load(SeqCst) == 1));
+    });
+}
+
+/// Nothing but the hook's task can end the wait.
+#[test]
+fn a_park_sees_what_its_hook_has_queued() {
+    on_each_flavour(|mut builder| {
+        let (send, receive) = mini_tests::oneshot::<u32>();
+        let send = Mutex::new(Some(send));
+        builder.on_thread_park(move || {
+            if let Some(send) = send.lock().unwrap().take() {
+                drop(mini::spawn(async move { send.send(7) }));
+            }
+        });
+        assert_eq!(builder.build().unwrap().block_on(receive), Some(7));
     });
 }
 

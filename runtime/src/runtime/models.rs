@@ -151,6 +151,32 @@ fn all_that_wait_for_one_task_are_woken() {
     });
 }
 
+/// A thread waits until nothing is left to do, while tasks spawn tasks on two workers, and one waits for a job.
+///
+/// Planted: a worker that does not tell before it waits (`Worker::tell_idle`).
+#[test]
+fn the_end_of_all_tasks_is_seen() {
+    explore(|| {
+        let runtime = runtime(2);
+        let ended = Arc::new(AtomicUsize::new(0));
+        for number in 0..2 {
+            let ended = ended.clone();
+            runtime.spawn(async move {
+                yield_now().await;
+                let (child, count) = (ended.clone(), ended.clone());
+                crate::spawn(async move { child.fetch_add(1, SeqCst) });
+                if number == 0 {
+                    crate::spawn_blocking(move || count.fetch_add(1, SeqCst));
+                }
+                ended.fetch_add(1, SeqCst);
+            });
+        }
+        assert!(runtime.run_until_idle().is_empty());
+        assert_eq!(ended.load(SeqCst), 5);
+        end(runtime);
+    });
+}
+
 /// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into
 /// the injector of that class, beside woken tasks.
 ///

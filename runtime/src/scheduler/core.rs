@@ -393,6 +393,14 @@ impl Core {
         self.local(|local| local.tasks.len())
     }
 
+    /// The owned tasks of which nobody has a waker; those in the queue are among them. None, if one is not. Owner only.
+    pub(crate) fn lost_tasks(&self) -> Vec<Task> {
+        self.local(|local| {
+            let all_are_lost = local.tasks.iter().all(|task| !task.has_other_references());
+            if all_are_lost { local.tasks.list() } else { Vec::new() }
+        })
+    }
+
     /// The thread that this core's tasks may not leave, unless it is the calling one. Owner only.
     pub(crate) fn pinned_elsewhere(&self) -> Option<ThreadId> {
         self.local(|local| local.pinned_to).filter(|&id| id != thread::current().id())

@@ -25,6 +25,7 @@ use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
+use crate::scheduler::until_idle::UntilIdle;
 use crate::sync::{Mutex, lock};
 use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Quota, Say, Start, TaskError};
 
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     resolver: mini_net::Blocking,
     /// In an allocation of its own: the last thing that a thread does is to say that it no longer keeps this runtime.
     pub(super) end: Arc<End>,
+    pub(super) until_idle: UntilIdle,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -80,6 +82,7 @@ impl Shared {
                 blocking,
                 process: mini_net::Process::current(),
                 end: Arc::new(End::new(config.workers)),
+                until_idle: UntilIdle::default(),
                 quota: Mutex::default(),
                 cores,
                 config,

@@ -54,7 +54,8 @@ pub struct ShutdownReport {
     pub(crate) lookups: usize,
 }
 
-/// A task that a shutdown left behind: it is in a long poll, or waits behind one.
+/// A task that a shutdown left behind: it is in a long poll, or waits behind one. Or one that nobody can wake; see
+/// [`Runtime::run_until_idle`](crate::runtime::Runtime::run_until_idle).
 ///
 /// # Examples
 ///

@@ -85,10 +85,14 @@ impl<T: Slotted> OwnedTasks<T> {
 
     pub(crate) fn list(&self) -> Vec<T> {
         let mut list = Vec::with_capacity(self.len());
-        for task in self.slots.iter().flatten() {
+        for task in self.iter() {
             list.push(task.clone());
         }
         list
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten()
     }
 
     /// The tasks that are alive.

@@ -172,6 +172,16 @@ impl RefCount {
         OnRelease::Free
     }
 
+    /// How many references there are beside those of the runtime and the handle. The owner, before DONE.
+    ///
+    /// A count that another thread holds up is seen, as that thread has had it since before.
+    pub(crate) fn others(&self, local: &LocalCount) -> i32 {
+        // Acquire: pairs with the Release of those that have given theirs back.
+        let now = self.0.load(Acquire);
+        let handle = i32::from(now & GONE == 0);
+        count(now) + i32::from(local.0.get()) - 1 - handle
+    }
+
     // The hand-over.
 
     /// Whether the output has been handed over. Acquire: pairs with `complete`.

@@ -45,11 +45,14 @@ impl Worker<'_> {
     /// Waits as `unparker.rs` and `idle.rs` say, and handles what the wait has brought.
     fn wait(&mut self) {
         let (shared, core) = (self.shared, self.core);
-        shared.config.hooks.before_park(); // what it wakes is seen below
+        shared.config.hooks.before_park(); // what it wakes is seen below (`has_queued`)
         core.note_queue();
         let (wait, is_poller) = self.choose_wait();
         self.announce_wait(wait);
-        if !self.is_unheard(wait) && !self.sees_work() {
+        if shared.until_idle.is_asked() {
+            self.tell_idle();
+        }
+        if !self.is_unheard(wait) && !self.sees_work() && !self.has_queued() {
             if core.driver().timers().clock().is_paused() {
                 self.park_paused(wait);
             } else if is_poller && shared.monitor.has_stuck() {
@@ -66,6 +69,25 @@ impl Worker<'_> {
         self.ask_ahead(0);
         if !self.is_alone() {
             shared.monitor.rouse();
+        }
+    }
+
+    /// Whether this thread has queued something since it found nothing to run: in the user's hook, or just now.
+    fn has_queued(&self) -> bool {
+        self.core.has_owned_work() || self.core.shared_len() > 0
+    }
+
+    /// Tells who waits for it if nothing is left to do, or nothing that anybody can wake; see `until_idle.rs`.
+    #[cold]
+    fn tell_idle(&self) {
+        if self.shared.has_nothing_left() {
+            self.shared.until_idle.tell(Vec::new());
+        } else if self.is_alone() && self.shared.blocking.in_flight() == 0 {
+            let lost = self.core.lost_tasks();
+            // After the count: who wakes a task posts it before giving its waker up.
+            if !lost.is_empty() && lost.len() == self.core.alive() && !self.core.has_mail() {
+                self.shared.until_idle.tell(lost);
+            }
         }
     }
 
