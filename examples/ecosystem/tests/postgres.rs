@@ -67,6 +67,17 @@ async fn one(client: &Client) -> i32 {
     client.query_one("SELECT 1", &[]).await.unwrap().get(0)
 }
 
+/// As `one`. PostgreSQL sends the signal of a cancellation twice, to the process and to its group, and the second may
+/// come when the next query runs already.
+async fn one_after_cancel(client: &Client) -> i32 {
+    loop {
+        match client.query_one("SELECT 1", &[]).await {
+            Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {}
+            row => return row.unwrap().get(0),
+        }
+    }
+}
+
 #[test]
 fn the_example_runs_over_tcp_and_unix_sockets_on_each_flavour() {
     let Some(server) = shared() else { return };
@@ -167,15 +178,21 @@ fn a_query_that_was_given_up_can_be_cancelled_and_the_connection_goes_on() {
             // The server goes on with the dropped query: the next query would wait.
             let stream = TcpStream::connect(server.address()).await.unwrap();
             client.cancel_token().cancel_query_raw(stream, NoTls).await.unwrap();
-            assert_eq!(one(client).await, 1);
+            assert_eq!(one_after_cancel(client).await, 1);
             // A query that is still awaited gets the error.
-            let (asleep, ()) = futures_util::join!(client.query("SELECT pg_sleep(1000)", &[]), async {
-                until_asleep(&server).await;
-                let stream = TcpStream::connect(server.address()).await.unwrap();
-                client.cancel_token().cancel_query_raw(stream, NoTls).await.unwrap();
-            });
-            assert_eq!(asleep.unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));
-            assert_eq!(one(client).await, 1);
+            let mut was_asleep = false;
+            while !was_asleep {
+                let cancelling = async {
+                    until_asleep(&server).await;
+                    was_asleep = true;
+                    let stream = TcpStream::connect(server.address()).await.unwrap();
+                    client.cancel_token().cancel_query_raw(stream, NoTls).await.unwrap();
+                    std::future::pending().await
+                };
+                let asleep = futures_lite::future::or(client.query("SELECT pg_sleep(1000)", &[]), cancelling).await;
+                assert_eq!(asleep.unwrap_err().code(), Some(&SqlState::QUERY_CANCELED));
+            }
+            assert_eq!(one_after_cancel(client).await, 1);
             finish(connected).await;
         });
     });
