@@ -7,7 +7,11 @@
 //! ```
 //!
 //! Client i asks `user i` for a name and an account, and `account N` for its balance. A client whose number is a
-//! multiple of five panics on purpose, and an eleventh asks a server that does not exist: neither affects the others.
+//! multiple of five panics on purpose between the two, and an eleventh asks a server that does not exist: neither
+//! affects the others.
+//!
+//! Beside it stand the same clients by threads (`balance/threads.rs`) and by callbacks (`balance/callbacks.rs`): read the
+//! three functions `client`.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -23,6 +27,11 @@ use mini::task::{self, JoinSet};
 use mini::time::{Duration, sleep};
 use mini_examples::{bad_usage, run_with_args};
 use serde_json::Value;
+
+#[path = "balance/callbacks.rs"]
+mod callbacks;
+#[path = "balance/threads.rs"]
+mod threads;
 
 /// What a server answers.
 type Object = serde_json::Map<String, Value>;
@@ -50,9 +59,15 @@ pub(crate) fn run(args: Vec<String>) -> io::Result<()> {
             let listener = StdListener::bind("127.0.0.1:0")?;
             let server = listener.local_addr()?;
             thread::spawn(move || serve(&listener));
-            let ends = runtime.block_on(ask_all(server.to_string()));
+            println!("tasks:");
+            let by_tasks = runtime.block_on(ask_all(server.to_string()));
             runtime.block_on(refused())?;
-            assert_eq!(ends, Ends { balances: 8, panics: 2, errors: 0 });
+            println!("threads:");
+            let by_threads = threads::ask_all(server)?;
+            println!("callbacks:");
+            let by_callbacks = callbacks::ask_all(server)?;
+            let expected = Ends { balances: 8, panics: 2, errors: 0 };
+            assert_eq!([by_tasks, by_threads, by_callbacks], [expected; 3]);
             Ok(())
         }
         ["serve", address] => {
@@ -69,7 +84,7 @@ pub(crate) fn run(args: Vec<String>) -> io::Result<()> {
 }
 
 /// How the clients have ended.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) balances: usize,
     pub(crate) panics: usize,
@@ -107,10 +122,14 @@ pub(crate) async fn ask_all(server: String) -> Ends {
 pub(crate) async fn client(id: u64, server: String) -> io::Result<String> {
     let random = RandomState::new().hash_one(id);
     sleep(Duration::from_millis(random % 1000)).await;
-    assert!(!id.is_multiple_of(5), "{id} is a multiple of five");
     let user = ask(&server, &format!("GET user {id}\n")).await?;
+    assert!(!id.is_multiple_of(5), "{id} is a multiple of five");
     let account = ask(&server, &format!("GET account {}\n", field(&user, "account_id")?)).await?;
-    Ok(format!("User {} has {} USD", field(&user, "name")?, field(&account, "balance")?))
+    balance_line(&user, &account)
+}
+
+fn balance_line(user: &Object, account: &Object) -> io::Result<String> {
+    Ok(format!("User {} has {} USD", field(user, "name")?, field(account, "balance")?))
 }
 
 /// One question on a connection of its own. The answer is a JSON object on a line.
@@ -125,6 +144,11 @@ async fn ask(server: &str, question: &str) -> io::Result<Object> {
             received => answer.extend_from_slice(&part[..received]),
         }
     }
+    understood(&answer, question)
+}
+
+/// What a server has answered, if it is an object.
+fn understood(answer: &[u8], question: &str) -> io::Result<Object> {
     let answer = answer.trim_ascii();
     if answer.is_empty() {
         return Err(io::Error::new(ErrorKind::UnexpectedEof, "the server closed without an answer"));

@@ -154,3 +154,26 @@ fn lines<'a>(text: &'a str, begin: &str) -> Vec<&'a str> {
 fn numbers(line: &str) -> Vec<u64> {
     line.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
 }
+
+#[test]
+fn only_threads_in_one_epoll_without_one_shot_answer_in_the_wrong_order() {
+    let begin = Instant::now();
+    loop {
+        let out = succeeds("threads_of_a_loop", &["--milliseconds", "100"]);
+        let mut overtaken = 0;
+        for way in ["one loop", "a mutex", "one epoll ", "one epoll, one-shot", "a loop per thread", "mini "] {
+            let [line] = lines(&out, way)[..] else { panic!("{out}") };
+            let [rate, wrong, rate_with_work, wrong_with_work] = numbers(line)[..] else { panic!("{out}") };
+            assert!(rate > 0 && rate_with_work > 0, "{out}");
+            match way {
+                "one epoll " => overtaken = wrong + wrong_with_work,
+                _ => assert_eq!((wrong, wrong_with_work), (0, 0), "{out}"),
+            }
+        }
+        // It takes two threads that run at the same time, so not each round has it.
+        if overtaken > 0 || thread::available_parallelism().map_or(1, usize::from) == 1 {
+            break;
+        }
+        assert!(begin.elapsed() < LIMIT, "{out}");
+    }
+}
