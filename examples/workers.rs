@@ -5,6 +5,10 @@
 //! late the loop is for a timer each millisecond: with nothing else to do, with jobs on such threads, with jobs on
 //! ordinary threads, and with jobs in the loop itself.
 //!
+//! There are two ways. A nice value is a share: a thread at 19 gets about a seventieth of what an ordinary one gets, and
+//! as much as any other at 19. The scheduling class `SCHED_IDLE` (sched(7)) is for threads that run when no other wants
+//! to: they give way even to what is at 19, so also to other programs of low priority, and may get nearly nothing.
+//!
 //! ```text
 //! workers [--seconds N] [--jobs N]          N jobs at a time; two per processor if not given
 //! ```
@@ -41,11 +45,11 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     refuse_more(&args, USAGE)?;
 
     println!("{jobs} jobs at a time on {processors} processors; how late the loop is for its timers:");
-    for place in [Place::Nowhere, Place::LowThreads, Place::Threads, Place::Loop] {
+    for place in [Place::Nowhere, Place::IdleThreads, Place::LowThreads, Place::Threads, Place::Loop] {
         let (lateness, done) = measure(place, jobs, time)?;
         let ms = |share| lateness.quantile(share).as_secs_f64() * 1000.0;
         let (p50, p99, max) = (ms(0.5), ms(0.99), ms(1.0));
-        println!("{:<28} p50 {p50:>7.3} ms   p99 {p99:>7.3} ms   max {max:>7.3} ms   {done} jobs", place.name());
+        println!("{:<29} p50 {p50:>7.3} ms   p99 {p99:>7.3} ms   max {max:>7.3} ms   {done} jobs", place.name());
     }
     Ok(())
 }
@@ -54,6 +58,7 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Nowhere,
+    IdleThreads,
     LowThreads,
     Threads,
     Loop,
@@ -63,6 +68,7 @@ impl Place {
     fn name(self) -> &'static str {
         match self {
             Place::Nowhere => "no jobs",
+            Place::IdleThreads => "on threads of the idle class",
             Place::LowThreads => "on threads of low priority",
             Place::Threads => "on ordinary threads",
             Place::Loop => "in the loop",
@@ -74,9 +80,11 @@ impl Place {
 fn measure(place: Place, jobs: u64, time: Duration) -> io::Result<(Latencies, u64)> {
     let mut builder = Builder::new_current_thread();
     builder.max_blocking_threads(jobs as usize);
-    if place == Place::LowThreads {
-        // The loop runs on this thread. The hook is not called for it, only for the threads that the runtime starts.
-        builder.on_thread_start(lower_own_priority);
+    // The loop runs on this thread. The hook is not called for it, only for the threads that the runtime starts.
+    match place {
+        Place::IdleThreads => drop(builder.on_thread_start(run_only_when_idle)),
+        Place::LowThreads => drop(builder.on_thread_start(lower_own_priority)),
+        Place::Nowhere | Place::Threads | Place::Loop => {}
     }
     builder.build()?.block_on(async {
         let end = Instant::now() + time;
@@ -99,6 +107,23 @@ fn measure(place: Place, jobs: u64, time: Duration) -> io::Result<(Latencies, u6
 fn lower_own_priority() {
     if let Err(error) = rustix::process::setpriority_process(None, NICE) {
         eprintln!("workers: setpriority: {error}");
+    }
+}
+
+/// Puts the calling thread into the class of those that run when no other wants to. Linux has it; elsewhere the
+/// priority is lowered.
+fn run_only_when_idle() {
+    #[cfg(not(target_os = "linux"))]
+    lower_own_priority();
+    #[cfg(target_os = "linux")]
+    {
+        let priority = libc::sched_param { sched_priority: 0 };
+        // SAFETY: 0 is the calling thread, and `priority` lives for the call; examples/tests/loops.rs runs it.
+        #[allow(unsafe_code)]
+        let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &priority) };
+        if result != 0 {
+            eprintln!("workers: sched_setscheduler: {}", io::Error::last_os_error());
+        }
     }
 }
 
