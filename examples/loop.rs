@@ -75,10 +75,10 @@ struct EventLoop {
     ready: ReadyQueue,
     /// Who waits for which time. The first entry is due first.
     timers: BTreeMap<(Instant, u64), Waker>,
-    /// Who waits for which descriptor.
-    waits: HashMap<RawFd, Waker>,
+    /// Who waits for which descriptor: the number of the wait, and a waker.
+    waits: HashMap<RawFd, (u64, Waker)>,
     epoll: OwnedFd,
-    /// For tasks and timers.
+    /// For tasks, timers and waits.
     last_number: u64,
 }
 
@@ -164,7 +164,7 @@ impl EventLoop {
             Err(error) => return Err(error),
             Ok(count) => {
                 for event in &events[..count as usize] {
-                    if let Some(waker) = self.forget(event.u64 as RawFd) {
+                    if let Some((_, waker)) = self.forget(event.u64 as RawFd) {
                         waker.wake();
                     }
                 }
@@ -186,11 +186,16 @@ impl EventLoop {
         checked(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) }).map(drop)
     }
 
-    fn forget(&mut self, fd: RawFd) -> Option<Waker> {
-        let waker = self.waits.remove(&fd)?;
+    fn forget(&mut self, fd: RawFd) -> Option<(u64, Waker)> {
+        let wait = self.waits.remove(&fd)?;
         // SAFETY: a removal takes no event; `hello_world` runs it.
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
-        Some(waker)
+        Some(wait)
+    }
+
+    /// Whether the event of this wait has not come.
+    fn is_waiting(&self, fd: RawFd, number: u64) -> bool {
+        self.waits.get(&fd).is_some_and(|(of, _)| *of == number)
     }
 }
 
@@ -261,6 +266,13 @@ impl<T> JoinHandle<T> {
     }
 }
 
+impl<T> JoinHandle<T> {
+    /// The result, if the task has ended. For those outside of the loop.
+    fn result(&self) -> Option<Result<T, Failure>> {
+        self.outcome.borrow_mut().result.take()
+    }
+}
+
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, Failure>;
 
@@ -277,7 +289,11 @@ impl<T> Future for JoinHandle<T> {
 pub(crate) struct Sleep(Instant, u64);
 
 pub(crate) fn sleep(duration: Duration) -> Sleep {
-    Sleep(Instant::now() + duration, with(|this| this.number()))
+    sleep_until(Instant::now() + duration)
+}
+
+fn sleep_until(deadline: Instant) -> Sleep {
+    Sleep(deadline, with(|this| this.number()))
 }
 
 impl Future for Sleep {
@@ -305,22 +321,25 @@ impl Drop for Sleep {
 struct Readiness {
     fd: RawFd,
     interest: i32,
-    is_watched: bool,
+    /// Once it waits.
+    number: Option<u64>,
 }
 
 impl Future for Readiness {
     type Output = io::Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let waker = cx.waker().clone();
         with(|this| {
-            if !self.is_watched {
-                this.watch(self.fd, self.interest)?; // an error if another task waits for it: clone the socket
-                self.is_watched = true;
-            } else if !this.waits.contains_key(&self.fd) {
-                self.is_watched = false; // the event has come, and has taken the waker
-                return Poll::Ready(Ok(()));
-            }
-            this.waits.insert(self.fd, cx.waker().clone());
+            let number = match self.number {
+                Some(number) if this.is_waiting(self.fd, number) => number,
+                Some(_) => return Poll::Ready(Ok(())), // the event has come
+                None => {
+                    this.watch(self.fd, self.interest)?; // an error if another task waits for it: clone the socket
+                    *self.number.insert(this.number())
+                }
+            };
+            this.waits.insert(self.fd, (number, waker));
             Poll::Pending
         })
     }
@@ -328,8 +347,8 @@ impl Future for Readiness {
 
 impl Drop for Readiness {
     fn drop(&mut self) {
-        if self.is_watched {
-            with(|this| this.forget(self.fd));
+        if let Some(number) = self.number {
+            with(|this| if this.is_waiting(self.fd, number) { this.forget(self.fd) } else { None });
         }
     }
 }
@@ -339,7 +358,7 @@ async fn retry<T>(socket: &UnixStream, interest: i32, mut operation: impl FnMut(
     loop {
         match operation() {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                Readiness { fd: socket.as_raw_fd(), interest, is_watched: false }.await?;
+                Readiness { fd: socket.as_raw_fd(), interest, number: None }.await?;
             }
             done => return done,
         }
@@ -395,7 +414,7 @@ fn sleeping() -> io::Result<()> {
     for ms in [30, 10, 20] {
         let log = log.clone();
         spawn(async move {
-            sleep(Duration::from_millis(ms)).await;
+            sleep_until(begin + Duration::from_millis(ms)).await;
             log.borrow_mut().push(ms);
         });
     }
@@ -424,12 +443,10 @@ fn hello_world() -> io::Result<()> {
         }
         io::Result::Ok(())
     });
-    spawn(async move {
-        let said = reader.await.expect("no panic").expect("a socket that works");
-        assert_eq!(said, "Hello, world!");
-        println!("one task has heard from another: {said:?}");
-    });
     assert!(run()?.is_empty());
+    let said = reader.result().expect("it has ended").expect("no panic")?;
+    assert_eq!(said, "Hello, world!");
+    println!("one task has heard from another: {said:?}");
     Ok(())
 }
 
@@ -437,26 +454,27 @@ fn failing() -> io::Result<()> {
     let fails = spawn(async { "three".parse::<i32>() });
     let panics = spawn(async { std::panic::resume_unwind(Box::new("on purpose")) });
     let goes_on = spawn(async { 6 * 7 });
-    spawn(async move {
-        let error = fails.await.expect("no panic").expect_err("it is no number");
-        let Err::<(), _>(Failure::Panicked(panic)) = panics.await else { unreachable!("it has panicked") };
-        let panic = panic.downcast_ref::<&str>().expect("a text");
-        println!("an error stays where it is awaited: {error}; a panic too: {panic}");
-        assert_eq!(goes_on.await.expect("it is not concerned"), 42);
-    });
+    let joins = spawn(async move { (fails.await, panics.await) });
     assert!(run()?.is_empty());
+    let (error, panic) = joins.result().expect("it has ended").expect("no panic");
+    let error = error.expect("no panic").expect_err("it is no number");
+    let Err::<(), _>(Failure::Panicked(panic)) = panic else { unreachable!("it has panicked") };
+    let panic = panic.downcast_ref::<&str>().expect("a text");
+    println!("an error stays where it is awaited: {error}; a panic too: {panic}");
+    assert_eq!(goes_on.result().expect("it has ended").expect("it is not concerned"), 42);
     Ok(())
 }
 
 fn cancelling() -> io::Result<()> {
     let begin = Instant::now();
     let hour = spawn(sleep(Duration::from_secs(3600)));
-    spawn(async move {
+    let end = spawn(async move {
         yield_now().await;
         hour.cancel();
-        assert!(matches!(hour.await, Err(Failure::Cancelled)));
+        hour.await
     });
     assert!(run()?.is_empty());
+    assert!(matches!(end.result(), Some(Ok(Err(Failure::Cancelled)))));
     assert!(begin.elapsed() < Duration::from_secs(3600));
     println!("a task that would sleep for an hour is cancelled, and the loop ends");
     Ok(())

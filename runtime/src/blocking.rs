@@ -48,6 +48,8 @@ pub(crate) struct Blocking<J> {
     ended: Condvar,
     /// Jobs queued or running.
     in_flight: AtomicUsize,
+    /// Jobs that were ever queued.
+    begun: AtomicUsize,
     limits: Limits,
     /// Rung after each job: a paused clock waits for the last one.
     unparker: Arc<Unparker>,
@@ -132,6 +134,7 @@ impl<J: Job> Blocking<J> {
             state: Mutex::new(State::new()),
             ended: Condvar::new(),
             in_flight: AtomicUsize::new(0),
+            begun: AtomicUsize::new(0),
             limits: Limits {
                 threads: config.max_blocking_threads,
                 keep_alive: config.thread_keep_alive,
@@ -155,6 +158,11 @@ impl<J: Job> Blocking<J> {
         self.in_flight.load(SeqCst)
     }
 
+    /// How many jobs there ever were.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(SeqCst) as u64
+    }
+
     /// Queues a job.
     pub(crate) fn push_job(self: &Arc<Self>, job: J) {
         self.push(Work::Job(job));
@@ -167,6 +175,7 @@ impl<J: Job> Blocking<J> {
 
     fn push(self: &Arc<Self>, job: Work<J>) {
         self.process.check("a blocking job");
+        self.begun.fetch_add(1, SeqCst);
         self.in_flight.fetch_add(1, SeqCst);
         let mut state = lock(&self.state);
         if state.closed {

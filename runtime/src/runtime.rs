@@ -22,6 +22,7 @@ use std::time::Duration;
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 pub use crate::scheduler::shutdown::{LeftTask, ShutdownReport};
+use crate::scheduler::until_idle::Asking;
 use crate::task::JoinHandle;
 pub use builder::Builder;
 pub use embed::Turn;
@@ -140,7 +141,8 @@ impl Runtime {
     ///
     /// On a `current_thread` runtime it also ends when all tasks that are left are *lost*: they wait, and nobody has a
     /// waker of theirs any more, so nothing can ever wake them. These are returned. A task that waits for something that
-    /// may still come, also from another thread, is waited for.
+    /// may still come, also from another thread, is waited for; so is one that another task awaits, or of which there is
+    /// an abort handle.
     ///
     /// # Examples
     ///
@@ -172,9 +174,8 @@ impl Runtime {
     /// Where [`block_on`](Self::block_on) does.
     #[track_caller]
     pub fn run_until_idle(&self) -> Vec<LeftTask> {
-        let shared = &self.handle.shared;
-        let lost = self.block_on(poll_fn(|cx| shared.poll_idle(cx.waker()).map_or(Poll::Pending, Poll::Ready)));
-        lost.iter().map(LeftTask::new).collect()
+        let asking = Asking::new(&self.handle.shared);
+        self.block_on(poll_fn(|cx| asking.poll(cx.waker()).map_or(Poll::Pending, Poll::Ready)))
     }
 
     /// Spawns a task; see [`mini::spawn`](crate::spawn).

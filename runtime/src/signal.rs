@@ -101,7 +101,8 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// From this call on the first of them does not end the program. A second one does: once the first has been heard, they
 /// have their default effect again, unless somebody listens to them (another call, [`ctrl_c`], a [`Signal`]). So
-/// somebody who does not want to wait for the end presses Ctrl-C again.
+/// somebody who does not want to wait for the end presses Ctrl-C again. What comes within half a second of the first
+/// counts as the same request: some programs pass a signal on that the terminal has sent already.
 ///
 /// # Examples
 ///
@@ -128,7 +129,8 @@ pub fn ctrl_c() -> CtrlC {
 ///
 /// # Cancel safety
 ///
-/// Safe, but a signal that has come since the call is lost with the future.
+/// Safe, but a signal that has come since the call is lost with the future. A future that is dropped before has heard no
+/// request: then, as with [`ctrl_c`], no later signal ends the program either.
 #[track_caller]
 pub fn termination() -> TerminationSignal {
     const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Ready };
@@ -178,8 +180,10 @@ impl Future for TerminationSignal {
             Poll::Ready(heard) => Some(heard),
         });
         let Some(heard) = heard else { return Poll::Pending };
-        second::note_request();
         *waiting = None; // who keeps this value does not listen any more
+        if heard.is_ok() {
+            second::note_request();
+        }
         Poll::Ready(heard)
     }
 }

@@ -93,6 +93,111 @@ fn tasks_that_nobody_can_wake_are_told_once_all_others_have_ended() {
     });
 }
 
+/// What one call has found is not told to the next.
+#[test]
+fn a_task_that_was_lost_before_is_not_told_later() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        assert!(runtime.run_until_idle().is_empty());
+        let task = runtime.spawn(std::future::pending::<()>());
+        runtime.block_on(sleep(Duration::from_millis(1)));
+        task.abort();
+        let work = runtime.spawn(mini::task::yield_now());
+        assert!(runtime.run_until_idle().is_empty());
+        assert!(work.is_finished() && task.is_finished());
+    });
+}
+
+/// Whoever runs the last task leaves its core at once, without a wait.
+#[test]
+fn the_last_task_may_end_in_another_block_on() {
+    on_each_flavour(|builder| {
+        let runtime = Arc::new(builder.build().unwrap());
+        for _ in 0..20 {
+            let (send, receive) = oneshot::<u32>();
+            let other = runtime.clone();
+            let blocked = thread::spawn(move || other.block_on(async { mini::spawn(receive).await.unwrap() }));
+            let sender = thread::spawn(move || send.send(7));
+            assert!(runtime.run_until_idle().is_empty());
+            assert_eq!(blocked.join().unwrap(), Some(7));
+            sender.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_job_of_a_thread_that_has_left_is_waited_for() {
+    on_each_flavour(|builder| {
+        let runtime = Arc::new(builder.build().unwrap());
+        for _ in 0..20 {
+            let (quit, wait) = mpsc::channel::<()>();
+            let job = runtime.spawn_blocking(move || wait.recv().is_err());
+            let other = runtime.clone();
+            let blocked = thread::spawn(move || other.block_on(mini::task::yield_now()));
+            let quitter = thread::spawn(move || drop(quit));
+            assert!(runtime.run_until_idle().is_empty());
+            assert!(job.is_finished());
+            blocked.join().unwrap();
+            quitter.join().unwrap();
+        }
+    });
+}
+
+/// While there is an abort handle nobody knows whether it is a waker.
+#[test]
+fn a_task_is_lost_once_its_last_abort_handle_is_gone() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let task = runtime.spawn(std::future::pending::<()>());
+        let abort = task.abort_handle();
+        let thread = thread::spawn(move || drop(abort));
+        assert_eq!(runtime.run_until_idle()[0].id(), task.id());
+        thread.join().unwrap();
+    });
+}
+
+/// In the last moment before the wait.
+#[test]
+fn a_task_that_a_hook_wakes_is_not_lost() {
+    within(LIMIT, || {
+        let mut builder = Builder::new_current_thread();
+        let (leave, left) = mpsc::channel::<std::task::Waker>();
+        let left = std::sync::Mutex::new(left);
+        builder.on_thread_park(move || drop(left.lock().unwrap().try_recv().map(std::task::Waker::wake)));
+        let runtime = builder.build().unwrap();
+        let mut polls = 0;
+        let task = runtime.spawn(std::future::poll_fn(move |cx| {
+            polls += 1;
+            if polls == 3 {
+                return std::task::Poll::Ready(());
+            }
+            leave.send(cx.waker().clone()).unwrap();
+            std::task::Poll::Pending
+        }));
+        assert!(runtime.run_until_idle().is_empty());
+        assert!(task.is_finished());
+    });
+}
+
+#[test]
+fn several_callers_are_all_told() {
+    on_each_flavour(|builder| {
+        let runtime = Arc::new(builder.build().unwrap());
+        let (send, receive) = oneshot::<u32>();
+        drop(runtime.spawn(receive));
+        let callers: Vec<_> = (0..3)
+            .map(|_| {
+                let runtime = runtime.clone();
+                thread::spawn(move || runtime.run_until_idle().len())
+            })
+            .collect();
+        send.send(7);
+        for caller in callers {
+            assert_eq!(caller.join().unwrap(), 0);
+        }
+    });
+}
+
 /// Each has a waker of the other's: they are not known to be lost.
 #[test]
 fn a_task_that_another_one_joins_is_lost_with_it_or_not_at_all() {

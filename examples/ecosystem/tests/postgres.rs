@@ -63,11 +63,7 @@ async fn until_asleep(server: &Server) {
     finish(watcher).await;
 }
 
-async fn one(client: &Client) -> i32 {
-    client.query_one("SELECT 1", &[]).await.unwrap().get(0)
-}
-
-/// As `one`. PostgreSQL sends the signal of a cancellation twice, to the process and to its group, and the second may
+/// Asks for a one. PostgreSQL sends the signal of a cancellation twice, to the process and to its group, and the second may
 /// come when the next query runs already.
 async fn one_after_cancel(client: &Client) -> i32 {
     loop {

@@ -30,6 +30,7 @@ use crate::scheduler::idle_queue::IdleQueue;
 use crate::scheduler::local_queue::{LocalQueue, Next};
 use crate::scheduler::ownership::Ownership;
 use crate::scheduler::shared::Shared;
+use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -394,11 +395,16 @@ impl Core {
     }
 
     /// The owned tasks of which nobody has a waker; those in the queue are among them. None, if one is not. Owner only.
-    pub(crate) fn lost_tasks(&self) -> Vec<Task> {
+    pub(crate) fn lost_tasks(&self) -> Vec<LeftTask> {
         self.local(|local| {
             let all_are_lost = local.tasks.iter().all(|task| !task.has_other_references());
-            if all_are_lost { local.tasks.list() } else { Vec::new() }
+            if all_are_lost { local.tasks.iter().map(LeftTask::new).collect() } else { Vec::new() }
         })
+    }
+
+    /// How many tasks have ever begun here, owned or shared.
+    pub(crate) fn begun(&self) -> u64 {
+        self.counts.owned_begun() + lock(&self.shared_tasks).inserted()
     }
 
     /// The thread that this core's tasks may not leave, unless it is the calling one. Owner only.

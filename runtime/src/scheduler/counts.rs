@@ -27,12 +27,13 @@ impl Count {
     #[inline]
     pub(crate) fn add(&self, more: u64) -> u64 {
         let sum = self.0.load(Relaxed).wrapping_add(more);
-        self.0.store(sum, Relaxed);
+        // Release: who reads this count sees those that were added to before it.
+        self.0.store(sum, Release);
         sum
     }
 
     pub(crate) fn get(&self) -> u64 {
-        self.0.load(Relaxed)
+        self.0.load(Acquire)
     }
 }
 
@@ -80,6 +81,11 @@ impl Counts {
     pub(crate) fn owned_alive(&self) -> u64 {
         let ended = self.ended.get(); // first: what has ended was spawned before
         (self.spawned.get() + self.posted.get()).saturating_sub(ended)
+    }
+
+    /// Owned tasks that have ever been spawned, including those that still wait in the inbox.
+    pub(crate) fn owned_begun(&self) -> u64 {
+        self.spawned.get() + self.posted.get()
     }
 
     /// How long the worker has been up in all.

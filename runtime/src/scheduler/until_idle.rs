@@ -1,19 +1,14 @@
 //! `UntilIdle`: who waits until nothing is left to do.
 //!
-//! Asked by `Runtime::run_until_idle`; told by a worker each time before it waits. While nobody asks, that is one load.
+//! Asked by `Runtime::run_until_idle`; told by the workers, each of which looks before it waits. While somebody asks no
+//! wait is longer than [`RECHECK`], for what rings no worker: a worker that ends the last task and leaves its core at
+//! once, a last job, an abort handle that is dropped. While nobody asks, all this is one load.
 //!
-//! # Why the last end is not missed
+//! # That nothing is left
 //!
-//! ```text
-//! who waits                                worker
-//! A1 leave the waker, set `is_asked`       B1 a task ends, or a job
-//! A2 SeqCst fence                          B2 SeqCst fence (`ParkedSet::park`)
-//! A3 count what is alive; if some, wait    B3 if `is_asked`: count; if none, wake
-//! ```
-//!
-//! The fences are ordered: either B3 sees A1, or A3 sees B1. The worker that ends the last task comes to its wait. The
-//! last job unparks core 0, whose worker is the one that waits here, or passes B3 on its way to the next wait; if it has
-//! none, `run_until_idle` has taken it.
+//! The counts are read one after the other, and a task may begin another where it was counted already. So the number of
+//! all tasks and jobs that have ever begun is read before and after. If it is the same, none has begun meanwhile, what
+//! was alive has only become less, and each zero has stayed one.
 //!
 //! # Lost tasks
 //!
@@ -24,15 +19,20 @@
 //! Rejected: a look at each end of a task (an instruction and a branch more in each, for what few programs ask).
 
 use std::task::Waker;
+use std::time::Duration;
 
 use crate::scheduler::shared::Shared;
-use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::scheduler::shutdown::LeftTask;
+use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use crate::sync::{Mutex, lock};
-use crate::task::Task;
+
+/// How long a worker waits at most while somebody asks. A hundred looks a second cost nothing, and nobody notices when a
+/// program ends that much later.
+pub(crate) const RECHECK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct UntilIdle {
-    is_asked: AtomicBool,
+    askers: AtomicUsize,
     waiting: Mutex<Waiting>,
 }
 
@@ -40,34 +40,21 @@ pub(crate) struct UntilIdle {
 struct Waiting {
     wakers: Vec<Waker>,
     /// What was found, if all that is left is lost.
-    lost: Vec<Task>,
+    lost: Vec<LeftTask>,
 }
 
+/// Somebody asks, until this is dropped.
+pub(crate) struct Asking<'a>(&'a Shared);
+
 impl UntilIdle {
-    /// A1, A2.
-    fn ask(&self, waker: &Waker) {
-        let wakers = &mut lock(&self.waiting).wakers;
-        if !wakers.iter().any(|other| other.will_wake(waker)) {
-            wakers.push(waker.clone());
-        }
-        self.is_asked.store(true, Relaxed);
-        fence(SeqCst);
-    }
-
-    /// A waker that stayed here would keep the runtime alive, of which this is a part.
-    fn forget(&self, waker: &Waker) {
-        lock(&self.waiting).wakers.retain(|other| !other.will_wake(waker));
-    }
-
-    /// Whether anybody waits. After a fence.
+    /// Whether anybody asks.
     pub(crate) fn is_asked(&self) -> bool {
-        self.is_asked.load(Relaxed)
+        self.askers.load(Relaxed) > 0
     }
 
     /// It is so: nothing is alive, or `lost` is all that is left.
-    pub(crate) fn tell(&self, lost: Vec<Task>) {
+    pub(crate) fn tell(&self, lost: Vec<LeftTask>) {
         let mut waiting = lock(&self.waiting);
-        self.is_asked.store(false, Relaxed);
         waiting.lost = lost;
         let wakers = std::mem::take(&mut waiting.wakers);
         drop(waiting);
@@ -75,22 +62,46 @@ impl UntilIdle {
     }
 }
 
-impl Shared {
-    /// Whether no task is alive and no blocking job is running or queued.
-    pub(crate) fn has_nothing_left(&self) -> bool {
-        self.blocking.in_flight() == 0 && self.cores.iter().all(|core| core.alive() == 0)
+impl<'a> Asking<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        shared.until_idle.askers.fetch_add(1, Relaxed);
+        Self(shared)
     }
 
     /// The tasks that are lost, if nothing else is left; else leaves the waker. For a `poll_fn`.
-    pub(crate) fn poll_idle(&self, waker: &Waker) -> Option<Vec<Task>> {
-        let lost = std::mem::take(&mut lock(&self.until_idle.waiting).lost);
-        if lost.is_empty() {
-            self.until_idle.ask(waker);
-            if !self.has_nothing_left() {
-                return None;
-            }
+    pub(crate) fn poll(&self, waker: &Waker) -> Option<Vec<LeftTask>> {
+        let waker = waker.clone();
+        let mut waiting = lock(&self.0.until_idle.waiting);
+        let lost = std::mem::take(&mut waiting.lost);
+        if !lost.is_empty() {
+            return Some(lost);
         }
-        self.until_idle.forget(waker);
-        Some(lost)
+        if !waiting.wakers.iter().any(|other| other.will_wake(&waker)) {
+            waiting.wakers.push(waker);
+        }
+        drop(waiting);
+        self.0.has_nothing_left().then(Vec::new)
+    }
+}
+
+/// The last one takes along what is left here: a waker that stayed would keep the runtime alive, of which this is a part.
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        let UntilIdle { askers, waiting } = &self.0.until_idle;
+        let mut waiting = lock(waiting);
+        if askers.fetch_sub(1, Relaxed) == 1 {
+            let _left = (std::mem::take(&mut waiting.wakers), std::mem::take(&mut waiting.lost));
+            drop(waiting);
+        }
+    }
+}
+
+impl Shared {
+    /// Whether no task is alive and no blocking job is running or queued.
+    pub(crate) fn has_nothing_left(&self) -> bool {
+        let begun = || self.blocking.begun() + self.cores.iter().map(|core| core.begun()).sum::<u64>();
+        let before = begun();
+        let is_empty = self.blocking.in_flight() == 0 && self.cores.iter().all(|core| core.alive() == 0);
+        is_empty && begun() == before
     }
 }

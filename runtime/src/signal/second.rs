@@ -5,8 +5,9 @@
 //!
 //! # In the handler
 //!
-//! It reads two atomics, sets the default action and raises the signal, which comes when the handler returns:
-//! sigaction(2) and raise(3) are on the list of signal-safety(7). Nobody can go on listening then; that is the point.
+//! It reads two atomics and a clock, sets the default action, and raises the signal, unblocked: all of these are on the
+//! list of signal-safety(7). Where that is not the end, the exit code says what a shell says of such an end: the kernel
+//! drops default actions in the first process of a container (pid_namespaces(7)).
 //!
 //! Rejected: a task that waits for the second signal and calls exit(3). It would not run where a worker is stuck, which
 //! is when people press Ctrl-C again, and the parent would see an exit code instead of the signal.
@@ -14,8 +15,9 @@
 #![allow(unsafe_code)]
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use libc::{SIGINT, SIGTERM, c_int};
 
@@ -27,8 +29,14 @@ const REQUESTS: [c_int; 2] = [SIGINT, SIGTERM];
 /// How many listen to each.
 static LISTENERS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
-/// Whether one has been heard.
-static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// When one was heard, in milliseconds of the monotonic clock, or [`NEVER`].
+static HEARD_AT: AtomicU64 = AtomicU64::new(NEVER);
+
+const NEVER: u64 = u64::MAX;
+
+/// What comes so soon after the first request is the same one: a wrapper that passes on what the terminal has sent too
+/// (npm), or that signals its child and then the group (timeout(1)). People take longer to press Ctrl-C again.
+const SAME: u64 = 500;
 
 /// Whether the handlers are there.
 static IS_INSTALLED: Mutex<bool> = Mutex::new(false);
@@ -57,7 +65,7 @@ impl Drop for Listening {
 
 /// A request has been heard: the next one ends the program, unless somebody listens then.
 pub(super) fn note_request() {
-    IS_ENDING.store(true, SeqCst);
+    HEARD_AT.store(now(), SeqCst);
 }
 
 /// Installs the handlers, once.
@@ -76,10 +84,29 @@ pub(super) fn install() -> io::Result<()> {
 
 /// Runs in the handler.
 fn end_if_unheard(signal: c_int, listeners: &AtomicUsize) {
-    if IS_ENDING.load(SeqCst) && listeners.load(SeqCst) == 0 {
-        // SAFETY: the default action refers to nothing. Test: as above.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-        // SAFETY: takes no pointer. Test: as above.
-        unsafe { libc::raise(signal) };
+    let heard_at = HEARD_AT.load(SeqCst);
+    if heard_at == NEVER || listeners.load(SeqCst) > 0 || now().saturating_sub(heard_at) < SAME {
+        return;
     }
+    // SAFETY: the default action refers to nothing. Test: as above, like all below.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+    let mut set = MaybeUninit::uninit();
+    // SAFETY: initialises the set.
+    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
+    // SAFETY: the set is initialised.
+    unsafe { libc::sigaddset(set.as_mut_ptr(), signal) };
+    // SAFETY: the set is initialised, and the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut()) };
+    // SAFETY: takes no pointer.
+    unsafe { libc::raise(signal) };
+    // SAFETY: takes no pointer, and runs nothing at exit.
+    unsafe { libc::_exit(128 + signal) };
+}
+
+/// Milliseconds of the monotonic clock. Also for the handler.
+fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` lives for the call. Test: as above.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }

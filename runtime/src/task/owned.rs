@@ -23,11 +23,12 @@ pub(crate) struct OwnedTasks<T> {
     free: Vec<u32>,
     pinned: usize,
     closed: bool,
+    inserted: u64,
 }
 
 impl<T> Default for OwnedTasks<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), pinned: 0, closed: false }
+        Self { slots: Vec::new(), free: Vec::new(), pinned: 0, closed: false, inserted: 0 }
     }
 }
 
@@ -45,6 +46,7 @@ impl<T: Slotted> OwnedTasks<T> {
         let slot = self.free.pop().unwrap_or_else(|| self.grow());
         task.set_slot(if pinned { slot | PINNED } else { slot });
         self.pinned += usize::from(pinned);
+        self.inserted += 1;
         let before = self.slots[slot as usize].replace(task);
         debug_assert!(before.is_none(), "a free slot is empty");
         mem::forget(before); // so that nobody looks whether it has to be dropped
@@ -93,6 +95,11 @@ impl<T: Slotted> OwnedTasks<T> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
+    }
+
+    /// How many tasks there ever were.
+    pub(crate) fn inserted(&self) -> u64 {
+        self.inserted
     }
 
     /// The tasks that are alive.

@@ -10,10 +10,12 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
-use super::{AbortHandle, Id, JoinError, JoinHandle};
+use mini_context::contain;
+
+use super::{Id, JoinError, JoinHandle};
 use crate::sync::{Mutex, lock};
 
 /// Awaits the output of a task, beside others that do; made by [`JoinHandle::shared`]. Each gets a clone of the output.
@@ -58,14 +60,12 @@ pub struct SharedJoinHandle<T> {
 }
 
 struct Joined<T> {
-    task: AbortHandle,
-    state: Mutex<State<T>>,
+    id: Id,
+    name: Option<Arc<str>>,
+    /// Until the output is there. No abort handle beside it: that would be one more reference to the task.
+    handle: Mutex<Option<JoinHandle<T>>>,
+    output: OnceLock<Result<T, Arc<JoinError>>>,
     waiters: Arc<Waiters>,
-}
-
-enum State<T> {
-    Running(JoinHandle<T>),
-    Ended(Result<T, Arc<JoinError>>),
 }
 
 #[derive(Default)]
@@ -80,12 +80,12 @@ struct Waiting {
 impl Waiters {
     /// Leaves a waker; returns the one before, to be dropped by the caller, as that may run a user's code.
     fn leave(&self, number: &mut Option<u64>, waker: &Waker) -> Option<Waker> {
+        let waker = waker.clone(); // a user's code: not under the lock
         let mut waiting = lock(&self.0);
         let number = *number.get_or_insert_with(|| {
             waiting.last_number += 1;
             waiting.last_number
         });
-        let waker = waker.clone();
         match waiting.wakers.iter_mut().find(|(other, _)| *other == number) {
             Some((_, place)) => Some(std::mem::replace(place, waker)),
             None => {
@@ -109,14 +109,17 @@ impl Wake for Waiters {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let wakers = std::mem::take(&mut lock(&self.0).wakers);
-        wakers.into_iter().for_each(|(_, waker)| waker.wake());
+        for (_, waker) in wakers {
+            contain(|| waker.wake()); // if one panics, the others are woken all the same
+        }
     }
 }
 
 impl<T> SharedJoinHandle<T> {
     pub(super) fn new(handle: JoinHandle<T>) -> Self {
-        let task = handle.abort_handle();
-        let joined = Joined { task, state: Mutex::new(State::Running(handle)), waiters: Arc::default() };
+        let (id, name) = (handle.id(), handle.name());
+        let (output, waiters) = (OnceLock::new(), Arc::default());
+        let joined = Joined { id, name, handle: Mutex::new(Some(handle)), output, waiters };
         Self { joined: Arc::new(joined), number: None }
     }
 
@@ -134,7 +137,9 @@ impl<T> SharedJoinHandle<T> {
     /// });
     /// ```
     pub fn abort(&self) {
-        self.joined.task.abort();
+        if let Some(handle) = &*lock(&self.joined.handle) {
+            handle.abort();
+        }
     }
 
     /// Whether the task has ended and its future has been dropped.
@@ -150,7 +155,7 @@ impl<T> SharedJoinHandle<T> {
     /// });
     /// ```
     pub fn is_finished(&self) -> bool {
-        self.joined.task.is_finished()
+        lock(&self.joined.handle).as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// The id of the task.
@@ -165,7 +170,7 @@ impl<T> SharedJoinHandle<T> {
     /// });
     /// ```
     pub fn id(&self) -> Id {
-        self.joined.task.id()
+        self.joined.id
     }
 
     /// The name of the task, if it was given one by a [`Builder`](super::Builder).
@@ -174,7 +179,7 @@ impl<T> SharedJoinHandle<T> {
     ///
     /// See [`Builder::spawn_on`](super::Builder::spawn_on).
     pub fn name(&self) -> Option<Arc<str>> {
-        self.joined.task.name()
+        self.joined.name.clone()
     }
 }
 
@@ -185,22 +190,18 @@ impl<T: Clone> Future for SharedJoinHandle<T> {
         let Self { joined, number } = &mut *self;
         // Before the look: the end may come between the two.
         let _before = joined.waiters.leave(number, cx.waker());
-        let mut state = lock(&joined.state);
-        if let State::Running(handle) = &mut *state {
+        let mut handle = lock(&joined.handle);
+        if let Some(waiting) = &mut *handle {
             let all = Waker::from(joined.waiters.clone());
-            match Pin::new(handle).poll(&mut Context::from_waker(&all)) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(output) => {
-                    let spent = std::mem::replace(&mut *state, State::Ended(output.map_err(Arc::new)));
-                    drop(spent); // its task has given its output up
-                }
-            }
+            let Poll::Ready(output) = Pin::new(waiting).poll(&mut Context::from_waker(&all)) else {
+                return Poll::Pending;
+            };
+            let _ = joined.output.set(output.map_err(Arc::new)); // once, as the handle is given up here
         }
-        let State::Ended(output) = &*state else { unreachable!("just seen") };
-        let output = output.clone();
-        drop(state);
+        let _spent = handle.take();
+        drop(handle);
         let _mine = number.take().and_then(|number| joined.waiters.take(number));
-        Poll::Ready(output)
+        Poll::Ready(joined.output.get().expect("it is there when the handle is not").clone())
     }
 }
 
@@ -218,11 +219,11 @@ impl<T> Drop for SharedJoinHandle<T> {
 
 impl<T> fmt::Debug for SharedJoinHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SharedJoinHandle").field(&self.joined.task).finish()
+        f.debug_struct("SharedJoinHandle").field("id", &self.joined.id).field("name", &self.joined.name).finish()
     }
 }
 
 const _: () = {
     const fn assert<T: Send + Sync + Unpin>() {}
-    assert::<SharedJoinHandle<std::cell::Cell<u8>>>();
+    assert::<SharedJoinHandle<u8>>();
 };

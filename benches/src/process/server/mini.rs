@@ -37,8 +37,8 @@ async fn main() -> io::Result<()> {
 
 fn runtime(layout: Layout) -> io::Result<Runtime> {
     match layout {
-        Layout::One | Layout::PerCore => Builder::new_current_thread().build(),
-        Layout::Shared => Builder::new_multi_thread().worker_threads(2).build(),
+        Layout::One | Layout::PerCore => Builder::new_current_thread().on_task_error(|_| ()).build(),
+        Layout::Shared => Builder::new_multi_thread().worker_threads(2).on_task_error(|_| ()).build(),
     }
 }
 

@@ -34,5 +34,6 @@ mod service;
 pub use connection::serve_connection;
 pub use futures_io::FuturesIo;
 pub use limits::Limits;
+pub use paced::Paced;
 pub use serve::{Handshake, Plain, Report, Serve, Serving, serve};
 pub use service::{Failure, HttpService, Hyper, IntoService, Tower};

@@ -23,9 +23,11 @@ pub struct Limits {
     /// call the keep-alive time), and without an answer to a ping over HTTP/2. 10 s by default.
     pub idle: Duration,
     /// From the head of a request to that of its answer, with a body that the service reads before: 30 s by default.
-    /// Then the client is told 503, and the connection of HTTP/1 is closed. The answer's own body may take longer.
+    /// Then the client is told 503, outside of the service, whose layers do not see it, and the connection of HTTP/1 is
+    /// closed. The answer's own body may take longer.
     pub request: Duration,
-    /// How long a client may take nothing of what is sent to it: 30 s by default.
+    /// How long a client may take nothing of what is sent to it, also after an upgrade (see [`Paced`](crate::Paced)):
+    /// 30 s by default. A client of HTTP/2 that gives no window for an answer, but answers pings, is not bounded by it.
     pub write: Duration,
     /// For the requests that have begun when the server is to stop: 10 s by default.
     pub grace: Duration,

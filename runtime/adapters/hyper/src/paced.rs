@@ -4,6 +4,7 @@
 //! now and then stays: what it may ask for is bounded by its number of connections, as what it holds back is bounded by
 //! the socket's buffer and by hyper's.
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,7 +15,9 @@ use mini::time::{Sleep, sleep};
 
 use crate::connection::late_error;
 
-pub(crate) struct Paced<I> {
+/// The stream of a connection, whose peer must take what is sent to it within [`Limits::write`](crate::Limits::write).
+/// What an upgrade gives is one, and stays one: `upgraded.downcast::<Paced<TcpStream>>()`.
+pub struct Paced<I> {
     stream: I,
     limit: Duration,
     /// While the peer takes nothing.
@@ -26,6 +29,11 @@ impl<I> Paced<I> {
         Self { stream, limit, patience: None }
     }
 
+    /// The stream itself, whose peer may take its time.
+    pub fn into_inner(self) -> I {
+        self.stream
+    }
+
     /// Passes on what a write has come to, unless the peer has taken nothing for too long.
     fn in_time<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
@@ -35,6 +43,12 @@ impl<I> Paced<I> {
         let limit = self.limit;
         let patience = self.patience.get_or_insert_with(|| Box::pin(sleep(limit)));
         patience.as_mut().poll(cx).map(|()| Err(late_error("the client takes nothing")))
+    }
+}
+
+impl<I: fmt::Debug> fmt::Debug for Paced<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Paced").field(&self.stream).finish()
     }
 }
 

@@ -1,11 +1,14 @@
 //! The wait of a worker that has nothing to do; `unparker.rs`, `idle.rs` and `poller.rs` have the protocols.
 
+use std::time::Duration;
+
 use mini_context::rules::{SPIN_FOR_JOB, SPIN_FOR_WAKE};
 
 use super::{Core, Worker};
 use crate::scheduler::driver::Driver;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
+use crate::scheduler::until_idle::RECHECK;
 use crate::sync::atomic::Ordering::Relaxed;
 
 impl Worker<'_> {
@@ -49,16 +52,14 @@ impl Worker<'_> {
         core.note_queue();
         let (wait, is_poller) = self.choose_wait();
         self.announce_wait(wait);
-        if shared.until_idle.is_asked() {
-            self.tell_idle();
-        }
+        let limit = shared.until_idle.is_asked().then(|| self.tell_idle());
         if !self.is_unheard(wait) && !self.sees_work() && !self.has_queued() {
             if core.driver().timers().clock().is_paused() {
-                self.park_paused(wait);
+                self.park_paused(wait, limit);
             } else if is_poller && shared.monitor.has_stuck() {
                 self.park_for_others(wait);
             } else {
-                core.driver().park(&mut self.events, wait, None);
+                core.driver().park(&mut self.events, wait, limit);
             }
         }
         if is_poller {
@@ -77,18 +78,20 @@ impl Worker<'_> {
         self.core.has_owned_work() || self.core.shared_len() > 0
     }
 
-    /// Tells who waits for it if nothing is left to do, or nothing that anybody can wake; see `until_idle.rs`.
+    /// Tells who waits for it if nothing is left to do, or nothing that anybody can wake; see `until_idle.rs`. Returns
+    /// how long to wait before the next look.
     #[cold]
-    fn tell_idle(&self) {
+    fn tell_idle(&self) -> Duration {
         if self.shared.has_nothing_left() {
             self.shared.until_idle.tell(Vec::new());
-        } else if self.is_alone() && self.shared.blocking.in_flight() == 0 {
+        } else if !self.shared.is_multi_thread() && self.shared.blocking.in_flight() == 0 && !self.has_queued() {
             let lost = self.core.lost_tasks();
             // After the count: who wakes a task posts it before giving its waker up.
             if !lost.is_empty() && lost.len() == self.core.alive() && !self.core.has_mail() {
                 self.shared.until_idle.tell(lost);
             }
         }
+        RECHECK
     }
 
     /// Lets others know that this worker parks. The caller looks for work once more after that.
@@ -149,7 +152,7 @@ impl Worker<'_> {
     }
 
     /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
-    fn park_paused(&mut self, wait: Wait) {
+    fn park_paused(&mut self, wait: Wait, limit: Option<Duration>) {
         let (core, driver) = (self.core, self.core.driver());
         driver.poll(&mut self.events);
         // In this order: a job wakes its waiter before it counts as done.
@@ -157,7 +160,7 @@ impl Worker<'_> {
         if core.has_owned_work() || !core.unparker.is_parked() {
             return; // the poll has woken a task, or heard the unparker, whose flag the ringing thread has taken
         }
-        driver.park_advancing(&mut self.events, wait, None, is_waited_for);
+        driver.park_advancing(&mut self.events, wait, limit, is_waited_for);
     }
 
     /// Whether another worker that may be stuck has work: it may have been queued after the search, by a thread that
