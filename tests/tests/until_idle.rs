@@ -77,16 +77,12 @@ fn tasks_that_nobody_can_wake_are_told_once_all_others_have_ended() {
         let runtime = Builder::new_current_thread().build().unwrap();
         let line = line!() + 1;
         let lost = runtime.spawn(std::future::pending::<()>());
-        let named = runtime.block_on(async {
-            let others = mini::spawn(async { sleep(Duration::from_millis(5)).await });
-            drop(others);
-            let local = mini::task::Builder::new().name("local");
-            local.spawn_local(async { drop(std::future::poll_fn(|_| std::task::Poll::<()>::Pending).await) })
-        });
+        drop(runtime.spawn(sleep(Duration::from_millis(5))));
+        let named = mini::task::Builder::new().name("named").spawn_on(std::future::pending::<()>(), runtime.handle());
         let mut told = runtime.run_until_idle();
         told.sort_by_key(|task| task.id() != lost.id());
         assert_eq!(told.iter().map(|task| task.id()).collect::<Vec<_>>(), [lost.id(), named.id()]);
-        assert_eq!((told[0].location().line(), told[1].name()), (line, Some("local")));
+        assert_eq!((told[0].location().line(), told[1].name()), (line, Some("named")));
         assert_eq!(runtime.metrics().num_alive_tasks(), 2, "they are still there");
         drop((lost, named));
         assert_eq!(runtime.run_until_idle().len(), 2, "with a handle or without");
@@ -163,7 +159,11 @@ fn a_task_that_a_hook_wakes_is_not_lost() {
         let mut builder = Builder::new_current_thread();
         let (leave, left) = mpsc::channel::<std::task::Waker>();
         let left = std::sync::Mutex::new(left);
-        builder.on_thread_park(move || drop(left.lock().unwrap().try_recv().map(std::task::Waker::wake)));
+        builder.on_thread_park(move || {
+            if let Ok(waker) = left.lock().unwrap().try_recv() {
+                waker.wake();
+            }
+        });
         let runtime = builder.build().unwrap();
         let mut polls = 0;
         let task = runtime.spawn(std::future::poll_fn(move |cx| {
