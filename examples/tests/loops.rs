@@ -198,3 +198,38 @@ fn only_threads_in_one_epoll_without_one_shot_answer_in_the_wrong_order() {
         assert!(begin.elapsed() < LIMIT, "{out}");
     }
 }
+
+#[test]
+fn descriptors_shows_each_of_them() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let out = succeeds("descriptors", &[]);
+    for shown in [
+        "completion: 10 threads",
+        "lock: 10 tasks",
+        "deadlock: task ",
+        "timerfd: ",
+        "signals: SIGUSR1",
+        "pipe: ",
+        "a file: ",
+    ] {
+        assert_eq!(lines(&out, shown).len(), 1, "{out}");
+    }
+}
+
+/// Other programs make frames late, so it may take more than one round.
+#[test]
+fn frames_are_not_late_with_tasks_inside() {
+    let begin = Instant::now();
+    loop {
+        let out = succeeds("frames", &["--frames", "30"]);
+        let late = |host| *numbers(lines(&out, host)[0]).last().expect("a number");
+        let meanwhile = numbers(lines(&out, "meanwhile ")[0]);
+        assert!(meanwhile.len() == 2 && meanwhile.iter().all(|count| *count > 0), "{out}");
+        if late("with mini inside") <= late("without mini") {
+            break;
+        }
+        assert!(begin.elapsed() < LIMIT, "{out}");
+    }
+}
