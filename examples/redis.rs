@@ -1,9 +1,12 @@
-//! A server for the protocol of Redis, RESP2, on one thread, in two styles.
+//! A server for the protocol of Redis, RESP2, on one thread, in four styles: a busy loop and a loop around epoll, which
+//! do without mini, an actor that owns the data, and tasks that share it.
 //!
 //! ```text
-//! redis [--style actor|local]                              try a style, or both, with a few commands, print them, end
-//! redis --port N [--bind ADDRESS] [--style actor|local]    serve until Ctrl-C, in style local if not told otherwise
+//! redis [--style STYLE]                              try a style, or all, with a few commands, print them, end
+//! redis --port N [--bind ADDRESS] [--style STYLE]    serve until Ctrl-C, in style local if not told otherwise
 //! ```
+//!
+//! A style is busy, raw, actor or local.
 //!
 //! `examples/compare.sh` measures it beside Redis.
 
@@ -21,7 +24,7 @@ mod check;
 #[path = "redis/server.rs"]
 mod server;
 
-const USAGE: &str = "usage: redis [--port N [--bind ADDRESS]] [--style actor|local]";
+const USAGE: &str = "usage: redis [--port N [--bind ADDRESS]] [--style busy|raw|actor|local]";
 
 fn main() -> ExitCode {
     run_with_args("redis", |args| run(args.into_iter()))
@@ -46,7 +49,7 @@ fn run(mut args: impl Iterator<Item = String>) -> io::Result<()> {
     if let Some(port) = port {
         return runtime.block_on(serve(&bind, port, style.unwrap_or(Style::Local)));
     }
-    let styles = style.map_or(vec![Style::Actor, Style::Local], |style| vec![style]);
+    let styles = style.map_or(Style::ALL.to_vec(), |style| vec![style]);
     styles.into_iter().try_for_each(|style| runtime.block_on(check::run(style)))
 }
 

@@ -28,6 +28,9 @@ const TALK: [(&str, &str); 12] = [
 const PIPELINE: usize = 100;
 const ROUNDS: usize = 1000;
 
+/// How long the server is left alone.
+const IDLE: Duration = Duration::from_millis(100);
+
 /// Starts a server and talks to it.
 pub(crate) async fn run(style: Style) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -56,12 +59,27 @@ pub(crate) async fn run(style: Style) -> io::Result<()> {
     ask(&client, "GET visitors\r\n", &format!("$6\r\n{}\r\n", 100_000 + PIPELINE * ROUNDS)).await?;
     println!("  {} times INCR, {PIPELINE} in a pipeline: {rate:.0} per second", PIPELINE * ROUNDS);
 
+    // Nobody says anything.
+    let before = cpu_time();
+    sleep(IDLE).await;
+    println!(
+        "  {} ms in which nobody says anything cost {} ms of CPU time",
+        IDLE.as_millis(),
+        (cpu_time() - before).as_millis()
+    );
+
     ask(&client, "*1\r\n$99999999999\r\n", "-ERR Protocol error: invalid bulk length\r\n").await?;
     match client.read(&mut [0]).await? {
         0 => println!("  whoever breaks the protocol is told so and disconnected"),
         _ => return Err(io::Error::other("a broken protocol went on")),
     }
     Ok(())
+}
+
+/// The CPU time that this process has used (clock_gettime(2)).
+fn cpu_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Sends bytes, and expects `wanted` as the answer.

@@ -91,6 +91,24 @@ impl Replies {
         Ok(())
     }
 
+    /// Writes what the client takes at once; says whether that was all.
+    pub(crate) fn try_write_to(&mut self, mut stream: &std::net::TcpStream) -> io::Result<bool> {
+        if !self.shared.is_empty() {
+            self.bytes = self.pieces().iter().flat_map(|piece| piece.iter().copied()).collect();
+            self.shared.clear();
+        }
+        while !self.bytes.is_empty() {
+            match stream.write(&self.bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => drop(self.bytes.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }

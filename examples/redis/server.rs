@@ -1,4 +1,4 @@
-//! The server: accepts clients, and serves each by a task, in one of two styles.
+//! The server: accepts clients, and serves each by a task, in one of two styles, or in a loop of its own.
 //!
 //! Started by the program and by its tests.
 
@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::str::FromStr;
+use std::thread;
 use std::time::Duration;
 
 use mini::net::{TcpListener, TcpStream, next_connection};
@@ -21,6 +22,7 @@ mod batch;
 mod commands;
 mod connection;
 mod local;
+mod raw;
 mod replies;
 mod requests;
 mod store;
@@ -36,6 +38,15 @@ pub(crate) enum Style {
     Actor,
     /// It is shared on one thread.
     Local,
+    /// In a loop around epoll, without mini, on a thread of its own.
+    Raw,
+    /// In a loop that never waits.
+    Busy,
+}
+
+impl Style {
+    /// All of them; the busy one last, as it takes a processor for as long as the program runs.
+    pub(crate) const ALL: [Style; 4] = [Style::Raw, Style::Actor, Style::Local, Style::Busy];
 }
 
 impl FromStr for Style {
@@ -45,7 +56,9 @@ impl FromStr for Style {
         match name {
             "actor" => Ok(Style::Actor),
             "local" => Ok(Style::Local),
-            _ => Err(format!("--style is actor or local, not {name:?}")),
+            "raw" => Ok(Style::Raw),
+            "busy" => Ok(Style::Busy),
+            _ => Err(format!("--style is actor, local, raw or busy, not {name:?}")),
         }
     }
 }
@@ -55,6 +68,8 @@ impl fmt::Display for Style {
         f.write_str(match self {
             Style::Actor => "actor",
             Style::Local => "local",
+            Style::Raw => "raw",
+            Style::Busy => "busy",
         })
     }
 }
@@ -68,6 +83,13 @@ pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
     // Connections inherit both.
     listener.set_nodelay(true)?;
     listener.set_keepalive_time(KEEPALIVE)?;
+    if matches!(style, Style::Raw | Style::Busy) {
+        let listener = listener.into_std()?;
+        thread::spawn(move || {
+            raw::run(listener, style == Style::Busy).inspect_err(|error| eprintln!("redis: {error}"))
+        });
+        return Ok(());
+    }
     let (pool, vigil) = (Rc::new(BatchPool::default()), Vigil::start());
     match style {
         Style::Actor => {
@@ -80,6 +102,7 @@ pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
             let serve = move |stream| serve(stream, database.clone(), pool.clone(), vigil.clone());
             mini::spawn_local(accept(listener, serve));
         }
+        Style::Raw | Style::Busy => unreachable!("they are served by a thread"),
     }
     Ok(())
 }

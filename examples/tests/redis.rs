@@ -52,7 +52,7 @@ impl Server {
 
 /// Runs a test with a server of each style.
 fn on_both(test: impl Fn(&Server)) {
-    for style in [Style::Actor, Style::Local] {
+    for style in [Style::Raw, Style::Actor, Style::Local] {
         println!("style {style}");
         test(&Server::start(style));
     }
