@@ -44,11 +44,6 @@ pub(crate) enum Style {
     Busy,
 }
 
-impl Style {
-    /// All of them; the busy one last, as it takes a processor for as long as the program runs.
-    pub(crate) const ALL: [Style; 4] = [Style::Raw, Style::Actor, Style::Local, Style::Busy];
-}
-
 impl FromStr for Style {
     type Err = String;
 
