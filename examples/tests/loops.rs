@@ -252,3 +252,27 @@ fn levels_lets_the_lower_ones_wait_and_give_up() {
         assert!(begin.elapsed() < LIMIT, "{out}");
     }
 }
+
+/// What each step is for, as ratios; on a busy machine it may take more than one round.
+#[test]
+fn http_steps_shows_what_each_step_brings() {
+    let begin = Instant::now();
+    loop {
+        let out = succeeds("http_steps", &["--milliseconds", "300"]);
+        let rates = |step| {
+            let [line] = lines(&out, step)[..] else { panic!("{out}") };
+            let words: Vec<&str> = line[30..].split_whitespace().collect();
+            let number = |at: usize| words[at].parse::<u64>().expect("a number");
+            (number(0), number(4)) // 837 25.2 ms 1 0 answers/s
+        };
+        let one = rates("one after the other");
+        let (thread, in_loop) = (rates("a thread for each"), rates("a loop  "));
+        let readers = rates("a loop, and threads for files");
+        assert_eq!(one.1, 0, "one slow client stops it\n{out}");
+        assert!(thread.1 > 0 && in_loop.1 > 0 && readers.1 > 0, "and no other\n{out}");
+        if thread.0 > one.0 && readers.0 > 2 * in_loop.0 {
+            break;
+        }
+        assert!(begin.elapsed() < LIMIT, "{out}");
+    }
+}
