@@ -13,7 +13,7 @@
 //!   again.
 //! - *a loop, and threads for files*: four threads read, and the loop goes on.
 //!
-//! [`http`](http.rs) is the last of them, complete.
+//! [`http`](http.rs) is the last of them, complete. At the end stands what clients see of a listen queue that is full.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -80,6 +80,28 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
         println!("{name:<30} {rate:>10.0} {p99:>6.1} ms {more:>8}   {:>10.0} answers/s", beside.rate);
         drop(slow);
     }
+    mini::block_on(full_queue())
+}
+
+/// Nobody accepts. The kernel makes connections all the same, as many as the listener's queue takes; more clients hear
+/// nothing at all, and their kernel asks again after 1, 3, 7 s (listen(2), tcp(7)).
+async fn full_queue() -> io::Result<()> {
+    let socket = mini::net::TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0)))?;
+    let listener = socket.listen(1)?;
+    let address = listener.local_addr()?;
+    let (mut connected, mut refused, mut unanswered) = (Vec::new(), 0, 0);
+    for _ in 0..5 {
+        match mini::time::timeout(PATIENCE, mini::net::TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => connected.push(stream),
+            Ok(Err(_)) => refused += 1,
+            Err(_) => unanswered += 1,
+        }
+    }
+    println!(
+        "a listen queue of 1, and nobody accepts: {} clients are connected, {refused} refused, {unanswered} hear nothing",
+        connected.len()
+    );
     Ok(())
 }
 

@@ -270,6 +270,10 @@ fn http_steps_shows_what_each_step_brings() {
         let readers = rates("a loop, and threads for files");
         assert_eq!(one.1, 0, "one slow client stops it\n{out}");
         assert!(thread.1 > 0 && in_loop.1 > 0 && readers.1 > 0, "and no other\n{out}");
+        let [_, connected, refused, unanswered] = numbers(lines(&out, "a listen queue")[0])[..] else {
+            panic!("{out}")
+        };
+        assert!(connected > 0 && unanswered > 0 && connected + refused + unanswered == 5, "{out}");
         if thread.0 > one.0 && readers.0 > 2 * in_loop.0 {
             break;
         }
