@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// Who holds which lock, and who waits for which: enough to see a deadlock before it is one.
+/// Which task holds which lock, and which waits for which: enough to see a deadlock before it is one.
 #[derive(Default)]
 struct Holders {
     /// Of each lock: the task that holds it.

@@ -73,9 +73,9 @@ struct EventLoop {
     /// The tasks that are alive, by number.
     tasks: HashMap<u64, Task>,
     ready: ReadyQueue,
-    /// Who waits for which time. The first entry is due first.
+    /// The wakers of sleeping tasks, by time. The first entry is due first.
     timers: BTreeMap<(Instant, u64), Waker>,
-    /// Who waits for which descriptor: the number of the wait, and a waker.
+    /// The waits for descriptors: the number of the wait, and the task's waker.
     waits: HashMap<RawFd, (u64, Waker)>,
     epoll: OwnedFd,
     /// For tasks, timers and waits.

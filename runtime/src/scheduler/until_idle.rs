@@ -1,4 +1,4 @@
-//! `UntilIdle`: who waits until nothing is left to do.
+//! `UntilIdle`: the callers that wait until nothing is left to do.
 //!
 //! Asked by `Runtime::run_until_idle`; told by the workers, each of which looks before it waits. While somebody asks no
 //! wait is longer than [`RECHECK`], for what rings no worker: a worker that ends the last task and leaves its core at

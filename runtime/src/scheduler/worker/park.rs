@@ -78,7 +78,7 @@ impl Worker<'_> {
         self.core.has_owned_work() || self.core.shared_len() > 0
     }
 
-    /// Tells who waits for it if nothing is left to do, or nothing that anybody can wake; see `until_idle.rs`. Returns
+    /// Tells the callers that wait for it if nothing is left to do, or nothing that anybody can wake; see `until_idle.rs`. Returns
     /// how long to wait before the next look.
     #[cold]
     fn tell_idle(&self) -> Duration {
@@ -86,7 +86,7 @@ impl Worker<'_> {
             self.shared.until_idle.tell(Vec::new());
         } else if !self.shared.is_multi_thread() && self.shared.blocking.in_flight() == 0 && !self.has_queued() {
             let lost = self.core.lost_tasks();
-            // After the count: who wakes a task posts it before giving its waker up.
+            // After the count: a thread that wakes a task posts it before it gives the waker up.
             if !lost.is_empty() && lost.len() == self.core.alive() && !self.core.has_mail() {
                 self.shared.until_idle.tell(lost);
             }

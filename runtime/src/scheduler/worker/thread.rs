@@ -55,7 +55,7 @@ fn try_start_thread(shared: &Arc<Shared>, index: usize) -> Result<(), Lack> {
     let name = config.thread_name.of(format_args!("-{index}"));
     let body = Box::new(move || {
         kept.config.hooks.around(|| keep(&kept, index));
-        drop(kept); // first: who has waited for the end finds the runtime's descriptors closed
+        drop(kept); // first: a thread that has waited for the end finds the runtime's descriptors closed
         end.thread_ended();
     });
     let Err(error) = threads::start(name, config.stack_size, body) else { return Ok(()) };
