@@ -91,6 +91,27 @@ pub(crate) struct Ends {
     pub(crate) errors: usize,
 }
 
+impl Ends {
+    /// Prints what a client has come to, and counts it.
+    fn note(&mut self, end: io::Result<String>) {
+        match end {
+            Ok(line) => {
+                println!("{line}");
+                self.balances += 1;
+            }
+            Err(error) => {
+                println!("error: {error}");
+                self.errors += 1;
+            }
+        }
+    }
+
+    fn note_panic(&mut self, panicked: impl std::fmt::Display) {
+        println!("error: {panicked}");
+        self.panics += 1;
+    }
+}
+
 /// Starts all clients, and waits for all of them.
 pub(crate) async fn ask_all(server: String) -> Ends {
     let mut clients = JoinSet::new();
@@ -101,18 +122,8 @@ pub(crate) async fn ask_all(server: String) -> Ends {
     let mut ends = Ends::default();
     while let Some(end) = clients.join_next().await {
         match end {
-            Ok(Ok(line)) => {
-                println!("{line}");
-                ends.balances += 1;
-            }
-            Ok(Err(error)) => {
-                println!("error: {error}");
-                ends.errors += 1;
-            }
-            Err(panicked) => {
-                println!("error: {panicked}");
-                ends.panics += 1;
-            }
+            Ok(end) => ends.note(end),
+            Err(panicked) => ends.note_panic(panicked),
         }
     }
     ends

@@ -20,27 +20,15 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use mini::runtime::{Builder, Runtime};
 use mini::time::{Sleep, advance, sleep};
+use mini_benches::random::Random;
 
 const PENDING: [usize; 3] = [10, 10_000, 1_000_000];
 
 /// Deadlines lie within a minute, as those of timeouts do; in nanoseconds.
 const SPAN: u64 = 60_000_000_000;
 
-/// Numbers that look random (splitmix64: Steele and others, OOPSLA 2014).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn deadline(&mut self) -> u64 {
-        1 + self.next() % SPAN
-    }
+fn deadline(random: &mut Random) -> u64 {
+    random.uniform(1.0, SPAN as f64) as u64
 }
 
 /// A queue of timers.
@@ -136,13 +124,13 @@ impl Queue for Heap {
 
 /// Inserts one and takes it back, `times`; `pending` others are there.
 fn take_back<Q: Queue>(pending: usize, times: u64) -> Duration {
-    let (mut queue, mut random) = (Q::default(), Random(1));
+    let (mut queue, mut random) = (Q::default(), Random::new(1));
     for _ in 0..pending {
-        queue.insert(random.deadline(), Waker::noop().clone());
+        queue.insert(deadline(&mut random), Waker::noop().clone());
     }
     let begin = Instant::now();
     for _ in 0..times {
-        let key = queue.insert(random.deadline(), Waker::noop().clone());
+        let key = queue.insert(deadline(&mut random), Waker::noop().clone());
         queue.cancel(black_box(key));
     }
     begin.elapsed()
@@ -152,9 +140,9 @@ fn take_back<Q: Queue>(pending: usize, times: u64) -> Duration {
 fn fire<Q: Queue>(pending: usize, times: u64) -> Duration {
     let mut took = Duration::ZERO;
     for round in 0..times {
-        let (mut queue, mut random) = (Q::default(), Random(round));
+        let (mut queue, mut random) = (Q::default(), Random::new(round));
         for _ in 0..pending {
-            queue.insert(random.deadline(), Waker::noop().clone());
+            queue.insert(deadline(&mut random), Waker::noop().clone());
         }
         let begin = Instant::now();
         queue.fire(black_box(SPAN));
@@ -171,7 +159,7 @@ fn runtime() -> Runtime {
 fn sleeps(count: usize, random: &mut Random, cx: &mut Context<'_>) -> Vec<Pin<Box<Sleep>>> {
     (0..count)
         .map(|_| {
-            let mut sleep = Box::pin(sleep(Duration::from_nanos(random.deadline())));
+            let mut sleep = Box::pin(sleep(Duration::from_nanos(deadline(random))));
             assert!(sleep.as_mut().poll(cx).is_pending());
             sleep
         })
@@ -180,11 +168,11 @@ fn sleeps(count: usize, random: &mut Random, cx: &mut Context<'_>) -> Vec<Pin<Bo
 
 fn take_back_from_wheel(pending: usize, times: u64) -> Duration {
     runtime().block_on(poll_fn(|_| {
-        let (mut random, mut cx) = (Random(1), Context::from_waker(Waker::noop()));
+        let (mut random, mut cx) = (Random::new(1), Context::from_waker(Waker::noop()));
         let _others = sleeps(pending, &mut random, &mut cx);
         let begin = Instant::now();
         for _ in 0..times {
-            let mut sleep = std::pin::pin!(sleep(Duration::from_nanos(random.deadline())));
+            let mut sleep = std::pin::pin!(sleep(Duration::from_nanos(deadline(&mut random))));
             assert!(sleep.as_mut().poll(&mut cx).is_pending());
         }
         Poll::Ready(begin.elapsed())
@@ -195,7 +183,7 @@ fn fire_from_wheel(pending: usize, times: u64) -> Duration {
     runtime().block_on(async {
         let mut took = Duration::ZERO;
         for round in 0..times {
-            let mut random = Random(round);
+            let mut random = Random::new(round);
             let all = sleeps(pending, &mut random, &mut Context::from_waker(Waker::noop()));
             let begin = Instant::now();
             advance(Duration::from_nanos(SPAN)).await;
@@ -206,30 +194,34 @@ fn fire_from_wheel(pending: usize, times: u64) -> Duration {
     })
 }
 
+/// Lets a number of timers be pending, and measures so many times.
+type Measure = fn(usize, u64) -> Duration;
+
 fn timers(criterion: &mut Criterion) {
+    let taken_back: [(&str, Measure); 3] =
+        [("wheel", take_back_from_wheel), ("heap", take_back::<Heap>), ("tree", take_back::<Tree>)];
+    let fired: [(&str, Measure); 3] = [("wheel", fire_from_wheel), ("heap", fire::<Heap>), ("tree", fire::<Tree>)];
     for pending in PENDING {
-        let mut group = criterion.benchmark_group("insert and take back");
-        let mut add = |name, run: fn(usize, u64) -> Duration| {
-            group.bench_with_input(BenchmarkId::new(name, pending), &pending, |bencher, &pending| {
-                bencher.iter_custom(|times| run(pending, times));
-            });
-        };
-        add("wheel", take_back_from_wheel);
-        add("heap", take_back::<Heap>);
-        add("tree", take_back::<Tree>);
-        group.finish();
-        let mut group = criterion.benchmark_group("fire");
-        group.throughput(Throughput::Elements(pending as u64));
-        let mut add = |name, run: fn(usize, u64) -> Duration| {
-            group.bench_with_input(BenchmarkId::new(name, pending), &pending, |bencher, &pending| {
-                bencher.iter_custom(|times| run(pending, times));
-            });
-        };
-        add("wheel", fire_from_wheel);
-        add("heap", fire::<Heap>);
-        add("tree", fire::<Tree>);
-        group.finish();
+        group(criterion, "insert and take back", pending, None, taken_back);
+        group(criterion, "fire", pending, Some(Throughput::Elements(pending as u64)), fired);
     }
+}
+
+fn group(
+    criterion: &mut Criterion,
+    name: &str,
+    pending: usize,
+    throughput: Option<Throughput>,
+    queues: [(&str, Measure); 3],
+) {
+    let mut group = criterion.benchmark_group(name);
+    throughput.map(|throughput| group.throughput(throughput));
+    for (queue, measure) in queues {
+        group.bench_with_input(BenchmarkId::new(queue, pending), &pending, |bencher, &pending| {
+            bencher.iter_custom(|times| measure(pending, times));
+        });
+    }
+    group.finish();
 }
 
 criterion_group! {

@@ -49,6 +49,7 @@ mod measured;
 mod options;
 mod peer;
 mod process;
+pub mod random;
 mod report;
 mod rt;
 mod scale;

@@ -37,7 +37,6 @@ mod chart;
 mod draw;
 mod outcome;
 mod outside;
-mod random;
 mod report;
 mod round;
 mod spread;

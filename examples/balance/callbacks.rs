@@ -65,8 +65,7 @@ impl Loop {
 
     fn call(&mut self, callback: Callback) {
         if catch_unwind(AssertUnwindSafe(|| callback(self))).is_err() {
-            println!("error: some client has panicked");
-            self.ends.panics += 1;
+            self.ends.note_panic("some client has panicked");
         }
     }
 }
@@ -75,16 +74,7 @@ impl Loop {
 pub(super) fn ask_all(server: SocketAddr) -> io::Result<Ends> {
     let mut events = Loop::default();
     for id in 1..=CLIENTS {
-        client(&mut events, id, server, |events, end| match end {
-            Ok(line) => {
-                println!("{line}");
-                events.ends.balances += 1;
-            }
-            Err(error) => {
-                println!("error: {error}");
-                events.ends.errors += 1;
-            }
-        });
+        client(&mut events, id, server, |events, end| events.ends.note(end));
     }
     events.run()?;
     Ok(events.ends)

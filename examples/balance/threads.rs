@@ -16,15 +16,8 @@ pub(super) fn ask_all(server: SocketAddr) -> io::Result<Ends> {
     let mut ends = Ends::default();
     for client in clients {
         match client.join() {
-            Ok(Ok(line)) => {
-                println!("{line}");
-                ends.balances += 1;
-            }
-            Ok(Err(error)) => {
-                println!("error: {error}");
-                ends.errors += 1;
-            }
-            Err(_panic) => ends.panics += 1, // the thread has said why
+            Ok(end) => ends.note(end),
+            Err(_panic) => ends.note_panic("a thread has panicked, and has said why"),
         }
     }
     Ok(ends)

@@ -175,8 +175,9 @@ impl<J: Job> Blocking<J> {
 
     fn push(self: &Arc<Self>, job: Work<J>) {
         self.process.check("a blocking job");
-        self.begun.fetch_add(1, SeqCst);
         self.in_flight.fetch_add(1, SeqCst);
+        // After it: a job that counts as begun is in flight, or over (`until_idle.rs`).
+        self.begun.fetch_add(1, SeqCst);
         let mut state = lock(&self.state);
         if state.closed {
             drop(state);

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::random::Random;
+use crate::random::Random;
 
 /// The highest load of the seeds that are reported as not overloaded.
 pub(super) const FULL: f64 = 0.9;

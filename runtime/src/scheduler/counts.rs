@@ -27,7 +27,7 @@ impl Count {
     #[inline]
     pub(crate) fn add(&self, more: u64) -> u64 {
         let sum = self.0.load(Relaxed).wrapping_add(more);
-        // Release: who reads this count sees those that were added to before it.
+        // Release: a reader of this count sees the counts that were added to before it.
         self.0.store(sum, Release);
         sum
     }

@@ -8,7 +8,8 @@
 //!
 //! The counts are read one after the other, and a task may begin another where it was counted already. So the number of
 //! all tasks and jobs that have ever begun is read before and after. If it is the same, none has begun meanwhile, what
-//! was alive has only become less, and each zero has stayed one.
+//! was alive has only become less, and each zero has stayed one. (A job counts as in flight before it counts as begun;
+//! the task that queues it is alive until both are done. Of tasks both are one count, or under one lock.)
 //!
 //! # Lost tasks
 //!

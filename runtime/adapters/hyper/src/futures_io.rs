@@ -25,17 +25,16 @@ const READ: usize = 8 << 10;
 /// use mini::net::{TcpListener, TcpStream};
 /// use mini_hyper::FuturesIo;
 ///
-/// # fn config() -> ServerConfig { unimplemented!() }
-/// # mini::block_on(async {
-/// let acceptor = TlsAcceptor::from(std::sync::Arc::new(config()));
-/// let router = Router::new().route("/", get(async || "hello"));
-/// let listener = TcpListener::bind("127.0.0.1:8443").await?;
-/// let server = mini_hyper::serve(listener, router).handshake(move |tcp: TcpStream| {
-///     let accepting = acceptor.accept(tcp);
-///     async move { accepting.await.map(FuturesIo::new) }
-/// });
-/// server.await?;
-/// # std::io::Result::Ok(()) }).unwrap();
+/// async fn serve(config: ServerConfig) -> std::io::Result<()> {
+///     let acceptor = TlsAcceptor::from(std::sync::Arc::new(config));
+///     let router = Router::new().route("/", get(async || "hello"));
+///     let listener = TcpListener::bind("127.0.0.1:8443").await?;
+///     let server = mini_hyper::serve(listener, router).handshake(move |tcp: TcpStream| {
+///         let accepting = acceptor.accept(tcp);
+///         async move { accepting.await.map(FuturesIo::new) }
+///     });
+///     server.await.map(drop)
+/// }
 /// ```
 #[derive(Debug)]
 pub struct FuturesIo<T>(T);

@@ -5,10 +5,11 @@
 //! Rejected: a crate. Its next version may draw other workloads for the seeds that somebody has noted.
 
 /// A generator; pure.
-pub(super) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    /// The generator of a seed.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -22,26 +23,27 @@ impl Random {
 
     /// A generator of its own for a part of what is drawn. How much that part draws then changes nothing for the
     /// others.
-    pub(super) fn split(&mut self) -> Self {
+    pub fn split(&mut self) -> Self {
         Self(self.next())
     }
 
     /// From 0 to below 1.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// From `low` to below `high`, all values alike.
-    pub(super) fn uniform(&mut self, low: f64, high: f64) -> f64 {
+    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + self.unit() * (high - low)
     }
 
     /// From `low` to below `high`, all magnitudes alike.
-    pub(super) fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
+    pub fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(self.unit())
     }
 
-    pub(super) fn coin(&mut self) -> bool {
+    /// Heads or tails.
+    pub fn coin(&mut self) -> bool {
         self.next() & 1 == 1
     }
 }
