@@ -153,6 +153,14 @@ fn frames_are_not_late_with_tasks_inside() {
     });
 }
 
+#[test]
+fn phases_finds_each_phase_where_it_should_be() {
+    let out = succeeds("phases", &["--turns", "3"]);
+    assert_eq!(lines(&out, "  = ").len(), 4, "{out}");
+    assert_eq!(lines(&out, "  worker 0: ").len(), 12, "{out}");
+    assert!(fails("phases", &["--turns", "many"]).contains("usage: phases"));
+}
+
 /// On a busy machine each request takes longer, so it may take more than one round.
 #[test]
 fn levels_lets_the_lower_ones_wait_and_give_up() {

@@ -10,6 +10,7 @@ mod metrics;
 #[cfg(all(test, shuttle))]
 mod models;
 mod per_core;
+mod phases;
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -30,6 +31,7 @@ pub use handle::{EnterGuard, Handle, RuntimeFlavor, TryCurrentError};
 pub use id::Id;
 pub use metrics::Metrics;
 pub use per_core::{PerCore, worker_index};
+pub use phases::Phases;
 
 /// Runs tasks, timers and sockets. Dropping it drops all its tasks.
 ///

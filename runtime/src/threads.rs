@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use mini_context::contain;
 
+use crate::runtime::Phases;
 use crate::sync::thread::{self, Builder, Thread};
 
 /// What a thread runs.
@@ -16,6 +17,9 @@ pub(crate) type Body = Box<dyn FnOnce() + Send>;
 
 /// What a user wants to be called on each thread.
 pub(crate) type Hook = Arc<dyn Fn() + Send + Sync>;
+
+/// What a user wants to be told of each turn of a worker.
+pub(crate) type TurnHook = Arc<dyn Fn(&Phases) + Send + Sync>;
 
 /// The hooks around the life of a thread.
 #[derive(Clone, Default)]
@@ -25,23 +29,29 @@ pub(crate) struct Hooks {
     /// Before a worker waits, and after.
     pub(crate) park: Option<Hook>,
     pub(crate) unpark: Option<Hook>,
+    /// After each turn of a worker.
+    pub(crate) turn: Option<TurnHook>,
 }
 
 impl Hooks {
     /// Runs the body of a thread between the start and the stop hook.
     pub(crate) fn around<T>(&self, body: impl FnOnce() -> T) -> T {
-        call(self.start.as_ref(), "on_thread_start");
+        call(self.start.as_deref(), "on_thread_start");
         let output = body();
-        call(self.stop.as_ref(), "on_thread_stop");
+        call(self.stop.as_deref(), "on_thread_stop");
         output
     }
 
     pub(crate) fn before_park(&self) {
-        call(self.park.as_ref(), "on_thread_park");
+        call(self.park.as_deref(), "on_thread_park");
     }
 
     pub(crate) fn after_park(&self) {
-        call(self.unpark.as_ref(), "on_thread_unpark");
+        call(self.unpark.as_deref(), "on_thread_unpark");
+    }
+
+    pub(crate) fn after_turn(&self, phases: &Phases) {
+        call(self.turn.as_deref().map(|hook| || hook(phases)), "on_turn");
     }
 }
 
@@ -83,9 +93,9 @@ impl fmt::Debug for Names {
 }
 
 /// Calls a hook, whose panic must not take the thread along.
-fn call(hook: Option<&Hook>, name: &str) {
+fn call(hook: Option<impl Fn()>, name: &str) {
     if let Some(hook) = hook
-        && contain(|| hook()).is_none()
+        && contain(hook).is_none()
     {
         say!("{name} panicked on thread {:?}, which goes on", thread::current().name().unwrap_or("unnamed"));
     }

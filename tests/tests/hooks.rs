@@ -4,9 +4,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use mini::runtime::{Builder, Handle};
+use mini::runtime::{Builder, Handle, Phases, RuntimeFlavor};
 use mini_tests::{LIMIT, in_child, multi_thread, on_each_flavour, within};
 
 type Log = Arc<Mutex<Vec<(&'static str, String)>>>;
@@ -192,5 +192,67 @@ fn each_thread_is_named_by_the_function() {
                 assert!(name == "zero?" || name.starts_with("number "), "{name}");
             }
         });
+    });
+}
+
+/// Each phase of a program is told of, and nothing twice.
+#[test]
+fn each_turn_is_told_with_what_it_has_done() {
+    on_each_flavour(|mut builder| {
+        let turns = Arc::new(Mutex::new(Vec::new()));
+        let told = turns.clone();
+        builder.on_turn(move |phases| told.lock().unwrap().push(phases.clone()));
+        let runtime = builder.build().unwrap();
+        let begin = Instant::now();
+        runtime.block_on(async {
+            mini::time::sleep(Duration::from_millis(2)).await;
+            mini::task::idle().await;
+            let (left, right) = mini::net::UnixStream::pair().unwrap();
+            let reads = mini::spawn_local(async move { right.read(&mut [0; 8]).await });
+            mini::time::sleep(Duration::from_millis(2)).await;
+            left.write_all(b"x").await.unwrap();
+            assert_eq!(reads.await.unwrap().unwrap(), 1);
+            // Runs for long, and asks for more: of the class "again" after its first run.
+            for _ in 0..3 {
+                let begin = Instant::now();
+                mini_tests::spin_until(|| begin.elapsed() > Duration::from_millis(3));
+                mini::task::yield_now().await;
+            }
+        });
+        let took = begin.elapsed();
+        let polls = runtime.metrics().total_poll_count() as usize;
+        let is_alone = runtime.handle().runtime_flavor() == RuntimeFlavor::CurrentThread;
+        drop(runtime);
+        let turns = turns.lock().unwrap();
+        let sum = |of: fn(&Phases) -> usize| turns.iter().map(of).sum::<usize>();
+        if is_alone {
+            // Otherwise the monitor may deliver, while a busy machine lets the worker wait.
+            assert_eq!(sum(Phases::timers), 2);
+            assert!(sum(Phases::events) >= 1, "{turns:?}");
+        }
+        assert_eq!(sum(Phases::idle), 1);
+        assert_eq!(sum(Phases::again), 3, "{turns:?}");
+        assert_eq!(sum(Phases::woken) + sum(Phases::again), polls);
+        let main: Duration = turns.iter().map(Phases::again_time).sum();
+        assert!(main >= Duration::from_millis(6), "{main:?}");
+        let worker = turns.iter().filter(|turn| turn.worker() == turns[0].worker());
+        let whole: Duration =
+            worker.map(|turn| turn.waited() + turn.woken_time() + turn.again_time() + turn.rest()).sum();
+        assert!(whole <= took + Duration::from_millis(1), "{whole:?} of {took:?}");
+    });
+}
+
+#[test]
+fn a_hook_of_turns_may_spawn_and_panic() {
+    on_each_flavour(|mut builder| {
+        let (send, receive) = mini_tests::oneshot::<u32>();
+        let send = Mutex::new(Some(send));
+        builder.on_turn(move |_| {
+            if let Some(send) = send.lock().unwrap().take() {
+                drop(mini::spawn(async move { send.send(7) }));
+                panic!("on purpose");
+            }
+        });
+        assert_eq!(builder.build().unwrap().block_on(receive), Some(7));
     });
 }

@@ -15,6 +15,13 @@ use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Unparker, Wait};
 use crate::sync::{HAS_TIME, thread};
 
+/// How much a call has delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    pub(crate) events: usize,
+    pub(crate) timers: usize,
+}
+
 /// The reactor of a runtime, and which worker waits in it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReactorHandle {
@@ -63,12 +70,13 @@ impl Driver {
     }
 
     /// Delivers what has happened, without waiting.
-    pub(crate) fn poll(&self, events: &mut Events) {
+    pub(crate) fn poll(&self, events: &mut Events) -> Delivered {
+        let mut count = 0;
         if self.has_sockets() {
-            self.turn(events, Some(Duration::ZERO));
+            count = self.turn(events, Some(Duration::ZERO));
             self.pass_notify_on(events);
         }
-        self.fire();
+        Delivered { events: count, timers: self.fire() }
     }
 
     /// Whether there are sockets, and no worker waits for their events.
@@ -89,7 +97,7 @@ impl Driver {
 
     /// Waits for an event, a deadline or the unparker, for at most `limit`, and delivers what has happened. The caller
     /// has announced the wait.
-    pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) {
+    pub(crate) fn park(&self, events: &mut Events, wait: Wait, limit: Option<Duration>) -> Delivered {
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
             Park::Until(wait) => Some(wait),
@@ -98,14 +106,18 @@ impl Driver {
             Park::Forever => None,
         };
         let timeout = timeout.into_iter().chain(limit).min();
-        self.wait(events, timeout, wait);
-        self.timers.finish_park();
-        self.fire();
+        self.wait(events, timeout, wait)
     }
 
     /// [`park`](Self::park) where the clock may be paused: if nothing real is waited for, time jumps to the next
     /// deadline instead.
-    pub(crate) fn park_advancing(&self, events: &mut Events, wait: Wait, limit: Option<Duration>, is_waited_for: bool) {
+    pub(crate) fn park_advancing(
+        &self,
+        events: &mut Events,
+        wait: Wait,
+        limit: Option<Duration>,
+        is_waited_for: bool,
+    ) -> Delivered {
         // Announced first: a timer that another thread adds from here on rings.
         let timeout = match self.timers.prepare_park() {
             Park::Ready => Some(Duration::ZERO),
@@ -113,9 +125,7 @@ impl Driver {
             Park::Until(wait) => Some(limit.map_or(wait, |limit| wait.min(limit))),
             Park::Forever => limit,
         };
-        self.wait(events, timeout, wait);
-        self.timers.finish_park();
-        self.fire();
+        self.wait(events, timeout, wait)
     }
 
     /// The owner leaves, and waits elsewhere until the first deadline. From here on, an earlier deadline that another
@@ -127,39 +137,50 @@ impl Driver {
     }
 
     /// Delivers what has happened, and with a limit what happens until then, in the place of the owner.
-    pub(crate) fn serve(&self, events: &mut Events, limit: Option<Duration>) {
+    pub(crate) fn serve(&self, events: &mut Events, limit: Option<Duration>) -> Delivered {
         let due = self.timers.wait_limit();
         let wait = limit.map_or(Duration::ZERO, |limit| due.map_or(limit, |due| due.min(limit)));
-        self.turn(events, Some(wait));
+        let count = self.turn(events, Some(wait));
         self.pass_notify_on(events);
-        self.fire();
+        Delivered { events: count, timers: self.fire() }
     }
 
-    fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: Wait) {
+    /// Waits as announced, and delivers what has happened.
+    fn wait(&self, events: &mut Events, timeout: Option<Duration>, wait: Wait) -> Delivered {
+        let mut count = 0;
         match timeout {
-            _ if wait == Wait::Reactor => self.turn(events, timeout),
+            _ if wait == Wait::Reactor => count = self.turn(events, timeout),
             Some(Duration::ZERO) => {}
             _ => self.unparker.wait(timeout),
         }
+        self.timers.finish_park();
+        Delivered { events: count, timers: self.fire() }
     }
 
-    /// One turn of the reactor.
-    fn turn(&self, events: &mut Events, timeout: Option<Duration>) {
+    /// One turn of the reactor; returns how many events it has delivered.
+    fn turn(&self, events: &mut Events, timeout: Option<Duration>) -> usize {
         match contain(|| turn(&self.handle.reactor, events, timeout)) {
-            Some(Ok(())) => {}
+            Some(Ok(count)) => count,
             Some(Err(error)) => {
                 // Without events a worker would spin or sleep for ever, and its tasks with it.
                 say!("waiting for events failed, the runtime cannot go on: {error}");
                 std::process::abort()
             }
             // A turn contains the panics of wakers itself; after any other panic the next turn comes at once.
-            None => self.handle.reactor.notify(),
+            None => {
+                self.handle.reactor.notify();
+                0
+            }
         }
     }
 
-    /// Fires the timers that are due.
-    pub(crate) fn fire(&self) {
-        while contain(|| self.timers.turn()).is_none() {}
+    /// Fires the timers that are due, and returns how many.
+    pub(crate) fn fire(&self) -> usize {
+        loop {
+            if let Some(count) = contain(|| self.timers.turn()) {
+                return count;
+            }
+        }
     }
 
     /// Fails all waits here, and all later ones.
@@ -171,15 +192,17 @@ impl Driver {
 
 /// One turn of the reactor. In a model nothing takes time: other threads must get to run, and a limit is over once they
 /// have.
-fn turn(reactor: &Reactor, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+fn turn(reactor: &Reactor, events: &mut Events, timeout: Option<Duration>) -> io::Result<usize> {
     if HAS_TIME {
-        return reactor.turn(events, timeout).map(drop);
+        return reactor.turn(events, timeout);
     }
-    while reactor.turn(events, Some(Duration::ZERO))? == 0 && !events.has_bell() && timeout.is_none() {
+    let mut count = reactor.turn(events, Some(Duration::ZERO))?;
+    while count == 0 && !events.has_bell() && timeout.is_none() {
         thread::yield_now();
+        count = reactor.turn(events, Some(Duration::ZERO))?;
     }
     if timeout.is_some_and(|timeout| !timeout.is_zero()) {
         thread::yield_now();
     }
-    Ok(())
+    Ok(count)
 }

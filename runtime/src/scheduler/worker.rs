@@ -32,6 +32,7 @@ mod look;
 mod main_task;
 mod next;
 mod park;
+mod phases;
 mod thread;
 mod turn;
 
@@ -39,6 +40,7 @@ use free_core::close_if_closing;
 pub(crate) use free_core::{NoCore, close_core, with_free_core};
 pub(crate) use main_task::MainTask;
 use next::{Debt, Quota, Why};
+use phases::Recorder;
 pub(crate) use thread::start_thread;
 
 /// Why [`Worker::drive`] returned.
@@ -65,6 +67,9 @@ pub(crate) struct Worker<'a> {
     /// Nanoseconds of runs since then, and how long a run took on average before.
     ran: u64,
     mean_run: u64,
+    /// How many of those runs were of the class *again*, and their nanoseconds.
+    again_runs: u64,
+    again_ran: u64,
     /// A task that asks to run once more is of the class *again* if it has run for this long without a wait.
     again_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
@@ -82,6 +87,8 @@ pub(crate) struct Worker<'a> {
     quotas: [Quota; 2],
     /// Another worker has woken this one, maybe for work, and it has found none yet.
     was_woken: bool,
+    /// If the user wants to be told of each turn.
+    recorder: Option<Recorder>,
     slack: Option<u64>,
     is_closed: bool,
     /// It runs tasks that other workers may run too.
@@ -123,6 +130,8 @@ impl<'a> Worker<'a> {
             look_at_run: 0,
             ran: 0,
             mean_run: 0,
+            again_runs: 0,
+            again_ran: 0,
             again_after: AGAIN_AFTER,
             ask_at: 0,
             compare_at: 0,
@@ -133,6 +142,7 @@ impl<'a> Worker<'a> {
             owned_first: [false; 2],
             quotas: Default::default(),
             was_woken: true,
+            recorder: None,
             slack,
             is_closed: core.is_closed(),
             has_shared: shared.is_multi_thread() && !core.is_closed(),
@@ -140,6 +150,7 @@ impl<'a> Worker<'a> {
             context: Some(context),
         };
         worker.put_off_look();
+        worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
         core.counts.busy.unpark(worker.meter.system_now());
         Ok(worker)
     }
@@ -230,8 +241,7 @@ impl<'a> Worker<'a> {
             self.end_long_run();
         }
         if let Some(took) = took {
-            self.ran += took;
-            self.debt.note(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
+            self.note_run(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
         }
         match ran {
             Ran::Through => {}
@@ -245,8 +255,8 @@ impl<'a> Worker<'a> {
         main.begin_run();
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
-        self.ran += took;
         if is_ready {
+            self.note_run(self.why, took);
             return true; // it counts as running, so a late wake queues nothing
         }
         let since_wait = main.end_run(took);
@@ -254,8 +264,18 @@ impl<'a> Worker<'a> {
         if since_wait.is_some() {
             self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
         }
-        self.debt.note(self.why_of(is_again), took);
+        self.note_run(self.why_of(is_again), took);
         false
+    }
+
+    /// A run, or several that were measured together, has taken `took` nanoseconds.
+    #[inline]
+    fn note_run(&mut self, why: Why, took: u64) {
+        self.ran += took;
+        if self.why != Why::Woken {
+            self.again_ran += took;
+        }
+        self.debt.note(why, took);
     }
 
     /// After which time the current task is of the class *again*. A task of that class stays in it until it waits,
@@ -317,6 +337,7 @@ impl<'a> Worker<'a> {
         self.look();
         if !self.core.has_owned_work() && self.core.shared_len() == 0 && !self.sees_work() {
             self.core.idle_queue().release();
+            self.note_idle();
         }
     }
 
@@ -360,6 +381,7 @@ impl Drop for Worker<'_> {
         if !shared.process.is_current() {
             return; // to change anything here is for the parent
         }
+        self.end_turn(); // first: what the hook queues is handled below
         if shared.is_closing() {
             self.close();
         }

@@ -7,6 +7,7 @@ use mini_context::rules::{AGAIN_AFTER, AGAIN_AT_LEAST, AGAIN_LOOK, LOOK_RUNS, LO
 
 use super::{Stop, Worker};
 use crate::scheduler::core::Core;
+use crate::scheduler::driver::Delivered;
 use crate::scheduler::wake::will_last;
 use crate::task::Class;
 
@@ -17,7 +18,8 @@ impl Worker<'_> {
     pub(super) fn glance(&mut self) -> Option<Stop> {
         let now = self.meter.now();
         if self.core.driver().timers().may_be_due(now) {
-            self.core.driver().fire();
+            let timers = self.core.driver().fire();
+            self.note_delivered(Delivered { events: 0, timers });
             self.meter.leave_out();
         }
         if now >= self.ask_at {
@@ -52,9 +54,14 @@ impl Worker<'_> {
         self.core.shared_len() + self.shared.injector(Class::Woken).len()
     }
 
+    /// Runs since the last look.
+    pub(super) fn runs(&self) -> u64 {
+        self.core.counts.runs.get() + u64::from(LOOK_RUNS) - self.look_at_run
+    }
+
     /// Before a look or a wait: notes how long a run has taken on average since the last one.
     pub(super) fn note_mean_run(&mut self) {
-        let runs = self.core.counts.runs.get() + u64::from(LOOK_RUNS) - self.look_at_run;
+        let runs = self.runs();
         if let Some(mean) = self.ran.checked_div(runs) {
             self.mean_run = mean;
         }
@@ -79,9 +86,11 @@ impl Worker<'_> {
         self.check_process();
         let core = self.core;
         self.note_mean_run();
+        self.end_turn();
         core.note_queue();
         let before = self.shared_waiting();
-        core.driver().poll(&mut self.events);
+        let delivered = core.driver().poll(&mut self.events);
+        self.note_delivered(delivered);
         self.ask_ahead(before);
         core.take_remote_frees();
         if self.has_shared {
@@ -114,6 +123,7 @@ impl Worker<'_> {
         let now = self.meter.now();
         self.looked = now;
         self.ran = 0;
+        (self.again_runs, self.again_ran) = (0, 0);
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
         // Together the waiting tasks delay others by the time between two looks, each by its part of that.
         let part = LOOK_TIME / (self.woken_len() as u64 + 1);

@@ -106,6 +106,7 @@ impl Worker<'_> {
         }
         if self.debt.is_due() {
             if let Some(entry) = self.choose(Class::Again, Why::Share) {
+                self.again_runs += 1;
                 return Some(entry);
             }
             self.debt.forgive();
@@ -114,6 +115,7 @@ impl Worker<'_> {
             return Some(entry);
         }
         if let Some(entry) = self.choose(Class::Again, Why::Spare) {
+            self.again_runs += 1;
             return Some(entry);
         }
         self.queueing.end();
@@ -183,6 +185,7 @@ impl Worker<'_> {
         for (class, why) in [(Class::Woken, Why::Woken), (Class::Again, Why::Spare)] {
             if let Some(task) = core.pop_shared(class) {
                 self.why = why;
+                self.again_runs += u64::from(class == Class::Again);
                 self.wake_next();
                 return Some(Entry::Task(task));
             }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use mini_context::rules::{SPIN_FOR_JOB, SPIN_FOR_WAKE};
 
 use super::{Core, Worker};
-use crate::scheduler::driver::Driver;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
 use crate::scheduler::until_idle::RECHECK;
@@ -48,6 +47,7 @@ impl Worker<'_> {
     /// Waits as `unparker.rs` and `idle.rs` say, and handles what the wait has brought.
     fn wait(&mut self) {
         let (shared, core) = (self.shared, self.core);
+        self.end_turn();
         shared.config.hooks.before_park(); // what it wakes is seen below (`has_queued`)
         core.note_queue();
         let (wait, is_poller) = self.choose_wait();
@@ -59,7 +59,8 @@ impl Worker<'_> {
             } else if is_poller && shared.monitor.has_stuck() {
                 self.park_for_others(wait);
             } else {
-                core.driver().park(&mut self.events, wait, limit);
+                let delivered = core.driver().park(&mut self.events, wait, limit);
+                self.note_delivered(delivered);
             }
         }
         if is_poller {
@@ -100,7 +101,9 @@ impl Worker<'_> {
         core.is_up.store(false, Relaxed);
         core.counts.parks.add(1);
         core.take_remote_frees();
-        core.counts.busy.park(self.meter.system_now());
+        let now = self.meter.system_now();
+        core.counts.busy.park(now);
+        self.note_wait(now);
         core.unparker.announce(wait);
         self.shared.idle.park(core.index());
     }
@@ -109,7 +112,9 @@ impl Worker<'_> {
     pub(super) fn end_wait(&mut self) -> bool {
         let core = self.core;
         self.put_off_look();
-        core.counts.busy.unpark(self.meter.system_now());
+        let now = self.meter.system_now();
+        core.counts.busy.unpark(now);
+        self.note_waited(now);
         let was_woken = core.unparker.retract();
         core.is_up.store(true, Relaxed);
         self.shared.idle.unpark(core.index());
@@ -147,20 +152,23 @@ impl Worker<'_> {
     fn park_for_others(&mut self, wait: Wait) {
         let stuck = || self.others().filter(|other| other.is_stuck()).map(Core::driver);
         let limit = stuck().filter_map(|driver| driver.timers().wait_limit()).min();
-        self.core.driver().park(&mut self.events, wait, limit);
-        self.others().filter(|other| other.is_stuck()).map(Core::driver).for_each(Driver::fire);
+        let delivered = self.core.driver().park(&mut self.events, wait, limit);
+        self.note_delivered(delivered);
+        self.others().filter(|other| other.is_stuck()).for_each(|other| _ = other.driver().fire());
     }
 
     /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
     fn park_paused(&mut self, wait: Wait, limit: Option<Duration>) {
         let (core, driver) = (self.core, self.core.driver());
-        driver.poll(&mut self.events);
+        let delivered = driver.poll(&mut self.events);
+        self.note_delivered(delivered);
         // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         if core.has_owned_work() || !core.unparker.is_parked() {
             return; // the poll has woken a task, or heard the unparker, whose flag the ringing thread has taken
         }
-        driver.park_advancing(&mut self.events, wait, limit, is_waited_for);
+        let delivered = driver.park_advancing(&mut self.events, wait, limit, is_waited_for);
+        self.note_delivered(delivered);
     }
 
     /// Whether another worker that may be stuck has work: it may have been queued after the search, by a thread that

@@ -27,7 +27,8 @@ impl<'a> Worker<'a> {
     /// polled, and whether there is more to do.
     pub(crate) fn turn(&mut self, limit: Duration) -> (usize, bool) {
         let driver = self.core.driver();
-        driver.serve(&mut self.events, None);
+        let delivered = driver.serve(&mut self.events, None);
+        self.note_delivered(delivered);
         let mut polls = self.run_ready();
         self.check_process();
         if polls == 0 && !self.core.idle_queue().is_empty() {
@@ -63,7 +64,9 @@ impl<'a> Worker<'a> {
         // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;
         if !self.sees_work() {
-            self.core.driver().park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
+            let driver = self.core.driver();
+            let delivered = driver.park_advancing(&mut self.events, Wait::Reactor, Some(limit), is_waited_for);
+            self.note_delivered(delivered);
         }
         self.end_wait();
     }
