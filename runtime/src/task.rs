@@ -274,10 +274,27 @@ impl Task {
     }
 
     /// Whether anybody but the runtime and the join handle has a reference: a waker, or an abort handle. Only for the
-    /// holder of the home core of an owned task.
+    /// holder of the home core of an owned task, and of a shared task for the thread that has claimed it.
     pub(crate) fn has_other_references(&self) -> bool {
         let header = self.header();
         header.refs.others(&header.local) > 0
+    }
+
+    /// Whether a shared task waits, and nobody but the runtime and the join handle has a reference. Hands out the queue
+    /// entry of a task that was woken while it was looked at.
+    pub(crate) fn is_lost(&self) -> (bool, Option<Queued>) {
+        let header = self.header();
+        if !header.state.hold() {
+            return (false, None); // it is queued, runs, or has ended
+        }
+        let has_others = self.has_other_references(); // before it is let go: the next runner counts in plain memory
+        match header.state.let_go() {
+            OnWake::Nothing => (!has_others, None),
+            OnWake::Enqueue => {
+                header.times.note_wake();
+                (false, Some(self.queued()))
+            }
+        }
     }
 
     /// Asks for cancellation, and hands out the queue entry if the task was idle.

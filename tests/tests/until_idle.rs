@@ -6,9 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use mini::runtime::Builder;
 use mini::time::sleep;
-use mini_tests::{LIMIT, on_each_flavour, oneshot, within};
+use mini_tests::{on_each_flavour, oneshot};
 
 #[test]
 fn what_tasks_spawn_is_waited_for_too() {
@@ -73,8 +72,8 @@ fn what_another_thread_may_still_wake_is_waited_for() {
 
 #[test]
 fn tasks_that_nobody_can_wake_are_told_once_all_others_have_ended() {
-    within(LIMIT, || {
-        let runtime = Builder::new_current_thread().build().unwrap();
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
         let line = line!() + 1;
         let lost = runtime.spawn(std::future::pending::<()>());
         drop(runtime.spawn(sleep(Duration::from_millis(5))));
@@ -92,8 +91,8 @@ fn tasks_that_nobody_can_wake_are_told_once_all_others_have_ended() {
 /// What one call has found is not told to the next.
 #[test]
 fn a_task_that_was_lost_before_is_not_told_later() {
-    within(LIMIT, || {
-        let runtime = Builder::new_current_thread().build().unwrap();
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
         assert!(runtime.run_until_idle().is_empty());
         let task = runtime.spawn(std::future::pending::<()>());
         runtime.block_on(sleep(Duration::from_millis(1)));
@@ -142,8 +141,8 @@ fn a_job_of_a_thread_that_has_left_is_waited_for() {
 /// While there is an abort handle nobody knows whether it is a waker.
 #[test]
 fn a_task_is_lost_once_its_last_abort_handle_is_gone() {
-    within(LIMIT, || {
-        let runtime = Builder::new_current_thread().build().unwrap();
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
         let task = runtime.spawn(std::future::pending::<()>());
         let abort = task.abort_handle();
         let thread = thread::spawn(move || drop(abort));
@@ -155,8 +154,7 @@ fn a_task_is_lost_once_its_last_abort_handle_is_gone() {
 /// In the last moment before the wait.
 #[test]
 fn a_task_that_a_hook_wakes_is_not_lost() {
-    within(LIMIT, || {
-        let mut builder = Builder::new_current_thread();
+    on_each_flavour(|mut builder| {
         let (leave, left) = mpsc::channel::<std::task::Waker>();
         let left = std::sync::Mutex::new(left);
         builder.on_thread_park(move || {
@@ -201,8 +199,8 @@ fn several_callers_are_all_told() {
 /// Each has a waker of the other's: they are not known to be lost.
 #[test]
 fn a_task_that_another_one_joins_is_lost_with_it_or_not_at_all() {
-    within(LIMIT, || {
-        let runtime = Builder::new_current_thread().build().unwrap();
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
         let first = runtime.spawn(std::future::pending::<()>());
         let abort = first.abort_handle();
         let second = runtime.spawn(first);
@@ -210,5 +208,45 @@ fn a_task_that_another_one_joins_is_lost_with_it_or_not_at_all() {
         assert!(runtime.run_until_idle().is_empty());
         assert!(second.is_finished());
         thread.join().unwrap();
+    });
+}
+
+/// Threads wake the tasks while the workers look at them again and again; those that are left are lost.
+#[test]
+fn a_look_at_a_task_takes_no_wake_from_it() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let lost = runtime.spawn(std::future::pending::<()>());
+        for _ in 0..50 {
+            let (senders, tasks): (Vec<_>, Vec<_>) = (0..4)
+                .map(|_| {
+                    let (send, receive) = oneshot::<u32>();
+                    (send, runtime.spawn(receive))
+                })
+                .unzip();
+            let wakes = thread::spawn(move || senders.into_iter().for_each(|send| send.send(7)));
+            let left = runtime.run_until_idle();
+            assert_eq!(left.iter().map(|task| task.id()).collect::<Vec<_>>(), [lost.id()]);
+            assert!(tasks.iter().all(|task| task.is_finished()));
+            wakes.join().unwrap();
+        }
+    });
+}
+
+/// Beside lost tasks that any worker may run, and one that waits for a timer.
+#[test]
+fn a_local_task_that_nobody_can_wake_is_told_too() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let shared = runtime.spawn(std::future::pending::<()>());
+        let local = runtime.block_on(async {
+            drop(mini::spawn(sleep(Duration::from_millis(2))));
+            mini::spawn_local(std::future::pending::<()>()).id()
+        });
+        let mut left: Vec<_> = runtime.run_until_idle().iter().map(|task| task.id()).collect();
+        left.sort_by_key(|id| *id != shared.id());
+        // A thread that leaves a multi-threaded runtime ends its local tasks.
+        assert_eq!(left[0], shared.id());
+        assert!(left[1..].iter().all(|id| *id == local), "{left:?}");
     });
 }

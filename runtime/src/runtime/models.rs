@@ -177,6 +177,28 @@ fn the_end_of_all_tasks_is_seen() {
     });
 }
 
+/// A thread waits until nothing is left to do, while another one wakes a task. One task is lost, and told of when the
+/// other has ended.
+///
+/// Planted: `Task::is_lost` that does not queue a task which was woken meanwhile.
+#[test]
+fn a_lost_task_is_told_of_when_all_others_have_ended() {
+    explore(|| {
+        let runtime = runtime(2);
+        let lost = runtime.spawn(std::future::pending::<()>());
+        let flag = Arc::new(Flag::default());
+        let waits = flag.clone();
+        let task = runtime.spawn(async move { waits.wait().await });
+        let wakes = thread::spawn(move || flag.raise());
+        let left = runtime.run_until_idle();
+        assert_eq!((left.len(), left[0].id()), (1, lost.id()));
+        assert!(task.is_finished());
+        wakes.join().unwrap();
+        drop((lost, task));
+        end(runtime);
+    });
+}
+
 /// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into
 /// the injector of that class, beside woken tasks.
 ///

@@ -395,11 +395,28 @@ impl Core {
     }
 
     /// The owned tasks of which nobody has a waker; those in the queue are among them. None, if one is not. Owner only.
-    pub(crate) fn lost_tasks(&self) -> Vec<LeftTask> {
+    pub(crate) fn lost_owned(&self) -> Vec<LeftTask> {
         self.local(|local| {
             let all_are_lost = local.tasks.iter().all(|task| !task.has_other_references());
             if all_are_lost { local.tasks.iter().map(LeftTask::new).collect() } else { Vec::new() }
         })
+    }
+
+    /// The shared tasks that wait and of which nobody has a waker. None, if there is another one.
+    pub(crate) fn lost_shared(&self) -> Vec<LeftTask> {
+        let tasks = lock(&self.shared_tasks);
+        let mut woken = None;
+        let all_are_lost = tasks.iter().all(|task| {
+            let (is_lost, entry) = task.is_lost();
+            woken = entry;
+            is_lost
+        });
+        let lost = if all_are_lost { tasks.iter().map(LeftTask::new).collect() } else { Vec::new() };
+        drop(tasks);
+        if let Some(task) = woken {
+            self.schedule().schedule(task);
+        }
+        lost
     }
 
     /// How many tasks have ever begun here, owned or shared.

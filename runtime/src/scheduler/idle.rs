@@ -55,7 +55,8 @@ impl ParkedSet {
 
     /// A1, A2: the worker looks for work once more after this, and then waits (or leaves its core).
     pub(crate) fn park(&self, worker: usize) {
-        self.parked[worker / WORD].fetch_or(1 << (worker % WORD), Relaxed);
+        // Release: for `are_all_through`.
+        self.parked[worker / WORD].fetch_or(1 << (worker % WORD), Release);
         fence(SeqCst);
     }
 
@@ -85,6 +86,13 @@ impl ParkedSet {
     /// Whether all workers but this one are parked. A hint.
     pub(crate) fn are_others_parked(&self, worker: usize) -> bool {
         self.up().all(|other| other == worker)
+    }
+
+    /// Whether all workers but this one are parked, so that what they have done is seen.
+    pub(crate) fn are_all_through(&self, but: Option<usize>) -> bool {
+        let are_parked = self.up().all(|other| Some(other) == but);
+        fence(Acquire);
+        are_parked
     }
 
     /// The workers that are parked. A hint.

@@ -11,17 +11,26 @@
 //! was alive has only become less, and each zero has stayed one. (A job counts as in flight before it counts as begun;
 //! the task that queues it is alive until both are done. Of tasks both are one count, or under one lock.)
 //!
+//! A task that has ended no longer counts as alive while its output is still being handed over. So all other workers
+//! must be parked too; then no future in another thread's `block_on` is about to spawn something, either.
+//!
 //! # Lost tasks
 //!
-//! A task that waits and of which nobody has a waker is never polled again. Only the owner of its core may read the
-//! count of its references, so they are found where all tasks have one owner, in a `current_thread` runtime. A task of
-//! which somebody has an abort handle is not among them, as the count does not tell that from a waker.
+//! A task that waits and of which nobody has a waker is never polled again: no reference of it is left beside those of
+//! the runtime and the join handle. That stays so, hence tasks may be looked at one after the other; with the numbers
+//! above unchanged, all that are left are lost at once. The count of references has a part that belongs to whoever runs
+//! the task. So a worker counts the owned tasks of its own core, and a shared task while it holds it as its runner would
+//! (edge 10 in `task/state.rs`). Owned tasks of another core are taken to be alive: that core's worker looks itself, and
+//! two cores with lost ones are not found. A task of which somebody has an abort handle is not among them, as the count
+//! does not tell that from a waker.
 //!
 //! Rejected: a look at each end of a task (an instruction and a branch more in each, for what few programs ask).
 
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::scheduler::context;
+use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
 use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -42,6 +51,8 @@ struct Waiting {
     wakers: Vec<Waker>,
     /// What was found, if all that is left is lost.
     lost: Vec<LeftTask>,
+    /// How many have asked so far: what was found before the last one asked is not for it.
+    asked: u64,
 }
 
 /// Somebody asks, until this is dropped.
@@ -53,9 +64,17 @@ impl UntilIdle {
         self.askers.load(Relaxed) > 0
     }
 
-    /// It is so: nothing is alive, or `lost` is all that is left.
-    pub(crate) fn tell(&self, lost: Vec<LeftTask>) {
+    /// How many have asked so far.
+    pub(crate) fn asked(&self) -> u64 {
+        lock(&self.waiting).asked
+    }
+
+    /// It is so, and was not before `asked` had asked: nothing is alive, or `lost` is all that is left.
+    pub(crate) fn tell(&self, asked: u64, lost: Vec<LeftTask>) {
         let mut waiting = lock(&self.waiting);
+        if asked != waiting.asked {
+            return; // the worker looks again soon
+        }
         waiting.lost = lost;
         let wakers = std::mem::take(&mut waiting.wakers);
         drop(waiting);
@@ -65,7 +84,11 @@ impl UntilIdle {
 
 impl<'a> Asking<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
+        let mut waiting = lock(&shared.until_idle.waiting);
         shared.until_idle.askers.fetch_add(1, Relaxed);
+        waiting.asked += 1;
+        let _stale = std::mem::take(&mut waiting.lost); // whoever was told, and has not taken it, is told once more
+        drop(waiting);
         Self(shared)
     }
 
@@ -81,7 +104,8 @@ impl<'a> Asking<'a> {
             waiting.wakers.push(waker);
         }
         drop(waiting);
-        self.0.has_nothing_left().then(Vec::new)
+        let own = context::held_of(self.0).map(Core::index);
+        self.0.has_nothing_left(own).then(Vec::new)
     }
 }
 
@@ -98,11 +122,19 @@ impl Drop for Asking<'_> {
 }
 
 impl Shared {
-    /// Whether no task is alive and no blocking job is running or queued.
-    pub(crate) fn has_nothing_left(&self) -> bool {
-        let begun = || self.blocking.begun() + self.cores.iter().map(|core| core.begun()).sum::<u64>();
-        let before = begun();
-        let is_empty = self.blocking.in_flight() == 0 && self.cores.iter().all(|core| core.alive() == 0);
-        is_empty && begun() == before
+    /// Whether no task is alive, no blocking job is running or queued, and no worker is up but maybe `own`.
+    pub(crate) fn has_nothing_left(&self, own: Option<usize>) -> bool {
+        let begun = self.begun();
+        self.blocking.in_flight() == 0 && self.alive() == 0 && self.begun() == begun && self.idle.are_all_through(own)
+    }
+
+    /// How many tasks and jobs have ever begun.
+    pub(crate) fn begun(&self) -> u64 {
+        self.blocking.begun() + self.cores.iter().map(Core::begun).sum::<u64>()
+    }
+
+    /// How many tasks are alive.
+    pub(crate) fn alive(&self) -> usize {
+        self.cores.iter().map(Core::alive).sum()
     }
 }

@@ -8,7 +8,8 @@
 //!    ^              ^                 | | | ^--'
 //!    |              '-- 4 with mark --' | '---- 6 finish_done --> DONE
 //!    '---------- 5 without mark --------'
-//!   4, 5 finish_pending    7 cancel = wake with one more bit: start or finish_pending then says Drop
+//!   4, 5 finish_pending    10 hold, let_go: IDLE -> CLAIMED -> IDLE, or QUEUED with a mark
+//!   7 cancel = wake with one more bit: start or finish_pending then says Drop
 //! ```
 //!
 //! IDLE is zero; DONE stays DONE, whatever marks late wakes add. A task that is RUNNING is CLAIMED, maybe with marks. A
@@ -209,6 +210,20 @@ impl State {
     pub(crate) fn wake_owing(&self) -> bool {
         // AcqRel: as in `wake_shared`. Relaxed: nothing has been done, a wake follows.
         self.main.compare_exchange(0, CLAIMED | OWES, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Edge 10 of a shared task, if it is idle: it is the caller's, who looks at it and lets it go. No poll.
+    pub(crate) fn hold(&self) -> bool {
+        // AcqRel: as in `wake_shared`; what the last runner has counted in plain memory is seen.
+        self.main.compare_exchange(0, CLAIMED, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Edge 10 back: the caller queues the task if it was woken or cancelled meanwhile.
+    pub(crate) fn let_go(&self) -> OnWake {
+        match self.main.fetch_sub(CLAIMED, AcqRel) & WOKEN {
+            0 => OnWake::Nothing,
+            _ => OnWake::Enqueue,
+        }
     }
 
     /// Edge 7. Of an owned task only the owner may call this.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use mini_context::rules::{SPIN_FOR_JOB, SPIN_FOR_WAKE};
 
 use super::{Core, Worker};
+use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
 use crate::scheduler::until_idle::RECHECK;
@@ -83,16 +84,39 @@ impl Worker<'_> {
     /// how long to wait before the next look.
     #[cold]
     fn tell_idle(&self) -> Duration {
-        if self.shared.has_nothing_left() {
-            self.shared.until_idle.tell(Vec::new());
-        } else if !self.shared.is_multi_thread() && self.shared.blocking.in_flight() == 0 && !self.has_queued() {
-            let lost = self.core.lost_tasks();
-            // After the count: a thread that wakes a task posts it before it gives the waker up.
-            if !lost.is_empty() && lost.len() == self.core.alive() && !self.core.has_mail() {
-                self.shared.until_idle.tell(lost);
-            }
+        let asked = self.shared.until_idle.asked();
+        if self.shared.has_nothing_left(None) {
+            self.shared.until_idle.tell(asked, Vec::new());
+        } else if let Some(lost) = self.all_lost() {
+            self.shared.until_idle.tell(asked, lost);
         }
         RECHECK
+    }
+
+    /// The tasks that are left, if nobody can wake any of them; see `until_idle.rs`.
+    fn all_lost(&self) -> Option<Vec<LeftTask>> {
+        let (shared, core) = (self.shared, self.core);
+        if self.has_queued() {
+            return None;
+        }
+        let begun = shared.begun();
+        if shared.blocking.in_flight() > 0 {
+            return None;
+        }
+        let mut lost = core.lost_owned();
+        if lost.len() < core.owned_left() {
+            return None;
+        }
+        for core in &shared.cores {
+            let tasks = core.lost_shared();
+            if tasks.len() < core.shared_alive() {
+                return None;
+            }
+            lost.extend(tasks);
+        }
+        // After the counts: a thread that wakes a task posts it before it gives the waker up.
+        let are_all = lost.len() == shared.alive() && shared.begun() == begun && !core.has_mail();
+        (are_all && !lost.is_empty() && shared.idle.are_all_through(None)).then_some(lost)
     }
 
     /// Lets others know that this worker parks. The caller looks for work once more after that.

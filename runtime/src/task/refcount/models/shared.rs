@@ -129,6 +129,22 @@ impl Shared {
         }
     }
 
+    /// What `Task::is_lost` does.
+    fn is_lost(&self) -> bool {
+        if !self.state.hold() {
+            return false;
+        }
+        Task::read(&self.watched);
+        let others = self.refs.others(&self.local);
+        match self.state.let_go() {
+            OnWake::Nothing => others == 0,
+            OnWake::Enqueue => {
+                self.queue();
+                false
+            }
+        }
+    }
+
     /// Another worker, which wakes the task and ends it.
     fn wake_elsewhere(task: &Arc<Self>) -> thread::JoinHandle<()> {
         let other = task.clone();
@@ -215,6 +231,46 @@ fn a_reference_left_in_the_queue_of_a_cancelled_task_is_given_back() {
         task.leave();
         worker.join().unwrap();
         canceller.join().unwrap();
+        task.check();
+    });
+}
+
+/// A worker looks whether the task is lost, while another one wakes it and ends it: it is not, and the wake is not taken.
+///
+/// Planted: a count that is read after `let_go`; `let_go` that forgets a mark; `hold` that is Relaxed.
+#[test]
+fn a_task_that_somebody_is_about_to_wake_is_not_lost() {
+    loom::model(|| {
+        let task = Shared::new();
+        task.run(false);
+        let worker = Shared::wake_elsewhere(&task);
+        assert!(!task.is_lost());
+        worker.join().unwrap();
+        task.leave();
+        task.run(true);
+        assert!(task.has_ended.load(Relaxed), "the wake came");
+        task.check();
+    });
+}
+
+/// A waker is dropped meanwhile: the task is lost then, and never before.
+#[test]
+fn a_task_is_lost_once_the_last_waker_is_gone() {
+    loom::model(|| {
+        let task = Shared::new();
+        task.run(false);
+        let other = task.clone();
+        let dropper = thread::spawn(move || {
+            other.has_ended.store(true, Relaxed); // about to
+            other.drop_wakers();
+        });
+        if task.is_lost() {
+            assert!(task.has_ended.load(Relaxed));
+        }
+        dropper.join().unwrap();
+        assert!(task.is_lost());
+        task.has_ended.store(false, Relaxed);
+        task.leave();
         task.check();
     });
 }
