@@ -4,8 +4,12 @@
 //! first by themselves, and then beside a client that sends half a request and no more.
 //!
 //! ```text
-//! http_steps [--milliseconds N]
+//! http_steps [--milliseconds N] [--disk MICROSECONDS]         all four, and a listen queue that is full
+//! http_steps --ask ADDRESS [--milliseconds N]                 the same clients, at another server
+//! http_steps --serve STEP --port N [--disk MICROSECONDS]      one of them, 1 to 4, until it is killed
 //! ```
+//!
+//! `examples/compare.sh http_steps` measures them beside nginx and Apache.
 //!
 //! - *one after the other*: the disk's millisecond is everybody's, and one slow client stops the server.
 //! - *a thread for each*: nobody waits for anybody. Each connection costs a stack, and each request a new thread.
@@ -18,7 +22,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
@@ -26,14 +30,12 @@ use std::time::{Duration, Instant};
 
 use mini::runtime::Builder;
 use mini::task::JoinSet;
-use mini_examples::{Latencies, bad_usage, number_option, refuse_more, run_with_args};
+use mini_examples::{Latencies, bad_usage, number_option, refuse_more, resident_memory, run_with_args, text_option};
 
-const USAGE: &str = "usage: http_steps [--milliseconds N]";
+const USAGE: &str =
+    "usage: http_steps [--milliseconds N] [--disk MICROSECONDS] [--ask ADDRESS | --serve STEP --port N]";
 
 const CLIENTS: usize = 20;
-
-/// What the disk takes for a file, besides what the system takes to read it from memory.
-const DISK: Duration = Duration::from_millis(1);
 
 /// Threads for files.
 const READERS: usize = 4;
@@ -44,7 +46,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
 /// Serves without end.
-type Serve = fn(TcpListener, Arc<Path>) -> io::Result<()>;
+type Serve = fn(TcpListener, Arc<File>) -> io::Result<()>;
 
 const STEPS: [(&str, Serve); 4] = [
     ("one after the other", one_after_the_other),
@@ -60,27 +62,58 @@ fn main() -> ExitCode {
 fn run(mut args: Vec<String>) -> io::Result<()> {
     let bad = |text| bad_usage(text, USAGE);
     let span = Duration::from_millis(number_option(&mut args, "--milliseconds", 500).map_err(bad)?);
+    let disk = text_option(&mut args, "--disk").map_err(bad)?.unwrap_or("1000".to_owned());
+    let step = number_option(&mut args, "--serve", 0).map_err(bad)? as usize;
+    let port = number_option(&mut args, "--port", 0).map_err(bad)?;
+    let server = text_option(&mut args, "--ask").map_err(bad)?;
     refuse_more(&args, USAGE)?;
+    let disk = disk.parse().map_err(|_| bad(format!("--disk takes microseconds, not {disk:?}")))?;
+    let port = u16::try_from(port).map_err(|_| bad(format!("--port is 0 to 65535, not {port}")))?;
+    if step > STEPS.len() {
+        return Err(bad(format!("--serve is 1 to {}, not {step}", STEPS.len())));
+    }
 
-    let file = Scratch::new()?;
-    println!("{CLIENTS} clients; {:<18} {:>10} {:>9} {:>8}   beside a slow client", "", "answers/s", "p99", "threads");
+    if let Some(server) = server {
+        let address =
+            server.parse().map_err(|_| bad(format!("--ask takes an address such as 127.0.0.1:80, not {server}")))?;
+        return print_asked(&server, address, span);
+    }
+    let scratch = Scratch::new()?;
+    let file = Arc::new(File { path: scratch.0.clone(), disk: Duration::from_micros(disk) });
+    if step > 0 {
+        let (name, serve) = STEPS[step - 1];
+        let listener = TcpListener::bind(("127.0.0.1", port))?;
+        println!("http_steps: {name}, on {}", listener.local_addr()?);
+        thread::spawn(move || serve(listener, file));
+        return mini::block_on(mini::signal::termination()).map(drop);
+    }
+    println!(
+        "{CLIENTS} clients; {:<18} {:>10} {:>9} {:>8} {:>8}   beside a slow client",
+        "", "answers/s", "p99", "threads", "memory"
+    );
     for (name, serve) in STEPS {
         let listener = TcpListener::bind("127.0.0.1:0")?;
-        let (address, path) = (listener.local_addr()?, file.0.as_path().into());
-        let before = threads();
+        let (address, file) = (listener.local_addr()?, file.clone());
         // It ends with the program.
-        thread::spawn(move || serve(listener, path).inspect_err(|error| eprintln!("http_steps: {name}: {error}")));
-        let alone = ask(address, span)?;
-        let mut slow = TcpStream::connect(address)?;
-        slow.write_all(&REQUEST[..20])?;
-        let beside = ask(address, span)?;
-        let Asked { rate, latencies, threads } = alone;
-        let p99 = latencies.quantile(0.99).as_secs_f64() * 1000.0;
-        let more = threads.saturating_sub(before);
-        println!("{name:<30} {rate:>10.0} {p99:>6.1} ms {more:>8}   {:>10.0} answers/s", beside.rate);
-        drop(slow);
+        thread::spawn(move || serve(listener, file).inspect_err(|error| eprintln!("http_steps: {name}: {error}")));
+        print_asked(name, address, span)?;
     }
     mini::block_on(full_queue())
+}
+
+/// Asks a server, alone and beside a slow client, and prints what the clients saw. Threads and memory are those that
+/// this process has more than before.
+fn print_asked(name: &str, server: SocketAddr, span: Duration) -> io::Result<()> {
+    let (threads_before, memory_before) = (threads(), resident_memory().unwrap_or(0));
+    let Asked { rate, latencies, threads, memory } = ask(server, span)?;
+    let mut slow = TcpStream::connect(server)?;
+    slow.write_all(&REQUEST[..20])?;
+    let beside = ask(server, span)?;
+    let p99 = latencies.quantile(0.99).as_secs_f64() * 1000.0;
+    let threads = threads.saturating_sub(threads_before);
+    let memory = memory.saturating_sub(memory_before) / 1024;
+    println!("{name:<30} {rate:>10.0} {p99:>6.1} ms {threads:>8} {memory:>5} kB   {:>10.0} answers/s", beside.rate);
+    Ok(())
 }
 
 /// Nobody accepts. The kernel makes connections all the same, as many as the listener's queue takes; more clients hear
@@ -105,6 +138,13 @@ async fn full_queue() -> io::Result<()> {
     Ok(())
 }
 
+/// The file that all servers answer with.
+struct File {
+    path: PathBuf,
+    /// What the disk takes, besides what the system takes to read the file from memory.
+    disk: Duration,
+}
+
 /// A file that is removed in the end.
 struct Scratch(PathBuf);
 
@@ -122,9 +162,13 @@ impl Drop for Scratch {
     }
 }
 
-fn read_from_disk(file: &Path) -> io::Result<Vec<u8>> {
-    thread::sleep(DISK);
-    fs::read(file)
+impl File {
+    fn read(&self) -> io::Result<Vec<u8>> {
+        if !self.disk.is_zero() {
+            thread::sleep(self.disk);
+        }
+        fs::read(&self.path)
+    }
 }
 
 fn head(length: usize) -> Vec<u8> {
@@ -132,7 +176,7 @@ fn head(length: usize) -> Vec<u8> {
 }
 
 /// A request from its first byte to its answer. It blocks the thread.
-fn answer(mut stream: TcpStream, file: &Path) -> io::Result<()> {
+fn answer(mut stream: TcpStream, file: &File) -> io::Result<()> {
     let (mut request, mut buf) = (Vec::new(), [0; 1024]);
     while !request.ends_with(b"\r\n\r\n") {
         match stream.read(&mut buf)? {
@@ -140,24 +184,24 @@ fn answer(mut stream: TcpStream, file: &Path) -> io::Result<()> {
             count => request.extend_from_slice(&buf[..count]),
         }
     }
-    let body = read_from_disk(file)?;
+    let body = file.read()?;
     stream.write_all(&[head(body.len()), body].concat())
 }
 
-fn one_after_the_other(listener: TcpListener, file: Arc<Path>) -> io::Result<()> {
+fn one_after_the_other(listener: TcpListener, file: Arc<File>) -> io::Result<()> {
     loop {
         let _ = answer(listener.accept()?.0, &file); // an error is this client's
     }
 }
 
-fn thread_for_each(listener: TcpListener, file: Arc<Path>) -> io::Result<()> {
+fn thread_for_each(listener: TcpListener, file: Arc<File>) -> io::Result<()> {
     loop {
         let (stream, file) = (listener.accept()?.0, file.clone());
         thread::Builder::new().spawn(move || answer(stream, &file))?;
     }
 }
 
-fn in_a_loop(listener: TcpListener, file: Arc<Path>, has_readers: bool) -> io::Result<()> {
+fn in_a_loop(listener: TcpListener, file: Arc<File>, has_readers: bool) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     Builder::new_current_thread().max_blocking_threads(READERS).build()?.block_on(async {
         let listener = mini::net::TcpListener::from_std(listener)?;
@@ -172,7 +216,7 @@ fn in_a_loop(listener: TcpListener, file: Arc<Path>, has_readers: bool) -> io::R
 }
 
 /// The same as [`answer`]: each `await` lets the other clients go on.
-async fn answer_in_a_task(stream: mini::net::TcpStream, file: Arc<Path>, has_readers: bool) -> io::Result<()> {
+async fn answer_in_a_task(stream: mini::net::TcpStream, file: Arc<File>, has_readers: bool) -> io::Result<()> {
     let (mut request, mut buf) = (Vec::new(), [0; 1024]);
     while !request.ends_with(b"\r\n\r\n") {
         match stream.read(&mut buf).await? {
@@ -181,8 +225,8 @@ async fn answer_in_a_task(stream: mini::net::TcpStream, file: Arc<Path>, has_rea
         }
     }
     let body = match has_readers {
-        true => mini::spawn_blocking(move || read_from_disk(&file)).await??,
-        false => read_from_disk(&file)?,
+        true => mini::spawn_blocking(move || file.read()).await??,
+        false => file.read()?,
     };
     stream.write_all(&[head(body.len()), body].concat()).await
 }
@@ -194,6 +238,7 @@ struct Asked {
     latencies: Latencies,
     /// Of this process, in the middle.
     threads: usize,
+    memory: u64,
 }
 
 /// The clients, each of which asks again when it has its answer, or has waited long enough.
@@ -213,7 +258,8 @@ fn ask(address: SocketAddr, span: Duration) -> io::Result<Asked> {
             });
         }
         mini::time::sleep(span / 2).await;
-        let mut asked = Asked { threads: threads(), ..Asked::default() };
+        let memory = resident_memory().unwrap_or(0);
+        let mut asked = Asked { threads: threads(), memory, ..Asked::default() };
         let mut answers = 0;
         while let Some(client) = clients.join_next().await {
             for latency in client? {

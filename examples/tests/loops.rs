@@ -197,7 +197,7 @@ fn http_steps_shows_what_each_step_brings() {
             let [line] = lines(out, step)[..] else { panic!("{out}") };
             let words: Vec<&str> = line[30..].split_whitespace().collect();
             let number = |at: usize| words[at].parse::<u64>().expect("a number");
-            (number(0), number(4)) // 837 25.2 ms 1 0 answers/s
+            (number(0), number(6)) // 837 25.2 ms 1 120 kB 0 answers/s
         };
         let one = rates("one after the other");
         let (thread, in_loop) = (rates("a thread for each"), rates("a loop  "));
