@@ -1,12 +1,12 @@
-//! A server for the protocol of Redis, RESP2, on one thread, in four styles: a busy loop and a loop around epoll, which
-//! do without mini, an actor that owns the data, and tasks that share it.
+//! A server for the protocol of Redis, RESP2, in five styles: a busy loop and a loop around epoll, which do without mini,
+//! an actor that owns the data, on one thread and on several workers, and tasks on one thread that share it.
 //!
 //! ```text
 //! redis [--style STYLE]                              try a style, or all, with a few commands, print them, end
 //! redis --port N [--bind ADDRESS] [--style STYLE]    serve until Ctrl-C, in style local if not told otherwise
 //! ```
 //!
-//! A style is busy, raw, actor or local.
+//! A style is busy, raw, actor, workers or local. `MINI_WORKER_THREADS` sets the number of workers.
 //!
 //! `examples/compare.sh` measures it beside Redis.
 
@@ -14,7 +14,7 @@ use std::io;
 use std::process::ExitCode;
 
 use mini::net::TcpListener;
-use mini::runtime::Builder;
+use mini::runtime::{Builder, Runtime};
 use mini_examples::{bad_usage, run_with_args};
 
 use server::Style;
@@ -24,10 +24,10 @@ mod check;
 #[path = "redis/server.rs"]
 mod server;
 
-const USAGE: &str = "usage: redis [--port N [--bind ADDRESS]] [--style busy|raw|actor|local]";
+const USAGE: &str = "usage: redis [--port N [--bind ADDRESS]] [--style busy|raw|actor|workers|local]";
 
 /// The busy one last, as it takes a processor for as long as the program runs.
-const STYLES: [Style; 4] = [Style::Raw, Style::Actor, Style::Local, Style::Busy];
+const STYLES: [Style; 5] = [Style::Raw, Style::Actor, Style::Workers, Style::Local, Style::Busy];
 
 fn main() -> ExitCode {
     run_with_args("redis", |args| run(args.into_iter()))
@@ -48,12 +48,19 @@ fn run(mut args: impl Iterator<Item = String>) -> io::Result<()> {
             _ => return Err(bad(format!("what is {option:?}?"))),
         }
     }
-    let runtime = Builder::new_current_thread().build()?;
     if let Some(port) = port {
-        return runtime.block_on(serve(&bind, port, style.unwrap_or(Style::Local)));
+        let style = style.unwrap_or(Style::Local);
+        return runtime(style)?.block_on(serve(&bind, port, style));
     }
     let styles = style.map_or(STYLES.to_vec(), |style| vec![style]);
-    styles.into_iter().try_for_each(|style| runtime.block_on(check::run(style)))
+    styles.into_iter().try_for_each(|style| runtime(style)?.block_on(check::run(style)))
+}
+
+fn runtime(style: Style) -> io::Result<Runtime> {
+    match style {
+        Style::Workers => Builder::new_multi_thread().build(),
+        _ => Builder::new_current_thread().build(),
+    }
 }
 
 async fn serve(bind: &str, port: u16, style: Style) -> io::Result<()> {

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Compares the example `redis`, in both styles, with Redis, by redis-benchmark; prints a table for RESULTS.md to stdout,
-# and what it does to stderr. The servers run on CPU 0, redis-benchmark on CPU 1.
+# Compares the example `redis`, in each style, with Redis, by redis-benchmark; prints a table for RESULTS.md to stdout,
+# and what it does to stderr. The servers run on CPU 0, redis-benchmark on CPU 1; the style `workers` has both, as it is
+# about several.
 #
 #   examples/compare/redis.sh [ROUNDS [COUNT]]     5 rounds of 100,000 batches each by default; needs Linux and root
 set -euo pipefail
@@ -13,18 +14,20 @@ build redis
 redis=$example
 
 work=$(mktemp -d)
-servers=(redis actor local)
+servers=(redis busy raw actor workers local)
 declare -A pids
 trap 'kill "${pids[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$work"' EXIT
 boost=()
 nice -n -15 true 2>/dev/null && boost=(nice -n -15) # for all of them, against whatever else runs here
 
 port() { # SERVER
-  case $1 in redis) echo 16379 ;; actor) echo 16380 ;; local) echo 16381 ;; esac
+  case $1 in redis) echo 16379 ;; actor) echo 16380 ;; local) echo 16381 ;; raw) echo 16382 ;; workers) echo 16383 ;; busy) echo 16384 ;; esac
 }
 
 start() { # SERVER COMMAND...
-  "${boost[@]}" taskset -c 0 "${@:2}" --port "$(port "$1")" >&2 &
+  local cpus=0
+  [ "$1" != workers ] || cpus=0,1
+  "${boost[@]}" taskset -c "$cpus" "${@:2}" --port "$(port "$1")" >&2 &
   pids[$1]=$!
   for _ in $(seq 100); do
     redis-cli -p "$(port "$1")" ping 2>/dev/null | grep -q PONG && return
@@ -34,8 +37,7 @@ start() { # SERVER COMMAND...
   exit 1
 }
 start redis redis-server --save '' --appendonly no --loglevel warning
-start actor "$redis" --style actor
-start local "$redis" --style local
+for style in raw actor workers local; do start "$style" "$redis" --style "$style"; done
 
 # The CPU time of a process in nanoseconds, all threads together.
 cpu() { cat "/proc/$1"/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f", sum }'; }
@@ -43,9 +45,12 @@ cpu() { cat "/proc/$1"/task/*/schedstat | awk '{ sum += $1 } END { printf "%.0f"
 # One run; appends "rate min p50 p95 p99 max cpu" to the file of that server, times in ms, CPU time in ns per request.
 run() { # SERVER COMMAND PIPELINE
   local before after line requests=$((count * $3))
+  # It would take CPU 0 from all others.
+  [ "$1" != busy ] || start busy "$redis" --style busy
   before=$(cpu "${pids[$1]}")
   line=$("${boost[@]}" taskset -c 1 redis-benchmark -p "$(port "$1")" -t "$2" -n "$requests" -P "$3" --csv | tail -1)
   after=$(cpu "${pids[$1]}")
+  [ "$1" != busy ] || { kill "${pids[busy]}" && wait "${pids[busy]}" || true; }
   awk -F'[",]+' -v cpu=$(((after - before) / requests)) '{ print $3, $5, $6, $7, $8, $9, cpu }' <<<"$line" >>"$work/$1.$2.$3"
   say "  $1 $2 -P $3: $(tail -1 "$work/$1.$2.$3")"
 }
@@ -65,7 +70,7 @@ done
 echo "## \`redis\` and Redis"
 echo
 echo "\`redis-benchmark\` with 50 clients, medians of $rounds rounds of $count batches each, interleaved. Each server"
-echo "has one thread, on CPU 0, redis-benchmark has CPU 1. $(redis-server --version | sed 's/ sha.*//') keeps nothing"
+echo "has one thread, on CPU 0, redis-benchmark has CPU 1; the style \`workers\` has two workers and both processors, redis-benchmark among them. $(redis-server --version | sed 's/ sha.*//') keeps nothing"
 echo "on disk, as \`redis\` does. Latencies are in ms, as the client sees them, CPU time is"
 echo "the server's, in µs per request."
 echo

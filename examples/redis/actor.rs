@@ -1,6 +1,7 @@
 //! The style `actor`: one task owns the store, and the connections send it their batches over a channel.
 //!
-//! A whole pipeline is one message there and one back, with its buffers.
+//! A whole pipeline is one message there and one back, with its buffers. Connections and actor may run on several workers,
+//! as goroutines do: then a message goes from one processor to another and back.
 
 use std::io;
 
@@ -39,7 +40,7 @@ impl Actor {
     /// An actor with an empty store.
     pub(crate) fn start() -> Self {
         let (sender, messages) = async_channel::bounded(WAITING);
-        mini::spawn_local(act(messages));
+        drop(mini::spawn(act(messages)));
         Self(sender)
     }
 

@@ -4,7 +4,7 @@
 //! Taken from the pool when a client has sent something, and given back when everything is answered: a connection that
 //! waits for its client's next command holds no buffer.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::replies::Replies;
 use super::requests::Requests;
@@ -23,19 +23,25 @@ pub(crate) struct Batch {
 /// Boxed, so that a batch goes through a channel as a pointer.
 #[allow(clippy::vec_box)]
 #[derive(Default)]
-pub(crate) struct BatchPool(RefCell<Vec<Box<Batch>>>);
+pub(crate) struct BatchPool(Mutex<Vec<Box<Batch>>>);
 
 impl BatchPool {
     /// An empty batch.
     pub(crate) fn take(&self) -> Box<Batch> {
-        self.0.borrow_mut().pop().unwrap_or_default()
+        self.kept().pop().unwrap_or_default()
     }
 
     /// Keeps an empty batch for others.
     pub(crate) fn give_back(&self, batch: Box<Batch>) {
-        let mut kept = self.0.borrow_mut();
+        let mut kept = self.kept();
         if kept.len() < KEPT && !batch.requests.is_large() && !batch.replies.is_large() {
             kept.push(batch);
         }
+    }
+
+    /// Held for a few instructions; whole at any time.
+    #[allow(clippy::vec_box)]
+    fn kept(&self) -> MutexGuard<'_, Vec<Box<Batch>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,6 +1,6 @@
 //! One client: bytes in, commands to the database, replies out.
 //!
-//! Run as a task by `server`, in both styles: they differ only in the `Database`. Requests that come together are
+//! Run as a task by `server`, in all styles with tasks: they differ only in the `Database`. Requests that come together are
 //! answered together, by one write. Nothing is read before the replies are written, so a client that takes no replies
 //! can send no more requests either.
 //!
@@ -9,7 +9,7 @@
 
 use std::io;
 use std::net::Shutdown;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mini::net::TcpStream;
@@ -17,7 +17,6 @@ use mini::task::yield_now;
 use mini::time::timeout;
 
 use super::batch::{Batch, BatchPool};
-use super::vigil::Vigil;
 
 /// How long, and for how many bytes, a connection that the server ends goes on taking what the client sends.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -29,12 +28,12 @@ pub(crate) trait Database {
     async fn run(&self, batch: Box<Batch>) -> io::Result<Box<Batch>>;
 }
 
-/// Serves a client until it closes, breaks the protocol, or says QUIT.
+/// Serves a client until it closes, breaks the protocol, or says QUIT. Calls `answered` after each write.
 pub(crate) async fn serve(
     stream: TcpStream,
     database: impl Database,
-    pool: Rc<BatchPool>,
-    vigil: Vigil,
+    pool: Arc<BatchPool>,
+    answered: impl Fn(),
 ) -> io::Result<()> {
     let mut kept = None;
     loop {
@@ -61,7 +60,7 @@ pub(crate) async fn serve(
                 // finds more to do.
                 yield_now().await;
                 batch.replies.write_to(&stream).await?;
-                vigil.answered();
+                answered();
             }
             if batch.is_last {
                 return part(stream, batch).await;

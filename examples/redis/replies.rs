@@ -6,7 +6,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IoSlice, Write};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use mini::net::TcpStream;
 
@@ -21,7 +21,7 @@ const COPIED_EARLY: usize = 4 << 10;
 pub(crate) struct Replies {
     bytes: Vec<u8>,
     /// Values, and where they come into the bytes.
-    shared: Vec<(usize, Rc<[u8]>)>,
+    shared: Vec<(usize, Arc<[u8]>)>,
 }
 
 impl Replies {
@@ -54,7 +54,7 @@ impl Replies {
     }
 
     /// As [`bulk`](Self::bulk), without a copy if the value is long.
-    pub(crate) fn value(&mut self, value: &Rc<[u8]>) {
+    pub(crate) fn value(&mut self, value: &Arc<[u8]>) {
         let is_copied = value.len() <= COPIED || (self.bytes.len() < EARLY && value.len() <= COPIED_EARLY);
         if is_copied {
             return self.bulk(value);

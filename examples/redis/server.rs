@@ -1,11 +1,11 @@
-//! The server: accepts clients, and serves each by a task, in one of two styles, or in a loop of its own.
+//! The server: accepts clients, and serves each by a task, in one of three styles, or in a loop of its own.
 //!
 //! Started by the program and by its tests.
 
 use std::fmt;
 use std::io;
-use std::rc::Rc;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -34,8 +34,10 @@ const KEEPALIVE: Duration = Duration::from_secs(300);
 /// How the connections come to the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// A task owns it and is sent commands.
+    /// A task owns it and is sent commands, on one thread.
     Actor,
+    /// The same, on several workers.
+    Workers,
     /// It is shared on one thread.
     Local,
     /// In a loop around epoll, without mini, on a thread of its own.
@@ -50,10 +52,11 @@ impl FromStr for Style {
     fn from_str(name: &str) -> Result<Self, String> {
         match name {
             "actor" => Ok(Style::Actor),
+            "workers" => Ok(Style::Workers),
             "local" => Ok(Style::Local),
             "raw" => Ok(Style::Raw),
             "busy" => Ok(Style::Busy),
-            _ => Err(format!("--style is actor, local, raw or busy, not {name:?}")),
+            _ => Err(format!("--style is actor, workers, local, raw or busy, not {name:?}")),
         }
     }
 }
@@ -62,6 +65,7 @@ impl fmt::Display for Style {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Style::Actor => "actor",
+            Style::Workers => "workers",
             Style::Local => "local",
             Style::Raw => "raw",
             Style::Busy => "busy",
@@ -85,32 +89,39 @@ pub(crate) fn start(listener: TcpListener, style: Style) -> io::Result<()> {
         });
         return Ok(());
     }
-    let (pool, vigil) = (Rc::new(BatchPool::default()), Vigil::start());
+    let pool = Arc::new(BatchPool::default());
     match style {
         Style::Actor => {
+            let (actor, vigil) = (Actor::start(), Vigil::start());
+            mini::spawn_local(accept(listener, move |stream| {
+                let vigil = vigil.clone();
+                drop(mini::spawn_local(serve(stream, actor.connect(), pool.clone(), move || vigil.answered())));
+            }));
+        }
+        Style::Workers => {
             let actor = Actor::start();
-            let serve = move |stream| serve(stream, actor.connect(), pool.clone(), vigil.clone());
-            mini::spawn_local(accept(listener, serve));
+            drop(mini::spawn(accept(listener, move |stream| {
+                drop(mini::spawn(serve(stream, actor.connect(), pool.clone(), || ())));
+            })));
         }
         Style::Local => {
-            let database = LocalDatabase::start();
-            let serve = move |stream| serve(stream, database.clone(), pool.clone(), vigil.clone());
-            mini::spawn_local(accept(listener, serve));
+            let (database, vigil) = (LocalDatabase::start(), Vigil::start());
+            mini::spawn_local(accept(listener, move |stream| {
+                let vigil = vigil.clone();
+                drop(mini::spawn_local(serve(stream, database.clone(), pool.clone(), move || vigil.answered())));
+            }));
         }
         Style::Raw | Style::Busy => unreachable!("they are served by a thread"),
     }
     Ok(())
 }
 
-/// Accepts without end; each client is a task.
-async fn accept<F>(listener: TcpListener, serve: impl Fn(TcpStream) -> F)
-where
-    F: Future<Output = io::Result<()>> + 'static,
-{
+/// Accepts without end, and has each client served by a task.
+async fn accept(listener: TcpListener, serve: impl Fn(TcpStream)) {
     loop {
         match next_connection(&listener).await {
             // An error on a connection ends that connection, and its client sees it.
-            Ok((stream, _)) => drop(mini::spawn_local(serve(stream))),
+            Ok((stream, _)) => serve(stream),
             // No shortage, which would pass: there will be no further clients.
             Err(error) => return eprintln!("redis: {error}"),
         }

@@ -8,7 +8,7 @@
 //! is removed (grows with each new time of one key).
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
@@ -16,12 +16,12 @@ use mini::time::Instant;
 
 #[derive(Default)]
 pub(crate) struct Store {
-    entries: HashMap<Rc<[u8]>, Entry>,
-    deadlines: BTreeSet<(Instant, Rc<[u8]>)>,
+    entries: HashMap<Arc<[u8]>, Entry>,
+    deadlines: BTreeSet<(Instant, Arc<[u8]>)>,
 }
 
 pub(crate) struct Entry {
-    value: Rc<[u8]>,
+    value: Arc<[u8]>,
     deadline: Option<Instant>,
 }
 
@@ -42,7 +42,7 @@ impl Store {
                 }
             }
             EntryRef::Vacant(slot) => {
-                let key: Rc<[u8]> = key.into();
+                let key: Arc<[u8]> = key.into();
                 if let Some(deadline) = deadline {
                     self.deadlines.insert((deadline, key.clone()));
                 }
@@ -98,7 +98,7 @@ impl Store {
         }
     }
 
-    fn set_deadline(&mut self, key: Rc<[u8]>, before: Option<Instant>, after: Option<Instant>) {
+    fn set_deadline(&mut self, key: Arc<[u8]>, before: Option<Instant>, after: Option<Instant>) {
         if let Some(before) = before {
             self.deadlines.remove(&(before, key.clone()));
         }
@@ -109,7 +109,7 @@ impl Store {
 }
 
 impl Entry {
-    pub(crate) fn value(&self) -> &Rc<[u8]> {
+    pub(crate) fn value(&self) -> &Arc<[u8]> {
         &self.value
     }
 
@@ -123,7 +123,7 @@ impl Entry {
 
     /// Puts a value into the memory of the one before, if that has the same length and no reply refers to it.
     fn put(&mut self, value: &[u8]) {
-        match Rc::get_mut(&mut self.value) {
+        match Arc::get_mut(&mut self.value) {
             Some(before) if before.len() == value.len() => before.copy_from_slice(value),
             _ => self.value = value.into(),
         }

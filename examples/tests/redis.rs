@@ -1,4 +1,4 @@
-//! The `redis` example, from outside: what the RESP specification and the documentation of Redis 7 say, in both styles,
+//! The `redis` example, from outside: what the RESP specification and the documentation of Redis 7 say, in each style,
 //! and that a client that misbehaves harms only itself.
 
 use std::io::{ErrorKind, Read, Write};
@@ -35,7 +35,11 @@ impl Server {
         let (stop, stopped) = async_channel::bounded::<()>(1);
         let (tell, told) = mpsc::channel();
         let thread = thread::spawn(move || {
-            Builder::new_current_thread().build().unwrap().block_on(async {
+            let builder = match style {
+                Style::Workers => Builder::new_multi_thread().worker_threads(2).clone(),
+                _ => Builder::new_current_thread(),
+            };
+            builder.build().unwrap().block_on(async {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 tell.send(listener.local_addr().unwrap()).unwrap();
                 server::start(listener, style).unwrap();
@@ -51,8 +55,8 @@ impl Server {
 }
 
 /// Runs a test with a server of each style.
-fn on_both(test: impl Fn(&Server)) {
-    for style in [Style::Raw, Style::Actor, Style::Local] {
+fn on_each(test: impl Fn(&Server)) {
+    for style in [Style::Raw, Style::Actor, Style::Workers, Style::Local] {
         println!("style {style}");
         test(&Server::start(style));
     }
@@ -183,7 +187,7 @@ fn every_command_answers_as_documented() {
         ("FLUSHALL ASYNC", "+OK\r\n"),
         ("FLUSHALL now", "-ERR syntax error\r\n"),
     ];
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         talk.iter().for_each(|(command, reply)| client.ask(format!("{command}\r\n"), reply));
     });
@@ -203,7 +207,7 @@ fn commands_that_are_wrong_are_told_so_and_the_connection_goes_on() {
         ("\"a\\r\\nb\"", "-ERR unknown command 'a  b', with args beginning with: \r\n"),
         ("PING", "+PONG\r\n"),
     ];
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         talk.iter().for_each(|(command, reply)| client.ask(format!("{command}\r\n"), reply));
         let name = "x".repeat(200);
@@ -229,7 +233,7 @@ fn set_takes_its_options_in_any_order_and_case() {
         ("SET k v EX soon", "-ERR value is not an integer or out of range\r\n"),
         ("GET k", "$1\r\n5\r\n"),
     ];
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         client.ask("SET k 1 XX\r\nSET k 1 nx ex 9000\r\nSET k 2 NX\r\n", "$-1\r\n+OK\r\n$-1\r\n");
         client.ask_ttl("k", 9000);
@@ -244,7 +248,7 @@ fn set_takes_its_options_in_any_order_and_case() {
 
 #[test]
 fn keys_expire_when_they_are_looked_for_and_when_nobody_does() {
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         client.ask("EXPIRE none 5\r\nTTL none\r\n", ":0\r\n:-2\r\n");
         client.ask("SET late v EX 9000\r\nSET k v\r\nEXPIRE k 5000\r\n", "+OK\r\n+OK\r\n:1\r\n");
@@ -285,7 +289,7 @@ fn keys_expire_when_they_are_looked_for_and_when_nobody_does() {
 
 #[test]
 fn arguments_are_bytes_and_empty_commands_are_passed_over() {
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         let (key, value) = (&b"\0\r\n*\xff"[..], (0..=255).collect::<Vec<u8>>());
         client.ask(array(&[b"SET", key, &value]), "+OK\r\n");
@@ -309,7 +313,7 @@ fn inline_commands_have_quotes_and_escapes() {
         ("ECHO \t  x  ", b"x"),
         (r#"ECHO a"b c""#, b"ab c"),
     ];
-    on_both(|server| {
+    on_each(|server| {
         for (line, echo) in echoes {
             let mut client = server.client();
             match echo {
@@ -331,7 +335,7 @@ fn requests_may_come_in_any_pieces() {
     ];
     let requests = requests.concat();
     let replies = "+OK\r\n+PONG\r\n$8\r\na\r\nvalue\r\n*2\r\n$8\r\na\r\nvalue\r\n$-1\r\n$3\r\nx y\r\n";
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         for size in [1, 2, 3, 7, 50] {
             requests.chunks(size).for_each(|piece| client.send(piece));
@@ -349,7 +353,7 @@ fn requests_may_come_in_any_pieces() {
 
 #[test]
 fn a_pipeline_is_answered_in_order_however_long() {
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         let count = 20_000;
         let mut writer = Client(client.0.try_clone().unwrap());
@@ -364,7 +368,7 @@ fn a_pipeline_is_answered_in_order_however_long() {
 
 #[test]
 fn clients_see_each_others_writes_and_their_own_in_order() {
-    on_both(|server| {
+    on_each(|server| {
         let mut clients: Vec<_> = (0..20).map(|_| server.client()).collect();
         for round in 0..50 {
             clients.iter_mut().for_each(|client| client.send("INCR n\r\nINCR n\r\n"));
@@ -397,7 +401,7 @@ fn a_protocol_error_ends_that_connection_alone_after_its_replies() {
         (format!("*{long}"), "too big mbulk count string"),
         (format!("*1\r\n${long}"), "too big bulk count string"),
     ];
-    on_both(|server| {
+    on_each(|server| {
         let mut other = server.client();
         for (number, (sent, error)) in (1..).zip(&cases) {
             let mut client = server.client();
@@ -411,7 +415,7 @@ fn a_protocol_error_ends_that_connection_alone_after_its_replies() {
 
 #[test]
 fn quit_ends_the_connection_and_what_follows_is_not_run() {
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         client.ask("SET k 1\r\nQUIT\r\nSET k 2\r\n", "+OK\r\n+OK\r\n");
         client.expect_end();
@@ -427,7 +431,7 @@ fn quit_ends_the_connection_and_what_follows_is_not_run() {
 
 #[test]
 fn long_values_come_back_whole() {
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         let value: Vec<u8> = (0..5_000_011u32).map(|number| (number % 251) as u8).collect();
         client.ask(array(&[b"SET", b"long", &value]), "+OK\r\n");
@@ -445,7 +449,7 @@ fn long_values_come_back_whole() {
 
 #[test]
 fn values_of_every_length_come_back_whole() {
-    on_both(|server| {
+    on_each(|server| {
         let mut client = server.client();
         for length in (0..200).chain([4095, 4096, 4097, 16_383, 16_384, 16_385, 65_537]) {
             let value = vec![b'v'; length];
