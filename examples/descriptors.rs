@@ -11,17 +11,19 @@ use std::cell::Cell;
 use std::io;
 use std::process::ExitCode;
 
-use mini_examples::run_with_args;
+use mini_examples::run_async;
 
-fn main() -> ExitCode {
-    run_with_args("descriptors", |args| {
+#[mini::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    run_async("descriptors", async |args| {
         mini_examples::refuse_more(&args, "usage: descriptors")?;
         #[cfg(target_os = "linux")]
-        mini::block_on(linux::all())?;
+        linux::all().await?;
         #[cfg(not(target_os = "linux"))]
         println!("this system has no eventfd");
         Ok(())
     })
+    .await
 }
 
 /// Which task holds which lock, and which waits for which: enough to see a deadlock before it is one.

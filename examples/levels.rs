@@ -17,10 +17,9 @@ use std::time::{Duration, Instant};
 
 use async_channel::{Receiver, Sender, bounded};
 use futures_lite::future::or;
-use mini::runtime::Builder;
 use mini::task::JoinSet;
 use mini::time::{interval, timeout};
-use mini_examples::{Latencies, bad_usage, number_option, refuse_more, run_with_args};
+use mini_examples::{Latencies, bad_usage, number_option, refuse_more, run_async};
 
 const USAGE: &str = "usage: levels [--milliseconds N]";
 
@@ -48,26 +47,24 @@ const LEVELS: [Level; 4] = [
 /// The client that sent it hears here that it is done.
 type Request = Sender<()>;
 
-fn main() -> ExitCode {
-    run_with_args("levels", run)
+#[mini::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    run_async("levels", run).await
 }
 
-fn run(mut args: Vec<String>) -> io::Result<()> {
+async fn run(mut args: Vec<String>) -> io::Result<()> {
     let bad = |text| bad_usage(text, USAGE);
     let span = Duration::from_millis(number_option(&mut args, "--milliseconds", 2000).map_err(bad)?);
     refuse_more(&args, USAGE)?;
 
     let (senders, receivers): (Vec<_>, Vec<_>) = LEVELS.iter().map(|_| bounded(QUEUE)).unzip();
     let server = thread::spawn(move || mini::block_on(serve(&receivers)));
-    let outcomes = Builder::new_current_thread().build()?.block_on(async {
-        let begin = |(level, queue): (&'static Level, &Sender<Request>)| mini::spawn(ask(level, queue.clone(), span));
-        let all: Vec<_> = LEVELS.iter().zip(&senders).map(begin).collect();
-        let mut outcomes = Vec::new();
-        for level in all {
-            outcomes.push(level.await?);
-        }
-        io::Result::Ok(outcomes)
-    })?;
+    let begin = |(level, queue): (&'static Level, &Sender<Request>)| mini::spawn(ask(level, queue.clone(), span));
+    let all: Vec<_> = LEVELS.iter().zip(&senders).map(begin).collect();
+    let mut outcomes = Vec::new();
+    for level in all {
+        outcomes.push(level.await?);
+    }
     drop(senders); // nobody asks any more
     server.join().expect("the server does not panic");
 

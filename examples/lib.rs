@@ -73,7 +73,20 @@ pub fn resident_memory() -> Option<u64> {
 
 /// Runs a program with its arguments. An error goes to stderr, after the program's name.
 pub fn run_with_args(name: &str, program: impl FnOnce(Vec<String>) -> io::Result<()>) -> ExitCode {
-    match program(std::env::args().skip(1).collect()) {
+    ended(name, program(arguments()))
+}
+
+/// The same for a program whose `main` is async.
+pub async fn run_async(name: &str, program: impl AsyncFnOnce(Vec<String>) -> io::Result<()>) -> ExitCode {
+    ended(name, program(arguments()).await)
+}
+
+fn arguments() -> Vec<String> {
+    std::env::args().skip(1).collect()
+}
+
+fn ended(name: &str, result: io::Result<()>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");

@@ -22,23 +22,23 @@ use futures_lite::future::try_zip;
 use mini::io::{AsyncFd, Interest};
 use mini::net::{UnixDatagram, UnixSeqpacket};
 use mini::process::Command;
-use mini::runtime::Runtime;
 use mini::task::JoinSet;
 use mini::time::timeout;
-use mini_examples::{bad_usage, number_option, refuse_more, run_with_args};
+use mini_examples::{bad_usage, number_option, refuse_more, run_async};
 
 const USAGE: &str = "usage: queue [--jobs N] [--consumers N]";
 
 /// A child that takes longer for an answer is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn main() -> ExitCode {
-    run_with_args("queue", run)
+#[mini::main]
+async fn main() -> ExitCode {
+    run_async("queue", run).await
 }
 
-fn run(mut args: Vec<String>) -> io::Result<()> {
+async fn run(mut args: Vec<String>) -> io::Result<()> {
     if args == ["consume"] {
-        return mini::block_on(consume());
+        return consume().await;
     }
     let bad = |text| bad_usage(text, USAGE);
     let jobs = number_option(&mut args, "--jobs", 1000).map_err(bad)? as usize;
@@ -47,13 +47,11 @@ fn run(mut args: Vec<String>) -> io::Result<()> {
     if jobs > usize::from(u16::MAX) || consumers > 100 {
         return Err(bad("at most 65535 jobs and 100 consumers".into()));
     }
-    Runtime::new()?.block_on(async {
-        println!("{jobs} jobs for {consumers} consumers; each has done so many:");
-        print("eventfd, between tasks", semaphore(jobs, consumers).await?);
-        print("SOCK_DGRAM, between tasks", datagrams(jobs, consumers).await?);
-        print("SOCK_SEQPACKET, between processes", processes(jobs, consumers).await?);
-        Ok(())
-    })
+    println!("{jobs} jobs for {consumers} consumers; each has done so many:");
+    print("eventfd, between tasks", semaphore(jobs, consumers).await?);
+    print("SOCK_DGRAM, between tasks", datagrams(jobs, consumers).await?);
+    print("SOCK_SEQPACKET, between processes", processes(jobs, consumers).await?);
+    Ok(())
 }
 
 fn print(queue: &str, shares: Vec<usize>) {

@@ -17,28 +17,27 @@ use mini::net::UnixStream;
 use mini::task::{JoinHandle, yield_now};
 use mini::time::{Instant, sleep};
 
-fn main() -> std::io::Result<()> {
+#[mini::main(flavor = "current_thread")]
+async fn main() -> std::io::Result<()> {
     if let Some(arg) = std::env::args().nth(1) {
         return Err(std::io::Error::other(format!("what is {arg:?}? usage: tour")));
     }
-    run()
+    run().await
 }
 
 /// All sections, in order.
-pub(crate) fn run() -> std::io::Result<()> {
+pub(crate) async fn run() -> std::io::Result<()> {
     polling_by_hand();
     an_executor();
-    mini::block_on(async {
-        taking_turns().await;
-        joining().await;
-        a_panic().await;
-        sleeping().await;
-        hello_world().await?;
-        cancelling().await;
-        cleaning_up().await;
-        cancelled_twice().await;
-        Ok(())
-    })
+    taking_turns().await;
+    joining().await;
+    a_panic().await;
+    sleeping().await;
+    hello_world().await?;
+    cancelling().await;
+    cleaning_up().await;
+    cancelled_twice().await;
+    Ok(())
 }
 
 /// Prints what has been shown.
