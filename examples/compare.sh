@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the examples beside the programs they stand in for, and writes examples/RESULTS.md with a chart beside it.
 #
-#   examples/compare.sh [NAME...]      redis and http by default; about five minutes on two processors; needs root
+#   examples/compare.sh [NAME...]      all of them by default; about nine minutes on two processors; needs root
 #
 # Each comparison is a script of its own, examples/compare/NAME.sh, which prints a section with tables to stdout and
 # what it does to stderr. The chart has a bar for each line of a table that has a column `of SOMETHING`: the ratio to
@@ -26,7 +26,7 @@ fi
 
 load=$(cut -d' ' -f1-3 /proc/loadavg)
 names=("$@")
-[ $# -gt 0 ] || names=(redis http)
+[ $# -gt 0 ] || names=(redis http http_steps effects)
 for name in "${names[@]}"; do
   [ -x "compare/$name.sh" ] || { echo "there is no comparison $name" >&2 && continue; }
   echo "== $name" >&2

@@ -1,5 +1,5 @@
-//! A hashed timing wheel: adding, moving and removing a timer costs the same however many are pending, and no timer
-//! fires before its deadline, to the nanosecond.
+//! A hashed timing wheel of two rings and an overflow: adding, moving and removing a timer costs the same however many are
+//! pending, and no timer fires before its deadline, to the nanosecond.
 //!
 //! [`Timers`](crate::Timers) alone calls it, under its lock. The wheel takes the time as an argument and reads no
 //! clock; it runs no user code: wakers are moved in and out, and cloned, woken and dropped by the caller.
