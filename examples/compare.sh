@@ -40,7 +40,7 @@ sections=("$work"/*.md)
   printf '```console\n$ examples/compare.sh %s\n```\n\n' "${names[*]}"
   printf -- '- cpu: %s, %s processors\n' "$(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -1)" "$(nproc)"
   printf -- '- kernel: %s\n- compiler: %s\n- load before: %s\n' "$(uname -r)" "$(rustc --version)" "$load"
-  printf '\n![time per request, by that of the other program](results.svg)\n\n'
+  printf '\n![time per request, by that of nginx or Redis](results.svg)\n\n'
   for name in "${names[@]}"; do
     [ ! -e "$work/$name.md" ] || { cat "$work/$name.md" && echo; }
   done
@@ -72,7 +72,7 @@ awk -F ' *[|] *' '
     scale = (right - left) / (most > 1.2 ? most : 1.2)
     printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 %d\" width=\"960\" height=\"%d\" ", bottom + 24, bottom + 24
     print "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">"
-    printf "%s", label(8, 16, "start", "Time per request, by that of the other program: less is better, left of 1 mini is.")
+    printf "%s", label(8, 16, "start", "Time per request, by that of nginx or Redis: less is better.")
     for (i = 1; i <= count; i++) {
       y = top + line * (i - 0.5)
       colour = times[i] < 0.98 ? "#2f9e58" : times[i] > 1.02 ? "#d1603d" : "#8b949e"

@@ -70,7 +70,8 @@ done
 echo "## \`redis\` and Redis"
 echo
 echo "\`redis-benchmark\` with 50 clients, medians of $rounds rounds of $count batches each, interleaved. Each server"
-echo "has one thread, on CPU 0, redis-benchmark has CPU 1; the style \`workers\` has two workers and both processors, redis-benchmark among them. $(redis-server --version | sed 's/ sha.*//') keeps nothing"
+echo "has one thread, on CPU 0, redis-benchmark has CPU 1; the style \`workers\` has two, on both."
+echo "$(redis-server --version | sed 's/ sha.*//') keeps nothing"
 echo "on disk, as \`redis\` does. Latencies are in ms, as the client sees them, CPU time is"
 echo "the server's, in µs per request."
 echo
