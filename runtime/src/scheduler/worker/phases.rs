@@ -73,7 +73,7 @@ impl Worker<'_> {
     fn tell_turn(&mut self) {
         self.ran += self.meter.leave_out(); // the last runs may not have been measured
         let now = self.meter.system_now();
-        let Some(turn) = self.recorder.replace(Recorder { began: now, ..Recorder::default() }) else { return };
+        let Some(turn) = self.recorder.take() else { return };
         let [all, again] = [self.runs(), self.again_runs].map(|runs| runs as usize);
         let [ran, again_ran, waited] = [self.ran, self.again_ran, turn.waited].map(Duration::from_nanos);
         let took = Duration::from_nanos(now.saturating_sub(turn.began));
@@ -90,6 +90,8 @@ impl Worker<'_> {
         if !phases.is_empty() {
             self.shared.config.hooks.after_turn(&phases);
         }
-        self.meter.leave_out(); // the hook is no part of the next run
+        self.meter.leave_out(); // the hook is no part of the next run, and of no turn
+        let began = self.meter.system_now();
+        self.recorder = Some(Recorder { began, ..Recorder::default() });
     }
 }
