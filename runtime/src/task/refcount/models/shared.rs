@@ -259,23 +259,29 @@ fn a_task_that_somebody_is_about_to_wake_is_not_lost() {
 }
 
 /// A waker is dropped meanwhile: the task is lost then, and never before.
+///
+/// Planted: a count that is read as Relaxed.
 #[test]
 fn a_task_is_lost_once_the_last_waker_is_gone() {
+    // Both answers come.
+    static SEEN: std::sync::atomic::AtomicU8 = std::sync::atomic::AtomicU8::new(0);
     loom::model(|| {
         let task = Shared::new();
         task.run(false);
         let other = task.clone();
-        let dropper = thread::spawn(move || {
-            other.has_ended.store(true, Relaxed); // about to
-            other.drop_wakers();
+        let looker = thread::spawn(move || {
+            let is_lost = other.is_lost();
+            assert!(!is_lost || other.has_ended.load(Relaxed));
+            is_lost
         });
-        if task.is_lost() {
-            assert!(task.has_ended.load(Relaxed));
-        }
-        dropper.join().unwrap();
+        task.has_ended.store(true, Relaxed); // about to: the release of the waker lets it be seen
+        task.drop_wakers();
+        let was_lost = looker.join().unwrap();
+        SEEN.fetch_or(1 << u8::from(was_lost), std::sync::atomic::Ordering::Relaxed);
         assert!(task.is_lost());
         task.has_ended.store(false, Relaxed);
         task.leave();
         task.check();
     });
+    assert_eq!(SEEN.load(std::sync::atomic::Ordering::Relaxed), 3);
 }
