@@ -1,4 +1,4 @@
-//! A server for the protocol of Redis, RESP2, in five styles: a busy loop and a loop around epoll, which do without mini,
+//! A server for the protocol of Redis, RESP2, in five styles: a busy loop and a loop around epoll or kqueue, without mini,
 //! an actor that owns the data, on one thread and on several workers, and tasks on one thread that share it.
 //!
 //! ```text

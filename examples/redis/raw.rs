@@ -1,6 +1,6 @@
 //! The styles `raw` and `busy`: the same commands in a loop of their own, without mini.
 //!
-//! `raw` is a loop around epoll(7): the least that a server on one thread costs, to hold the others against. Each client
+//! `raw` is a loop around epoll(7) or kqueue(2): the least that a server on one thread costs, to hold the others against. Each client
 //! is a state in a table, which is what a task is elsewhere; whatever a client waits for, the loop has to remember.
 //! `busy` is the loop before that: it asks every client whether something has come, again and again. It answers as fast,
 //! and keeps a processor busy while nobody says anything.
@@ -10,11 +10,11 @@ use std::io::{self, ErrorKind, Read};
 use std::net::{TcpListener, TcpStream};
 
 use mini::time::Instant;
-use rustix::event::{Timespec, epoll};
 
 use super::batch::Batch;
 use super::commands;
 use super::store::Store;
+use super::watch::{Side, Watch};
 
 /// The listener's number; clients have theirs from 1 on.
 const LISTENER: u64 = 0;
@@ -32,19 +32,22 @@ struct Client {
 /// Serves without end.
 pub(crate) fn run(listener: TcpListener, is_busy: bool) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&watched, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+    let watch = Watch::new()?;
+    watch.add(&listener, LISTENER)?;
     let (mut clients, mut store, mut last) = (HashMap::new(), Store::default(), LISTENER);
     loop {
         let ready: Vec<u64> = match is_busy {
             true => clients.keys().copied().chain([LISTENER]).collect(),
-            false => wait(&watched, &store)?,
+            false => {
+                let next = store.next_deadline(); // when the first key expires
+                watch.wait(next.map(|at| at.saturating_duration_since(Instant::now())))?
+            }
         };
         for number in ready {
             if number == LISTENER {
                 while let Some(stream) = accept(&listener)? {
                     last += 1;
-                    epoll::add(&watched, &stream, epoll::EventData::new_u64(last), epoll::EventFlags::IN)?;
+                    watch.add(&stream, last)?;
                     clients.insert(last, Client { stream, batch: Box::default(), is_full: false });
                 }
             } else if let Some(client) = clients.get_mut(&number) {
@@ -52,8 +55,7 @@ pub(crate) fn run(listener: TcpListener, is_busy: bool) -> io::Result<()> {
                 // An error ends this connection, and its client sees it.
                 match client.serve(&mut store) {
                     Ok(true) if client.is_full != was_full => {
-                        let flags = if client.is_full { epoll::EventFlags::OUT } else { epoll::EventFlags::IN };
-                        epoll::modify(&watched, &client.stream, epoll::EventData::new_u64(number), flags)?;
+                        watch.change(&client.stream, number, if client.is_full { Side::Write } else { Side::Read })?;
                     }
                     Ok(true) => {}
                     Ok(false) | Err(_) => drop(clients.remove(&number)), // which ends the watch, too
@@ -61,17 +63,6 @@ pub(crate) fn run(listener: TcpListener, is_busy: bool) -> io::Result<()> {
             }
         }
         store.remove_due(AT_ONCE);
-    }
-}
-
-/// Waits until a client can be served, or the first key expires.
-fn wait(watched: &rustix::fd::OwnedFd, store: &Store) -> io::Result<Vec<u64>> {
-    let left = store.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
-    let left = left.map(|left| Timespec::try_from(left).map_err(io::Error::other)).transpose()?;
-    let mut events = Vec::with_capacity(256);
-    match epoll::wait(watched, rustix::buffer::spare_capacity(&mut events), left.as_ref()) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(events.iter().map(|event| event.data.u64()).collect()),
-        Err(error) => Err(error.into()),
     }
 }
 

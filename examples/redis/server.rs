@@ -27,6 +27,7 @@ mod replies;
 mod requests;
 mod store;
 mod vigil;
+mod watch;
 
 /// How long a silent client is left alone before it is asked whether it is still there.
 const KEEPALIVE: Duration = Duration::from_secs(300);
@@ -40,7 +41,7 @@ pub(crate) enum Style {
     Workers,
     /// It is shared on one thread.
     Local,
-    /// In a loop around epoll, without mini, on a thread of its own.
+    /// In a loop around epoll or kqueue, without mini, on a thread of its own.
     Raw,
     /// In a loop that never waits.
     Busy,

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Type-checks mini for the systems that have kqueue(2), with every feature, its unit tests too. Nothing is run.
+# Type-checks mini for the systems that have kqueue(2), with every feature, its unit tests too, and the example `redis`,
+# which has a loop of its own. Nothing is run.
 #
 #   tests/kqueue/check.sh [--link] [TARGET...]
 #
@@ -29,7 +30,7 @@ targets=("$@")
 needs() { apt-cache depends "$1" | sed -n "s/^ *Depends: \($2\)\$/\1/p" | head -n 1; }
 
 if ! [ -e "$root/complete" ]; then
-  library=$(needs rustc-web 'libstd-rust-web-[0-9.]*')
+  library=$(needs libstd-rust-web-dev 'libstd-rust-web-[0-9.]*')
   [ -n "$library" ] || { echo "apt knows no rustc-web: run apt-get update first"; exit 1; }
   mkdir -p "$cache/deb" "$root"
   (cd "$cache/deb" && apt-get download rustc-web rust-web-src libstd-rust-web-dev "$library" "$(needs "$library" 'libllvm[0-9.]*')")
@@ -89,7 +90,8 @@ for target in "${targets[@]}"; do
   log=$cache/$target.log
   # A warning fails too. Not by `-D warnings`: that would go for the standard library as well.
   if cargo check -Zbuild-std=std,test --target "$target" --all-features --lib --tests \
-      -p mini-time -p mini-net -p mini-rt >"$log" 2>&1 && ! grep -q '^warning' "$log"; then
+      -p mini-time -p mini-net -p mini-rt >"$log" 2>&1 \
+      && cargo check -Zbuild-std=std --target "$target" -p mini-examples --example redis >>"$log" 2>&1 && ! grep -q '^warning' "$log"; then
     echo "$target: no error, no warning"
   else
     grep -v '^ *\(Compiling\|Checking\|Downloaded\|Downloading\|Blocking\)' "$log" || true
