@@ -138,8 +138,9 @@ impl Runtime {
         self.handle.block_on(future)
     }
 
-    /// Works until nothing is left to do: no task is alive, no blocking job is running or queued, and no other thread
-    /// polls a future in `block_on`. Tasks that are spawned meanwhile count too.
+    /// Works until nothing is left to do: no task is alive, and no blocking job is running or queued. Tasks that are
+    /// spawned meanwhile count too. A future in another thread's `block_on` is no task, and not waited for, but as long as
+    /// it keeps its worker busy this does not return.
     ///
     /// It also ends when all tasks that are left are *lost*: they wait, and nobody has a waker of theirs any more, so
     /// nothing can ever wake them. These are returned. A task that waits for something that

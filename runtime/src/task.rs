@@ -39,7 +39,7 @@
 // | `stage` | the thread that has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
 // | `slot` | the registry's owner or lock holder |
-// | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task |
+// | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task, or holds it to look at it |
 // | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; any thread reads |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program

@@ -256,3 +256,25 @@ fn a_hook_of_turns_may_spawn_and_panic() {
         assert_eq!(builder.build().unwrap().block_on(receive), Some(7));
     });
 }
+
+/// An embedder sleeps until there is something to do: what a hook wakes must be seen.
+#[test]
+fn an_embedder_hears_of_what_a_hook_of_turns_has_queued() {
+    within(LIMIT, || {
+        let (send, receive) = mini_tests::oneshot::<u32>();
+        let send = Mutex::new(Some(send));
+        let mut builder = Builder::new_current_thread();
+        builder.on_turn(move |_| {
+            if let Some(send) = send.lock().unwrap().take() {
+                send.send(7);
+            }
+        });
+        let runtime = builder.build().unwrap();
+        let task = runtime.spawn(receive);
+        let turn = runtime.turn(Duration::ZERO);
+        assert!(!task.is_finished() && turn.polls() == 1);
+        assert!(turn.has_more(), "the hook has woken the task");
+        runtime.turn(Duration::ZERO);
+        assert!(task.is_finished());
+    });
+}

@@ -233,6 +233,51 @@ fn a_look_at_a_task_takes_no_wake_from_it() {
     });
 }
 
+/// Its worker has parked before anybody asks, and has nothing to wake it.
+#[test]
+fn a_local_task_of_a_worker_that_sleeps_is_told() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let (tell, told) = mpsc::channel();
+        drop(runtime.spawn(async move { tell.send(mini::spawn_local(std::future::pending::<()>()).id()).unwrap() }));
+        let metrics = runtime.metrics();
+        let parks = |metrics: &mini::runtime::Metrics| metrics.total_park_count();
+        let has_worker = runtime.handle().runtime_flavor() == mini::runtime::RuntimeFlavor::MultiThread;
+        let lost = has_worker.then(|| told.recv().unwrap());
+        // The thread that ran the task has parked since, or does so soon: nothing else is there to do.
+        mini_tests::spin_until(|| !has_worker || parks(&metrics) > 0);
+        let left: Vec<_> = runtime.run_until_idle().iter().map(|task| task.id()).collect();
+        assert_eq!(left, [lost.unwrap_or_else(|| told.recv().unwrap())]);
+    });
+}
+
+/// The output of a task is dropped when the task does no longer count as alive.
+#[test]
+fn what_the_drop_of_an_output_spawns_is_waited_for() {
+    struct Spawns(Arc<AtomicUsize>, mini::runtime::Handle);
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            let ended = self.0.clone();
+            drop(self.1.spawn(async move {
+                sleep(Duration::from_millis(1)).await;
+                ended.fetch_add(1, SeqCst);
+            }));
+        }
+    }
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        for round in 1..50 {
+            let ended = Arc::new(AtomicUsize::new(0));
+            for _ in 0..3 {
+                let output = Spawns(ended.clone(), runtime.handle().clone());
+                drop(runtime.spawn(async move { output }));
+            }
+            assert!(runtime.run_until_idle().is_empty());
+            assert_eq!(ended.load(SeqCst), 3, "round {round}");
+        }
+    });
+}
+
 /// Beside lost tasks that any worker may run, and one that waits for a timer.
 #[test]
 fn a_local_task_that_nobody_can_wake_is_told_too() {

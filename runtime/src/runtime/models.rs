@@ -199,6 +199,33 @@ fn a_lost_task_is_told_of_when_all_others_have_ended() {
     });
 }
 
+/// The output of a task that nobody joins spawns another task when it is dropped: then the first one counts as alive no
+/// more.
+///
+/// Planted: `Shared::has_nothing_left` that reads what has begun before it looks which workers are parked.
+#[test]
+fn what_the_drop_of_an_output_spawns_is_waited_for() {
+    struct Spawns(Arc<AtomicUsize>, crate::runtime::Handle);
+    impl Drop for Spawns {
+        fn drop(&mut self) {
+            let ended = self.0.clone();
+            drop(self.1.spawn(async move {
+                yield_now().await;
+                ended.fetch_add(1, SeqCst)
+            }));
+        }
+    }
+    explore(|| {
+        let runtime = runtime(2);
+        let ended = Arc::new(AtomicUsize::new(0));
+        let output = Spawns(ended.clone(), runtime.handle().clone());
+        drop(runtime.spawn(async move { output }));
+        assert!(runtime.run_until_idle().is_empty());
+        assert_eq!(ended.load(SeqCst), 1);
+        end(runtime);
+    });
+}
+
 /// Tasks that run on and on: from their second run on they are of the class *again*, in local queues that overflow into
 /// the injector of that class, beside woken tasks.
 ///

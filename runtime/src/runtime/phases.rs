@@ -10,8 +10,9 @@ use std::time::Duration;
 /// been woken, and for the rest of the time those that have run for long without a wait and ask to go on. If no task
 /// is left, it lets one future go on that waits for [`task::idle`](crate::task::idle()).
 ///
-/// Times are measured as the scheduler needs them: short polls are measured several at a time. Under a
-/// [paused](crate::time::pause) clock a poll counts as one nanosecond. `Display` gives one line.
+/// Times are measured as the scheduler needs them: short polls are measured several at a time, so those of a turn may
+/// be told in part as the rest of it. Under a [paused](crate::time::pause) clock polls are counted, and not timed: their
+/// times mean nothing. `Display` gives one line.
 ///
 /// # Examples
 ///
@@ -50,7 +51,8 @@ impl Phases {
         self.worker
     }
 
-    /// How long the worker has waited. The wait ends when what has come is delivered.
+    /// How long the worker has waited, the hooks around the wait included. The wait ends when what has come is
+    /// delivered.
     ///
     /// # Examples
     ///
@@ -68,7 +70,7 @@ impl Phases {
         self.events
     }
 
-    /// Timers that have fired.
+    /// Timers that the worker has fired: not those that the runtime's monitor fires while all workers are busy.
     ///
     /// # Examples
     ///

@@ -126,11 +126,14 @@ impl IdleQueue {
         }
     }
 
-    /// Wakes the future that has waited longest.
-    pub(crate) fn release(&self) {
-        if let Some(first) = self.take(Places::first) {
+    /// Wakes the future that has waited longest; says whether there was one.
+    pub(crate) fn release(&self) -> bool {
+        let first = self.take(Places::first);
+        let is_one = first.is_some();
+        if let Some(first) = first {
             contain(|| first.wake());
         }
+        is_one
     }
 
     /// Takes a place out, and returns its waker, if a future waits there.

@@ -298,7 +298,7 @@ impl Shared {
     pub(crate) fn core_closed(&self) {
         if self.end.is_last_core() {
             // Every task is cancelled by now. What is alive is in the injector, or on its way there on a thread that
-            // woke it before it was cancelled and has yet to push it.
+            // woke it before it was cancelled, or has looked at it, and has yet to push it.
             loop {
                 while let Some(task) = self.injector(Class::Woken).pop().or_else(|| self.injector(Class::Again).pop()) {
                     task.cancel();

@@ -11,8 +11,8 @@
 //! was alive has only become less, and each zero has stayed one. (A job counts as in flight before it counts as begun;
 //! the task that queues it is alive until both are done. Of tasks both are one count, or under one lock.)
 //!
-//! A task that has ended no longer counts as alive while its output is still being handed over. So all other workers
-//! must be parked too; then no future in another thread's `block_on` is about to spawn something, either.
+//! A task that has ended no longer counts as alive while its output is still being handed over or dropped, which may
+//! spawn. So all other workers must be parked too, and then no task must have begun before they were.
 //!
 //! # Lost tasks
 //!
@@ -44,6 +44,8 @@ pub(crate) const RECHECK: Duration = Duration::from_millis(10);
 pub(crate) struct UntilIdle {
     askers: AtomicUsize,
     waiting: Mutex<Waiting>,
+    /// The core at which a task that is not lost was found last: the next look begins there.
+    alive_at: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -62,6 +64,17 @@ impl UntilIdle {
     /// Whether anybody asks.
     pub(crate) fn is_asked(&self) -> bool {
         self.askers.load(Relaxed) > 0
+    }
+
+    /// The order in which to look at `cores`.
+    pub(crate) fn order<'a>(&self, cores: &'a [Core]) -> impl Iterator<Item = &'a Core> + use<'a> {
+        let (before, from) = cores.split_at(self.alive_at.load(Relaxed));
+        from.iter().chain(before)
+    }
+
+    /// A task of `core` is not lost.
+    pub(crate) fn note_alive(&self, core: &Core) {
+        self.alive_at.store(core.index(), Relaxed);
     }
 
     /// How many have asked so far.
@@ -87,8 +100,12 @@ impl<'a> Asking<'a> {
         let mut waiting = lock(&shared.until_idle.waiting);
         shared.until_idle.askers.fetch_add(1, Relaxed);
         waiting.asked += 1;
-        let _stale = std::mem::take(&mut waiting.lost); // whoever was told, and has not taken it, is told once more
+        let _stale = std::mem::take(&mut waiting.lost); // a caller that has not taken it yet is told once more
         drop(waiting);
+        // A worker that has parked before waits without a limit, and must look.
+        for core in &shared.cores {
+            core.unparker.unpark();
+        }
         Self(shared)
     }
 
@@ -112,7 +129,7 @@ impl<'a> Asking<'a> {
 /// The last one takes along what is left here: a waker that stayed would keep the runtime alive, of which this is a part.
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        let UntilIdle { askers, waiting } = &self.0.until_idle;
+        let UntilIdle { askers, waiting, .. } = &self.0.until_idle;
         let mut waiting = lock(waiting);
         if askers.fetch_sub(1, Relaxed) == 1 {
             let _left = (std::mem::take(&mut waiting.wakers), std::mem::take(&mut waiting.lost));
@@ -125,7 +142,7 @@ impl Shared {
     /// Whether no task is alive, no blocking job is running or queued, and no worker is up but maybe `own`.
     pub(crate) fn has_nothing_left(&self, own: Option<usize>) -> bool {
         let begun = self.begun();
-        self.blocking.in_flight() == 0 && self.alive() == 0 && self.begun() == begun && self.idle.are_all_through(own)
+        self.blocking.in_flight() == 0 && self.alive() == 0 && self.idle.are_all_through(own) && self.begun() == begun // last: what a worker began before it parked counts
     }
 
     /// How many tasks and jobs have ever begun.

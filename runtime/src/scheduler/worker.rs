@@ -256,7 +256,7 @@ impl<'a> Worker<'a> {
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
         if is_ready {
-            self.note_run(self.why, took);
+            self.count_run(took);
             return true; // it counts as running, so a late wake queues nothing
         }
         let since_wait = main.end_run(took);
@@ -268,14 +268,19 @@ impl<'a> Worker<'a> {
         false
     }
 
-    /// A run, or several that were measured together, has taken `took` nanoseconds.
+    /// A run, or several that were measured together, has taken `took` nanoseconds, and counts as `why` says.
     #[inline]
     fn note_run(&mut self, why: Why, took: u64) {
+        self.count_run(took);
+        self.debt.note(why, took);
+    }
+
+    #[inline]
+    fn count_run(&mut self, took: u64) {
         self.ran += took;
         if self.why != Why::Woken {
             self.again_ran += took;
         }
-        self.debt.note(why, took);
     }
 
     /// After which time the current task is of the class *again*. A task of that class stays in it until it waits,
@@ -335,8 +340,8 @@ impl<'a> Worker<'a> {
     /// Lets one future of the idle queue go on, unless the driver brings something to do.
     fn release_idle(&mut self) {
         self.look();
-        if !self.core.has_owned_work() && self.core.shared_len() == 0 && !self.sees_work() {
-            self.core.idle_queue().release();
+        let has_work = self.core.has_owned_work() || self.core.shared_len() > 0 || self.sees_work();
+        if !has_work && self.core.idle_queue().release() {
             self.note_idle();
         }
     }

@@ -1,6 +1,7 @@
 //! The scheduling state of a task: who may touch its future next, and who owes it a place in a queue.
 //!
-//! Called by the wakers, the abort handles and the worker that runs the task. Nothing else reads these words.
+//! Called by the wakers, the abort handles, the worker that runs the task, and one that looks whether it is lost. Nothing
+//! else reads these words.
 //!
 //! ```text
 //!        1 wake            2 start
@@ -31,7 +32,7 @@
 //! A finished owned task leaves NOTIFIED set for good, so that late wakes post nothing.
 //!
 //! A task that is CLAIMED or WOKEN, and not DONE, is in one queue, runs, or is on its way to a queue: in the hands of
-//! the thread that made it so. Any other task is in no queue. That is why queue entries need no reference count of
+//! the thread that made it so. (On edge 10 the way may end where it began: the task is idle again, and in no queue.) Any other task is in no queue. That is why queue entries need no reference count of
 //! their own: the registry's reference is dropped on edge 6 at the earliest. A queue also orders memory: what was
 //! written before a task was put into it, the word too, is seen by the thread that takes the task out (queues need that
 //! for the pointer anyway).
@@ -50,7 +51,7 @@ use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Orderin
 
 /// The task was woken: its next runner, or its current one, must take note.
 const WOKEN: u8 = 1;
-/// The task belongs to its runner, or will without another change.
+/// The task belongs to its runner, or will without another change; or to a thread that looks at it (edge 10).
 const CLAIMED: u8 = 2;
 const DONE: u8 = 4;
 const CANCELLED: u8 = 8;

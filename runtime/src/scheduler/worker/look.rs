@@ -103,12 +103,14 @@ impl Worker<'_> {
     fn look_at_others(&mut self) {
         let core = self.core;
         if self.shared.monitor.has_stuck() {
+            let mut timers = 0;
             for other in self.others().filter(|other| other.is_stuck()) {
-                other.driver().fire();
+                timers += other.driver().fire();
                 if core.len_of(Class::Woken) == 0 {
                     other.steal_for(core);
                 }
             }
+            self.note_delivered(Delivered { events: 0, timers });
         }
         self.set_quotas();
         if self.meter.now() >= self.compare_at {

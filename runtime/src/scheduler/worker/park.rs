@@ -5,6 +5,7 @@ use std::time::Duration;
 use mini_context::rules::{SPIN_FOR_JOB, SPIN_FOR_WAKE};
 
 use super::{Core, Worker};
+use crate::scheduler::driver::Delivered;
 use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
@@ -107,16 +108,18 @@ impl Worker<'_> {
         if lost.len() < core.owned_left() {
             return None;
         }
-        for core in &shared.cores {
+        for core in shared.until_idle.order(&shared.cores) {
             let tasks = core.lost_shared();
             if tasks.len() < core.shared_alive() {
+                shared.until_idle.note_alive(core);
                 return None;
             }
             lost.extend(tasks);
         }
         // After the counts: a thread that wakes a task posts it before it gives the waker up.
+        let are_parked = shared.idle.are_all_through(None); // first: what they began before counts
         let are_all = lost.len() == shared.alive() && shared.begun() == begun && !core.has_mail();
-        (are_all && !lost.is_empty() && shared.idle.are_all_through(None)).then_some(lost)
+        (are_parked && are_all && !lost.is_empty()).then_some(lost)
     }
 
     /// Lets others know that this worker parks. The caller looks for work once more after that.
@@ -178,7 +181,8 @@ impl Worker<'_> {
         let limit = stuck().filter_map(|driver| driver.timers().wait_limit()).min();
         let delivered = self.core.driver().park(&mut self.events, wait, limit);
         self.note_delivered(delivered);
-        self.others().filter(|other| other.is_stuck()).for_each(|other| _ = other.driver().fire());
+        let timers = self.others().filter(|other| other.is_stuck()).map(|other| other.driver().fire()).sum();
+        self.note_delivered(Delivered { events: 0, timers });
     }
 
     /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.

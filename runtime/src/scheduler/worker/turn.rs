@@ -39,6 +39,7 @@ impl<'a> Worker<'a> {
             self.wait_within(limit);
             polls = self.run_ready();
         }
+        self.end_turn(); // first: what the hook queues is for the embedder to come back for
         (polls, self.look_back())
     }
 
