@@ -205,12 +205,12 @@ fn a_lost_task_is_told_of_when_all_others_have_ended() {
 /// Planted: `Shared::has_nothing_left` that reads what has begun before it looks which workers are parked.
 #[test]
 fn what_the_drop_of_an_output_spawns_is_waited_for() {
-    struct Spawns(Arc<AtomicUsize>, crate::runtime::Handle);
+    struct Spawns(Arc<AtomicUsize>, Arc<Flag>, crate::runtime::Handle);
     impl Drop for Spawns {
         fn drop(&mut self) {
-            let ended = self.0.clone();
-            drop(self.1.spawn(async move {
-                yield_now().await;
+            let (ended, flag) = (self.0.clone(), self.1.clone());
+            drop(self.2.spawn(async move {
+                flag.wait().await;
                 ended.fetch_add(1, SeqCst)
             }));
         }
@@ -218,10 +218,13 @@ fn what_the_drop_of_an_output_spawns_is_waited_for() {
     explore(|| {
         let runtime = runtime(2);
         let ended = Arc::new(AtomicUsize::new(0));
-        let output = Spawns(ended.clone(), runtime.handle().clone());
+        let flag = Arc::new(Flag::default());
+        let output = Spawns(ended.clone(), flag.clone(), runtime.handle().clone());
         drop(runtime.spawn(async move { output }));
+        let raises = thread::spawn(move || flag.raise());
         assert!(runtime.run_until_idle().is_empty());
         assert_eq!(ended.load(SeqCst), 1);
+        raises.join().unwrap();
         end(runtime);
     });
 }

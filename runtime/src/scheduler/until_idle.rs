@@ -142,7 +142,8 @@ impl Shared {
     /// Whether no task is alive, no blocking job is running or queued, and no worker is up but maybe `own`.
     pub(crate) fn has_nothing_left(&self, own: Option<usize>) -> bool {
         let begun = self.begun();
-        self.blocking.in_flight() == 0 && self.alive() == 0 && self.idle.are_all_through(own) && self.begun() == begun // last: what a worker began before it parked counts
+        // In this order: what a worker has begun before it parked counts.
+        self.blocking.in_flight() == 0 && self.alive() == 0 && self.idle.are_all_through(own) && self.begun() == begun
     }
 
     /// How many tasks and jobs have ever begun.
