@@ -404,9 +404,9 @@ impl<R> Builder<R> {
     }
 
     /// Calls `hook` on a worker after each turn of its loop, with what the turn has done: for a look at where the time
-    /// goes. Turns in which nothing has happened are left out. It runs inside of the runtime, but in no task, and what it
-    /// takes is taken from the tasks: a turn ends after 64 polls at the latest, so with short polls there are 100,000 a
-    /// second. A panic is contained and said on stderr.
+    /// goes. Turns in which nothing has happened are left out. It runs inside of the runtime, but in no task, and what
+    /// it takes is taken from the tasks: a turn ends after 64 polls at the latest, so with short polls there are 100,000
+    /// a second. A panic is contained and said on stderr.
     ///
     /// A hook that wakes or spawns a task of its own runtime causes the next turn, and so on without end: hand over to a
     /// thread instead.

@@ -126,7 +126,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// The last one takes along what is left here: a waker that stayed would keep the runtime alive, of which this is a part.
+/// The last one takes along what is left here: a waker that stayed would keep the runtime alive, of which this is a
+/// part.
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         let UntilIdle { askers, waiting, .. } = &self.0.until_idle;

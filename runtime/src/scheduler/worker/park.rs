@@ -81,8 +81,8 @@ impl Worker<'_> {
         self.core.has_owned_work() || self.core.shared_len() > 0
     }
 
-    /// Tells the callers that wait for it if nothing is left to do, or nothing that anybody can wake; see `until_idle.rs`. Returns
-    /// how long to wait before the next look.
+    /// Tells the callers that wait for it if nothing is left to do, or nothing that anybody can wake; see
+    /// `until_idle.rs`. Returns how long to wait before the next look.
     #[cold]
     fn tell_idle(&self) -> Duration {
         let asked = self.shared.until_idle.asked();
