@@ -22,11 +22,11 @@ use std::time::Duration;
 use mini_context::contain;
 use mini_context::rules::SPIN_FOR_JOB;
 
+use crate::primitives::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::primitives::{Condvar, Deadline, Mutex, MutexGuard, lock};
 use crate::scheduler::config::Config;
 use crate::scheduler::spin::{self, Spins};
 use crate::scheduler::unparker::Unparker;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use crate::sync::{Condvar, Deadline, Mutex, MutexGuard, lock};
 use crate::task::error;
 use crate::threads::{self, Hooks, Names};
 

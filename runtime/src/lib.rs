@@ -113,13 +113,13 @@ mod futures_task;
 pub mod guide;
 #[cfg(feature = "hyper")]
 pub mod hyper;
+mod primitives;
 #[cfg(feature = "process")]
 pub mod process;
 pub mod runtime;
 mod scheduler;
 #[cfg(feature = "signal")]
 pub mod signal;
-mod sync;
 pub mod task;
 mod threads;
 
@@ -216,6 +216,9 @@ pub mod io {
     #[cfg(feature = "futures-io")]
     pub use mini_net::{copy, copy_bidirectional};
 }
+
+#[doc(inline)]
+pub use mini_sync as sync;
 
 /// Sleeps, timeouts, intervals, and a clock that can be paused.
 ///

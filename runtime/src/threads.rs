@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use mini_context::contain;
 
+use crate::primitives::thread::{self, Builder, Thread};
 use crate::runtime::Phases;
-use crate::sync::thread::{self, Builder, Thread};
 
 /// What a thread runs.
 pub(crate) type Body = Box<dyn FnOnce() + Send>;

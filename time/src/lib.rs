@@ -30,7 +30,6 @@ mod context;
 pub mod error;
 mod instant;
 mod interval;
-mod lock;
 mod pause;
 #[cfg(test)]
 mod probe;

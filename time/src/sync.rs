@@ -1,8 +1,8 @@
 //! What the hand-made synchronisation here is built on: the standard library's atomics and thread-locals, or those of a
 //! model checker.
 //!
-//! loom (`--cfg loom`) runs the lock, the announcement of a park and the timers in every order, the latter with a lock
-//! that does not spin, since a model knows no fairness; shuttle (`--cfg shuttle`) runs whole runtimes, see `models.rs`
+//! loom (`--cfg loom`) runs the announcement of a park and the timers in every order, the latter with a lock
+//! that does not spin; shuttle (`--cfg shuttle`) runs whole runtimes, see `models.rs`
 //! of the runtime. It takes what happens here for one step.
 
 #[cfg(loom)]
@@ -17,21 +17,4 @@ pub(crate) use std::thread_local;
 /// Whether every run of a model has its own memory: then nothing may go from one to the next.
 pub(crate) const IS_MODEL: bool = cfg!(any(loom, shuttle));
 
-#[cfg(not(loom))]
-pub(crate) use crate::lock::{Guard, Lock};
-#[cfg(loom)]
-pub(crate) use loom::sync::MutexGuard as Guard;
-
-#[cfg(loom)]
-pub(crate) struct Lock<T>(loom::sync::Mutex<T>);
-
-#[cfg(loom)]
-impl<T> Lock<T> {
-    pub(crate) fn new(value: T) -> Lock<T> {
-        Lock(loom::sync::Mutex::new(value))
-    }
-
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-}
+pub(crate) use mini_context::{Guard, Lock};

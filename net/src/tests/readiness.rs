@@ -296,7 +296,7 @@ fn an_always_ready_socket_yields_when_the_budget_is_spent() {
 
 /// How many calls `operation`, which is ready at once, spends from the budget.
 fn calls_of<F: Future>(operation: F) -> u8 {
-    mini_context::begin_poll();
+    mini_context::begin_poll(0);
     assert!(Task::new().poll(pin!(operation)).is_ready());
     (BUDGET - mini_context::swap_budget(BUDGET)) / CALL
 }

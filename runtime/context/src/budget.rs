@@ -137,7 +137,7 @@ fn toss(coin: &Cell<u32>) -> bool {
 /// # Examples
 ///
 /// ```
-/// mini_context::begin_poll();
+/// mini_context::begin_poll(0);
 /// // A runtime polls a future, and is done with it.
 /// mini_context::end_polls();
 /// ```
@@ -150,7 +150,7 @@ pub fn end_polls() {
 /// # Examples
 ///
 /// ```
-/// # mini_context::begin_poll();
+/// # mini_context::begin_poll(0);
 /// mini_context::spend_call();
 /// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 8);
 /// ```
@@ -165,7 +165,7 @@ pub fn spend_call() {
 /// # Examples
 ///
 /// ```
-/// # mini_context::begin_poll();
+/// # mini_context::begin_poll(0);
 /// mini_context::spend_calls(3);
 /// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 3 * 8);
 /// ```
@@ -178,7 +178,7 @@ pub fn spend_calls(calls: u8) {
 /// # Examples
 ///
 /// ```
-/// # mini_context::begin_poll();
+/// # mini_context::begin_poll(0);
 /// mini_context::spend_bytes(64 << 10);
 /// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 4 * 8);
 /// ```
@@ -195,7 +195,7 @@ pub fn spend_bytes(bytes: usize) {
 /// # Examples
 ///
 /// ```
-/// # mini_context::begin_poll();
+/// # mini_context::begin_poll(0);
 /// mini_context::spend(3);
 /// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 3);
 /// ```
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn each_refusal_leaves_a_unit_for_the_next_leaf_until_the_poll_has_lasted() {
         let mut cx = Context::from_waker(Waker::noop());
-        crate::begin_poll();
+        crate::begin_poll(0);
         swap_budget(0);
         let is_first_refused = poll_call(&mut cx).is_pending();
         let is_ready = [is_first_refused, !is_first_refused];
@@ -241,7 +241,7 @@ mod tests {
         for _ in 0..BUDGET {
             assert!(poll_budget(&mut cx).is_pending());
         }
-        crate::begin_poll();
+        crate::begin_poll(0);
         assert!(poll_budget(&mut cx).is_ready());
     }
 
@@ -251,7 +251,7 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         let mut went_on = [[0; 2]; 2];
         for poll in 0..200 {
-            crate::begin_poll();
+            crate::begin_poll(0);
             swap_budget(0);
             for leaf in &mut went_on[poll % 2] {
                 *leaf += usize::from(poll_call(&mut cx).is_ready());
@@ -268,10 +268,10 @@ mod tests {
             let polls = (0..).take_while(|_| poll_budget(&mut cx).is_ready() || swap_budget(0) != BUDGET);
             polls.count()
         };
-        crate::begin_poll();
+        crate::begin_poll(0);
         assert_eq!(refused_until_full(), usize::from(REFUSALS));
         assert_eq!(refused_until_full(), 0);
-        crate::begin_poll();
+        crate::begin_poll(0);
         end_polls();
         assert_eq!(refused_until_full(), 0);
     }

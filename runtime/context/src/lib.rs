@@ -7,6 +7,8 @@
 //!
 //! The state belongs to one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
 //!
+//! [`Lock`] guards plain state for a few dozen instructions.
+//!
 //! [`contain`] runs the user's code that must not end a thread of the runtime.
 //!
 //! # Examples
@@ -23,13 +25,16 @@
 //!     Poll::<()>::Pending
 //! });
 //!
-//! begin_poll();
+//! begin_poll(0);
 //! let mut cx = Context::from_waker(Waker::noop());
 //! assert!(Future::poll(std::pin::Pin::new(&mut leaf), &mut cx).is_pending());
 //! assert_eq!(notes().wait.unwrap().reason, Reason::Io(IoKind::Read, 5));
 //! ```
 
 mod budget;
+mod lock;
+#[cfg(loom)]
+mod lock_model;
 mod notes;
 #[doc(hidden)]
 pub mod rules;
@@ -39,7 +44,13 @@ pub use budget::swap_budget;
 pub use budget::{
     check_budget, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call, spend_calls,
 };
-pub use notes::{IoKind, Note, Notes, Reason, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes};
+#[cfg(not(loom))]
+pub use lock::{Guard, Lock};
+#[cfg(loom)]
+pub use lock_model::{Guard, Lock};
+pub use notes::{
+    IoKind, Note, Notes, Reason, SyncKind, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes,
+};
 pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
@@ -60,6 +71,8 @@ struct Local {
     coin: Cell<u32>,
     wait: Cell<Option<Note>>,
     timer: Cell<Option<Note>>,
+    /// The id of the task that is polled; 0 for none.
+    task: Cell<u64>,
 }
 
 thread_local! {
@@ -70,26 +83,41 @@ thread_local! {
             coin: Cell::new(0),
             wait: Cell::new(None),
             timer: Cell::new(None),
+            task: Cell::new(0),
         }
     };
 }
 
-/// Fills the budget, and discards the notes of the poll before.
+/// Fills the budget, discards the notes of the poll before, and says which task is polled; 0 for none.
 ///
 /// # Examples
 ///
 /// ```
 /// mini_context::swap_budget(1);
-/// mini_context::begin_poll();
+/// mini_context::begin_poll(7);
+/// assert_eq!(mini_context::task(), 7);
 /// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET);
 /// assert!(mini_context::notes().is_empty());
 /// ```
 #[inline]
-pub fn begin_poll() {
+pub fn begin_poll(task: u64) {
     LOCAL.with(|local| {
         local.budget.set(BUDGET);
         local.refusals.set(REFUSALS);
         local.wait.set(None);
         local.timer.set(None);
+        local.task.set(task);
     });
+}
+
+/// The poll is over: what this thread does next is no part of its task. Budget and notes stay.
+#[inline]
+pub fn end_poll() {
+    LOCAL.with(|local| local.task.set(0));
+}
+
+/// The id of the task that this thread polls; 0 if it polls none.
+#[inline]
+pub fn task() -> u64 {
+    LOCAL.with(|local| local.task.get())
 }

@@ -26,6 +26,33 @@ pub enum IoKind {
     Ready,
 }
 
+/// What a task waits for with a lock or channel of `mini-sync`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum SyncKind {
+    /// A mutex.
+    Lock,
+    /// To read what a read-write lock guards.
+    ReadLock,
+    /// To write what a read-write lock guards.
+    WriteLock,
+    /// A semaphore's permits.
+    Permit,
+    /// A notification.
+    Notify,
+    /// Others to come to a barrier.
+    Barrier,
+    /// A value that another task is making.
+    Once,
+    /// A message.
+    Receive,
+    /// Room for a message.
+    Send,
+    /// The other end of a channel to go.
+    Closed,
+}
+
 /// What a task waits for. A runtime must know every reason, so a new reason is a new version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -41,6 +68,8 @@ pub enum Reason {
     JoinSet(u64),
     /// For its worker to have nothing else to do.
     Idle,
+    /// For a lock or channel; with the id of the task that has what it waits for, 0 if that is not known.
+    Sync(SyncKind, u64),
 }
 
 /// Where a task waits.
@@ -139,7 +168,7 @@ pub fn forget_timer(is_mine: impl FnOnce(&Note) -> bool) {
 /// # Examples
 ///
 /// ```
-/// # mini_context::begin_poll();
+/// # mini_context::begin_poll(0);
 /// assert!(mini_context::notes().is_empty());
 /// ```
 #[inline]

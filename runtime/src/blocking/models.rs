@@ -1,7 +1,7 @@
 //! The pool under loom: jobs that meet the end of a wait, of a spin, of the shared.
 
 use super::*;
-use crate::sync::thread;
+use crate::primitives::thread;
 use crate::task::Queued;
 
 type Blocking = super::Blocking<Queued>;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant as SystemInstant};
 
 use mini_time::Instant;
 
+use crate::primitives::{Deadline, thread};
 use crate::runtime::Runtime;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::worker::Worker;
-use crate::sync::{Deadline, thread};
 
 /// What one [`turn`](Runtime::turn) has done.
 ///

@@ -18,9 +18,9 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, Runner};
 
 use crate::net::UnixStream;
+use crate::primitives::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use crate::primitives::{Mutex, lock, thread};
 use crate::runtime::{Builder, Runtime};
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use crate::sync::{Mutex, lock, thread};
 use crate::task::{JoinSet, yield_now};
 
 /// Schedules per model and scheduler.

@@ -26,11 +26,11 @@ use std::thread;
 
 use mini_context::contain;
 
+use crate::primitives::{Mutex, lock};
 use crate::runtime::{Handle, Runtime};
 use crate::scheduler::config::Config;
 use crate::scheduler::refuse_inside_worker;
 use crate::scheduler::shared::Shared;
-use crate::sync::{Mutex, lock};
 
 /// One event loop per core, each with tasks, timers and sockets of its own, that share nothing.
 ///

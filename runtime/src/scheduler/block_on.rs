@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use mini_context::rules::{PATIENCE, TICK};
 
+use crate::primitives::Deadline;
+use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::primitives::thread::{self, Thread};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::{MainTask, Stop, Worker};
-use crate::sync::Deadline;
-use crate::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use crate::sync::thread::{self, Thread};
 
 /// How long a thread waits for the core of the first worker thread, which leaves within microseconds unless it is in a
 /// long poll; by then the monitor has seen that poll. All worker threads may be in long polls, so the wait for any core
@@ -40,7 +40,7 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
             future.set(None);
             return true;
         };
-        mini_context::begin_poll();
+        mini_context::begin_poll(0);
         let polled =
             future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
         match polled {

@@ -11,9 +11,9 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::{Arc, MutexGuard};
 
+use crate::primitives::{atomic::Ordering::SeqCst, thread_local};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::sync::{atomic::Ordering::SeqCst, thread_local};
 use crate::task::schedule;
 use crate::task::{Id, Running, Task};
 

@@ -17,7 +17,7 @@
 
 use std::cell::Cell;
 
-use crate::sync::atomic::{AtomicI64, Ordering::AcqRel};
+use crate::primitives::atomic::{AtomicI64, Ordering::AcqRel};
 
 /// What a holder adds to the word. It comes near zero only if others give back as many references that the holder
 /// counted: at 10 ns each in 700 years.
@@ -129,7 +129,7 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+    use crate::primitives::atomic::{AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
     use loom::{sync::Arc, thread};
 
     struct Shared {

@@ -11,9 +11,9 @@ use mini_context::contain;
 use mini_net::{Events, Reactor};
 use mini_time::{Clock, Park, Timers};
 
+use crate::primitives::{HAS_TIME, thread};
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Unparker, Wait};
-use crate::sync::{HAS_TIME, thread};
 
 /// How much a call has delivered.
 #[derive(Clone, Copy, Debug, Default)]

@@ -28,7 +28,7 @@
 //! Rejected: keeping the core between turns (`block_on` of the embedder would wait for itself). A descriptor of its own
 //! beside the epoll (a write more per wake).
 
-use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
+use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
 /// What a core knows about an embedder.
 #[derive(Debug, Default)]

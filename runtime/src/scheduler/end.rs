@@ -2,8 +2,8 @@
 //!
 //! Written by workers, worker threads and the monitor; waited for by `Shared::shutdown` (`shutdown.rs`).
 
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
-use crate::sync::{Condvar, Deadline, Mutex, lock};
+use crate::primitives::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::primitives::{Condvar, Deadline, Mutex, lock};
 
 pub(crate) struct End {
     closing: AtomicBool,

@@ -13,8 +13,8 @@
 
 use std::collections::VecDeque;
 
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::sync::{Mutex, lock};
+use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::primitives::{Mutex, lock};
 
 /// An empty queue with room for more entries than this gives its memory back.
 const KEPT: usize = 1024;

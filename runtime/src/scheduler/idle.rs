@@ -30,7 +30,7 @@
 //! sleepers under a mutex (every park takes it). Only a count of parked workers (a thread that looks for one must then
 //! ask each).
 
-use crate::sync::atomic::{
+use crate::primitives::atomic::{
     AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst, fence,
 };
 
@@ -182,8 +182,8 @@ mod tests {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::atomic::AtomicU32;
-    use crate::sync::atomic::Ordering::AcqRel;
+    use crate::primitives::atomic::AtomicU32;
+    use crate::primitives::atomic::Ordering::AcqRel;
     use loom::{sync::Arc, thread};
 
     /// Two workers park while another thread injects: a worker sees the task, or the pusher wakes one.

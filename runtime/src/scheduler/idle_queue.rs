@@ -18,8 +18,8 @@ use std::task::Waker;
 
 use mini_context::contain;
 
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::sync::{Mutex, lock};
+use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::primitives::{Mutex, lock};
 
 /// The futures of `task::idle` that wait on one core.
 #[derive(Debug, Default)]

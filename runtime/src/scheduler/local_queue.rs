@@ -18,7 +18,7 @@ use std::ptr::{self, NonNull};
 
 use mini_context::rules::LOCAL_QUEUE as CAPACITY;
 
-use crate::sync::atomic::{
+use crate::primitives::atomic::{
     AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 

@@ -23,7 +23,7 @@ use std::mem;
 use mini_context::rules::{OVERHEAD, READ_COST, READ_INTERVAL, SURPRISE, WAKE_COST};
 use mini_time::Clock;
 
-use crate::sync::HAS_TIME;
+use crate::primitives::HAS_TIME;
 
 #[derive(Debug)]
 pub(crate) struct Meter {

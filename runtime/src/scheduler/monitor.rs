@@ -30,9 +30,9 @@
 
 use std::sync::OnceLock;
 
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
-use crate::sync::thread::Thread;
+use crate::primitives::Mutex;
+use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::primitives::thread::Thread;
 
 pub(crate) mod thread;
 

@@ -10,9 +10,9 @@
 
 use std::sync::PoisonError;
 
-use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use crate::sync::thread::Thread;
-use crate::sync::{Condvar, Mutex, lock};
+use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::primitives::thread::Thread;
+use crate::primitives::{Condvar, Mutex, lock};
 
 #[derive(Debug, Default)]
 pub(crate) struct Ownership {
@@ -158,8 +158,8 @@ impl Ownership {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::primitives::{atomic::Ordering::SeqCst, thread};
     use crate::scheduler::unparker::{Unparker, Wait};
-    use crate::sync::{atomic::Ordering::SeqCst, thread};
     use std::sync::Arc;
 
     struct Place {

@@ -33,7 +33,7 @@
 //! 5 requests a wait, with one reactor 7 to 8), and the sockets of a worker that does not get its CPU wait with it. A
 //! reactor per worker in one that all share: a second wait for each batch.
 
-use crate::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use crate::primitives::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// The role of the poller: 0 while it is free, else one more than the index of its holder's core.
 #[derive(Debug)]
@@ -68,8 +68,8 @@ impl PollerRole {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
+    use crate::primitives::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
     use crate::scheduler::idle::ParkedSet;
-    use crate::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
     use loom::{sync::Arc, thread};
 
     struct Runtime {

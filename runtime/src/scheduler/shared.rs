@@ -14,6 +14,7 @@ use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
+use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
 use crate::scheduler::context;
@@ -26,7 +27,6 @@ use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
-use crate::sync::{Mutex, lock};
 use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Quota, Say, Start, TaskError};
 
 mod spawn;

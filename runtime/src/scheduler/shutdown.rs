@@ -10,11 +10,11 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::primitives::{Deadline, thread};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
-use crate::sync::{Deadline, thread};
 use crate::task::{Class, Id, Task};
 
 /// What a shutdown had to leave behind; see [`Runtime::shutdown_timeout`](crate::runtime::Runtime::shutdown_timeout).

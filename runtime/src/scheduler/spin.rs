@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use mini_context::rules::MOST_WAITS;
 
-use crate::sync::{Deadline, HAS_TIME};
+use crate::primitives::{Deadline, HAS_TIME};
 
 /// The results of the spins at one place where threads wait. One thread at a time uses it, so it is not modelled.
 #[derive(Debug, Default)]

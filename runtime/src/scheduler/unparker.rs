@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::time::Duration;
 
-use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::SeqCst, fence};
-use crate::sync::{Condvar, Deadline, Mutex, lock};
+use crate::primitives::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::primitives::{Condvar, Deadline, Mutex, lock};
 
 const UP: u8 = 0;
 
@@ -129,7 +129,7 @@ impl Wake for Unparker {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
+    use crate::primitives::atomic::{AtomicU32, Ordering::Acquire, Ordering::Release};
     use loom::{sync::Arc, thread};
 
     /// Two pushers and a worker that parks: the worker sees all work before it waits, or somebody rings.

@@ -29,12 +29,12 @@
 use std::task::Waker;
 use std::time::Duration;
 
+use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::sync::{Mutex, lock};
 
 /// How long a worker waits at most while somebody asks. A hundred looks a second cost nothing, and nobody notices when a
 /// program ends that much later.

@@ -30,11 +30,11 @@ use std::sync::Arc;
 
 use mini_context::rules::{MOVE_COST, WAKE_COST};
 
+use crate::primitives::HAS_TIME;
+use crate::primitives::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker;
-use crate::sync::HAS_TIME;
-use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
 use crate::task::{Class, Queued};
 
 /// Since when tasks wait in the queue of a worker that runs others before them.

@@ -15,6 +15,8 @@ use std::time::Duration;
 use mini_context::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
 use mini_net::Events;
 
+use crate::primitives::atomic::Ordering::Relaxed;
+use crate::primitives::thread::ThreadId;
 use crate::scheduler::MainFuture;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry, Kept};
@@ -22,8 +24,6 @@ use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::wake::Queueing;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::thread::ThreadId;
 use crate::task::{Class, Queued, Ran};
 use crate::threads;
 

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use libc::{SIGINT, SIGTERM, c_int};
 
-use crate::sync::lock;
+use crate::primitives::lock;
 
 /// The requests to end.
 const REQUESTS: [c_int; 2] = [SIGINT, SIGTERM];

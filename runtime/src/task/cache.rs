@@ -19,7 +19,7 @@ use std::alloc::{Layout, dealloc};
 use std::iter;
 use std::ptr::{self, NonNull};
 
-use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The smallest block.
 const SMALLEST: usize = 24;

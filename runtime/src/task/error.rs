@@ -8,7 +8,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::id::Id;
-use crate::sync::{Mutex, lock};
+use crate::primitives::{Mutex, lock};
 
 /// Why a task ended without an output: it was cancelled, or it panicked.
 ///

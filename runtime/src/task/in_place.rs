@@ -9,11 +9,11 @@
 
 use std::sync::Arc;
 
+use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::context::{self, SetAside};
 use crate::scheduler::core::Core;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::budget::OtherBudget;
 use crate::task::wait::NoteAside;
 

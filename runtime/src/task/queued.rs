@@ -126,10 +126,11 @@ impl Queued {
         let waker = ManuallyDrop::new(unsafe { Waker::from_raw(raw_waker(self.0)) });
         let running = Running::new(self);
         let inside = context::enter_task(&running);
-        mini_context::begin_poll();
+        mini_context::begin_poll(header.id.get());
         // SAFETY: `start` was called, so the stage is ours (rights table, row 1).
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let poll = unsafe { (header.vtable.poll)(running.task.0, &mut Context::from_waker(&waker)) };
+        mini_context::end_poll();
         drop(inside);
         if poll.is_ready() {
             running.task.complete();

@@ -46,7 +46,7 @@
 
 use std::cell::Cell;
 
-use crate::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 const DONE: u32 = 1;
 const WAITER: u32 = 2;

@@ -16,7 +16,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use mini_context::contain;
 
 use super::{Id, JoinError, JoinHandle};
-use crate::sync::{Mutex, lock};
+use crate::primitives::{Mutex, lock};
 
 /// Awaits the output of a task, beside others that do; made by [`JoinHandle::shared`]. Each gets a clone of the output.
 ///

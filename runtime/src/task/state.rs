@@ -47,7 +47,7 @@
 //! exchanges the word, so that a task in a queue looks unlike one that runs (a yield on two workers took 1.3 times as
 //! long).
 
-use crate::sync::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
 
 /// The task was woken: its next runner, or its current one, must take note.
 const WOKEN: u8 = 1;

@@ -5,7 +5,7 @@
 //! (`mini_context::rules`), the second what a worker may expect of a run before it begins. Runs that were not measured
 //! are charged to others (`scheduler/meter.rs`).
 
-use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::primitives::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// In nanoseconds; what is longer than 4 s counts as 4 s.
 #[derive(Debug)]

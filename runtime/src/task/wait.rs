@@ -17,7 +17,7 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
-use mini_context::{IoKind, Notes, Reason};
+use mini_context::{IoKind, Notes, Reason, SyncKind};
 
 /// The wait slot of a task: what its last poll was pending for.
 #[derive(Debug)]
@@ -53,6 +53,9 @@ const IDLE: u64 = 5;
 const LIMIT: u64 = 6;
 const UNKNOWN: u64 = 7;
 const YIELDED: u64 = 8;
+const SYNC: u64 = 9;
+/// Of a wait for a lock or channel: the kind above, the id of the task that has it below.
+const SYNC_SHIFT: u32 = 48;
 
 impl WaitSlot {
     pub(crate) const fn new() -> Self {
@@ -84,6 +87,7 @@ impl WaitSlot {
             IO => Reason::Io(kind_from(value >> 32), value as u32 as i32),
             JOIN_SET => Reason::JoinSet(value),
             IDLE => Reason::Idle,
+            SYNC => Reason::Sync(sync_kind_from(value >> SYNC_SHIFT), value & ((1 << SYNC_SHIFT) - 1)),
             LIMIT => Reason::Limit(value),
             UNKNOWN => return Some(LastWait::Unknown),
             YIELDED => return Some(LastWait::Yielded),
@@ -104,6 +108,7 @@ fn pack(reason: Reason) -> u64 {
         Reason::Join(id) => (JOIN, id),
         Reason::JoinSet(tasks) => (JOIN_SET, tasks),
         Reason::Idle => (IDLE, 0),
+        Reason::Sync(kind, holder) => (SYNC, (kind as u64) << SYNC_SHIFT | holder & ((1 << SYNC_SHIFT) - 1)),
         Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
     };
     kind << KIND_SHIFT | value & VALUE
@@ -131,6 +136,13 @@ fn kind_from(number: u64) -> IoKind {
     KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(IoKind::Ready)
 }
 
+/// As [`kind_from`], for a lock or channel.
+fn sync_kind_from(number: u64) -> SyncKind {
+    use SyncKind::{Barrier, Closed, Lock, Notify, Once, Permit, ReadLock, Receive, Send, WriteLock};
+    const KINDS: [SyncKind; 10] = [Lock, ReadLock, WriteLock, Permit, Notify, Barrier, Once, Receive, Send, Closed];
+    KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(Notify)
+}
+
 impl fmt::Display for LastWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (reason, location, is_timed) = match self {
@@ -145,6 +157,8 @@ impl fmt::Display for LastWait {
             Reason::Join(id) => write!(f, "Join of task {id}, spawned at {location}"),
             Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
             Reason::Idle => write!(f, "Idle worker at {location}"),
+            Reason::Sync(kind, 0) => write!(f, "{kind:?} at {location}"),
+            Reason::Sync(kind, holder) => write!(f, "{kind:?}, which task {holder} has, at {location}"),
         }?;
         if *is_timed { f.write_str(", or a timer") } else { Ok(()) }
     }

@@ -9,7 +9,7 @@
 use std::ptr;
 use std::task::{RawWakerVTable, Waker};
 
-use crate::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use crate::primitives::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// The slot. It does not drop what is in it: the side that has the right to it does.
 #[derive(Debug)]

@@ -4,9 +4,9 @@
 //! that destructors go on using the core: they wake, spawn and post while it is being emptied.
 
 use super::{Core, Entry, OwnedTasks};
-use crate::sync::atomic::{Ordering::SeqCst, fence};
-use crate::sync::lock;
-use crate::sync::thread::ThreadId;
+use crate::primitives::atomic::{Ordering::SeqCst, fence};
+use crate::primitives::lock;
+use crate::primitives::thread::ThreadId;
 use crate::task::{Class, Task};
 
 /// How many generations of tasks the destructors of dropped tasks may spawn before the last generation is leaked.

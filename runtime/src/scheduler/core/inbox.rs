@@ -5,8 +5,8 @@
 use mini_context::rules::MAIL_LIMIT;
 
 use super::Core;
-use crate::sync::atomic::Ordering::SeqCst;
-use crate::sync::lock;
+use crate::primitives::atomic::Ordering::SeqCst;
+use crate::primitives::lock;
 use crate::task::Task;
 use crate::task::owned::Slotted;
 

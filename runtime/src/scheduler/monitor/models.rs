@@ -1,10 +1,10 @@
 //! What the monitor, and a worker that is about to block, promise to the timers of others, under loom.
 
 use super::*;
+use crate::primitives::thread;
 use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::unparker::{Unparker, Wait};
-use crate::sync::thread;
 use loom::sync::Arc;
 
 /// A worker that blocks, with a timer, and one that parks.

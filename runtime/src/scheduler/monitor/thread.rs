@@ -9,10 +9,10 @@ use mini_context::contain;
 use mini_context::rules::{QUIET_TICKS, STALL, TICK};
 use mini_net::Events;
 
+use crate::primitives::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
+use crate::primitives::{HAS_TIME, lock, thread};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::sync::atomic::{Ordering::Relaxed, Ordering::SeqCst, fence};
-use crate::sync::{HAS_TIME, lock, thread};
 use crate::task::Class;
 use crate::threads;
 

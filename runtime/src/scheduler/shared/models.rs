@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::scheduler::block_on;
-use crate::sync::{
+use crate::primitives::{
     atomic::{AtomicUsize, Ordering::SeqCst},
     thread,
 };
+use crate::scheduler::block_on;
 
 fn model(model: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
+use crate::primitives::thread::ThreadId;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::sync::thread::ThreadId;
 
 /// Why a thread that has entered a runtime may not touch what only the holder of its core touches.
 #[derive(Debug)]

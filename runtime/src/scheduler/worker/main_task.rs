@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::task::Wake;
 
+use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::scheduler::core::{Core, Entry};
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::task::Class;
 use crate::task::schedule::Schedule;
 

@@ -12,8 +12,8 @@ use mini_context::rules::{
 };
 
 use super::Worker;
+use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::core::{Core, Entry};
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Class;
 
 /// Why the entry that runs has its turn.

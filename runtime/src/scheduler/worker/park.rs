@@ -5,12 +5,12 @@ use std::time::Duration;
 use mini_context::rules::{SPIN_FOR_JOB, SPIN_FOR_WAKE};
 
 use super::{Core, Worker};
+use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::driver::Delivered;
 use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
 use crate::scheduler::until_idle::RECHECK;
-use crate::sync::atomic::Ordering::Relaxed;
 
 impl Worker<'_> {
     /// Waits until there is something to do.

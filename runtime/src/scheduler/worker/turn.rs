@@ -7,8 +7,8 @@ use std::time::Duration;
 use mini_context::rules::LOOK_TIME;
 
 use super::{Core, Shared, Worker};
+use crate::primitives::thread::ThreadId;
 use crate::scheduler::unparker::Wait;
-use crate::sync::thread::ThreadId;
 
 impl<'a> Worker<'a> {
     /// Begins to work on the core for one turn. The thread's timer slack is left to the embedder.

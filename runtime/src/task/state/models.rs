@@ -1,7 +1,7 @@
 //! What the state of a shared task promises, under loom.
 
 use super::*;
-use crate::sync::atomic::{AtomicU32, Ordering::Acquire};
+use crate::primitives::atomic::{AtomicU32, Ordering::Acquire};
 use loom::{sync::Arc, thread};
 
 /// What the last poll saw, once the state has gone idle. The task yields `yields` times first.

@@ -2,7 +2,7 @@
 
 use super::super::super::state::{OnPending, OnStart, OnWake, State};
 use super::*;
-use crate::sync::atomic::AtomicBool;
+use crate::primitives::atomic::AtomicBool;
 
 /// A shared task: the thread that polls it counts in `local`. loom watches that, and the memory.
 struct Shared {

@@ -1,26 +1,33 @@
 //! A lock that costs one locked instruction to take and a store to give back.
 //!
-//! Only the store of a wheel uses the lock. A few dozen instructions run under it, and no user code, so a thread that
-//! finds it taken spins. If that takes long, the holder was preempted or moves very many timers, and the waiting thread
-//! gives up its own CPU for a while. The lock is not fair, and nothing here needs it to be.
+//! The store of a wheel uses it, and the channels and locks for tasks. A few dozen instructions run under it, and no
+//! user code, so a thread that finds it taken spins. If that takes long, the holder was preempted or moves very many
+//! timers, and the waiting thread gives up its own CPU for a while. The lock is not fair, and nothing here needs it to
+//! be: who waits for a task's lock or a channel waits in a list that it guards.
 //!
 //! Rejected:
 //! - The standard library's mutex: a second locked instruction to unlock, as a waiter may sleep in the kernel. 10.8 ns
 //!   for lock and unlock where this takes 5.4, and each timer needs two of them.
 //! - A lock biased to the driver's thread (no locked instruction there, `membarrier` everywhere else): a timer of a
 //!   task that has moved to another worker would cost a system call that interrupts all processors.
+//!
+//! Models of what is built on it use loom's mutex instead, since a model knows no fairness.
 
 #![allow(unsafe_code)]
-#![cfg_attr(loom, allow(dead_code))] // see `sync.rs`
+#![cfg_attr(loom, allow(dead_code))]
 
 use std::cell::UnsafeCell;
+use std::fmt;
 use std::iter;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::time::Duration;
 
-use crate::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// Looks at a taken lock before the waiting thread yields, and before it sleeps.
 const SPINS: u32 = 64;
@@ -30,7 +37,15 @@ const YIELDS: u32 = 128;
 struct Taken(AtomicBool);
 
 /// A value for one thread at a time.
-pub(crate) struct Lock<T> {
+///
+/// # Examples
+///
+/// ```
+/// let lock = mini_context::Lock::new(1);
+/// *lock.lock() += 1;
+/// assert_eq!(*lock.lock(), 2);
+/// ```
+pub struct Lock<T> {
     taken: Taken,
     value: UnsafeCell<T>,
 }
@@ -46,7 +61,7 @@ impl<T> RefUnwindSafe for Lock<T> {}
 impl<T> UnwindSafe for Lock<T> {}
 
 /// The right to use the value of a [`Lock`], until it is dropped.
-pub(crate) struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
+pub struct Guard<'a, T>(&'a Lock<T>, PhantomData<&'a mut T>);
 
 impl Taken {
     #[inline]
@@ -90,12 +105,15 @@ fn pause(looks: u32) {
 }
 
 impl<T> Lock<T> {
-    pub(crate) fn new(value: T) -> Lock<T> {
+    /// A lock that nobody holds.
+    #[cfg(not(loom))]
+    pub const fn new(value: T) -> Lock<T> {
         Lock { taken: Taken(AtomicBool::new(false)), value: UnsafeCell::new(value) }
     }
 
+    /// Takes the lock, and waits for it if need be.
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub fn lock(&self) -> Guard<'_, T> {
         self.taken.take();
         Guard(self, PhantomData)
     }
@@ -124,6 +142,18 @@ impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.0.taken.give_back();
+    }
+}
+
+impl<T> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for Guard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard").finish_non_exhaustive()
     }
 }
 

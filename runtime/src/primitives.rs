@@ -22,7 +22,7 @@ pub(crate) use std::{
 
 use std::sync::PoisonError;
 
-#[cfg_attr(any(loom, shuttle), path = "sync/untimed.rs")]
+#[cfg_attr(any(loom, shuttle), path = "primitives/untimed.rs")]
 mod deadline;
 
 pub(crate) use deadline::{Deadline, HAS_TIME};

@@ -1,0 +1,34 @@
+//! Waiting for a future on a thread that may block.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Blocks the thread until `future` is ready, for the method `name`.
+#[track_caller]
+pub(crate) fn block_on<F: Future>(name: &str, future: F) -> F::Output {
+    let task = mini_context::task();
+    assert!(task == 0, "`{name}` would block the thread of a task: await the method without `blocking` instead");
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut cx) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Locks and channels for tasks: fair, cancel-safe, and known by name to who looks for what a task waits for.
+//!
+//! Names and behaviour are those of `tokio::sync`, so a port changes its `use` lines. They run on any executor. Beyond
+//! that:
+//!
+//! - **Fair.** Who waits for a lock, a permit or room in a channel is served first come, first served; nobody who comes
+//!   later takes what was released for a waiter.
+//! - **Cancel-safe.** A future that is dropped gives back what it was given; the section "Cancel safety" of a method
+//!   says what else there is to know.
+//! - **No allocation per wait.** A waiter is a part of its future.
+//! - **No poison.** A panic releases a lock; what it guarded is as the panic left it.
+//! - **Owners are known.** A lock knows the task and the source line that hold it, and prints them (`{:?}`). On mini a
+//!   task that waits says for what.
+//!
+//! | | |
+//! |---|---|
+//! | [`Mutex`], [`RwLock`] | one at a time; many readers or one writer |
+//! | [`Semaphore`] | so many at a time |
+//! | [`Notify`], [`Barrier`] | wake a task; wait for each other |
+//! | [`OnceCell`] | a value that is made once |
+//! | [`mpsc`] | messages of many to one |
+//! | [`oneshot`] | one message |
+//! | [`broadcast`] | each message to everybody |
+//! | [`watch`] | the newest value to everybody |
+
+mod blocking;
+mod mutex;
+mod permits;
+mod semaphore;
+mod waiters;
+
+pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError};
+pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
+
+/// The futures of the methods, for those who keep one in a struct.
+pub mod future {
+    pub use crate::mutex::{LockOwned, LockRef};
+    pub use crate::semaphore::{AcquireOwned, AcquireRef};
+}

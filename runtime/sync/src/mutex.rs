@@ -1,0 +1,461 @@
+//! A mutex: one permit, and the value.
+
+#![allow(unsafe_code)]
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use mini_context::{Lock, SyncKind};
+use pin_project_lite::pin_project;
+
+use crate::blocking;
+use crate::permits::{self, Acquire, Claim, Permits, Source};
+
+/// A value for one task at a time, whose guard may be held across an `.await`.
+///
+/// Fair: who waits is served first come, first served. A panic releases the lock and does not poison it. If no guard
+/// is held across an `.await`, a [`std::sync::Mutex`] is the faster choice.
+///
+/// `{:?}` says which task holds it, and since which line.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::Mutex;
+/// use std::sync::Arc;
+///
+/// # mini::block_on(async {
+/// let total = Arc::new(Mutex::new(0));
+/// let add = |n| {
+///     let total = total.clone();
+///     mini::spawn(async move { *total.lock().await += n })
+/// };
+/// let (first, second) = (add(1), add(2));
+/// first.await.unwrap();
+/// second.await.unwrap();
+/// assert_eq!(*total.lock().await, 3);
+/// # });
+/// ```
+pub struct Mutex<T: ?Sized> {
+    permit: Lock<Permits>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is used by who holds the permit, one at a time; the lock of the permits orders one after the other.
+// Test: model `mutex_is_held_by_one`.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+
+impl<T: ?Sized> std::panic::UnwindSafe for Mutex<T> {}
+impl<T: ?Sized> std::panic::RefUnwindSafe for Mutex<T> {}
+
+impl<T: ?Sized> Source for Mutex<T> {
+    const KIND: SyncKind = SyncKind::Lock;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        f(&mut self.permit.lock())
+    }
+}
+
+impl<T> Mutex<T> {
+    /// A mutex that nobody holds.
+    pub fn new(value: T) -> Self {
+        Self { permit: Lock::new(Permits::new(1)), value: UnsafeCell::new(value) }
+    }
+
+    /// As [`new`](Self::new), for a `static`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::Mutex;
+    /// static TOTAL: Mutex<u64> = Mutex::const_new(0);
+    /// *TOTAL.try_lock().unwrap() += 1;
+    /// ```
+    #[cfg(not(loom))]
+    pub const fn const_new(value: T) -> Self {
+        Self { permit: Lock::new(Permits::new(1)), value: UnsafeCell::new(value) }
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Waits for the lock, and takes it.
+    ///
+    /// A task that holds the lock and waits for it again waits for ever; a task dump and an elapsed
+    /// `timeout` say so.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses its place among those who wait.
+    #[track_caller]
+    #[inline]
+    pub fn lock(&self) -> LockRef<'_, T> {
+        LockRef { inner: Acquire::new(self, 1) }
+    }
+
+    /// As [`lock`](Self::lock), with a guard that may go to another task.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`lock`](Self::lock).
+    #[track_caller]
+    #[inline]
+    pub fn lock_owned(self: Arc<Self>) -> LockOwned<T> {
+        LockOwned { inner: Acquire::new(self, 1) }
+    }
+
+    /// Takes the lock if nobody holds it or waits for it.
+    ///
+    /// # Errors
+    ///
+    /// If somebody does.
+    #[track_caller]
+    #[inline]
+    pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
+        self.try_take()?;
+        Ok(MutexGuard { lock: self })
+    }
+
+    /// As [`try_lock`](Self::try_lock), with a guard that may go to another task.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock`](Self::try_lock).
+    #[track_caller]
+    pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
+        self.try_take()?;
+        Ok(OwnedMutexGuard { lock: self })
+    }
+
+    #[track_caller]
+    #[inline]
+    fn try_take(&self) -> Result<(), TryLockError> {
+        let claim = Claim::new(Location::caller());
+        self.with(|permits| permits.try_take(1, claim)).map_err(|_| TryLockError(()))
+    }
+
+    /// Takes the lock on a thread that may block, in line with the tasks that wait.
+    ///
+    /// # Panics
+    ///
+    /// Inside a task, which must not block its thread.
+    #[track_caller]
+    pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
+        blocking::block_on("blocking_lock", self.lock())
+    }
+
+    /// As [`blocking_lock`](Self::blocking_lock), with a guard that may go to another thread.
+    ///
+    /// # Panics
+    ///
+    /// As [`blocking_lock`](Self::blocking_lock).
+    #[track_caller]
+    pub fn blocking_lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
+        blocking::block_on("blocking_lock_owned", self.lock_owned())
+    }
+
+    /// The value: there is nobody else.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
+
+impl<T: Default> Default for Mutex<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for Mutex<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Mutex");
+        let holder = self.with(|permits| permits.last().filter(|_| permits.free() == 0));
+        match (holder, self.try_lock()) {
+            (Some(holder), Err(_)) => debug.field("value", &format_args!("<held {holder}>")),
+            (_, Ok(guard)) => debug.field("value", &&*guard),
+            (None, Err(_)) => debug.field("value", &format_args!("<held>")),
+        };
+        debug.finish()
+    }
+}
+
+pin_project! {
+    /// The future of [`Mutex::lock`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct LockRef<'a, T: ?Sized> {
+        #[pin]
+        inner: Acquire<&'a Mutex<T>>,
+    }
+}
+
+impl<'a, T: ?Sized> Future for LockRef<'a, T> {
+    type Output = MutexGuard<'a, T>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut inner = self.project().inner;
+        let taken = ready!(inner.as_mut().poll(cx));
+        debug_assert!(taken.is_ok(), "a mutex is not closed");
+        Poll::Ready(MutexGuard { lock: inner.source() })
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for LockRef<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockRef").finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// The future of [`Mutex::lock_owned`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct LockOwned<T: ?Sized> {
+        #[pin]
+        inner: Acquire<Arc<Mutex<T>>>,
+    }
+}
+
+impl<T: ?Sized> Future for LockOwned<T> {
+    type Output = OwnedMutexGuard<T>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut inner = self.project().inner;
+        let taken = ready!(inner.as_mut().poll(cx));
+        debug_assert!(taken.is_ok(), "a mutex is not closed");
+        Poll::Ready(OwnedMutexGuard { lock: inner.source().clone() })
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for LockOwned<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockOwned").finish_non_exhaustive()
+    }
+}
+
+/// The lock of a [`Mutex`], released when this is dropped.
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct MutexGuard<'a, T: ?Sized> {
+    lock: &'a Mutex<T>,
+}
+
+/// The lock of a [`Mutex`] in an [`Arc`], released when this is dropped.
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct OwnedMutexGuard<T: ?Sized> {
+    lock: Arc<Mutex<T>>,
+}
+
+// SAFETY: a shared guard gives `&T` only. Without this a guard of a `T` that is not `Sync` would be `Sync`, as its
+// mutex is.
+unsafe impl<T: ?Sized + Send + Sync> Sync for MutexGuard<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send + Sync> Sync for OwnedMutexGuard<T> {}
+
+macro_rules! guard {
+    ($guard:ty) => {
+        impl<T: ?Sized> Deref for $guard {
+            type Target = T;
+
+            #[inline]
+            fn deref(&self) -> &T {
+                // SAFETY: the guard has the permit, and there is one. Test: model `mutex_is_held_by_one`.
+                unsafe { &*self.lock.value.get() }
+            }
+        }
+
+        impl<T: ?Sized> DerefMut for $guard {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut T {
+                // SAFETY: as in `deref`; the guard is borrowed for writing.
+                unsafe { &mut *self.lock.value.get() }
+            }
+        }
+
+        impl<T: ?Sized> Drop for $guard {
+            #[inline]
+            fn drop(&mut self) {
+                permits::release(&*self.lock, 1);
+            }
+        }
+
+        impl<T: ?Sized + fmt::Debug> fmt::Debug for $guard {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&**self, f)
+            }
+        }
+
+        impl<T: ?Sized + fmt::Display> fmt::Display for $guard {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&**self, f)
+            }
+        }
+    };
+}
+
+guard!(MutexGuard<'_, T>);
+guard!(OwnedMutexGuard<T>);
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// The mutex of `this`.
+    pub fn mutex(this: &Self) -> &'a Mutex<T> {
+        this.lock
+    }
+
+    /// A guard of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::{Mutex, MutexGuard};
+    /// # mini::block_on(async {
+    /// let pair = Mutex::new((1, 2));
+    /// let mut second = MutexGuard::map(pair.lock().await, |pair| &mut pair.1);
+    /// *second = 3;
+    /// drop(second);
+    /// assert_eq!(*pair.lock().await, (1, 3));
+    /// # });
+    /// ```
+    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> MappedMutexGuard<'a, U> {
+        let part = std::ptr::from_mut(part(&mut this));
+        let lock = ManuallyDrop::new(this).lock;
+        MappedMutexGuard { permit: &lock.permit, part, _value: PhantomData }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<MappedMutexGuard<'a, U>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        let lock = ManuallyDrop::new(this).lock;
+        Ok(MappedMutexGuard { permit: &lock.permit, part, _value: PhantomData })
+    }
+}
+
+impl<T: ?Sized> OwnedMutexGuard<T> {
+    /// The mutex of `this`.
+    pub fn mutex(this: &Self) -> &Arc<Mutex<T>> {
+        &this.lock
+    }
+
+    /// A guard of a part of the value; see [`MutexGuard::map`].
+    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> OwnedMappedMutexGuard<T, U> {
+        let part = std::ptr::from_mut(part(&mut this));
+        OwnedMappedMutexGuard { part, _guard: this }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<OwnedMappedMutexGuard<T, U>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        Ok(OwnedMappedMutexGuard { part, _guard: this })
+    }
+}
+
+/// The lock of a [`Mutex`], of which a part is in use; see [`MutexGuard::map`].
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct MappedMutexGuard<'a, T: ?Sized> {
+    permit: &'a Lock<Permits>,
+    part: *mut T,
+    _value: PhantomData<&'a mut T>,
+}
+
+/// The lock of a [`Mutex`] in an [`Arc`], of which a part is in use; see [`OwnedMutexGuard::map`].
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
+    part: *mut U,
+    _guard: OwnedMutexGuard<T>,
+}
+
+// SAFETY: it is as good as a `&mut T`.
+unsafe impl<T: ?Sized + Send> Send for MappedMutexGuard<'_, T> {}
+// SAFETY: a shared guard is as good as a `&T`.
+unsafe impl<T: ?Sized + Sync> Sync for MappedMutexGuard<'_, T> {}
+// SAFETY: it is as good as the guard and a `&mut U`.
+unsafe impl<T: ?Sized + Send, U: ?Sized + Send> Send for OwnedMappedMutexGuard<T, U> {}
+// SAFETY: a shared guard is as good as a `&U`, and lends nothing of the rest.
+unsafe impl<T: ?Sized + Send, U: ?Sized + Sync> Sync for OwnedMappedMutexGuard<T, U> {}
+
+impl<T: ?Sized> Drop for MappedMutexGuard<'_, T> {
+    fn drop(&mut self) {
+        permits::release(self.permit, 1);
+    }
+}
+
+macro_rules! mapped {
+    ([$($params:tt)*] $guard:ty, $target:ident) => {
+        impl<$($params)*> Deref for $guard {
+            type Target = $target;
+
+            #[inline]
+            fn deref(&self) -> &$target {
+                // SAFETY: the part is inside of the value, for which this has the permit until it is dropped; the
+                // value does not move meanwhile, as its mutex is borrowed or shared. Test: `tests/mutex.rs`.
+                unsafe { &*self.part }
+            }
+        }
+
+        impl<$($params)*> DerefMut for $guard {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut $target {
+                // SAFETY: as in `deref`; the guard is borrowed for writing.
+                unsafe { &mut *self.part }
+            }
+        }
+
+        impl<$($params)*> fmt::Debug for $guard where $target: fmt::Debug {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&**self, f)
+            }
+        }
+
+        impl<$($params)*> fmt::Display for $guard where $target: fmt::Display {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&**self, f)
+            }
+        }
+    };
+}
+
+mapped!([T: ?Sized] MappedMutexGuard<'_, T>, T);
+mapped!([T: ?Sized, U: ?Sized] OwnedMappedMutexGuard<T, U>, U);
+
+/// The lock was not free.
+#[derive(Debug)]
+pub struct TryLockError(pub(crate) ());
+
+impl fmt::Display for TryLockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the lock is held, or others wait for it")
+    }
+}
+
+impl std::error::Error for TryLockError {}

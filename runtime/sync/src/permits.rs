@@ -1,0 +1,400 @@
+//! Permits that are handed out first come, first served: the one mechanism under semaphore, mutex, read-write lock and
+//! bounded channel.
+//!
+//! [`Permits`] is plain state under a lock. While somebody waits, every permit that comes back belongs to the first
+//! waiter, who keeps what is already there for it, so a wait for many permits is not overtaken by waits for few. A
+//! permit is handed over before its new owner runs: nobody can take it in between.
+//!
+//! The last claim is kept: the task and the line that took or were granted permits last. Of a mutex it is the holder.
+//!
+//! [`Acquire`] is the future of all of them. It tries under the lock; if it must wait it clones the waker without the
+//! lock, and tries again before it joins the list.
+//!
+//! Rejected: permits in an atomic word beside the list (a semaphore that nobody waits for would cost one locked
+//! instruction to take and one to release, as the lock does; and each change would have to agree with the list).
+//! Barging, where a running task takes what was released for a waiter (more throughput where critical sections are
+//! short and workers many; no bound for the wait).
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use mini_context::{Lock, Note, Reason, SyncKind};
+use pin_project_lite::pin_project;
+
+use crate::waiters::{WaitList, Waiter};
+
+/// Who has taken something, or asks for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    /// The id of its task; 0 outside of tasks.
+    pub(crate) task: u64,
+    pub(crate) location: &'static Location<'static>,
+    /// Whether the owner knows: it has been polled since the grant.
+    pub(crate) is_seen: bool,
+}
+
+impl Claim {
+    #[inline]
+    pub(crate) fn new(location: &'static Location<'static>) -> Self {
+        Self { task: mini_context::task(), location, is_seen: true }
+    }
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.task {
+            0 => write!(f, "at {}", self.location)?,
+            task => write!(f, "by task {task} at {}", self.location)?,
+        }
+        if self.is_seen { Ok(()) } else { f.write_str(", which has not been polled since") }
+    }
+}
+
+/// What a waiter asks for. The claim stands in the waiter too, so that the one who grants can note it.
+#[derive(Debug)]
+pub(crate) struct Need {
+    /// How many permits are still missing.
+    missing: usize,
+    claim: Claim,
+}
+
+#[derive(Debug)]
+pub(crate) struct Permits {
+    free: usize,
+    is_closed: bool,
+    waiters: WaitList<Need>,
+    last: Option<Claim>,
+}
+
+/// Why there was no permit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Closed,
+    /// Too few are free, or others wait.
+    Busy,
+}
+
+impl Permits {
+    pub(crate) const fn new(free: usize) -> Self {
+        Self { free, is_closed: false, waiters: WaitList::new(), last: None }
+    }
+
+    pub(crate) fn free(&self) -> usize {
+        self.free
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// The last claim. Whether it still holds what it took is not known here.
+    pub(crate) fn last(&self) -> Option<Claim> {
+        self.last
+    }
+
+    /// Takes `count` permits if they are free and nobody waits.
+    #[inline]
+    pub(crate) fn try_take(&mut self, count: usize, claim: Claim) -> Result<(), Refusal> {
+        if self.is_closed {
+            return Err(Refusal::Closed);
+        }
+        if self.free < count || !self.waiters.is_empty() {
+            return Err(Refusal::Busy);
+        }
+        self.free -= count;
+        self.last = Some(claim);
+        Ok(())
+    }
+
+    /// Takes away up to `count` free permits for good, and says how many.
+    pub(crate) fn forget(&mut self, count: usize) -> usize {
+        let gone = count.min(self.free);
+        self.free -= gone;
+        gone
+    }
+
+    /// Gives permits back. If that completes what the first waiter asks for, it is granted, and its waker is to be
+    /// called without the lock; then there may be another one to grant, see [`release`].
+    #[inline]
+    pub(crate) fn give(&mut self, count: usize) -> Option<Waker> {
+        self.free += count;
+        if self.waiters.is_empty() { None } else { self.grant() }
+    }
+
+    fn grant(&mut self) -> Option<Waker> {
+        let need = self.waiters.front()?;
+        let given = need.missing.min(self.free);
+        self.free -= given;
+        need.missing -= given;
+        if need.missing > 0 {
+            return None;
+        }
+        self.last = Some(Claim { is_seen: false, ..need.claim });
+        self.waiters.pop_front(|_| ())
+    }
+
+    /// From now on nothing is granted. Each call returns one waiter to be woken, who finds it closed.
+    pub(crate) fn close(&mut self) -> Option<Waker> {
+        self.is_closed = true;
+        self.waiters.pop_front(|_| ())
+    }
+
+    /// The owner of a grant has been polled, maybe as a part of another task than when it joined.
+    fn see(&mut self, granted: &Claim, now: &Claim) {
+        let is_of = |last: &Claim| last.task == granted.task && std::ptr::eq(last.location, granted.location);
+        if let Some(last) = self.last.as_mut().filter(|last| is_of(last)) {
+            *last = *now;
+        }
+    }
+}
+
+/// Where permits are: under the lock of a primitive.
+pub(crate) trait Source {
+    /// What waiting for its permits is called.
+    const KIND: SyncKind;
+
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
+}
+
+/// Permits to give back, of whatever primitive.
+impl Source for Lock<Permits> {
+    const KIND: SyncKind = SyncKind::Permit;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        f(&mut self.lock())
+    }
+}
+
+impl<S: Source + ?Sized> Source for &S {
+    const KIND: SyncKind = S::KIND;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        (**self).with(f)
+    }
+}
+
+impl<S: Source + ?Sized> Source for Arc<S> {
+    const KIND: SyncKind = S::KIND;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        (**self).with(f)
+    }
+}
+
+/// Gives `count` permits back, and wakes all whom that completes.
+#[inline]
+pub(crate) fn release(source: &(impl Source + ?Sized), count: usize) {
+    if let Some(waker) = source.with(|permits| permits.give(count)) {
+        wake_each(waker, || source.with(|permits| permits.give(0)));
+    }
+}
+
+/// Closes the permits, and wakes all who wait for them.
+pub(crate) fn close(source: &(impl Source + ?Sized)) {
+    if let Some(waker) = source.with(Permits::close) {
+        wake_each(waker, || source.with(Permits::close));
+    }
+}
+
+/// Calls `waker`, and what `next` gives: also after a waker has panicked.
+fn wake_each(waker: Waker, next: impl Fn() -> Option<Waker>) {
+    struct Others<F: Fn() -> Option<Waker>>(F);
+    impl<F: Fn() -> Option<Waker>> Drop for Others<F> {
+        fn drop(&mut self) {
+            while let Some(waker) = (self.0)() {
+                waker.wake();
+            }
+        }
+    }
+    let _others = Others(next);
+    waker.wake();
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not polled yet.
+    New,
+    /// In the list, or granted, or told that it is closed.
+    Waiting,
+    /// The permits are with the caller, or there are none to come.
+    Through,
+}
+
+pin_project! {
+    /// Takes permits, and waits for them.
+    #[derive(Debug)]
+    pub(crate) struct Acquire<S: Source> {
+        source: S,
+        count: usize,
+        phase: Phase,
+        location: &'static Location<'static>,
+        #[pin]
+        waiter: Waiter<Need>,
+    }
+
+    impl<S: Source> PinnedDrop for Acquire<S> {
+        fn drop(this: Pin<&mut Self>) {
+            if this.phase == Phase::Waiting {
+                this.leave();
+            }
+        }
+    }
+}
+
+impl<S: Source> Acquire<S> {
+    #[track_caller]
+    #[inline]
+    pub(crate) fn new(source: S, count: usize) -> Self {
+        let location = Location::caller();
+        let claim = Claim { task: 0, location, is_seen: false };
+        let waiter = Waiter::new(Need { missing: count, claim });
+        Self { source, count, phase: Phase::New, location, waiter }
+    }
+
+    pub(crate) fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// How many permits it takes.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline]
+    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        ready!(mini_context::poll_budget(cx));
+        if self.phase == Phase::New {
+            let claim = Claim::new(self.location);
+            let taken = self.source.with(|permits| permits.try_take(self.count, claim));
+            if taken != Err(Refusal::Busy) {
+                *self.project().phase = Phase::Through;
+                return Poll::Ready(taken);
+            }
+        }
+        self.wait(cx)
+    }
+
+    fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        let this = self.project();
+        let (waiter, source, count) = (this.waiter.into_ref(), &*this.source, *this.count);
+        let claim = Claim::new(this.location);
+        let (done, old) = match *this.phase {
+            Phase::New => {
+                let waker = cx.waker().clone();
+                *this.phase = Phase::Waiting;
+                // SAFETY: the waiter is part of this future, which is pinned, and leaves the list when that is dropped.
+                // Test: `tests/threads.rs`.
+                source.with(|permits| unsafe { permits.join(waiter, count, claim, waker) })
+            }
+            Phase::Waiting => {
+                // SAFETY: as above.
+                let (state, has_moved) = source.with(|permits| unsafe { permits.ask(waiter, &claim, cx.waker()) });
+                if has_moved {
+                    let waker = cx.waker().clone();
+                    // SAFETY: as above.
+                    source.with(|permits| unsafe { permits.move_waiter(waiter, &claim, waker) })
+                } else {
+                    (state, None)
+                }
+            }
+            Phase::Through => panic!("polled after it was ready"),
+        };
+        drop(old);
+        if done.is_ready() {
+            *this.phase = Phase::Through;
+        } else {
+            let holder = source.with(|permits| permits.last).map_or(0, |last| last.task);
+            let reason = Reason::Sync(S::KIND, holder);
+            mini_context::leave_note(Note { reason, location: this.location });
+        }
+        done
+    }
+
+    /// It is dropped while it waits: gives back what it was given.
+    #[cold]
+    fn leave(self: Pin<&mut Self>) {
+        let this = self.project();
+        let waiter = this.waiter.into_ref();
+        // SAFETY: as in `wait`. Test: `tests/threads.rs`.
+        let (waker, given) = this.source.with(|permits| unsafe { permits.leave(waiter, *this.count) });
+        drop(waker);
+        if given > 0 {
+            release(this.source, given);
+        }
+        let location = *this.location;
+        mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+    }
+}
+
+/// What a waiter finds, and a waker to be dropped without the lock.
+type Found = (Poll<Result<(), Refusal>>, Option<Waker>);
+
+/// For a waiter: pinned, and in no other list.
+impl Permits {
+    unsafe fn join(&mut self, waiter: Pin<&Waiter<Need>>, count: usize, claim: Claim, waker: Waker) -> Found {
+        let taken = self.try_take(count, claim);
+        if taken != Err(Refusal::Busy) {
+            return (Poll::Ready(taken), Some(waker));
+        }
+        // What is free goes to the first in line, which this one is if anything is free.
+        let free = std::mem::take(&mut self.free).min(count);
+        // SAFETY: the caller's promise.
+        let (need, _) = unsafe { self.waiters.look(waiter) };
+        *need = Need { missing: count - free, claim };
+        // SAFETY: the caller's promise.
+        unsafe { self.waiters.push_back(waiter, waker) };
+        (Poll::Pending, None)
+    }
+
+    /// What has become of the waiter, and whether another task is to be woken for it than before.
+    unsafe fn ask(
+        &mut self,
+        waiter: Pin<&Waiter<Need>>,
+        claim: &Claim,
+        waker: &Waker,
+    ) -> (Poll<Result<(), Refusal>>, bool) {
+        // SAFETY: the caller's promise.
+        match unsafe { self.waiters.look(waiter) } {
+            // SAFETY: the caller's promise.
+            (_, true) => (Poll::Pending, unsafe { self.waiters.has_moved(waiter, waker) }),
+            (Need { missing: 0, claim: granted }, false) => {
+                let granted = *granted;
+                self.see(&granted, claim);
+                (Poll::Ready(Ok(())), false)
+            }
+            (_, false) => (Poll::Ready(Err(Refusal::Closed)), false),
+        }
+    }
+
+    unsafe fn move_waiter(&mut self, waiter: Pin<&Waiter<Need>>, claim: &Claim, waker: Waker) -> Found {
+        // SAFETY: the caller's promise.
+        let old = unsafe { self.waiters.exchange(waiter, waker) };
+        // SAFETY: the caller's promise.
+        let (need, is_queued) = unsafe { self.waiters.look(waiter) };
+        match (is_queued, need.missing) {
+            (true, _) => {
+                need.claim = *claim;
+                (Poll::Pending, old)
+            }
+            (false, 0) => (Poll::Ready(Ok(())), old),
+            (false, _) => (Poll::Ready(Err(Refusal::Closed)), old),
+        }
+    }
+
+    /// The waiter goes: what it has been given so far.
+    unsafe fn leave(&mut self, waiter: Pin<&Waiter<Need>>, count: usize) -> (Option<Waker>, usize) {
+        // SAFETY: the caller's promise.
+        let waker = unsafe { self.waiters.remove(waiter) };
+        // SAFETY: the caller's promise.
+        let (need, _) = unsafe { self.waiters.look(waiter) };
+        (waker, count - need.missing)
+    }
+}

@@ -1,0 +1,395 @@
+//! A semaphore: [`Permits`] alone.
+
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use mini_context::{Lock, SyncKind};
+use pin_project_lite::pin_project;
+
+use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
+
+/// So many permits, each for one holder at a time.
+///
+/// Fair: who waits is served first come, first served, also who waits for many permits behind whom others wait for few.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::Semaphore;
+/// use std::sync::Arc;
+///
+/// # mini::block_on(async {
+/// let connections = Arc::new(Semaphore::new(2));
+/// let first = connections.clone().acquire_owned().await.unwrap();
+/// let second = connections.acquire().await.unwrap();
+/// assert!(connections.try_acquire().is_err());
+/// drop(first);
+/// assert!(connections.try_acquire().is_ok());
+/// # drop(second);
+/// # });
+/// ```
+pub struct Semaphore(Lock<Permits>);
+
+impl Source for Semaphore {
+    const KIND: SyncKind = SyncKind::Permit;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        f(&mut self.0.lock())
+    }
+}
+
+impl Semaphore {
+    /// The most permits that a semaphore may have.
+    pub const MAX_PERMITS: usize = usize::MAX >> 3;
+
+    /// A semaphore with `permits` permits.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    #[track_caller]
+    pub fn new(permits: usize) -> Self {
+        assert!(permits <= Self::MAX_PERMITS, "a semaphore has {} permits at most, not {permits}", Self::MAX_PERMITS);
+        Self(Lock::new(Permits::new(permits)))
+    }
+
+    /// As [`new`](Self::new), for a `static`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::Semaphore;
+    /// static CONNECTIONS: Semaphore = Semaphore::const_new(100);
+    /// assert_eq!(CONNECTIONS.available_permits(), 100);
+    /// ```
+    #[cfg(not(loom))]
+    pub const fn const_new(permits: usize) -> Self {
+        assert!(permits <= Self::MAX_PERMITS, "too many permits");
+        Self(Lock::new(Permits::new(permits)))
+    }
+
+    /// How many permits are free: not held, and not kept for somebody who waits.
+    pub fn available_permits(&self) -> usize {
+        self.with(|permits| permits.free())
+    }
+
+    /// Adds permits, which go to those who wait first.
+    ///
+    /// # Panics
+    ///
+    /// If there would be more than [`MAX_PERMITS`](Self::MAX_PERMITS).
+    #[track_caller]
+    pub fn add_permits(&self, count: usize) {
+        let free = self.available_permits();
+        assert!(count <= Self::MAX_PERMITS - free, "a semaphore has {} permits at most", Self::MAX_PERMITS);
+        permits::release(self, count);
+    }
+
+    /// Takes away up to `count` free permits for good, and says how many it was.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let semaphore = mini::sync::Semaphore::new(3);
+    /// assert_eq!(semaphore.forget_permits(5), 3);
+    /// assert_eq!(semaphore.available_permits(), 0);
+    /// ```
+    pub fn forget_permits(&self, count: usize) -> usize {
+        self.with(|permits| permits.forget(count))
+    }
+
+    /// Waits for a permit, and takes it.
+    ///
+    /// # Errors
+    ///
+    /// If the semaphore is closed, also while it waits.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses its place among those who wait, and gives back what it was given.
+    #[track_caller]
+    #[inline]
+    pub fn acquire(&self) -> AcquireRef<'_> {
+        self.acquire_many(1)
+    }
+
+    /// As [`acquire`](Self::acquire), for `count` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[track_caller]
+    #[inline]
+    pub fn acquire_many(&self, count: u32) -> AcquireRef<'_> {
+        AcquireRef { inner: Acquire::new(self, count as usize) }
+    }
+
+    /// Takes a permit if one is free and nobody waits.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or the semaphore is closed.
+    #[track_caller]
+    #[inline]
+    pub fn try_acquire(&self) -> Result<SemaphorePermit<'_>, TryAcquireError> {
+        self.try_acquire_many(1)
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), for `count` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    #[track_caller]
+    #[inline]
+    pub fn try_acquire_many(&self, count: u32) -> Result<SemaphorePermit<'_>, TryAcquireError> {
+        self.try_take(count as usize)?;
+        Ok(SemaphorePermit { semaphore: self, count: count as usize })
+    }
+
+    /// As [`acquire`](Self::acquire), with a permit that may go to another task.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[track_caller]
+    #[inline]
+    pub fn acquire_owned(self: Arc<Self>) -> AcquireOwned {
+        self.acquire_many_owned(1)
+    }
+
+    /// As [`acquire_owned`](Self::acquire_owned), for `count` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[track_caller]
+    #[inline]
+    pub fn acquire_many_owned(self: Arc<Self>, count: u32) -> AcquireOwned {
+        AcquireOwned { inner: Acquire::new(self, count as usize) }
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), with a permit that may go to another task.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    #[track_caller]
+    pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, TryAcquireError> {
+        self.try_acquire_many_owned(1)
+    }
+
+    /// As [`try_acquire_owned`](Self::try_acquire_owned), for `count` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire).
+    #[track_caller]
+    pub fn try_acquire_many_owned(self: Arc<Self>, count: u32) -> Result<OwnedSemaphorePermit, TryAcquireError> {
+        self.try_take(count as usize)?;
+        Ok(OwnedSemaphorePermit { semaphore: self, count: count as usize })
+    }
+
+    #[track_caller]
+    #[inline]
+    fn try_take(&self, count: usize) -> Result<(), TryAcquireError> {
+        let claim = Claim::new(Location::caller());
+        self.with(|permits| permits.try_take(count, claim)).map_err(|refusal| match refusal {
+            Refusal::Closed => TryAcquireError::Closed,
+            Refusal::Busy => TryAcquireError::NoPermits,
+        })
+    }
+
+    /// From now on nobody gets a permit; who waits gets an error. Permits that are held stay valid.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let semaphore = mini::sync::Semaphore::new(1);
+    /// semaphore.close();
+    /// assert!(semaphore.acquire().await.is_err());
+    /// # });
+    /// ```
+    pub fn close(&self) {
+        permits::close(self);
+    }
+
+    /// Whether [`close`](Self::close) was called.
+    pub fn is_closed(&self) -> bool {
+        self.with(|permits| permits.is_closed())
+    }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (free, is_closed, last) = self.with(|permits| (permits.free(), permits.is_closed(), permits.last()));
+        let mut debug = f.debug_struct("Semaphore");
+        debug.field("available_permits", &free).field("is_closed", &is_closed);
+        if let Some(last) = last {
+            debug.field("last_taken", &format_args!("{last}"));
+        }
+        debug.finish()
+    }
+}
+
+pin_project! {
+    /// The future of [`Semaphore::acquire`] and [`Semaphore::acquire_many`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct AcquireRef<'a> {
+        #[pin]
+        inner: Acquire<&'a Semaphore>,
+    }
+}
+
+impl<'a> Future for AcquireRef<'a> {
+    type Output = Result<SemaphorePermit<'a>, AcquireError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut inner = self.project().inner;
+        let taken = ready!(inner.as_mut().poll(cx));
+        let (semaphore, count) = (*inner.source(), inner.count());
+        Poll::Ready(taken.map(|()| SemaphorePermit { semaphore, count }).map_err(|_| AcquireError(())))
+    }
+}
+
+pin_project! {
+    /// The future of [`Semaphore::acquire_owned`] and [`Semaphore::acquire_many_owned`].
+    #[derive(Debug)]
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct AcquireOwned {
+        #[pin]
+        inner: Acquire<Arc<Semaphore>>,
+    }
+}
+
+impl Future for AcquireOwned {
+    type Output = Result<OwnedSemaphorePermit, AcquireError>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut inner = self.project().inner;
+        let taken = ready!(inner.as_mut().poll(cx));
+        let (semaphore, count) = (inner.source().clone(), inner.count());
+        Poll::Ready(taken.map(|()| OwnedSemaphorePermit { semaphore, count }).map_err(|_| AcquireError(())))
+    }
+}
+
+/// Permits of a [`Semaphore`], given back when this is dropped.
+#[must_use = "a permit that is dropped at once protects nothing"]
+#[derive(Debug)]
+pub struct SemaphorePermit<'a> {
+    semaphore: &'a Semaphore,
+    count: usize,
+}
+
+/// Permits of a [`Semaphore`] in an [`Arc`], given back when this is dropped.
+#[must_use = "a permit that is dropped at once protects nothing"]
+#[derive(Debug)]
+pub struct OwnedSemaphorePermit {
+    semaphore: Arc<Semaphore>,
+    count: usize,
+}
+
+macro_rules! permit {
+    ($permit:ty, $clone:expr) => {
+        impl $permit {
+            /// Keeps the permits for good: the semaphore has fewer from now on.
+            pub fn forget(mut self) {
+                self.count = 0;
+            }
+
+            /// Takes over the permits of `other`.
+            ///
+            /// # Panics
+            ///
+            /// If `other` is of another semaphore.
+            #[track_caller]
+            pub fn merge(&mut self, mut other: Self) {
+                let is_same = std::ptr::eq::<Semaphore>(&*self.semaphore, &*other.semaphore);
+                assert!(is_same, "the permits are of two semaphores");
+                self.count += std::mem::take(&mut other.count);
+            }
+
+            /// Splits off `count` permits, if it has as many.
+            pub fn split(&mut self, count: usize) -> Option<Self> {
+                self.count = self.count.checked_sub(count)?;
+                Some(Self { semaphore: $clone(&self.semaphore), count })
+            }
+
+            /// How many permits this holds.
+            pub fn num_permits(&self) -> usize {
+                self.count
+            }
+        }
+
+        impl Drop for $permit {
+            #[inline]
+            fn drop(&mut self) {
+                if self.count > 0 {
+                    permits::release(&*self.semaphore, self.count);
+                }
+            }
+        }
+    };
+}
+
+permit!(SemaphorePermit<'_>, |semaphore: &_| *semaphore);
+permit!(OwnedSemaphorePermit, Arc::clone);
+
+impl OwnedSemaphorePermit {
+    /// The semaphore of the permits.
+    pub fn semaphore(&self) -> &Arc<Semaphore> {
+        &self.semaphore
+    }
+}
+
+/// The semaphore is closed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct AcquireError(());
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the semaphore is closed")
+    }
+}
+
+impl std::error::Error for AcquireError {}
+
+/// There was no permit to take at once.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TryAcquireError {
+    /// The semaphore is closed.
+    Closed,
+    /// Too few are free, or others wait for them.
+    NoPermits,
+}
+
+impl fmt::Display for TryAcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "the semaphore is closed",
+            Self::NoPermits => "no permits are available",
+        })
+    }
+}
+
+impl std::error::Error for TryAcquireError {}
