@@ -24,8 +24,10 @@
 //! | [`watch`] | the newest value to everybody |
 
 mod blocking;
+pub mod mpsc;
 mod mutex;
 mod permits;
+mod primitives;
 mod semaphore;
 mod waiters;
 
@@ -34,6 +36,7 @@ pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePerm
 
 /// The futures of the methods, for those who keep one in a struct.
 pub mod future {
+    pub use crate::mpsc::future::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendRef};
     pub use crate::mutex::{LockOwned, LockRef};
     pub use crate::semaphore::{AcquireOwned, AcquireRef};
 }

@@ -60,7 +60,20 @@ impl fmt::Display for Claim {
 pub(crate) struct Need {
     /// How many permits are still missing.
     missing: usize,
+    count: usize,
+    is_refused: bool,
     claim: Claim,
+}
+
+impl Need {
+    fn new(count: usize, claim: Claim) -> Self {
+        Self { missing: count, count, is_refused: false, claim }
+    }
+
+    /// What a waiter finds that has left the list.
+    fn outcome(&self) -> Result<(), Refusal> {
+        if self.is_refused { Err(Refusal::Closed) } else { Ok(()) }
+    }
 }
 
 #[derive(Debug)]
@@ -103,11 +116,19 @@ impl Permits {
         if self.is_closed {
             return Err(Refusal::Closed);
         }
-        if self.free < count || !self.waiters.is_empty() {
+        if count > 0 && (self.free < count || !self.waiters.is_empty()) {
             return Err(Refusal::Busy);
         }
         self.free -= count;
         self.last = Some(claim);
+        Ok(())
+    }
+
+    /// As [`try_take`](Self::try_take), for somebody who needs no permit after all.
+    #[inline]
+    pub(crate) fn could_take(&mut self, count: usize, claim: Claim) -> Result<(), Refusal> {
+        self.try_take(count, claim)?;
+        self.free += count;
         Ok(())
     }
 
@@ -141,7 +162,11 @@ impl Permits {
     /// From now on nothing is granted. Each call returns one waiter to be woken, who finds it closed.
     pub(crate) fn close(&mut self) -> Option<Waker> {
         self.is_closed = true;
-        self.waiters.pop_front(|_| ())
+        let Self { waiters, free, .. } = self;
+        waiters.pop_front(|need| {
+            *free += need.count - need.missing;
+            (need.missing, need.is_refused) = (need.count, true);
+        })
     }
 
     /// The owner of a grant has been polled, maybe as a part of another task than when it joined.
@@ -159,6 +184,12 @@ pub(crate) trait Source {
     const KIND: SyncKind;
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
+
+    /// Takes back permits that were taken or granted, and not used.
+    #[inline]
+    fn take_back(&self, count: usize) {
+        release(self, count);
+    }
 }
 
 /// Permits to give back, of whatever primitive.
@@ -178,6 +209,11 @@ impl<S: Source + ?Sized> Source for &S {
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
         (**self).with(f)
     }
+
+    #[inline]
+    fn take_back(&self, count: usize) {
+        (**self).take_back(count);
+    }
 }
 
 impl<S: Source + ?Sized> Source for Arc<S> {
@@ -186,6 +222,11 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
         (**self).with(f)
+    }
+
+    #[inline]
+    fn take_back(&self, count: usize) {
+        (**self).take_back(count);
     }
 }
 
@@ -255,12 +296,26 @@ impl<S: Source> Acquire<S> {
     pub(crate) fn new(source: S, count: usize) -> Self {
         let location = Location::caller();
         let claim = Claim { task: 0, location, is_seen: false };
-        let waiter = Waiter::new(Need { missing: count, claim });
+        let waiter = Waiter::new(Need::new(count, claim));
         Self { source, count, phase: Phase::New, location, waiter }
     }
 
     pub(crate) fn source(&self) -> &S {
         &self.source
+    }
+
+    /// Whether it was not polled yet.
+    pub(crate) fn is_new(&self) -> bool {
+        self.phase == Phase::New
+    }
+
+    pub(crate) fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
+    /// The permits were taken in another way.
+    pub(crate) fn finish(self: Pin<&mut Self>) {
+        *self.project().phase = Phase::Through;
     }
 
     /// How many permits it takes.
@@ -327,7 +382,7 @@ impl<S: Source> Acquire<S> {
         let (waker, given) = this.source.with(|permits| unsafe { permits.leave(waiter, *this.count) });
         drop(waker);
         if given > 0 {
-            release(this.source, given);
+            this.source.take_back(given);
         }
         let location = *this.location;
         mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
@@ -348,7 +403,7 @@ impl Permits {
         let free = std::mem::take(&mut self.free).min(count);
         // SAFETY: the caller's promise.
         let (need, _) = unsafe { self.waiters.look(waiter) };
-        *need = Need { missing: count - free, claim };
+        *need = Need { missing: count - free, ..Need::new(count, claim) };
         // SAFETY: the caller's promise.
         unsafe { self.waiters.push_back(waiter, waker) };
         (Poll::Pending, None)
@@ -365,12 +420,11 @@ impl Permits {
         match unsafe { self.waiters.look(waiter) } {
             // SAFETY: the caller's promise.
             (_, true) => (Poll::Pending, unsafe { self.waiters.has_moved(waiter, waker) }),
-            (Need { missing: 0, claim: granted }, false) => {
-                let granted = *granted;
+            (need, false) => {
+                let (outcome, granted) = (need.outcome(), need.claim);
                 self.see(&granted, claim);
-                (Poll::Ready(Ok(())), false)
+                (Poll::Ready(outcome), false)
             }
-            (_, false) => (Poll::Ready(Err(Refusal::Closed)), false),
         }
     }
 
@@ -379,14 +433,11 @@ impl Permits {
         let old = unsafe { self.waiters.exchange(waiter, waker) };
         // SAFETY: the caller's promise.
         let (need, is_queued) = unsafe { self.waiters.look(waiter) };
-        match (is_queued, need.missing) {
-            (true, _) => {
-                need.claim = *claim;
-                (Poll::Pending, old)
-            }
-            (false, 0) => (Poll::Ready(Ok(())), old),
-            (false, _) => (Poll::Ready(Err(Refusal::Closed)), old),
+        if !is_queued {
+            return (Poll::Ready(need.outcome()), old);
         }
+        need.claim = *claim;
+        (Poll::Pending, old)
     }
 
     /// The waiter goes: what it has been given so far.

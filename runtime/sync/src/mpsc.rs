@@ -1,0 +1,47 @@
+//! Channels from many senders to one receiver, with a bound or without.
+//!
+//! A bound is what makes a fast sender wait for a slow receiver; without one the memory is the bound.
+//!
+//! # Examples
+//!
+//! ```
+//! use mini::sync::mpsc;
+//!
+//! # mini::block_on(async {
+//! let (sender, mut receiver) = mpsc::channel(16);
+//! for worker in 0..3 {
+//!     let sender = sender.clone();
+//!     mini::spawn(async move { sender.send(worker * 10).await });
+//! }
+//! drop(sender);
+//! let mut sum = 0;
+//! while let Some(value) = receiver.recv().await {
+//!     sum += value; // ends when all senders are gone
+//! }
+//! assert_eq!(sum, 30);
+//! # });
+//! ```
+//!
+//! # Closing
+//!
+//! When all senders are gone, `recv` gives what is still queued, then `None`. When the receiver is dropped, or
+//! [`close`](Receiver::close) is called, sending gives an error with the message. After `close`, room that was
+//! [reserved](Sender::reserve) before may still be used, and `recv` waits for it.
+
+mod bounded;
+mod chan;
+pub mod error;
+mod queue;
+mod receiver;
+mod seat;
+mod unbounded;
+
+pub use bounded::{OwnedPermit, Permit, PermitIterator, Sender, WeakSender, channel};
+pub use receiver::{Receiver, UnboundedReceiver};
+pub use unbounded::{UnboundedSender, WeakUnboundedSender, unbounded_channel};
+
+pub(crate) mod future {
+    pub use super::bounded::{Reserve, ReserveMany, ReserveOwned, SendRef};
+    pub use super::chan::Closed;
+    pub use super::receiver::{Recv, RecvMany};
+}

@@ -1,0 +1,429 @@
+//! The senders of a bounded channel, and reserved room.
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use pin_project_lite::pin_project;
+
+use super::chan::{Chan, Closed, UNBOUNDED};
+use super::error::{SendError, TrySendError};
+use super::receiver::Receiver;
+use super::unbounded::sender;
+use crate::blocking;
+use crate::permits::{Acquire, Claim, Refusal, Source};
+
+/// A channel that holds up to `bound` messages; then senders wait, first come, first served.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::mpsc;
+///
+/// # mini::block_on(async {
+/// let (sender, mut receiver) = mpsc::channel(1);
+/// sender.send(1).await.unwrap();
+/// assert!(sender.try_send(2).is_err()); // full
+/// assert_eq!(receiver.recv().await, Some(1));
+/// assert!(sender.try_send(2).is_ok());
+/// # });
+/// ```
+///
+/// # Panics
+///
+/// If `bound` is 0, or larger than [`Semaphore::MAX_PERMITS`](crate::Semaphore::MAX_PERMITS).
+#[track_caller]
+pub fn channel<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
+    assert!(bound > 0, "a channel holds at least one message");
+    assert!(bound < UNBOUNDED, "a channel holds fewer than {UNBOUNDED} messages, not {bound}");
+    let chan = Chan::new(bound);
+    (Sender { chan: chan.clone() }, Receiver::new(chan))
+}
+
+/// A sender of a channel of [`channel`].
+pub struct Sender<T> {
+    chan: Arc<Chan<T>>,
+}
+
+/// Does not keep the channel open; see [`Sender::downgrade`].
+pub struct WeakSender<T> {
+    chan: Arc<Chan<T>>,
+}
+
+sender!(Sender, WeakSender);
+
+impl<T> Sender<T> {
+    /// Waits for room, and sends the message.
+    ///
+    /// # Errors
+    ///
+    /// If the receiver is gone or has closed the channel. The message comes back.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future drops its message unsent, and loses its place among those who wait. To keep the message,
+    /// [`reserve`](Self::reserve) room first.
+    #[track_caller]
+    #[inline]
+    pub fn send(&self, message: T) -> SendRef<'_, T> {
+        SendRef { acquire: Acquire::new(&*self.chan, 1), message: Some(message) }
+    }
+
+    /// Sends the message if there is room and nobody waits for it.
+    ///
+    /// # Errors
+    ///
+    /// If there is not, or the receiver is gone or has closed the channel. The message comes back.
+    #[track_caller]
+    #[inline]
+    pub fn try_send(&self, message: T) -> Result<(), TrySendError<T>> {
+        let claim = Claim::new(Location::caller());
+        self.chan.try_send(message, claim).map_err(|(refusal, message)| match refusal {
+            Refusal::Closed => TrySendError::Closed(message),
+            Refusal::Busy => TrySendError::Full(message),
+        })
+    }
+
+    /// As [`send`](Self::send), on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// As [`send`](Self::send).
+    ///
+    /// # Panics
+    ///
+    /// Inside a task, which must not block its thread.
+    #[track_caller]
+    pub fn blocking_send(&self, message: T) -> Result<(), SendError<T>> {
+        blocking::block_on("blocking_send", self.send(message))
+    }
+
+    /// Waits for room for one message, and keeps it until the permit is used or dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the receiver is gone or has closed the channel.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses its place among those who wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let (sender, mut receiver) = mini::sync::mpsc::channel(1);
+    /// let room = sender.reserve().await.unwrap();
+    /// assert!(sender.try_send(1).is_err());
+    /// room.send(2);
+    /// assert_eq!(receiver.recv().await, Some(2));
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn reserve(&self) -> Reserve<'_, T> {
+        Reserve { acquire: Acquire::new(&*self.chan, 1) }
+    }
+
+    /// Waits for room for `count` messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`reserve`](Self::reserve), and if the channel never has so much room.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`reserve`](Self::reserve).
+    #[track_caller]
+    pub fn reserve_many(&self, count: usize) -> ReserveMany<'_, T> {
+        ReserveMany { acquire: Acquire::new(&*self.chan, count) }
+    }
+
+    /// As [`reserve`](Self::reserve), with a permit that owns the sender.
+    ///
+    /// # Errors
+    ///
+    /// As [`reserve`](Self::reserve).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`reserve`](Self::reserve); the sender is dropped with the future.
+    #[track_caller]
+    pub fn reserve_owned(self) -> ReserveOwned<T> {
+        let acquire = Acquire::new(self.chan.clone(), 1);
+        ReserveOwned { acquire, sender: Some(self) }
+    }
+
+    /// Takes room for one message, if there is some.
+    ///
+    /// # Errors
+    ///
+    /// If there is not, or the receiver is gone or has closed the channel.
+    #[track_caller]
+    pub fn try_reserve(&self) -> Result<Permit<'_, T>, TrySendError<()>> {
+        self.take(1, Location::caller())?;
+        Ok(Permit { chan: &self.chan })
+    }
+
+    /// Takes room for `count` messages, if there is as much.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_reserve`](Self::try_reserve).
+    #[track_caller]
+    pub fn try_reserve_many(&self, count: usize) -> Result<PermitIterator<'_, T>, TrySendError<()>> {
+        self.take(count, Location::caller())?;
+        Ok(PermitIterator { chan: &self.chan, count })
+    }
+
+    /// As [`try_reserve`](Self::try_reserve), with a permit that owns the sender.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_reserve`](Self::try_reserve). The sender comes back.
+    #[track_caller]
+    pub fn try_reserve_owned(self) -> Result<OwnedPermit<T>, TrySendError<Self>> {
+        match self.take(1, Location::caller()) {
+            Ok(()) => Ok(OwnedPermit { sender: Some(self) }),
+            Err(TrySendError::Full(())) => Err(TrySendError::Full(self)),
+            Err(TrySendError::Closed(())) => Err(TrySendError::Closed(self)),
+        }
+    }
+
+    fn take(&self, count: usize, location: &'static Location<'static>) -> Result<(), TrySendError<()>> {
+        let claim = Claim::new(location);
+        if count > self.chan.bound {
+            return Err(if self.is_closed() { TrySendError::Closed(()) } else { TrySendError::Full(()) });
+        }
+        self.chan.with(|permits| permits.try_take(count, claim)).map_err(|refusal| match refusal {
+            Refusal::Closed => TrySendError::Closed(()),
+            Refusal::Busy => TrySendError::Full(()),
+        })
+    }
+
+    /// How many messages may be sent now without waiting.
+    pub fn capacity(&self) -> usize {
+        self.chan.free()
+    }
+
+    /// The bound of the channel.
+    pub fn max_capacity(&self) -> usize {
+        self.chan.bound
+    }
+}
+
+pin_project! {
+    /// The future of [`Sender::send`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct SendRef<'a, T> {
+        #[pin]
+        acquire: Acquire<&'a Chan<T>>,
+        message: Option<T>,
+    }
+}
+
+impl<T> Future for SendRef<'_, T> {
+    type Output = Result<(), SendError<T>>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if this.acquire.is_new() {
+            ready!(mini_context::poll_budget(cx));
+            let message = this.message.take().expect("a message is sent once");
+            let claim = Claim::new(this.acquire.location());
+            match this.acquire.source().try_send(message, claim) {
+                Ok(()) => {
+                    this.acquire.finish();
+                    return Poll::Ready(Ok(()));
+                }
+                Err((_, message)) => *this.message = Some(message),
+            }
+        }
+        let taken = ready!(this.acquire.as_mut().poll(cx));
+        let message = this.message.take().expect("polled after it was ready");
+        Poll::Ready(match taken {
+            Ok(()) => {
+                this.acquire.source().send_permitted(message);
+                Ok(())
+            }
+            Err(_) => Err(SendError(message)),
+        })
+    }
+}
+
+pin_project! {
+    /// The future of [`Sender::reserve`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Reserve<'a, T> {
+        #[pin]
+        acquire: Acquire<&'a Chan<T>>,
+    }
+}
+
+impl<'a, T> Future for Reserve<'a, T> {
+    type Output = Result<Permit<'a, T>, SendError<()>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let taken = ready!(this.acquire.as_mut().poll(cx));
+        Poll::Ready(taken.map(|()| Permit { chan: this.acquire.source() }).map_err(|_| SendError(())))
+    }
+}
+
+pin_project! {
+    /// The future of [`Sender::reserve_many`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct ReserveMany<'a, T> {
+        #[pin]
+        acquire: Acquire<&'a Chan<T>>,
+    }
+}
+
+impl<'a, T> Future for ReserveMany<'a, T> {
+    type Output = Result<PermitIterator<'a, T>, SendError<()>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let (chan, count) = (*this.acquire.source(), this.acquire.count());
+        if count > chan.bound {
+            return Poll::Ready(Err(SendError(())));
+        }
+        let taken = ready!(this.acquire.as_mut().poll(cx));
+        Poll::Ready(taken.map(|()| PermitIterator { chan, count }).map_err(|_| SendError(())))
+    }
+}
+
+pin_project! {
+    /// The future of [`Sender::reserve_owned`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct ReserveOwned<T> {
+        #[pin]
+        acquire: Acquire<Arc<Chan<T>>>,
+        sender: Option<Sender<T>>,
+    }
+}
+
+impl<T> Future for ReserveOwned<T> {
+    type Output = Result<OwnedPermit<T>, SendError<()>>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let taken = ready!(this.acquire.poll(cx));
+        Poll::Ready(taken.map(|()| OwnedPermit { sender: this.sender.take() }).map_err(|_| SendError(())))
+    }
+}
+
+macro_rules! debug {
+    ($($future:ident [$($params:tt)*]),*) => {
+        $(impl<T> fmt::Debug for $future<$($params)*> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($future)).finish_non_exhaustive()
+            }
+        })*
+    };
+}
+
+debug!(SendRef['_, T], Reserve['_, T], ReserveMany['_, T], ReserveOwned[T]);
+debug!(Permit['_, T], PermitIterator['_, T], OwnedPermit[T]);
+
+/// Room for one message, given back when this is dropped.
+#[must_use = "reserved room is given back when the permit is dropped"]
+pub struct Permit<'a, T> {
+    chan: &'a Chan<T>,
+}
+
+impl<T> Permit<'_, T> {
+    /// Sends the message. If the receiver is gone the message is dropped.
+    pub fn send(self, message: T) {
+        ManuallyDrop::new(self).chan.send_permitted(message);
+    }
+}
+
+impl<T> Drop for Permit<'_, T> {
+    fn drop(&mut self) {
+        self.chan.take_back(1);
+    }
+}
+
+/// Room for several messages: an iterator of permits. What is left is given back when this is dropped.
+#[must_use = "reserved room is given back when the permits are dropped"]
+pub struct PermitIterator<'a, T> {
+    chan: &'a Chan<T>,
+    count: usize,
+}
+
+impl<'a, T> Iterator for PermitIterator<'a, T> {
+    type Item = Permit<'a, T>;
+
+    fn next(&mut self) -> Option<Permit<'a, T>> {
+        self.count = self.count.checked_sub(1)?;
+        Some(Permit { chan: self.chan })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, Some(self.count))
+    }
+}
+
+impl<T> ExactSizeIterator for PermitIterator<'_, T> {}
+impl<T> std::iter::FusedIterator for PermitIterator<'_, T> {}
+
+impl<T> Drop for PermitIterator<'_, T> {
+    fn drop(&mut self) {
+        if self.count > 0 {
+            self.chan.take_back(self.count);
+        }
+    }
+}
+
+/// Room for one message, with a sender of its own. Given back when this is dropped.
+#[must_use = "reserved room is given back when the permit is dropped"]
+pub struct OwnedPermit<T> {
+    /// Present until the permit is used.
+    sender: Option<Sender<T>>,
+}
+
+impl<T> OwnedPermit<T> {
+    /// Sends the message, and gives the sender back. If the receiver is gone the message is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Never: a permit is used once.
+    pub fn send(mut self, message: T) -> Sender<T> {
+        let sender = self.sender.take().expect("a permit is used once");
+        sender.chan.send_permitted(message);
+        sender
+    }
+
+    /// Gives the room back, and the sender.
+    ///
+    /// # Panics
+    ///
+    /// Never: a permit is used once.
+    pub fn release(mut self) -> Sender<T> {
+        let sender = self.sender.take().expect("a permit is used once");
+        sender.chan.take_back(1);
+        sender
+    }
+
+    /// Whether both permits are of one channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        matches!((&self.sender, &other.sender), (Some(own), Some(other)) if own.same_channel(other))
+    }
+
+    /// Whether the permit is of the channel of `sender`.
+    pub fn same_channel_as_sender(&self, sender: &Sender<T>) -> bool {
+        self.sender.as_ref().is_some_and(|own| own.same_channel(sender))
+    }
+}
+
+impl<T> Drop for OwnedPermit<T> {
+    fn drop(&mut self) {
+        if let Some(sender) = self.sender.take() {
+            sender.chan.take_back(1);
+        }
+    }
+}

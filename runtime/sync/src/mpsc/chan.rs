@@ -1,0 +1,325 @@
+//! What senders and receiver share: a short lock around the queue, the permits that are its bound, and who waits.
+//!
+//! A message takes the lock once on its way in and once on its way out (of an unbounded channel: once per chunk). A
+//! bound is a number of [`Permits`]: a message holds one from before it is queued until it is received, a reservation
+//! holds one too. So a closed channel has ended when the queue is empty and all permits are back.
+//!
+//! A receiver that waits has a [`Seat`], where a sender hands it the message: that one was received as soon as it was
+//! sent, and takes no permit. What stays in the queue holds one.
+//!
+//! Rejected:
+//! - A lock-free queue (crossbeam's `SegQueue`): a push and a pop of it cost two to three locked instructions each, and
+//!   the waker, the permits and the ends need more; under the lock all of that is plain state.
+//! - A chunk at a time for bounded channels too: a permit must be back when its message is received and not later, or a
+//!   sender would wait for room that is there.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use mini_context::{Lock, SyncKind};
+use pin_project_lite::pin_project;
+
+use super::queue::Queue;
+use super::seat::{Call, Occupant, Seat};
+use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
+use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The bound of a channel without one.
+pub(super) const UNBOUNDED: usize = usize::MAX >> 3;
+
+pub(super) struct Chan<T> {
+    state: Lock<State<T>>,
+    seat: Seat<T>,
+    /// Whether the queue was empty when it last changed: a hint.
+    is_empty: AtomicBool,
+    pub(super) bound: usize,
+    /// Where the channel was made.
+    location: &'static Location<'static>,
+}
+
+struct State<T> {
+    queue: Queue<T>,
+    permits: Permits,
+    /// For those who wait until the channel is closed: there never is one.
+    ends: Permits,
+    occupant: Occupant,
+    is_receiver_gone: bool,
+    senders: usize,
+    weak_senders: usize,
+}
+
+/// What a look for a message came to.
+pub(super) enum Look<T> {
+    Message(T),
+    Empty,
+    Ended,
+}
+
+impl<T> Source for Chan<T> {
+    const KIND: SyncKind = SyncKind::Send;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        f(&mut self.state.lock().permits)
+    }
+
+    /// The receiver of a closed channel may wait for that.
+    fn take_back(&self, count: usize) {
+        permits::release(self, count);
+        let mut state = self.state.lock();
+        let call = if state.has_ended(self.bound) { self.seat.call(&mut state.occupant) } else { Call::Nobody };
+        drop(state);
+        self.seat.make(call);
+    }
+}
+
+impl<T> State<T> {
+    fn has_ended(&self, bound: usize) -> bool {
+        self.queue.len() == 0 && (self.senders == 0 || self.permits.is_closed() && self.permits.free() == bound)
+    }
+}
+
+impl<T> Chan<T> {
+    /// A channel with one sender.
+    #[track_caller]
+    pub(super) fn new(bound: usize) -> Arc<Self> {
+        let state = State {
+            queue: Queue::new(),
+            permits: Permits::new(bound),
+            ends: Permits::new(0),
+            occupant: Occupant::default(),
+            is_receiver_gone: false,
+            senders: 1,
+            weak_senders: 0,
+        };
+        let location = Location::caller();
+        Arc::new(Self { state: Lock::new(state), seat: Seat::new(), is_empty: AtomicBool::new(true), bound, location })
+    }
+
+    /// Sends under a permit that is taken at once, if there is one. A receiver that waits needs none.
+    #[inline]
+    pub(super) fn try_send(&self, message: T, claim: Claim) -> Result<(), (Refusal, T)> {
+        let mut state = self.state.lock();
+        let taken = match state.occupant.is_seated() {
+            true => state.permits.could_take(1, claim),
+            false => state.permits.try_take(1, claim),
+        };
+        if let Err(refusal) = taken {
+            return Err((refusal, message));
+        }
+        let call = self.push(&mut state, message);
+        drop(state);
+        self.seat.make(call);
+        Ok(())
+    }
+
+    /// Sends without a permit.
+    #[inline]
+    pub(super) fn send_unbounded(&self, message: T) -> Result<(), T> {
+        let mut state = self.state.lock();
+        if state.permits.is_closed() {
+            return Err(message);
+        }
+        let call = self.push(&mut state, message);
+        drop(state);
+        self.seat.make(call);
+        Ok(())
+    }
+
+    /// Sends under a permit that the caller has. If the receiver is gone the message is dropped.
+    pub(super) fn send_permitted(&self, message: T) {
+        let mut state = self.state.lock();
+        if state.is_receiver_gone {
+            drop(state);
+            return drop(message);
+        }
+        let waker = if state.occupant.is_seated() { state.permits.give(1) } else { None };
+        let call = self.push(&mut state, message);
+        drop(state);
+        self.seat.make(call);
+        waker.into_iter().for_each(Waker::wake); // one permit completes one waiter
+    }
+
+    #[inline]
+    fn push(&self, state: &mut State<T>, message: T) -> Call {
+        if state.occupant.is_seated() {
+            self.seat.hand(message);
+            return self.seat.call(&mut state.occupant);
+        }
+        state.queue.push(message);
+        self.is_empty.store(false, Relaxed);
+        Call::Nobody
+    }
+
+    /// Takes the next message of a bounded channel, and gives its permit back.
+    #[inline]
+    pub(super) fn pop(&self) -> Look<T> {
+        let mut state = self.state.lock();
+        let Some(message) = state.queue.pop() else { return self.look_of(&state) };
+        let waker = state.permits.give(1);
+        self.is_empty.store(state.queue.len() == 0, Relaxed);
+        drop(state);
+        waker.into_iter().for_each(Waker::wake); // one permit completes one waiter
+        Look::Message(message)
+    }
+
+    /// Takes the next messages of an unbounded channel into `chunk`, which is empty.
+    #[inline]
+    pub(super) fn pop_chunk(&self, chunk: &mut VecDeque<T>) -> Look<T> {
+        let mut state = self.state.lock();
+        state.queue.take_chunk(chunk);
+        self.is_empty.store(state.queue.len() == 0, Relaxed);
+        chunk.pop_front().map_or_else(|| self.look_of(&state), Look::Message)
+    }
+
+    fn look_of(&self, state: &State<T>) -> Look<T> {
+        if state.has_ended(self.bound) { Look::Ended } else { Look::Empty }
+    }
+
+    /// The message that was handed to the receiver where it waited.
+    #[inline]
+    pub(super) fn handed(&self) -> Option<T> {
+        self.seat.take()
+    }
+
+    /// The receiver waits, if there is still nothing. If not, look again.
+    #[inline]
+    pub(super) fn wait(&self, waker: &Waker) -> Poll<()> {
+        let ticket = self.seat.prepare(waker);
+        let mut state = self.state.lock();
+        if self.seat.is_full() || state.queue.len() > 0 || state.has_ended(self.bound) {
+            drop(state);
+            return Poll::Ready(()); // the ticket is dropped without the lock
+        }
+        let old = self.seat.sit(&mut state.occupant, ticket);
+        drop(state);
+        drop(old);
+        Poll::Pending
+    }
+
+    #[inline]
+    pub(super) fn seems_empty(&self) -> bool {
+        !self.seat.is_full() && self.is_empty.load(Relaxed)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.state.lock().queue.len() + usize::from(self.seat.is_full())
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.with(|permits| permits.is_closed())
+    }
+
+    /// From now on nothing but what has a permit is sent.
+    pub(super) fn close(&self) {
+        permits::close(self);
+        permits::close(&Ends(self));
+    }
+
+    /// The receiver is dropped.
+    pub(super) fn end_receiver(&self) {
+        self.close();
+        let mut state = self.state.lock();
+        state.is_receiver_gone = true;
+        let messages = std::mem::replace(&mut state.queue, Queue::new());
+        let spare = self.seat.stand_up(&mut state.occupant);
+        drop(state);
+        drop(spare);
+        drop(self.seat.take());
+        drop(messages);
+    }
+
+    pub(super) fn add_sender(&self) {
+        self.state.lock().senders += 1;
+    }
+
+    /// Another sender, unless all are gone.
+    pub(super) fn try_add_sender(&self) -> bool {
+        let mut state = self.state.lock();
+        let is_alive = state.senders > 0;
+        state.senders += usize::from(is_alive);
+        is_alive
+    }
+
+    pub(super) fn end_sender(&self) {
+        let mut state = self.state.lock();
+        state.senders -= 1;
+        let call = if state.senders == 0 { self.seat.call(&mut state.occupant) } else { Call::Nobody };
+        drop(state);
+        self.seat.make(call);
+    }
+
+    pub(super) fn count_weak(&self, change: isize) {
+        let mut state = self.state.lock();
+        state.weak_senders = state.weak_senders.wrapping_add_signed(change);
+    }
+
+    /// How many senders there are, and how many weak ones.
+    pub(super) fn senders(&self) -> (usize, usize) {
+        let state = self.state.lock();
+        (state.senders, state.weak_senders)
+    }
+
+    pub(super) fn free(&self) -> usize {
+        self.with(|permits| permits.free())
+    }
+
+    /// For the `Debug` of an end.
+    pub(super) fn describe(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state.lock();
+        let (messages, senders, is_closed) = (state.queue.len(), state.senders, state.permits.is_closed());
+        let last = state.permits.last();
+        drop(state);
+        let mut debug = f.debug_struct(name);
+        debug.field("messages", &messages).field("senders", &senders).field("is_closed", &is_closed);
+        if let Some(last) = last {
+            debug.field("last_sent", &format_args!("{last}"));
+        }
+        debug.field("made_at", &format_args!("{}", self.location)).finish_non_exhaustive()
+    }
+}
+
+/// The permits that nobody gets: to wait for one is to wait until the channel is closed.
+pub(super) struct Ends<'a, T>(pub(super) &'a Chan<T>);
+
+impl<T> Source for Ends<'_, T> {
+    const KIND: SyncKind = SyncKind::Closed;
+
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        f(&mut self.0.state.lock().ends)
+    }
+}
+
+pin_project! {
+    /// The future of `closed` of a sender.
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Closed<'a, T> {
+        #[pin]
+        inner: Acquire<Ends<'a, T>>,
+    }
+}
+
+impl<'a, T> Closed<'a, T> {
+    #[track_caller]
+    pub(super) fn new(chan: &'a Chan<T>) -> Self {
+        Self { inner: Acquire::new(Ends(chan), 1) }
+    }
+}
+
+impl<T> Future for Closed<'_, T> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.project().inner.poll(cx).map(|_| ())
+    }
+}
+
+impl<T> fmt::Debug for Closed<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Closed").finish_non_exhaustive()
+    }
+}

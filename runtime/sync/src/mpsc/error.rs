@@ -1,0 +1,87 @@
+//! What sending and receiving may fail with.
+
+use std::error::Error;
+use std::fmt;
+
+/// The receiver is gone or has closed the channel. The message comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SendError<T>(pub T);
+
+/// A message could not be sent at once. It comes back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum TrySendError<T> {
+    /// There is no room now, or others wait for it.
+    Full(T),
+    /// The receiver is gone or has closed the channel.
+    Closed(T),
+}
+
+/// There is no message to take at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TryRecvError {
+    /// None now.
+    Empty,
+    /// None to come: all senders are gone, or the channel is closed.
+    Disconnected,
+}
+
+impl<T> TrySendError<T> {
+    /// The message.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(message) | Self::Closed(message) => message,
+        }
+    }
+}
+
+impl<T> From<SendError<T>> for TrySendError<T> {
+    fn from(error: SendError<T>) -> Self {
+        Self::Closed(error.0)
+    }
+}
+
+/// A message need not be printable.
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendError").finish_non_exhaustive()
+    }
+}
+
+impl<T> fmt::Debug for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Closed(_) => "Closed(..)",
+        })
+    }
+}
+
+const CLOSED: &str = "the receiver of the channel was dropped, or has closed it";
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(CLOSED)
+    }
+}
+
+impl<T> fmt::Display for TrySendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "the channel is full",
+            Self::Closed(_) => CLOSED,
+        })
+    }
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "the channel is empty",
+            Self::Disconnected => "the channel is empty, and nothing more can come",
+        })
+    }
+}
+
+impl<T> Error for SendError<T> {}
+impl<T> Error for TrySendError<T> {}
+impl Error for TryRecvError {}

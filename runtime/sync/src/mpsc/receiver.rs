@@ -1,0 +1,298 @@
+//! The receiver's end, of both kinds of channel.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use mini_context::{Note, Reason, SyncKind};
+
+use super::chan::{Chan, Look, UNBOUNDED};
+use super::error::TryRecvError;
+use crate::blocking;
+
+/// What both receivers are.
+pub(super) struct Inner<T> {
+    pub(super) chan: Arc<Chan<T>>,
+    /// Messages of an unbounded channel that were taken out of the queue in one go.
+    chunk: VecDeque<T>,
+}
+
+impl<T> Inner<T> {
+    pub(super) fn new(chan: Arc<Chan<T>>) -> Self {
+        Self { chan, chunk: VecDeque::new() }
+    }
+
+    #[inline]
+    fn look(&mut self) -> Look<T> {
+        if let Some(message) = self.chan.handed() {
+            return Look::Message(message);
+        }
+        if let Some(message) = self.chunk.pop_front() {
+            return Look::Message(message);
+        }
+        if self.chan.bound == UNBOUNDED { self.chan.pop_chunk(&mut self.chunk) } else { self.chan.pop() }
+    }
+
+    /// Waits as part of `cx`, or says that there is something to look at.
+    #[inline]
+    fn poll_arrival(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
+        if !self.chan.seems_empty() || !self.chunk.is_empty() {
+            return Poll::Ready(());
+        }
+        self.poll_wait(cx, location)
+    }
+
+    #[inline]
+    fn poll_wait(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
+        let arrived = self.chan.wait(cx.waker());
+        if arrived.is_pending() {
+            mini_context::leave_note(Note { reason: Reason::Sync(SyncKind::Receive, 0), location });
+        }
+        arrived
+    }
+
+    fn poll_recv(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<Option<T>> {
+        ready!(mini_context::poll_budget(cx));
+        ready!(self.poll_arrival(cx, location));
+        loop {
+            match self.look() {
+                Look::Message(message) => return Poll::Ready(Some(message)),
+                Look::Ended => return Poll::Ready(None),
+                Look::Empty => ready!(self.poll_wait(cx, location)),
+            }
+        }
+    }
+
+    fn poll_recv_many(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut Vec<T>,
+        limit: usize,
+        location: &'static Location<'static>,
+    ) -> Poll<usize> {
+        if limit == 0 {
+            return Poll::Ready(0);
+        }
+        let Some(first) = ready!(self.poll_recv(cx, location)) else { return Poll::Ready(0) };
+        buffer.push(first);
+        let mut count = 1;
+        while count < limit {
+            let Look::Message(message) = self.look() else { break };
+            buffer.push(message);
+            count += 1;
+        }
+        Poll::Ready(count)
+    }
+
+    fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        match self.look() {
+            Look::Message(message) => Ok(message),
+            Look::Ended => Err(TryRecvError::Disconnected),
+            Look::Empty => Err(TryRecvError::Empty),
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.chunk.len() + self.chan.len()
+    }
+}
+
+impl<T> Drop for Inner<T> {
+    fn drop(&mut self) {
+        self.chan.end_receiver();
+    }
+}
+
+macro_rules! receiver {
+    ($receiver:ident, $channel:literal) => {
+        impl<T> $receiver<T> {
+            pub(super) fn new(chan: Arc<Chan<T>>) -> Self {
+                Self { inner: Inner::new(chan) }
+            }
+
+            /// Waits for the next message; `None` when nothing more can come: all senders are gone, or the channel is
+            /// closed, and all that was sent or reserved before is received.
+            ///
+            /// # Cancel safety
+            ///
+            /// No message is lost.
+            #[track_caller]
+            #[inline]
+            pub fn recv(&mut self) -> Recv<'_, T> {
+                Recv { inner: &mut self.inner, location: Location::caller() }
+            }
+
+            /// Waits for a message, then moves up to `limit` messages to the end of `buffer` and says how many. 0 when
+            /// nothing more can come, or if `limit` is 0.
+            ///
+            /// # Cancel safety
+            ///
+            /// No message is lost.
+            #[track_caller]
+            #[inline]
+            pub fn recv_many<'a>(&'a mut self, buffer: &'a mut Vec<T>, limit: usize) -> RecvMany<'a, T> {
+                RecvMany { inner: &mut self.inner, buffer, limit, location: Location::caller() }
+            }
+
+            /// Takes a message if there is one.
+            ///
+            /// # Errors
+            ///
+            /// [`TryRecvError::Empty`] if there is none now, [`TryRecvError::Disconnected`] if there will be none.
+            pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+                self.inner.try_recv()
+            }
+
+            /// As [`recv`](Self::recv), on a thread that may block.
+            ///
+            /// # Panics
+            ///
+            /// Inside a task, which must not block its thread.
+            #[track_caller]
+            pub fn blocking_recv(&mut self) -> Option<T> {
+                blocking::block_on("blocking_recv", self.recv())
+            }
+
+            /// As [`recv_many`](Self::recv_many), on a thread that may block.
+            ///
+            /// # Panics
+            ///
+            /// Inside a task, which must not block its thread.
+            #[track_caller]
+            pub fn blocking_recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+                blocking::block_on("blocking_recv_many", self.recv_many(buffer, limit))
+            }
+
+            /// As [`recv`](Self::recv), for code that polls by hand.
+            #[track_caller]
+            pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
+                self.inner.poll_recv(cx, Location::caller())
+            }
+
+            /// As [`recv_many`](Self::recv_many), for code that polls by hand.
+            #[track_caller]
+            pub fn poll_recv_many(&mut self, cx: &mut Context<'_>, buffer: &mut Vec<T>, limit: usize) -> Poll<usize> {
+                self.inner.poll_recv_many(cx, buffer, limit, Location::caller())
+            }
+
+            /// From now on sending gives an error. What was sent or reserved before can still be received.
+            pub fn close(&mut self) {
+                self.inner.chan.close();
+            }
+
+            /// Whether nothing more can be sent: [`close`](Self::close) was called, or all senders are gone.
+            pub fn is_closed(&self) -> bool {
+                self.inner.chan.is_closed() || self.sender_strong_count() == 0
+            }
+
+            /// Whether no message waits to be received.
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// How many messages wait to be received.
+            pub fn len(&self) -> usize {
+                self.inner.len()
+            }
+
+            /// How many senders there are.
+            pub fn sender_strong_count(&self) -> usize {
+                self.inner.chan.senders().0
+            }
+
+            /// How many weak senders there are.
+            pub fn sender_weak_count(&self) -> usize {
+                self.inner.chan.senders().1
+            }
+        }
+
+        impl<T> fmt::Debug for $receiver<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.inner.chan.describe(stringify!($receiver), f)
+            }
+        }
+    };
+}
+
+/// The receiver of a channel of [`channel`](super::channel).
+pub struct Receiver<T> {
+    inner: Inner<T>,
+}
+
+/// The receiver of a channel of [`unbounded_channel`](super::unbounded_channel).
+pub struct UnboundedReceiver<T> {
+    inner: Inner<T>,
+}
+
+receiver!(Receiver, "channel");
+receiver!(UnboundedReceiver, "unbounded_channel");
+
+impl<T> Receiver<T> {
+    /// How many messages may be sent now without waiting.
+    pub fn capacity(&self) -> usize {
+        self.inner.chan.free()
+    }
+
+    /// The bound of the channel.
+    pub fn max_capacity(&self) -> usize {
+        self.inner.chan.bound
+    }
+}
+
+/// The future of `recv`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct Recv<'a, T> {
+    inner: &'a mut Inner<T>,
+    location: &'static Location<'static>,
+}
+
+impl<T> Future for Recv<'_, T> {
+    type Output = Option<T>;
+
+    #[inline]
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let location = self.location;
+        self.inner.poll_recv(cx, location)
+    }
+}
+
+/// The future of `recv_many`.
+#[must_use = "futures do nothing unless awaited"]
+pub struct RecvMany<'a, T> {
+    inner: &'a mut Inner<T>,
+    buffer: &'a mut Vec<T>,
+    limit: usize,
+    location: &'static Location<'static>,
+}
+
+impl<T> Future for RecvMany<'_, T> {
+    type Output = usize;
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<usize> {
+        let this = &mut *self;
+        this.inner.poll_recv_many(cx, this.buffer, this.limit, this.location)
+    }
+}
+
+macro_rules! waits {
+    ($future:ident) => {
+        impl<T> Drop for $future<'_, T> {
+            #[inline]
+            fn drop(&mut self) {
+                let location = self.location;
+                mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+            }
+        }
+
+        impl<T> fmt::Debug for $future<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($future)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+waits!(Recv);
+waits!(RecvMany);
