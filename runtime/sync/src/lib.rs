@@ -26,6 +26,7 @@
 mod blocking;
 pub mod mpsc;
 mod mutex;
+pub mod oneshot;
 mod permits;
 mod primitives;
 mod semaphore;
@@ -38,5 +39,6 @@ pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePerm
 pub mod future {
     pub use crate::mpsc::future::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendRef};
     pub use crate::mutex::{LockOwned, LockRef};
+    pub use crate::oneshot::Closed as OneshotClosed;
     pub use crate::semaphore::{AcquireOwned, AcquireRef};
 }

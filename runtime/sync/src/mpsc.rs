@@ -31,6 +31,8 @@
 mod bounded;
 mod chan;
 pub mod error;
+#[cfg(all(test, loom))]
+mod models;
 mod queue;
 mod receiver;
 mod seat;

@@ -277,8 +277,9 @@ pin_project! {
         count: usize,
         phase: Phase,
         location: &'static Location<'static>,
+        // Made when it must wait.
         #[pin]
-        waiter: Waiter<Need>,
+        waiter: Option<Waiter<Need>>,
     }
 
     impl<S: Source> PinnedDrop for Acquire<S> {
@@ -294,10 +295,7 @@ impl<S: Source> Acquire<S> {
     #[track_caller]
     #[inline]
     pub(crate) fn new(source: S, count: usize) -> Self {
-        let location = Location::caller();
-        let claim = Claim { task: 0, location, is_seen: false };
-        let waiter = Waiter::new(Need::new(count, claim));
-        Self { source, count, phase: Phase::New, location, waiter }
+        Self { source, count, phase: Phase::New, location: Location::caller(), waiter: None }
     }
 
     pub(crate) fn source(&self) -> &S {
@@ -338,9 +336,13 @@ impl<S: Source> Acquire<S> {
     }
 
     fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        let this = self.project();
-        let (waiter, source, count) = (this.waiter.into_ref(), &*this.source, *this.count);
+        let mut this = self.project();
+        let (source, count) = (&*this.source, *this.count);
         let claim = Claim::new(this.location);
+        if *this.phase == Phase::New {
+            this.waiter.set(Some(Waiter::new(Need::new(count, claim))));
+        }
+        let waiter = this.waiter.as_ref().as_pin_ref().expect("made above, and kept");
         let (done, old) = match *this.phase {
             Phase::New => {
                 let waker = cx.waker().clone();
@@ -377,7 +379,7 @@ impl<S: Source> Acquire<S> {
     #[cold]
     fn leave(self: Pin<&mut Self>) {
         let this = self.project();
-        let waiter = this.waiter.into_ref();
+        let Some(waiter) = this.waiter.as_ref().as_pin_ref() else { return };
         // SAFETY: as in `wait`. Test: `tests/threads.rs`.
         let (waker, given) = this.source.with(|permits| unsafe { permits.leave(waiter, *this.count) });
         drop(waker);

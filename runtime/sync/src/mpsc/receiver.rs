@@ -121,7 +121,7 @@ macro_rules! receiver {
             #[track_caller]
             #[inline]
             pub fn recv(&mut self) -> Recv<'_, T> {
-                Recv { inner: &mut self.inner, location: Location::caller() }
+                Recv { inner: &mut self.inner, location: Location::caller(), has_waited: false }
             }
 
             /// Waits for a message, then moves up to `limit` messages to the end of `buffer` and says how many. 0 when
@@ -133,7 +133,7 @@ macro_rules! receiver {
             #[track_caller]
             #[inline]
             pub fn recv_many<'a>(&'a mut self, buffer: &'a mut Vec<T>, limit: usize) -> RecvMany<'a, T> {
-                RecvMany { inner: &mut self.inner, buffer, limit, location: Location::caller() }
+                RecvMany { inner: &mut self.inner, buffer, limit, location: Location::caller(), has_waited: false }
             }
 
             /// Takes a message if there is one.
@@ -246,6 +246,7 @@ impl<T> Receiver<T> {
 pub struct Recv<'a, T> {
     inner: &'a mut Inner<T>,
     location: &'static Location<'static>,
+    has_waited: bool,
 }
 
 impl<T> Future for Recv<'_, T> {
@@ -254,7 +255,9 @@ impl<T> Future for Recv<'_, T> {
     #[inline]
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let location = self.location;
-        self.inner.poll_recv(cx, location)
+        let received = self.inner.poll_recv(cx, location);
+        self.has_waited |= received.is_pending();
+        received
     }
 }
 
@@ -265,6 +268,7 @@ pub struct RecvMany<'a, T> {
     buffer: &'a mut Vec<T>,
     limit: usize,
     location: &'static Location<'static>,
+    has_waited: bool,
 }
 
 impl<T> Future for RecvMany<'_, T> {
@@ -272,7 +276,9 @@ impl<T> Future for RecvMany<'_, T> {
 
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<usize> {
         let this = &mut *self;
-        this.inner.poll_recv_many(cx, this.buffer, this.limit, this.location)
+        let received = this.inner.poll_recv_many(cx, this.buffer, this.limit, this.location);
+        this.has_waited |= received.is_pending();
+        received
     }
 }
 
@@ -281,8 +287,10 @@ macro_rules! waits {
         impl<T> Drop for $future<'_, T> {
             #[inline]
             fn drop(&mut self) {
-                let location = self.location;
-                mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+                if self.has_waited {
+                    let location = self.location;
+                    mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+                }
             }
         }
 

@@ -1,0 +1,128 @@
+//! Models of a channel: every order of the steps of two or three threads.
+
+use std::task::{Context, Poll, Waker};
+
+use loom::future::block_on;
+use loom::thread;
+
+use super::*;
+
+fn model(f: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(move || {
+        mini_context::swap_budget(mini_context::BUDGET);
+        f();
+    });
+}
+
+/// The receiver is woken for each message, handed over or queued, and for the end.
+///
+/// Fails if `hand` stores `is_full` Relaxed, if `Chan::wait` does not look again under the lock, or if `prepare` takes
+/// CALLING for EMPTY.
+#[test]
+fn seat_messages_and_the_end_wake_the_receiver() {
+    model(|| {
+        let (sender, mut receiver) = unbounded_channel();
+        let sending = thread::spawn(move || {
+            sender.send(1).unwrap();
+            sender.send(2).unwrap();
+        });
+        block_on(async {
+            assert_eq!(receiver.recv().await, Some(1));
+            assert_eq!(receiver.recv().await, Some(2));
+            assert_eq!(receiver.recv().await, None);
+        });
+        sending.join().unwrap();
+    });
+}
+
+/// Two callers at once, of which the second finds the spare waker of a receiver that came back early. Then the receiver
+/// moves to another task, when both may still be calling. (That `prepare` must not sit down in place while CALLING is
+/// shown by argument: what a waker still does after the wake took effect is no step of the model.)
+///
+/// Fails if edge 4 is Relaxed, or if `sit` with a spare does not seat the receiver.
+#[test]
+fn seat_two_senders_lose_nothing() {
+    model(|| {
+        let (sender, mut receiver) = unbounded_channel();
+        let other = sender.clone();
+        let sending = thread::spawn(move || other.send(1).unwrap());
+        let more = thread::spawn(move || sender.send(2).unwrap());
+        let sum = block_on(async { receiver.recv().await.unwrap() + receiver.recv().await.unwrap() });
+        assert_eq!(sum, 3);
+        let _ = receiver.poll_recv(&mut Context::from_waker(Waker::noop()));
+        sending.join().unwrap();
+        more.join().unwrap();
+    });
+}
+
+/// A receiver that moves to another task takes its wake along.
+#[test]
+fn seat_a_receiver_moves_between_tasks() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        let sending = thread::spawn(move || block_on(sender.send(1)).unwrap());
+        let first = receiver.poll_recv(&mut Context::from_waker(Waker::noop()));
+        if let Poll::Ready(message) = first {
+            assert_eq!(message, Some(1));
+        } else {
+            assert_eq!(block_on(receiver.recv()), Some(1));
+        }
+        sending.join().unwrap();
+    });
+}
+
+/// Room that comes back wakes the sender that waits for it.
+#[test]
+fn a_full_channel_goes_on() {
+    model(|| {
+        let (sender, mut receiver) = channel(1);
+        sender.try_send(1).unwrap();
+        let sending = thread::spawn(move || block_on(sender.send(2)).unwrap());
+        block_on(async {
+            assert_eq!(receiver.recv().await, Some(1));
+            assert_eq!(receiver.recv().await, Some(2));
+            assert_eq!(receiver.recv().await, None);
+        });
+        sending.join().unwrap();
+    });
+}
+
+/// Closing wakes who waits for room; what was reserved still arrives, and the receiver waits for it.
+///
+/// Fails if `Chan::take_back` does not call the receiver.
+#[test]
+fn a_closed_channel_ends_when_reservations_are_back() {
+    for is_used in [true, false] {
+        model(move || {
+            let (sender, mut receiver) = channel(1);
+            let _other = sender.clone(); // the end is not that of the last sender
+            let sending = thread::spawn(move || {
+                if let Ok(room) = sender.try_reserve() {
+                    if is_used {
+                        room.send(7)
+                    } else {
+                        drop(room)
+                    }
+                    return is_used;
+                }
+                false
+            });
+            receiver.close();
+            let received = block_on(receiver.recv());
+            assert_eq!(received.is_some(), sending.join().unwrap());
+        });
+    }
+}
+
+/// The last sender may go while the receiver does.
+#[test]
+fn both_ends_go_at_once() {
+    model(|| {
+        let (sender, receiver) = unbounded_channel();
+        let sending = thread::spawn(move || drop(sender.send(Box::new(1))));
+        drop(receiver);
+        sending.join().unwrap();
+    });
+}
