@@ -19,6 +19,7 @@
 //! - `--criterion <substring>`: the matching rows under criterion instead, for work on one row.
 //! - `lottery`: workloads that are drawn at random instead; see `lottery.rs`.
 //! - `downloads`: the example `http` and nginx, small files beside large ones; see `downloads.rs`.
+//! - `channels`: channels and locks; see `channels.rs`.
 //! - `scale`: instructions per operation with up to 64 workers; see `scale.rs`.
 //!
 //! Trust ratios of one run only; absolute times belong to the machine, and to its load at that minute. Linux only.
@@ -33,6 +34,7 @@
 //! Rejected: criterion for the default run. It measures one runtime to its end, then the next; on a shared machine
 //! the minutes between them differ more than the runtimes do.
 
+mod channels;
 mod chart;
 mod clock;
 mod cpus;
@@ -83,6 +85,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         Some(lottery::COMMAND) => return lottery::run(args),
         Some(downloads::COMMAND) => return downloads::run(args),
         Some(scale::CHILD) => return scale::child(args),
+        Some(channels::COMMAND) => return channels::run(args),
         Some(scale::COMMAND) => return scale::run(args),
         _ => {}
     }

@@ -1,0 +1,166 @@
+//! Channels of several libraries behind one trait, and the loads on them.
+//!
+//! Rejected: boxing the futures of a channel (an allocation that no user would have).
+
+use std::future::Future;
+
+use super::{Cell, Sample, cell, measure};
+use crate::clock::Stopwatch;
+use crate::rt::Rt;
+use crate::rt::mini::Mini;
+use crate::rt::tokio::Tokio;
+
+/// The bound of a bounded channel.
+const BOUND: usize = 64;
+
+trait Channel: 'static {
+    type Sender: Send + 'static;
+    type Receiver: Send + 'static;
+
+    fn make() -> (Self::Sender, Self::Receiver);
+    fn send(sender: &Self::Sender, message: u32) -> impl Future<Output = ()> + Send;
+    fn receive(receiver: &mut Self::Receiver) -> impl Future<Output = u32> + Send;
+}
+
+macro_rules! channel {
+    ($name:ident, $make:expr, $sender:ty, $receiver:ty, $send:ident $($wait:ident)?, $receive:ident) => {
+        struct $name;
+
+        impl Channel for $name {
+            type Sender = $sender;
+            type Receiver = $receiver;
+
+            fn make() -> ($sender, $receiver) {
+                $make
+            }
+
+            async fn send(sender: &$sender, message: u32) {
+                sender.$send(message)$(.$wait)?.expect("the receiver is alive");
+            }
+
+            async fn receive(receiver: &mut $receiver) -> u32 {
+                let message = receiver.$receive().await; // an `Option` or a `Result`
+                message.into_iter().next().expect("the sender is alive")
+            }
+        }
+    };
+}
+
+use {async_channel as a, flume as f, kanal as k, mini::sync::mpsc as m, tokio::sync::mpsc as t};
+
+channel!(MiniBounded, m::channel(BOUND), m::Sender<u32>, m::Receiver<u32>, send await, recv);
+channel!(MiniUnbounded, m::unbounded_channel(), m::UnboundedSender<u32>, m::UnboundedReceiver<u32>, send, recv);
+channel!(TokioBounded, t::channel(BOUND), t::Sender<u32>, t::Receiver<u32>, send await, recv);
+channel!(TokioUnbounded, t::unbounded_channel(), t::UnboundedSender<u32>, t::UnboundedReceiver<u32>, send, recv);
+channel!(AsyncBounded, a::bounded(BOUND), a::Sender<u32>, a::Receiver<u32>, send await, recv);
+channel!(AsyncUnbounded, a::unbounded(), a::Sender<u32>, a::Receiver<u32>, send await, recv);
+channel!(FlumeBounded, f::bounded(BOUND), f::Sender<u32>, f::Receiver<u32>, send_async await, recv_async);
+channel!(FlumeUnbounded, f::unbounded(), f::Sender<u32>, f::Receiver<u32>, send_async await, recv_async);
+channel!(KanalBounded, k::bounded_async(BOUND), k::AsyncSender<u32>, k::AsyncReceiver<u32>, send await, recv);
+channel!(KanalUnbounded, k::unbounded_async(), k::AsyncSender<u32>, k::AsyncReceiver<u32>, send await, recv);
+
+/// The cells of a load over channels, each on mini and on tokio.
+macro_rules! cells {
+    ($load:ident: $($name:literal $channel:ty),+) => {
+        vec![$(
+            cell($name, |flavour| measure::<Mini, _>(flavour, $load::<Mini, $channel>)),
+            cell($name, |flavour| measure::<Tokio, _>(flavour, $load::<Tokio, $channel>)),
+        )+]
+    };
+}
+
+macro_rules! both {
+    ($bounded:ident, $unbounded:ident, $load:ident) => {
+        pub(super) fn $bounded() -> Vec<Cell> {
+            cells!($load: "mini" MiniBounded, "tokio" TokioBounded, "async-channel" AsyncBounded,
+                "flume" FlumeBounded, "kanal" KanalBounded)
+        }
+
+        pub(super) fn $unbounded() -> Vec<Cell> {
+            cells!($load: "mini" MiniUnbounded, "tokio" TokioUnbounded, "async-channel" AsyncUnbounded,
+                "flume" FlumeUnbounded, "kanal" KanalUnbounded)
+        }
+    };
+}
+
+both!(ping_pong_bounded, ping_pong_unbounded, ping_pong);
+both!(stream_bounded, stream_unbounded, stream);
+
+async fn ping_pong<R: Rt, C: Channel>(rounds: u32) -> Sample {
+    let (there, mut far) = C::make();
+    let (back, mut near) = C::make();
+    let watch = Stopwatch::start();
+    let echo = R::spawn(async move {
+        for _ in 0..rounds {
+            let message = C::receive(&mut far).await;
+            C::send(&back, message).await;
+        }
+    });
+    let caller = R::spawn(async move {
+        for round in 0..rounds {
+            C::send(&there, round).await;
+            assert_eq!(C::receive(&mut near).await, round);
+        }
+    });
+    caller.await;
+    echo.await;
+    Sample { took: watch.stop().wall, ..Sample::default() }
+}
+
+async fn stream<R: Rt, C: Channel>(messages: u32) -> Sample {
+    let (sender, mut receiver) = C::make();
+    let watch = Stopwatch::start();
+    let sink = R::spawn(async move {
+        for message in 0..messages {
+            assert_eq!(C::receive(&mut receiver).await, message);
+        }
+    });
+    let source = R::spawn(async move {
+        for message in 0..messages {
+            C::send(&sender, message).await;
+        }
+    });
+    source.await;
+    sink.await;
+    Sample { took: watch.stop().wall, ..Sample::default() }
+}
+
+/// Requests go through a channel of mini's, which is the same for all.
+macro_rules! reply {
+    ($name:ident, $($oneshot:ident)::+) => {
+        async fn $name<R: Rt>(requests: u32) -> Sample {
+            let (ask, mut asked) = m::unbounded_channel::<(u32, $($oneshot)::+::Sender<u32>)>();
+            let watch = Stopwatch::start();
+            let server = R::spawn(async move {
+                while let Some((number, answer)) = asked.recv().await {
+                    answer.send(number).expect("the client waits");
+                }
+            });
+            let client = R::spawn(async move {
+                for number in 0..requests {
+                    let (answer, answered) = $($oneshot)::+::channel();
+                    assert!(ask.send((number, answer)).is_ok(), "the server is alive");
+                    assert_eq!(answered.await, Ok(number));
+                }
+            });
+            client.await;
+            server.await;
+            Sample { took: watch.stop().wall, ..Sample::default() }
+        }
+    };
+}
+
+reply!(reply_mini, mini::sync::oneshot);
+reply!(reply_tokio, tokio::sync::oneshot);
+reply!(reply_futures, futures_channel::oneshot);
+
+pub(super) fn reply() -> Vec<Cell> {
+    vec![
+        cell("mini", |flavour| measure::<Mini, _>(flavour, reply_mini::<Mini>)),
+        cell("mini", |flavour| measure::<Tokio, _>(flavour, reply_mini::<Tokio>)),
+        cell("tokio", |flavour| measure::<Mini, _>(flavour, reply_tokio::<Mini>)),
+        cell("tokio", |flavour| measure::<Tokio, _>(flavour, reply_tokio::<Tokio>)),
+        cell("futures", |flavour| measure::<Mini, _>(flavour, reply_futures::<Mini>)),
+        cell("futures", |flavour| measure::<Tokio, _>(flavour, reply_futures::<Tokio>)),
+    ]
+}
