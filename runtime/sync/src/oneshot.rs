@@ -12,6 +12,12 @@
 //! # });
 //! ```
 
+// How it works: the sender ends its part once, under the lock: it puts the message into its place, then sets `has_news`.
+// Before that the place is the sender's, after that the receiver's, which needs no lock to fetch the message. What else
+// the two tell each other (wakers, `is_closed`) is plain state under the lock.
+
+#![allow(unsafe_code)]
+
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
@@ -21,9 +27,10 @@ use std::task::{Context, Poll, Waker, ready};
 use mini_context::{Lock, Note, Reason, SyncKind};
 
 use crate::blocking;
+use crate::primitives::UnsafeCell;
 use crate::primitives::atomic::{
     AtomicBool,
-    Ordering::{Relaxed, Release},
+    Ordering::{Acquire, Release},
 };
 
 /// What failed.
@@ -34,48 +41,67 @@ pub mod error {
 /// A channel for one message.
 #[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let state = State { message: None, is_sender_gone: false, is_closed: false, receiver: None, sender: None };
-    let chan = Arc::new(Chan { state: Lock::new(state), has_news: AtomicBool::new(false) });
+    let state = State { is_closed: false, receiver: None, sender: None };
+    let (has_news, message) = (AtomicBool::new(false), UnsafeCell::new(None));
+    let chan = Arc::new(Chan { state: Lock::new(state), has_news, message });
     let location = Location::caller();
     (Sender { chan: Some(chan.clone()) }, Receiver { chan: Some(chan), location, is_waiting: false })
 }
 
 struct Chan<T> {
-    state: Lock<State<T>>,
-    /// Whether the sender has sent or is gone: a hint for the receiver, which then need not bring a waker.
+    state: Lock<State>,
+    /// Whether the sender has sent or is gone. Set once, under the lock.
     has_news: AtomicBool,
+    message: UnsafeCell<Option<T>>,
 }
 
-struct State<T> {
-    message: Option<T>,
-    is_sender_gone: bool,
+struct State {
     /// The receiver is gone, or wants nothing.
     is_closed: bool,
     receiver: Option<Waker>,
     sender: Option<Waker>,
 }
 
+// SAFETY: the message is used by the sender before `has_news` and by the receiver after it. Test: model
+// `the_message_or_the_end_wakes_the_receiver`.
+unsafe impl<T: Send> Sync for Chan<T> {}
+
 impl<T> Chan<T> {
-    /// The message, or whether there will be one.
+    /// Whether the sender has ended its part. Then the receiver may [`fetch`](Self::fetch).
+    fn has_news(&self) -> bool {
+        self.has_news.load(Acquire)
+    }
+
+    /// The message, for the receiver when there are news.
+    fn fetch(&self) -> Option<T> {
+        debug_assert!(self.has_news());
+        // SAFETY: there are news, and this is the receiver.
+        self.message.with_mut(|message| unsafe { (*message).take() })
+    }
+
+    /// The message, or whether there will be one. For the receiver.
     fn look(&self) -> Result<T, TryRecvError> {
-        let mut state = self.state.lock();
-        match state.message.take() {
-            Some(message) => Ok(message),
-            None if state.is_sender_gone || state.is_closed => Err(TryRecvError::Closed),
-            None => Err(TryRecvError::Empty),
+        let is_closed = self.state.lock().is_closed;
+        match self.has_news() {
+            true => self.fetch().ok_or(TryRecvError::Closed),
+            false if is_closed => Err(TryRecvError::Closed),
+            false => Err(TryRecvError::Empty),
         }
     }
 
     /// Ends the sender's part, with a message or without. A message that nobody wants comes back.
-    fn end(&self, message: Option<T>) -> Result<(), T> {
+    fn end(&self, mut message: Option<T>) -> Result<(), T> {
         let mut state = self.state.lock();
-        state.is_sender_gone = true;
+        if !state.is_closed {
+            // SAFETY: this is the sender, and there are no news yet. The place is empty: nothing is dropped.
+            self.message.with_mut(|place| unsafe { *place = message.take() });
+        }
+        // Release: pairs with the Acquire in `has_news`.
         self.has_news.store(true, Release);
         let wakers = (state.receiver.take(), state.sender.take());
-        let lost = if state.is_closed { message } else { std::mem::replace(&mut state.message, message) };
         drop(state);
         wakers.0.into_iter().for_each(Waker::wake);
-        lost.map_or(Ok(()), Err)
+        message.map_or(Ok(()), Err)
     }
 
     fn close(&self) {
@@ -229,24 +255,26 @@ impl<T> Receiver<T> {
 
     /// Whether there is no message to take now.
     pub fn is_empty(&self) -> bool {
-        self.chan.as_ref().is_none_or(|chan| chan.state.lock().message.is_none())
+        // SAFETY: there are news, and this is the receiver.
+        let has_message = |chan: &Chan<T>| chan.message.with(|message| unsafe { (*message).is_some() });
+        !self.chan.as_ref().is_some_and(|chan| chan.has_news() && has_message(chan))
     }
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let chan = self.chan.as_ref().expect("polled after it was ready");
-        let waker = if chan.has_news.load(Relaxed) { None } else { Some(cx.waker().clone()) };
-        let mut state = chan.state.lock();
-        if state.message.is_some() || state.is_sender_gone || state.is_closed {
-            let message = state.message.take();
-            drop(state);
-            self.chan = None;
-            return Poll::Ready(message.ok_or(RecvError(())));
+        if !chan.has_news() {
+            let waker = cx.waker().clone();
+            let mut state = chan.state.lock();
+            if !state.is_closed && !chan.has_news() {
+                let old = state.receiver.replace(waker);
+                drop(state);
+                drop(old);
+                return Poll::Pending;
+            }
         }
-        // Without a waker the sender has news, which the lock shows.
-        let old = std::mem::replace(&mut state.receiver, waker);
-        drop(state);
-        drop(old);
-        Poll::Pending
+        let found = if chan.has_news() { chan.fetch() } else { None };
+        self.chan = None;
+        Poll::Ready(found.ok_or(RecvError(())))
     }
 }
 
@@ -358,7 +386,7 @@ mod models {
     use loom::future::block_on;
     use loom::thread;
 
-    /// Fails if `has_news` is set before the lock is taken and the receiver then leaves no waker.
+    /// Fails if `has_news` is stored or loaded Relaxed, or if it is not looked at again under the lock.
     #[test]
     fn the_message_or_the_end_wakes_the_receiver() {
         for is_sent in [true, false] {
