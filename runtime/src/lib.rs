@@ -32,9 +32,8 @@
 //! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has
 //!   copying, the standard streams, and what other file descriptors need; [`fs`], [`process`] and [`signal`] are what
 //!   they say.
-//!
-//! Channels, locks, `select!` and `join!` of other crates (`async-channel`, `async-lock`, `futures`) run here as they
-//! are.
+//! - [`sync`] has channels and locks for tasks, with the names of tokio's. Those of other crates (`async-channel`,
+//!   `async-lock`, `futures`) run here as they are.
 //!
 //! # Flavours
 //!
