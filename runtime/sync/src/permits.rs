@@ -228,6 +228,19 @@ pub(crate) fn close(source: &(impl Source + ?Sized)) {
     }
 }
 
+/// Permits in somebody's hands, given back when this is dropped.
+pub(crate) struct Held<S: Source> {
+    pub(crate) source: S,
+    pub(crate) count: usize,
+}
+
+impl<S: Source> Drop for Held<S> {
+    #[inline]
+    fn drop(&mut self) {
+        release(&self.source, self.count);
+    }
+}
+
 /// Calls `waker`, and what `next` gives: also after a waker has panicked.
 fn wake_each(waker: Waker, next: impl Fn() -> Option<Waker>) {
     struct Others<F: Fn() -> Option<Waker>>(F);
