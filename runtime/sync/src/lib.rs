@@ -29,10 +29,15 @@ mod mutex;
 pub mod oneshot;
 mod permits;
 mod primitives;
+mod rwlock;
 mod semaphore;
 mod waiters;
 
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError};
+pub use rwlock::{
+    OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, RwLockMappedWriteGuard,
+    RwLockReadGuard, RwLockWriteGuard,
+};
 pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
 /// The futures of the methods, for those who keep one in a struct.
@@ -40,5 +45,6 @@ pub mod future {
     pub use crate::mpsc::future::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendRef};
     pub use crate::mutex::{LockOwned, LockRef};
     pub use crate::oneshot::Closed as OneshotClosed;
+    pub use crate::rwlock::{ReadOwned, ReadRef, WriteOwned, WriteRef};
     pub use crate::semaphore::{AcquireOwned, AcquireRef};
 }

@@ -363,7 +363,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
     /// A guard of a part of the value; see [`MutexGuard::map`].
     pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> OwnedMappedMutexGuard<T, U> {
         let part = std::ptr::from_mut(part(&mut this));
-        OwnedMappedMutexGuard { part, _guard: this }
+        OwnedMappedMutexGuard { part, guard: this }
     }
 
     /// As [`map`](Self::map), if there is such a part.
@@ -376,7 +376,7 @@ impl<T: ?Sized> OwnedMutexGuard<T> {
         part: impl FnOnce(&mut T) -> Option<&mut U>,
     ) -> Result<OwnedMappedMutexGuard<T, U>, Self> {
         let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
-        Ok(OwnedMappedMutexGuard { part, _guard: this })
+        Ok(OwnedMappedMutexGuard { part, guard: this })
     }
 }
 
@@ -392,7 +392,56 @@ pub struct MappedMutexGuard<'a, T: ?Sized> {
 #[must_use = "a guard that is dropped at once protects nothing"]
 pub struct OwnedMappedMutexGuard<T: ?Sized, U: ?Sized = T> {
     part: *mut U,
-    _guard: OwnedMutexGuard<T>,
+    guard: OwnedMutexGuard<T>,
+}
+
+impl<'a, T: ?Sized> MappedMutexGuard<'a, T> {
+    /// A guard of a part of the part; see [`MutexGuard::map`].
+    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> MappedMutexGuard<'a, U> {
+        let part = std::ptr::from_mut(part(&mut this));
+        let permit = ManuallyDrop::new(this).permit;
+        MappedMutexGuard { permit, part, _value: PhantomData }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<MappedMutexGuard<'a, U>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        let permit = ManuallyDrop::new(this).permit;
+        Ok(MappedMutexGuard { permit, part, _value: PhantomData })
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> OwnedMappedMutexGuard<T, U> {
+    /// The mutex of `this`.
+    pub fn mutex(this: &Self) -> &Arc<Mutex<T>> {
+        &this.guard.lock
+    }
+
+    /// A guard of a part of the part; see [`MutexGuard::map`].
+    pub fn map<V: ?Sized>(mut this: Self, part: impl FnOnce(&mut U) -> &mut V) -> OwnedMappedMutexGuard<T, V> {
+        let part = std::ptr::from_mut(part(&mut this));
+        OwnedMappedMutexGuard { part, guard: this.guard }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<V: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut U) -> Option<&mut V>,
+    ) -> Result<OwnedMappedMutexGuard<T, V>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        Ok(OwnedMappedMutexGuard { part, guard: this.guard })
+    }
 }
 
 // SAFETY: it is as good as a `&mut T`.

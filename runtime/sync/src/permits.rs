@@ -58,22 +58,10 @@ impl fmt::Display for Claim {
 /// What a waiter asks for. The claim stands in the waiter too, so that the one who grants can note it.
 #[derive(Debug)]
 pub(crate) struct Need {
-    /// How many permits are still missing.
-    missing: usize,
     count: usize,
-    is_refused: bool,
+    /// How many of them are still missing; 0 is a grant.
+    missing: usize,
     claim: Claim,
-}
-
-impl Need {
-    fn new(count: usize, claim: Claim) -> Self {
-        Self { missing: count, count, is_refused: false, claim }
-    }
-
-    /// What a waiter finds that has left the list.
-    fn outcome(&self) -> Result<(), Refusal> {
-        if self.is_refused { Err(Refusal::Closed) } else { Ok(()) }
-    }
 }
 
 #[derive(Debug)]
@@ -110,7 +98,7 @@ impl Permits {
         self.last
     }
 
-    /// Takes `count` permits if they are free and nobody waits.
+    /// Takes `count` permits if they are free and nobody waits. Who asks for none waits for nobody.
     #[inline]
     pub(crate) fn try_take(&mut self, count: usize, claim: Claim) -> Result<(), Refusal> {
         if self.is_closed {
@@ -143,11 +131,14 @@ impl Permits {
     /// called without the lock; then there may be another one to grant, see [`release`].
     #[inline]
     pub(crate) fn give(&mut self, count: usize) -> Option<Waker> {
-        self.free += count;
+        self.free = self.free.checked_add(count).expect("as many permits as there are numbers");
         if self.waiters.is_empty() { None } else { self.grant() }
     }
 
     fn grant(&mut self) -> Option<Waker> {
+        if self.is_closed {
+            return None;
+        }
         let need = self.waiters.front()?;
         let given = need.missing.min(self.free);
         self.free -= given;
@@ -159,14 +150,17 @@ impl Permits {
         self.waiters.pop_front(|_| ())
     }
 
-    /// From now on nothing is granted. Each call returns one waiter to be woken, who finds it closed.
+    /// From now on nothing is granted. Each call returns one waiter to be woken, who finds it closed. What was kept for
+    /// that waiter is free again.
     pub(crate) fn close(&mut self) -> Option<Waker> {
         self.is_closed = true;
-        let Self { waiters, free, .. } = self;
-        waiters.pop_front(|need| {
-            *free += need.count - need.missing;
-            (need.missing, need.is_refused) = (need.count, true);
-        })
+        let mut kept = 0;
+        let waker = self.waiters.pop_front(|need| {
+            kept = need.count - need.missing;
+            need.missing = need.count;
+        });
+        self.free += kept;
+        waker
     }
 
     /// The owner of a grant has been polled, maybe as a part of another task than when it joined.
@@ -238,10 +232,36 @@ pub(crate) fn release(source: &(impl Source + ?Sized), count: usize) {
     }
 }
 
+/// Adds `count` permits, unless more than `most` would be free then; says whether it has.
+pub(crate) fn add(source: &(impl Source + ?Sized), count: usize, most: usize) -> bool {
+    let added = source.with(|permits| {
+        let has_room = permits.free.checked_add(count).is_some_and(|free| free <= most);
+        has_room.then(|| permits.give(count))
+    });
+    let is_added = added.is_some();
+    if let Some(waker) = added.flatten() {
+        wake_each(waker, || source.with(|permits| permits.give(0)));
+    }
+    is_added
+}
+
 /// Closes the permits, and wakes all who wait for them.
 pub(crate) fn close(source: &(impl Source + ?Sized)) {
     if let Some(waker) = source.with(Permits::close) {
         wake_each(waker, || source.with(Permits::close));
+    }
+}
+
+/// Permits in somebody's hands, given back when this is dropped.
+pub(crate) struct Held<S: Source> {
+    pub(crate) source: S,
+    pub(crate) count: usize,
+}
+
+impl<S: Source> Drop for Held<S> {
+    #[inline]
+    fn drop(&mut self) {
+        release(&self.source, self.count);
     }
 }
 
@@ -277,6 +297,7 @@ pin_project! {
         count: usize,
         phase: Phase,
         location: &'static Location<'static>,
+        kind: SyncKind,
         // Made when it must wait.
         #[pin]
         waiter: Option<Waiter<Need>>,
@@ -295,7 +316,16 @@ impl<S: Source> Acquire<S> {
     #[track_caller]
     #[inline]
     pub(crate) fn new(source: S, count: usize) -> Self {
-        Self { source, count, phase: Phase::New, location: Location::caller(), waiter: None }
+        Self { source, count, phase: Phase::New, location: Location::caller(), kind: S::KIND, waiter: None }
+    }
+
+    /// As [`new`](Self::new), where waiting has another name than that of the source.
+    #[track_caller]
+    #[inline]
+    pub(crate) fn of_kind(source: S, count: usize, kind: SyncKind) -> Self {
+        let mut acquire = Self::new(source, count);
+        acquire.kind = kind;
+        acquire
     }
 
     pub(crate) fn source(&self) -> &S {
@@ -337,10 +367,10 @@ impl<S: Source> Acquire<S> {
 
     fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         let mut this = self.project();
-        let (source, count) = (&*this.source, *this.count);
+        let source = &*this.source;
         let claim = Claim::new(this.location);
         if *this.phase == Phase::New {
-            this.waiter.set(Some(Waiter::new(Need::new(count, claim))));
+            this.waiter.set(Some(Waiter::new(Need { count: *this.count, missing: *this.count, claim })));
         }
         let waiter = this.waiter.as_ref().as_pin_ref().expect("made above, and kept");
         let (done, old) = match *this.phase {
@@ -349,7 +379,7 @@ impl<S: Source> Acquire<S> {
                 *this.phase = Phase::Waiting;
                 // SAFETY: the waiter is part of this future, which is pinned, and leaves the list when that is dropped.
                 // Test: `tests/threads.rs`.
-                source.with(|permits| unsafe { permits.join(waiter, count, claim, waker) })
+                source.with(|permits| unsafe { permits.join(waiter, claim, waker) })
             }
             Phase::Waiting => {
                 // SAFETY: as above.
@@ -369,7 +399,7 @@ impl<S: Source> Acquire<S> {
             *this.phase = Phase::Through;
         } else {
             let holder = source.with(|permits| permits.last).map_or(0, |last| last.task);
-            let reason = Reason::Sync(S::KIND, holder);
+            let reason = Reason::Sync(*this.kind, holder);
             mini_context::leave_note(Note { reason, location: this.location });
         }
         done
@@ -381,11 +411,11 @@ impl<S: Source> Acquire<S> {
         let this = self.project();
         let Some(waiter) = this.waiter.as_ref().as_pin_ref() else { return };
         // SAFETY: as in `wait`. Test: `tests/threads.rs`.
-        let (waker, given) = this.source.with(|permits| unsafe { permits.leave(waiter, *this.count) });
-        drop(waker);
+        let (waker, given) = this.source.with(|permits| unsafe { permits.leave(waiter) });
         if given > 0 {
             this.source.take_back(given);
         }
+        drop(waker);
         let location = *this.location;
         mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
     }
@@ -396,16 +426,21 @@ type Found = (Poll<Result<(), Refusal>>, Option<Waker>);
 
 /// For a waiter: pinned, and in no other list.
 impl Permits {
-    unsafe fn join(&mut self, waiter: Pin<&Waiter<Need>>, count: usize, claim: Claim, waker: Waker) -> Found {
+    unsafe fn join(&mut self, waiter: Pin<&Waiter<Need>>, claim: Claim, waker: Waker) -> Found {
+        // SAFETY: the caller's promise.
+        let count = unsafe { self.waiters.look(waiter) }.0.count;
         let taken = self.try_take(count, claim);
+        // What is free belongs to the first in line. Between two grants of a release it is not this waiter.
+        let given = match taken {
+            Ok(()) => count,
+            Err(Refusal::Busy) if self.waiters.is_empty() => std::mem::take(&mut self.free),
+            Err(_) => 0,
+        };
+        // SAFETY: the caller's promise.
+        *unsafe { self.waiters.look(waiter) }.0 = Need { count, missing: count - given, claim };
         if taken != Err(Refusal::Busy) {
             return (Poll::Ready(taken), Some(waker));
         }
-        // What is free goes to the first in line, which this one is if anything is free.
-        let free = std::mem::take(&mut self.free).min(count);
-        // SAFETY: the caller's promise.
-        let (need, _) = unsafe { self.waiters.look(waiter) };
-        *need = Need { missing: count - free, ..Need::new(count, claim) };
         // SAFETY: the caller's promise.
         unsafe { self.waiters.push_back(waiter, waker) };
         (Poll::Pending, None)
@@ -422,11 +457,12 @@ impl Permits {
         match unsafe { self.waiters.look(waiter) } {
             // SAFETY: the caller's promise.
             (_, true) => (Poll::Pending, unsafe { self.waiters.has_moved(waiter, waker) }),
-            (need, false) => {
-                let (outcome, granted) = (need.outcome(), need.claim);
+            (Need { missing: 0, claim: granted, .. }, false) => {
+                let granted = *granted;
                 self.see(&granted, claim);
-                (Poll::Ready(outcome), false)
+                (Poll::Ready(Ok(())), false)
             }
+            (_, false) => (Poll::Ready(Err(Refusal::Closed)), false),
         }
     }
 
@@ -435,19 +471,26 @@ impl Permits {
         let old = unsafe { self.waiters.exchange(waiter, waker) };
         // SAFETY: the caller's promise.
         let (need, is_queued) = unsafe { self.waiters.look(waiter) };
-        if !is_queued {
-            return (Poll::Ready(need.outcome()), old);
+        if is_queued {
+            need.claim = *claim;
+            return (Poll::Pending, old);
         }
-        need.claim = *claim;
-        (Poll::Pending, old)
+        let (missing, granted) = (need.missing, need.claim);
+        if missing > 0 {
+            return (Poll::Ready(Err(Refusal::Closed)), old);
+        }
+        self.see(&granted, claim);
+        (Poll::Ready(Ok(())), old)
     }
 
     /// The waiter goes: what it has been given so far.
-    unsafe fn leave(&mut self, waiter: Pin<&Waiter<Need>>, count: usize) -> (Option<Waker>, usize) {
+    unsafe fn leave(&mut self, waiter: Pin<&Waiter<Need>>) -> (Option<Waker>, usize) {
         // SAFETY: the caller's promise.
         let waker = unsafe { self.waiters.remove(waiter) };
         // SAFETY: the caller's promise.
         let (need, _) = unsafe { self.waiters.look(waiter) };
-        (waker, count - need.missing)
+        let given = need.count - need.missing;
+        need.missing = need.count;
+        (waker, given)
     }
 }

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
+use crate::blocking;
 use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
 
 /// So many permits, each for one holder at a time.
@@ -84,9 +85,8 @@ impl Semaphore {
     /// If there would be more than [`MAX_PERMITS`](Self::MAX_PERMITS).
     #[track_caller]
     pub fn add_permits(&self, count: usize) {
-        let free = self.available_permits();
-        assert!(count <= Self::MAX_PERMITS - free, "a semaphore has {} permits at most", Self::MAX_PERMITS);
-        permits::release(self, count);
+        let is_added = permits::add(self, count, Self::MAX_PERMITS);
+        assert!(is_added, "a semaphore has {} permits at most", Self::MAX_PERMITS);
     }
 
     /// Takes away up to `count` free permits for good, and says how many it was.
@@ -204,6 +204,71 @@ impl Semaphore {
     pub fn try_acquire_many_owned(self: Arc<Self>, count: u32) -> Result<OwnedSemaphorePermit, TryAcquireError> {
         self.try_take(count as usize)?;
         Ok(OwnedSemaphorePermit { semaphore: self, count: count as usize })
+    }
+
+    /// Takes a permit on a thread that may block, in line with the tasks that wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Panics
+    ///
+    /// Inside a task, which must not block its thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let semaphore = mini::sync::Semaphore::new(2);
+    /// let permit = semaphore.blocking_acquire().unwrap();
+    /// assert_eq!(semaphore.available_permits(), 1);
+    /// # drop(permit);
+    /// ```
+    #[track_caller]
+    pub fn blocking_acquire(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+        blocking::block_on("blocking_acquire", self.acquire())
+    }
+
+    /// As [`blocking_acquire`](Self::blocking_acquire), for `count` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Panics
+    ///
+    /// As [`blocking_acquire`](Self::blocking_acquire).
+    #[track_caller]
+    pub fn blocking_acquire_many(&self, count: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
+        blocking::block_on("blocking_acquire_many", self.acquire_many(count))
+    }
+
+    /// As [`blocking_acquire`](Self::blocking_acquire), with a permit that may go to another thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Panics
+    ///
+    /// As [`blocking_acquire`](Self::blocking_acquire).
+    #[track_caller]
+    pub fn blocking_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, AcquireError> {
+        blocking::block_on("blocking_acquire_owned", self.acquire_owned())
+    }
+
+    /// As [`blocking_acquire_owned`](Self::blocking_acquire_owned), for `count` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    ///
+    /// # Panics
+    ///
+    /// As [`blocking_acquire`](Self::blocking_acquire).
+    #[track_caller]
+    pub fn blocking_acquire_many_owned(self: Arc<Self>, count: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
+        blocking::block_on("blocking_acquire_many_owned", self.acquire_many_owned(count))
     }
 
     #[track_caller]
@@ -354,6 +419,13 @@ macro_rules! permit {
 
 permit!(SemaphorePermit<'_>, |semaphore: &_| *semaphore);
 permit!(OwnedSemaphorePermit, Arc::clone);
+
+impl<'a> SemaphorePermit<'a> {
+    /// The semaphore of the permits.
+    pub fn semaphore(&self) -> &'a Semaphore {
+        self.semaphore
+    }
+}
 
 impl OwnedSemaphorePermit {
     /// The semaphore of the permits.

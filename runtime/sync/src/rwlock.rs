@@ -1,0 +1,353 @@
+//! A read-write lock: a permit for each reader, all of them for a writer.
+//!
+//! As permits are handed out in line, a writer that waits keeps later readers behind it, and readers that came before
+//! a writer are let in together.
+//!
+//! Rejected: readers that pass a waiting writer (a stream of readers would keep it out for ever).
+
+#![allow(unsafe_code)]
+
+mod guards;
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use mini_context::{Lock, SyncKind};
+use pin_project_lite::pin_project;
+
+pub use self::guards::{
+    OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLockMappedWriteGuard, RwLockReadGuard,
+    RwLockWriteGuard,
+};
+use crate::blocking;
+use crate::mutex::TryLockError;
+use crate::permits::{Acquire, Claim, Permits, Source};
+
+const MAX_READERS: u32 = u32::MAX >> 3;
+
+/// A value for many tasks that read it or one that writes it; guards may be held across an `.await`.
+///
+/// Fair: who waits is served first come, first served. So a task that holds a read guard and waits for another one may
+/// wait for ever: a writer may stand between the two. A panic releases the lock and does not poison it.
+///
+/// `{:?}` says which task took it last, and at which line.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::RwLock;
+///
+/// # mini::block_on(async {
+/// let routes = RwLock::new(vec!["/"]);
+/// let (one, two) = (routes.read().await, routes.read().await);
+/// assert_eq!(one.len() + two.len(), 2);
+/// drop((one, two));
+/// routes.write().await.push("/status");
+/// assert_eq!(routes.read().await.len(), 2);
+/// # });
+/// ```
+pub struct RwLock<T: ?Sized> {
+    permits: Lock<Permits>,
+    max_readers: u32,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is read by who holds a permit and written by who holds all; the lock of the permits orders one
+// after the other. Test: model `rwlock_is_held_by_one_writer_or_by_readers`.
+unsafe impl<T: ?Sized + Send + Sync> Sync for RwLock<T> {}
+
+impl<T: ?Sized> std::panic::UnwindSafe for RwLock<T> {}
+impl<T: ?Sized> std::panic::RefUnwindSafe for RwLock<T> {}
+
+impl<T: ?Sized> Source for RwLock<T> {
+    const KIND: SyncKind = SyncKind::ReadLock;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        f(&mut self.permits.lock())
+    }
+}
+
+impl<T> RwLock<T> {
+    /// A lock that nobody holds.
+    pub fn new(value: T) -> Self {
+        Self::with_max_readers(value, MAX_READERS)
+    }
+
+    /// As [`new`](Self::new), for so many readers at a time.
+    ///
+    /// # Panics
+    ///
+    /// If `max_readers` is 0, or more than `u32::MAX >> 3`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let lock = mini::sync::RwLock::with_max_readers((), 1);
+    /// let reader = lock.try_read().unwrap();
+    /// assert!(lock.try_read().is_err());
+    /// # drop(reader);
+    /// ```
+    #[track_caller]
+    pub fn with_max_readers(value: T, max_readers: u32) -> Self {
+        assert!(max_readers > 0, "a read-write lock has one reader at least");
+        assert!(max_readers <= MAX_READERS, "a read-write lock has {MAX_READERS} readers at most, not {max_readers}");
+        let permits = Lock::new(Permits::new(max_readers as usize));
+        Self { permits, max_readers, value: UnsafeCell::new(value) }
+    }
+
+    /// As [`new`](Self::new), for a `static`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::RwLock;
+    /// static LEVEL: RwLock<u8> = RwLock::const_new(1);
+    /// assert_eq!(*LEVEL.try_read().unwrap(), 1);
+    /// ```
+    #[cfg(not(loom))]
+    pub const fn const_new(value: T) -> Self {
+        Self::const_with_max_readers(value, MAX_READERS)
+    }
+
+    /// As [`with_max_readers`](Self::with_max_readers), for a `static`.
+    ///
+    /// # Panics
+    ///
+    /// As [`with_max_readers`](Self::with_max_readers).
+    #[cfg(not(loom))]
+    #[track_caller]
+    pub const fn const_with_max_readers(value: T, max_readers: u32) -> Self {
+        assert!(max_readers > 0, "a read-write lock has one reader at least");
+        assert!(max_readers <= MAX_READERS, "too many readers");
+        let permits = Lock::new(Permits::new(max_readers as usize));
+        Self { permits, max_readers, value: UnsafeCell::new(value) }
+    }
+
+    /// The value.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Waits until nobody writes and who came before has had a turn, and locks for reading.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses its place among those who wait.
+    #[track_caller]
+    #[inline]
+    pub fn read(&self) -> ReadRef<'_, T> {
+        ReadRef { inner: Acquire::new(self, 1) }
+    }
+
+    /// As [`read`](Self::read), with a guard that may go to another task.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`read`](Self::read).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::RwLock;
+    /// use std::sync::Arc;
+    ///
+    /// # mini::block_on(async {
+    /// let lock = Arc::new(RwLock::new(7));
+    /// let guard = lock.clone().read_owned().await;
+    /// assert_eq!(mini::spawn(async move { *guard }).await.unwrap(), 7);
+    /// # });
+    /// ```
+    #[track_caller]
+    #[inline]
+    pub fn read_owned(self: Arc<Self>) -> ReadOwned<T> {
+        ReadOwned { inner: Acquire::new(self, 1) }
+    }
+
+    /// Waits until the lock is free and who came before has had a turn, and locks for writing.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses its place among those who wait.
+    #[track_caller]
+    #[inline]
+    pub fn write(&self) -> WriteRef<'_, T> {
+        WriteRef { inner: Acquire::of_kind(self, self.max_readers as usize, SyncKind::WriteLock) }
+    }
+
+    /// As [`write`](Self::write), with a guard that may go to another task.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`write`](Self::write).
+    #[track_caller]
+    #[inline]
+    pub fn write_owned(self: Arc<Self>) -> WriteOwned<T> {
+        let all = self.max_readers as usize;
+        WriteOwned { inner: Acquire::of_kind(self, all, SyncKind::WriteLock) }
+    }
+
+    /// Locks for reading, if nobody writes or waits.
+    ///
+    /// # Errors
+    ///
+    /// If somebody does, or there are as many readers as there may be.
+    #[track_caller]
+    #[inline]
+    pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
+        self.try_take(1)?;
+        Ok(RwLockReadGuard::new(self))
+    }
+
+    /// As [`try_read`](Self::try_read), with a guard that may go to another task.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_read`](Self::try_read).
+    #[track_caller]
+    pub fn try_read_owned(self: Arc<Self>) -> Result<OwnedRwLockReadGuard<T>, TryLockError> {
+        self.try_take(1)?;
+        Ok(OwnedRwLockReadGuard::new(self))
+    }
+
+    /// Locks for writing, if nobody holds the lock or waits for it.
+    ///
+    /// # Errors
+    ///
+    /// If somebody does.
+    #[track_caller]
+    #[inline]
+    pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
+        self.try_take(self.max_readers)?;
+        Ok(RwLockWriteGuard::new(self))
+    }
+
+    /// As [`try_write`](Self::try_write), with a guard that may go to another task.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_write`](Self::try_write).
+    #[track_caller]
+    pub fn try_write_owned(self: Arc<Self>) -> Result<OwnedRwLockWriteGuard<T>, TryLockError> {
+        self.try_take(self.max_readers)?;
+        Ok(OwnedRwLockWriteGuard::new(self))
+    }
+
+    #[track_caller]
+    #[inline]
+    fn try_take(&self, count: u32) -> Result<(), TryLockError> {
+        let claim = Claim::new(Location::caller());
+        self.with(|permits| permits.try_take(count as usize, claim)).map_err(|_| TryLockError(()))
+    }
+
+    /// Locks for reading on a thread that may block, in line with the tasks that wait.
+    ///
+    /// # Panics
+    ///
+    /// Inside a task, which must not block its thread.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let lock = mini::sync::RwLock::new(1);
+    /// assert_eq!(*lock.blocking_read(), 1);
+    /// ```
+    #[track_caller]
+    pub fn blocking_read(&self) -> RwLockReadGuard<'_, T> {
+        blocking::block_on("blocking_read", self.read())
+    }
+
+    /// Locks for writing on a thread that may block, in line with the tasks that wait.
+    ///
+    /// # Panics
+    ///
+    /// As [`blocking_read`](Self::blocking_read).
+    #[track_caller]
+    pub fn blocking_write(&self) -> RwLockWriteGuard<'_, T> {
+        blocking::block_on("blocking_write", self.write())
+    }
+
+    /// The value: there is nobody else.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+}
+
+impl<T: Default> Default for RwLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T> From<T> for RwLock<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("RwLock");
+        let holder = self.with(|permits| permits.last().filter(|_| permits.free() == 0));
+        match (holder, self.try_read()) {
+            (_, Ok(guard)) => debug.field("value", &&*guard),
+            (Some(holder), Err(_)) => debug.field("value", &format_args!("<held {holder}>")),
+            (None, Err(_)) => debug.field("value", &format_args!("<held>")),
+        };
+        debug.finish()
+    }
+}
+
+macro_rules! future {
+    ($(#[$doc:meta])* $future:ident [$($lifetime:lifetime)?], $source:ty, $guard:ident, $output:ty) => {
+        pin_project! {
+            $(#[$doc])*
+            #[must_use = "futures do nothing unless awaited"]
+            pub struct $future<$($lifetime,)? T: ?Sized> {
+                #[pin]
+                inner: Acquire<$source>,
+            }
+        }
+
+        impl<$($lifetime,)? T: ?Sized> Future for $future<$($lifetime,)? T> {
+            type Output = $output;
+
+            #[inline]
+            fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+                let mut inner = self.project().inner;
+                let taken = ready!(inner.as_mut().poll(cx));
+                debug_assert!(taken.is_ok(), "a read-write lock is not closed");
+                Poll::Ready($guard::new(inner.source().clone()))
+            }
+        }
+
+        impl<$($lifetime,)? T: ?Sized> fmt::Debug for $future<$($lifetime,)? T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($future)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+future!(
+    /// The future of [`RwLock::read`].
+    ReadRef['a], &'a RwLock<T>, RwLockReadGuard, RwLockReadGuard<'a, T>
+);
+future!(
+    /// The future of [`RwLock::write`].
+    WriteRef['a], &'a RwLock<T>, RwLockWriteGuard, RwLockWriteGuard<'a, T>
+);
+future!(
+    /// The future of [`RwLock::read_owned`].
+    ReadOwned[], Arc<RwLock<T>>, OwnedRwLockReadGuard, OwnedRwLockReadGuard<T>
+);
+future!(
+    /// The future of [`RwLock::write_owned`].
+    WriteOwned[], Arc<RwLock<T>>, OwnedRwLockWriteGuard, OwnedRwLockWriteGuard<T>
+);

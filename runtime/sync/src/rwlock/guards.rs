@@ -1,0 +1,389 @@
+//! The guards of a read-write lock: permits, and a pointer to the value or to a part of it.
+//!
+//! | | permits |
+//! |---|---|
+//! | a read guard, whole or of a part | one |
+//! | a write guard, whole or of a part | all; what a downgrade gives back is all but one |
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use mini_context::Lock;
+
+use super::RwLock;
+use crate::permits::{Held, Permits};
+
+/// A read lock of a [`RwLock`], or of a part of its value, released when this is dropped.
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct RwLockReadGuard<'a, T: ?Sized> {
+    part: *const T,
+    held: Held<&'a Lock<Permits>>,
+    _value: PhantomData<&'a T>,
+}
+
+/// A read lock of a [`RwLock`] in an [`Arc`], or of a part `U` of its value, released when this is dropped.
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct OwnedRwLockReadGuard<T: ?Sized, U: ?Sized = T> {
+    part: *const U,
+    held: Held<Arc<RwLock<T>>>,
+}
+
+/// The write lock of a [`RwLock`], released when this is dropped.
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct RwLockWriteGuard<'a, T: ?Sized> {
+    held: Held<&'a RwLock<T>>,
+}
+
+/// The write lock of a [`RwLock`] in an [`Arc`], released when this is dropped.
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct OwnedRwLockWriteGuard<T: ?Sized> {
+    held: Held<Arc<RwLock<T>>>,
+}
+
+/// The write lock of a [`RwLock`], of which a part is in use; see [`RwLockWriteGuard::map`].
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct RwLockMappedWriteGuard<'a, T: ?Sized> {
+    part: *mut T,
+    held: Held<&'a Lock<Permits>>,
+    _value: PhantomData<&'a mut T>,
+}
+
+/// The write lock of a [`RwLock`] in an [`Arc`], of which a part is in use; see [`OwnedRwLockWriteGuard::map`].
+#[must_use = "a guard that is dropped at once protects nothing"]
+pub struct OwnedRwLockMappedWriteGuard<T: ?Sized, U: ?Sized = T> {
+    part: *mut U,
+    held: Held<Arc<RwLock<T>>>,
+    _value: PhantomData<fn(U) -> U>,
+}
+
+// SAFETY: it is as good as a `&T`.
+unsafe impl<T: ?Sized + Sync> Send for RwLockReadGuard<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Sync> Sync for RwLockReadGuard<'_, T> {}
+// SAFETY: it is as good as an `Arc` of the lock, which may be dropped here with the value, and a `&U`.
+unsafe impl<T: ?Sized + Send + Sync, U: ?Sized + Sync> Send for OwnedRwLockReadGuard<T, U> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send + Sync, U: ?Sized + Sync> Sync for OwnedRwLockReadGuard<T, U> {}
+// SAFETY: it is as good as a `&mut T`, and the lock may be used by readers on other threads afterwards, as before.
+unsafe impl<T: ?Sized + Send + Sync> Send for RwLockMappedWriteGuard<'_, T> {}
+// SAFETY: a shared guard is as good as a `&T`.
+unsafe impl<T: ?Sized + Send + Sync> Sync for RwLockMappedWriteGuard<'_, T> {}
+// SAFETY: it is as good as an `Arc` of the lock and a `&mut U`.
+unsafe impl<T: ?Sized + Send + Sync, U: ?Sized + Send + Sync> Send for OwnedRwLockMappedWriteGuard<T, U> {}
+// SAFETY: a shared guard is as good as an `Arc` of the lock and a `&U`.
+unsafe impl<T: ?Sized + Send + Sync, U: ?Sized + Send + Sync> Sync for OwnedRwLockMappedWriteGuard<T, U> {}
+
+impl<'a, T: ?Sized> RwLockReadGuard<'a, T> {
+    /// The caller has taken a permit.
+    #[inline]
+    pub(super) fn new(lock: &'a RwLock<T>) -> Self {
+        Self { part: lock.value.get(), held: Held { source: &lock.permits, count: 1 }, _value: PhantomData }
+    }
+
+    /// A guard of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::{RwLock, RwLockReadGuard};
+    /// # mini::block_on(async {
+    /// let pair = RwLock::new((1, 2));
+    /// let second = RwLockReadGuard::map(pair.read().await, |pair| &pair.1);
+    /// assert_eq!(*second, 2);
+    /// # });
+    /// ```
+    pub fn map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> RwLockReadGuard<'a, U> {
+        let part = std::ptr::from_ref(part(&this));
+        RwLockReadGuard { part, held: this.held, _value: PhantomData }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> Option<&U>) -> Result<RwLockReadGuard<'a, U>, Self> {
+        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
+        Ok(RwLockReadGuard { part, held: this.held, _value: PhantomData })
+    }
+}
+
+impl<T: ?Sized> OwnedRwLockReadGuard<T> {
+    /// The caller has taken a permit.
+    #[inline]
+    pub(super) fn new(lock: Arc<RwLock<T>>) -> Self {
+        Self { part: lock.value.get(), held: Held { source: lock, count: 1 } }
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> OwnedRwLockReadGuard<T, U> {
+    /// The lock of `this`.
+    pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
+        &this.held.source
+    }
+
+    /// A guard of a part of the value; see [`RwLockReadGuard::map`].
+    pub fn map<V: ?Sized>(this: Self, part: impl FnOnce(&U) -> &V) -> OwnedRwLockReadGuard<T, V> {
+        let part = std::ptr::from_ref(part(&this));
+        OwnedRwLockReadGuard { part, held: this.held }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<V: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&U) -> Option<&V>,
+    ) -> Result<OwnedRwLockReadGuard<T, V>, Self> {
+        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
+        Ok(OwnedRwLockReadGuard { part, held: this.held })
+    }
+}
+
+impl<'a, T: ?Sized> RwLockWriteGuard<'a, T> {
+    /// The caller has taken all permits.
+    #[inline]
+    pub(super) fn new(lock: &'a RwLock<T>) -> Self {
+        Self { held: Held { source: lock, count: lock.max_readers as usize } }
+    }
+
+    /// A read guard instead of this, with nobody who writes in between. Readers who wait come in.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # mini::block_on(async {
+    /// let lock = mini::sync::RwLock::new(1);
+    /// let mut writer = lock.write().await;
+    /// *writer += 1;
+    /// let reader = writer.downgrade();
+    /// assert_eq!(*lock.read().await + *reader, 4);
+    /// # });
+    /// ```
+    pub fn downgrade(mut self) -> RwLockReadGuard<'a, T> {
+        self.held.count -= 1;
+        RwLockReadGuard::new(self.held.source)
+    }
+
+    /// As [`downgrade`](Self::downgrade), with a guard of a part of the value.
+    pub fn downgrade_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> RwLockReadGuard<'a, U> {
+        let part = std::ptr::from_ref(part(&this));
+        RwLockReadGuard { part, held: this.downgrade().held, _value: PhantomData }
+    }
+
+    /// As [`downgrade_map`](Self::downgrade_map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, still for writing, if there is not.
+    pub fn try_downgrade_map<U: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&T) -> Option<&U>,
+    ) -> Result<RwLockReadGuard<'a, U>, Self> {
+        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
+        Ok(RwLockReadGuard { part, held: this.downgrade().held, _value: PhantomData })
+    }
+
+    /// A guard of a part of the value.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::{RwLock, RwLockWriteGuard};
+    /// # mini::block_on(async {
+    /// let pair = RwLock::new((1, 2));
+    /// *RwLockWriteGuard::map(pair.write().await, |pair| &mut pair.1) = 3;
+    /// assert_eq!(*pair.read().await, (1, 3));
+    /// # });
+    /// ```
+    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> RwLockMappedWriteGuard<'a, U> {
+        let part = std::ptr::from_mut(part(&mut this));
+        Self::of_part(this, part)
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<RwLockMappedWriteGuard<'a, U>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        Ok(Self::of_part(this, part))
+    }
+
+    /// The same guard, of the type that guards of parts have.
+    pub fn into_mapped(this: Self) -> RwLockMappedWriteGuard<'a, T> {
+        Self::map(this, |value| value)
+    }
+
+    fn of_part<U: ?Sized>(mut this: Self, part: *mut U) -> RwLockMappedWriteGuard<'a, U> {
+        let count = std::mem::take(&mut this.held.count);
+        let held = Held { source: &this.held.source.permits, count };
+        RwLockMappedWriteGuard { part, held, _value: PhantomData }
+    }
+}
+
+impl<'a, T: ?Sized> RwLockMappedWriteGuard<'a, T> {
+    /// A guard of a part of the part; see [`RwLockWriteGuard::map`].
+    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> RwLockMappedWriteGuard<'a, U> {
+        let part = std::ptr::from_mut(part(&mut this));
+        RwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<RwLockMappedWriteGuard<'a, U>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        Ok(RwLockMappedWriteGuard { part, held: this.held, _value: PhantomData })
+    }
+}
+
+impl<T: ?Sized> OwnedRwLockWriteGuard<T> {
+    /// The caller has taken all permits.
+    #[inline]
+    pub(super) fn new(lock: Arc<RwLock<T>>) -> Self {
+        let count = lock.max_readers as usize;
+        Self { held: Held { source: lock, count } }
+    }
+
+    /// The lock of `this`.
+    pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
+        &this.held.source
+    }
+
+    /// A read guard instead of this; see [`RwLockWriteGuard::downgrade`].
+    pub fn downgrade(mut self) -> OwnedRwLockReadGuard<T> {
+        self.held.count -= 1;
+        OwnedRwLockReadGuard::new(self.held.source.clone())
+    }
+
+    /// As [`downgrade`](Self::downgrade), with a guard of a part of the value.
+    pub fn downgrade_map<U: ?Sized>(this: Self, part: impl FnOnce(&T) -> &U) -> OwnedRwLockReadGuard<T, U> {
+        let part = std::ptr::from_ref(part(&this));
+        OwnedRwLockReadGuard { part, held: this.downgrade().held }
+    }
+
+    /// As [`downgrade_map`](Self::downgrade_map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, still for writing, if there is not.
+    pub fn try_downgrade_map<U: ?Sized>(
+        this: Self,
+        part: impl FnOnce(&T) -> Option<&U>,
+    ) -> Result<OwnedRwLockReadGuard<T, U>, Self> {
+        let Some(part) = part(&this).map(std::ptr::from_ref) else { return Err(this) };
+        Ok(OwnedRwLockReadGuard { part, held: this.downgrade().held })
+    }
+
+    /// A guard of a part of the value; see [`RwLockWriteGuard::map`].
+    pub fn map<U: ?Sized>(mut this: Self, part: impl FnOnce(&mut T) -> &mut U) -> OwnedRwLockMappedWriteGuard<T, U> {
+        let part = std::ptr::from_mut(part(&mut this));
+        OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<U: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut T) -> Option<&mut U>,
+    ) -> Result<OwnedRwLockMappedWriteGuard<T, U>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        Ok(OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData })
+    }
+
+    /// The same guard, of the type that guards of parts have.
+    pub fn into_mapped(this: Self) -> OwnedRwLockMappedWriteGuard<T> {
+        Self::map(this, |value| value)
+    }
+}
+
+impl<T: ?Sized, U: ?Sized> OwnedRwLockMappedWriteGuard<T, U> {
+    /// The lock of `this`.
+    pub fn rwlock(this: &Self) -> &Arc<RwLock<T>> {
+        &this.held.source
+    }
+
+    /// A guard of a part of the part; see [`RwLockWriteGuard::map`].
+    pub fn map<V: ?Sized>(mut this: Self, part: impl FnOnce(&mut U) -> &mut V) -> OwnedRwLockMappedWriteGuard<T, V> {
+        let part = std::ptr::from_mut(part(&mut this));
+        OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData }
+    }
+
+    /// As [`map`](Self::map), if there is such a part.
+    ///
+    /// # Errors
+    ///
+    /// The guard, if there is not.
+    pub fn try_map<V: ?Sized>(
+        mut this: Self,
+        part: impl FnOnce(&mut U) -> Option<&mut V>,
+    ) -> Result<OwnedRwLockMappedWriteGuard<T, V>, Self> {
+        let Some(part) = part(&mut this).map(std::ptr::from_mut) else { return Err(this) };
+        Ok(OwnedRwLockMappedWriteGuard { part, held: this.held, _value: PhantomData })
+    }
+}
+
+macro_rules! guard {
+    (read [$($params:tt)*] $guard:ty, $target:ident, |$this:ident| $pointer:expr) => {
+        impl<$($params)*> Deref for $guard {
+            type Target = $target;
+
+            #[inline]
+            fn deref(&self) -> &$target {
+                let $this = self;
+                // SAFETY: the pointer is to the value or to a part of it, and this has a permit until it is dropped, so
+                // nobody writes but through it. The value does not move meanwhile, as its lock is borrowed or shared.
+                // Tests: `tests/rwlock.rs`, model `rwlock_is_held_by_one_writer_or_by_readers`.
+                unsafe { &*$pointer }
+            }
+        }
+
+        impl<$($params)*> fmt::Debug for $guard where $target: fmt::Debug {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&**self, f)
+            }
+        }
+
+        impl<$($params)*> fmt::Display for $guard where $target: fmt::Display {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Display::fmt(&**self, f)
+            }
+        }
+    };
+    (write [$($params:tt)*] $guard:ty, $target:ident, |$this:ident| $pointer:expr) => {
+        guard!(read [$($params)*] $guard, $target, |$this| $pointer);
+
+        impl<$($params)*> DerefMut for $guard {
+            #[inline]
+            fn deref_mut(&mut self) -> &mut $target {
+                let $this = self;
+                // SAFETY: as in `deref`; this has all permits, and is borrowed for writing.
+                unsafe { &mut *$pointer }
+            }
+        }
+    };
+}
+
+guard!(read [T: ?Sized] RwLockReadGuard<'_, T>, T, |this| this.part);
+guard!(read [T: ?Sized, U: ?Sized] OwnedRwLockReadGuard<T, U>, U, |this| this.part);
+guard!(write [T: ?Sized] RwLockWriteGuard<'_, T>, T, |this| this.held.source.value.get());
+guard!(write [T: ?Sized] OwnedRwLockWriteGuard<T>, T, |this| this.held.source.value.get());
+guard!(write [T: ?Sized] RwLockMappedWriteGuard<'_, T>, T, |this| this.part);
+guard!(write [T: ?Sized, U: ?Sized] OwnedRwLockMappedWriteGuard<T, U>, U, |this| this.part);
