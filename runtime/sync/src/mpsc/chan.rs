@@ -226,9 +226,9 @@ impl<T> Chan<T> {
         let mut state = self.state.lock();
         state.is_receiver_gone = true;
         let messages = std::mem::replace(&mut state.queue, Queue::new());
-        let spare = self.seat.stand_up(&mut state.occupant);
+        let wakers = self.seat.stand_up(&mut state.occupant);
         drop(state);
-        drop(spare);
+        drop(wakers);
         drop(self.seat.take());
         drop(messages);
     }

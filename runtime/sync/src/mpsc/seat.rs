@@ -120,11 +120,17 @@ impl<T> Seat<T> {
         }
     }
 
-    /// The receiver is dropped, under the lock.
-    pub(super) fn stand_up(&self, occupant: &mut Occupant) -> Option<Waker> {
+    /// The receiver is dropped, under the lock. Its wakers come back, to be dropped without the lock; one that a sender
+    /// is calling stays until the channel is gone.
+    pub(super) fn stand_up(&self, occupant: &mut Occupant) -> [Option<Waker>; 2] {
         occupant.is_seated = false;
         self.leave_taken();
-        occupant.spare.take()
+        let own = match self.state.load(Acquire) {
+            CALLING => None,
+            // SAFETY: EMPTY, and this is the receiver.
+            _ => self.waker.with_mut(|own| unsafe { (*own).take() }),
+        };
+        [own, occupant.spare.take()]
     }
 
     /// Under the lock nobody goes on from TAKEN.
