@@ -5,8 +5,18 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::panic::Location;
+use std::time::Duration;
+
+use mini_context::{Reason, Wait};
 
 /// The time given to a [`timeout`](crate::timeout()) was over before its future was ready.
+///
+/// It says what the future waited for at that time, if that was something of mini's, and at which line of the program.
+/// `Debug` says the same and where the limit was set, so it stands in the message of an `unwrap`. Where it is not known
+/// what the future waited for, the text has the line of the limit.
+///
+/// Two values are always equal: what they say is for people.
 ///
 /// # Examples
 ///
@@ -17,16 +27,50 @@ use std::io;
 /// # mini::block_on(async {
 /// # mini::time::pause();
 /// let error: Elapsed = timeout(Duration::from_secs(1), sleep(Duration::from_secs(2))).await.unwrap_err();
-/// assert_eq!(error.to_string(), "deadline has elapsed");
+/// let line = error.waited_for().unwrap().location();
+/// assert_eq!(error.to_string(), format!("deadline has elapsed after 1s while waiting for Timer at {line}"));
 /// assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::TimedOut);
 /// # });
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
-pub struct Elapsed {}
+pub struct Elapsed {
+    /// What the future waited for, or the limit itself; none if nobody asked.
+    wait: Option<Wait>,
+    location: &'static Location<'static>,
+    /// The time that there was, in nanoseconds, or [`NOT_KNOWN`].
+    after: u64,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Result<(), Elapsed>>() == 32, "every result of a timeout has room for one");
+
+/// In place of a number of nanoseconds.
+pub(crate) const NOT_KNOWN: u64 = u64::MAX;
+
+/// What a future was waiting for when its time was over, made by [`Elapsed::waited_for`].
+///
+/// `Display` says it as one line: `Read on fd 7 at src/main.rs:12:9`.
+///
+/// # Examples
+///
+/// ```
+/// use mini::net::UdpSocket;
+/// use mini::time::timeout;
+/// use std::time::Duration;
+///
+/// # mini::block_on(async {
+/// # mini::time::pause();
+/// let socket = UdpSocket::bind("127.0.0.1:0").await?;
+/// let elapsed = timeout(Duration::from_secs(5), socket.recv_from(&mut [0; 64])).await.unwrap_err();
+/// assert!(elapsed.waited_for().unwrap().to_string().starts_with("Read on fd "));
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct WaitedFor(Wait);
 
 impl Elapsed {
-    /// Makes an `Elapsed`, for code that has deadlines of its own.
+    /// Makes an `Elapsed`, for code that has deadlines of its own. It knows of no wait.
     ///
     /// # Examples
     ///
@@ -35,14 +79,160 @@ impl Elapsed {
     ///
     /// assert_eq!(Elapsed::new().to_string(), "deadline has elapsed");
     /// ```
+    #[track_caller]
     pub const fn new() -> Elapsed {
-        Elapsed {}
+        Elapsed { wait: None, location: Location::caller(), after: NOT_KNOWN }
+    }
+
+    /// That of a limit which was set at `location`.
+    pub(crate) fn of(wait: Wait, location: &'static Location<'static>, after: u64) -> Elapsed {
+        Elapsed { wait: Some(wait), location, after }
+    }
+
+    /// What the future was waiting for when its time was over.
+    ///
+    /// None if that was not of mini's making, such as a channel of another library, or if the future was not waiting
+    /// but always gave way to others. If it waited for several things at once, this is the one that it came to last.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::time::{sleep, timeout};
+    /// use std::{future, time::Duration};
+    ///
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
+    /// let second = Duration::from_secs(1);
+    /// let elapsed = timeout(second, sleep(2 * second)).await.unwrap_err();
+    /// assert!(elapsed.waited_for().unwrap().to_string().starts_with("Timer at "));
+    ///
+    /// let elapsed = timeout(second, future::pending::<()>()).await.unwrap_err();
+    /// assert_eq!(elapsed.waited_for(), None);
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn waited_for(&self) -> Option<WaitedFor> {
+        self.wait.filter(|wait| !is_unknown(*wait)).map(WaitedFor)
+    }
+
+    /// Where the limit was set: the call of [`timeout`](crate::timeout()) or [`timeout_at`](crate::timeout_at()).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::time::{sleep, timeout};
+    /// use std::time::Duration;
+    ///
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
+    /// let second = Duration::from_secs(1);
+    /// let (limited, line) = (timeout(second, sleep(2 * second)), line!());
+    /// assert_eq!(limited.await.unwrap_err().location().line(), line);
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
+    /// How long the future had: what was given to [`timeout`](crate::timeout()). None for the other limits, which are
+    /// points in time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::time::{sleep, timeout};
+    /// use std::time::Duration;
+    ///
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
+    /// let second = Duration::from_secs(1);
+    /// assert_eq!(timeout(second, sleep(2 * second)).await.unwrap_err().limit(), Some(second));
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn limit(&self) -> Option<Duration> {
+        (self.after != NOT_KNOWN).then(|| Duration::from_nanos(self.after))
     }
 }
 
+/// A limit is all that is known.
+fn is_unknown(wait: Wait) -> bool {
+    matches!(wait.reason(), Reason::Limit(_))
+}
+
+impl WaitedFor {
+    /// The line of the program that waits: the call which made the future of mini's. For a task that was joined it is
+    /// the line of the task's spawn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::time::{sleep, timeout};
+    /// use std::time::Duration;
+    ///
+    /// # mini::block_on(async {
+    /// # mini::time::pause();
+    /// let second = Duration::from_secs(1);
+    /// let (slow, line) = (sleep(2 * second), line!());
+    /// let elapsed = timeout(second, slow).await.unwrap_err();
+    /// assert_eq!(elapsed.waited_for().unwrap().location().line(), line);
+    /// # });
+    /// ```
+    #[must_use]
+    pub fn location(&self) -> &'static Location<'static> {
+        self.0.location()
+    }
+}
+
+impl fmt::Display for WaitedFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for WaitedFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Default for Elapsed {
+    #[track_caller]
+    fn default() -> Elapsed {
+        Elapsed::new()
+    }
+}
+
+impl PartialEq for Elapsed {
+    fn eq(&self, _: &Elapsed) -> bool {
+        true
+    }
+}
+
+impl Eq for Elapsed {}
+
 impl fmt::Display for Elapsed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("deadline has elapsed")
+        f.write_str("deadline has elapsed")?;
+        if let Some(limit) = self.limit() {
+            write!(f, " after {limit:?}")?;
+        }
+        match self.wait {
+            None => Ok(()),
+            Some(wait) if is_unknown(wait) => write!(f, " while waiting for something {wait}"),
+            Some(wait) => write!(f, " while waiting for {wait}"),
+        }
+    }
+}
+
+impl fmt::Debug for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Elapsed")
+            .field("waited_for", &self.waited_for())
+            .field("location", &format_args!("{}", self.location))
+            .field("limit", &self.limit())
+            .finish()
     }
 }
 

@@ -245,6 +245,11 @@ impl Sleep {
         }
     }
 
+    /// The call that messages and notes name.
+    pub(crate) fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
     /// Makes messages and notes name this call instead of the one that made the sleep.
     pub(crate) fn relabel(&mut self, origin: Origin, location: &'static Location<'static>) {
         (self.origin, self.location) = (origin, location);

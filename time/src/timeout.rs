@@ -1,14 +1,17 @@
 //! A future with a time limit.
 //!
-//! The future is polled first, so if it is ready at once it costs no timer.
+//! The future is polled first, so if it is ready at once it costs no timer. At the poll in which the time is over, it
+//! has therefore just noted anew what it waits for: the error says so, and nothing is kept from one poll to the next but
+//! the duration.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use mini_context::{Note, NoteMark, Reason, Wait};
 use pin_project_lite::pin_project;
 
-use crate::error::Elapsed;
+use crate::error::{Elapsed, NOT_KNOWN};
 use crate::instant::Instant;
 use crate::sleep::{Origin, Sleep};
 
@@ -37,8 +40,13 @@ pin_project! {
         #[pin]
         future: F,
         limit: Sleep,
+        // In nanoseconds, for the error.
+        after: u64,
     }
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Timeout<()>>() == size_of::<Sleep>() + 8);
 
 /// Limits the time of `future` to `duration`, counted from this call.
 ///
@@ -75,7 +83,8 @@ pin_project! {
 #[track_caller]
 pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoFuture> {
     let limit = Sleep::after(duration, Origin::Timeout);
-    Timeout { future: future.into_future(), limit }
+    // Wrong above 584 years, after which no limit ends.
+    Timeout { future: future.into_future(), limit, after: duration.as_nanos() as u64 }
 }
 
 /// Limits the time of `future` to that until `deadline`; otherwise as [`timeout`].
@@ -108,7 +117,27 @@ pub fn timeout<F: IntoFuture>(duration: Duration, future: F) -> Timeout<F::IntoF
 #[track_caller]
 pub fn timeout_at<F: IntoFuture>(deadline: Instant, future: F) -> Timeout<F::IntoFuture> {
     let limit = Sleep::new(deadline, Origin::TimeoutAt);
-    Timeout { future: future.into_future(), limit }
+    Timeout { future: future.into_future(), limit, after: NOT_KNOWN }
+}
+
+/// After a poll of the future that was not ready.
+#[inline]
+pub(crate) fn poll_limit(limit: &mut Sleep, cx: &mut Context<'_>) -> Poll<()> {
+    let is_first = limit.is_new();
+    // Outside the budget: the future may spend all of it, at this poll and at every later one.
+    ready!(limit.poll_elapsed(cx));
+    // But in a loop, a limit that is over before any wait would keep other tasks from running. It yields once at most.
+    if is_first { mini_context::poll_budget(cx) } else { Poll::Ready(()) }
+}
+
+/// The error of a limit that is over, whose future was polled since `before`, and is not ready.
+#[cold]
+#[inline(never)]
+pub(crate) fn elapsed(limit: &Sleep, after: u64, before: NoteMark) -> Elapsed {
+    let location = limit.location();
+    let own = Note { reason: Reason::Limit(0), location };
+    let known = Wait::of(mini_context::notes_since(before));
+    Elapsed::of(known.unwrap_or_else(|| Wait::from(own)), location, after)
 }
 
 impl<F> Timeout<F> {
@@ -166,30 +195,26 @@ impl<F: Future> Future for Timeout<F> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
+        let before = mini_context::mark_notes();
         if let Poll::Ready(output) = this.future.poll(cx) {
             return Poll::Ready(Ok(output));
         }
-        let is_first = this.limit.is_new();
-        // Outside the budget: the future may spend all of it, at this poll and at every later one.
-        ready!(this.limit.poll_elapsed(cx));
-        // But in a loop, a limit that is over before any wait would keep other tasks from running. It yields once at
-        // most.
-        if is_first {
-            ready!(mini_context::poll_budget(cx));
-        }
-        Poll::Ready(Err(Elapsed::new()))
+        ready!(poll_limit(this.limit, cx));
+        Poll::Ready(Err(elapsed(this.limit, *this.after, before)))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Debug;
     use std::future;
+    use std::panic::Location;
 
-    use mini_context::{Reason, take_notes};
+    use mini_context::{begin_poll, leave_note, take_notes};
 
     use super::*;
     use crate::probe::{Probe, pass, paused_timers};
-    use crate::{enter, sleep};
+    use crate::{Timers, enter, sleep};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -308,5 +333,69 @@ mod tests {
         assert!(Probe::default().poll(&mut twice).is_pending());
         let note = take_notes().timer.unwrap();
         assert_eq!(note.reason, Reason::Limit(3_000_000));
+    }
+
+    /// The error of a limit that is over in the poll after the next, whose inner future is polled after `neighbour`.
+    fn elapsed_beside<N: Future + Unpin, F: Future<Output: Debug> + Unpin>(
+        timers: &Timers,
+        neighbour: &mut N,
+        limited: &mut F,
+    ) -> F::Output {
+        let probe = Probe::default();
+        for _ in 0..2 {
+            begin_poll();
+            assert!(probe.poll(neighbour).is_pending());
+            if let Poll::Ready(output) = probe.poll(limited) {
+                return output;
+            }
+            pass(timers, MS);
+        }
+        panic!("the limit is over");
+    }
+
+    #[test]
+    fn the_error_says_what_the_future_waited_for() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let slow = sleep(MS * 9);
+        let (mut limited, line) = (timeout(MS, slow), line!());
+        let error = elapsed_beside(&timers, &mut future::pending::<()>(), &mut limited).unwrap_err();
+        let at = error.waited_for().unwrap().location();
+        assert_eq!((at.line(), error.location().line()), (line - 1, line));
+        assert_eq!(error.to_string(), format!("deadline has elapsed after 1ms while waiting for Timer at {at}"));
+        assert_eq!(std::io::Error::from(error).to_string(), error.to_string());
+        let debug = format!("{error:?}");
+        assert!(debug.contains(&format!("Timer at {at}")) && debug.contains(&error.location().to_string()), "{debug}");
+    }
+
+    #[test]
+    fn the_error_says_nothing_of_a_neighbours_wait() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let mut beside = sleep(MS * 9);
+        let mut neighbour = future::poll_fn(|_| {
+            leave_note(Note { reason: Reason::Join(7), location: Location::caller() });
+            Probe::default().poll(&mut beside)
+        });
+        let mut limited = timeout_at(Instant::now() + MS, future::pending::<()>());
+        let error = elapsed_beside(&timers, &mut neighbour, &mut limited).unwrap_err();
+        assert_eq!((error.waited_for(), error.limit()), (None, None));
+        let at = error.location();
+        let text = format!("deadline has elapsed while waiting for something unknown, with a time limit at {at}");
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn the_outer_error_tells_of_the_future_inside_of_both_limits() {
+        let (timers, _) = paused_timers();
+        let _entered = enter(&timers);
+        let mut limited = timeout(MS, timeout(MS * 3, sleep(MS * 9)));
+        let error = elapsed_beside(&timers, &mut sleep(MS * 9), &mut limited).unwrap_err();
+        assert!(error.waited_for().unwrap().to_string().starts_with("Timer at "));
+        let inner = timeout(MS * 3, future::pending::<()>());
+        let at = inner.limit.location();
+        let error = elapsed_beside(&timers, &mut future::pending::<()>(), &mut timeout(MS, inner)).unwrap_err();
+        assert!(error.to_string().ends_with(&format!("something unknown, with a time limit at {at}")), "{error}");
+        assert_eq!(error.waited_for(), None);
     }
 }

@@ -1,9 +1,9 @@
 //! What the crates of the runtime share: the state of the poll in progress on a thread, and a way to contain panics.
 //!
-//! The state of a poll is its budget and its notes. A runtime calls [`begin_poll`] before it polls a task, and reads
-//! the [`notes`] after a poll that returned `Pending`. Leaf futures of every crate spend the budget and leave the
-//! notes, with or without a runtime. So all leaves of a task share one budget, and a new crate of leaves needs no place
-//! of its own here. What a crate's futures work with (a reactor, timers) belongs to that crate.
+//! The state of a poll is its budget, its notes, and the time at which it is due. A runtime calls [`begin_poll`] before
+//! it polls a task, and reads the [`notes`] after a poll that returned `Pending`. Leaf futures of every crate spend the
+//! budget and leave the notes, with or without a runtime. So all leaves of a task share one budget, and a new crate of
+//! leaves needs no place of its own here. What a crate's futures work with (a reactor, timers) belongs to that crate.
 //!
 //! The state belongs to one thread, so nothing is atomic, and nothing has a destructor, so an access costs no check.
 //!
@@ -32,6 +32,7 @@
 //! ```
 
 mod budget;
+mod due;
 mod lock;
 #[cfg(loom)]
 mod lock_model;
@@ -39,21 +40,25 @@ mod notes;
 #[doc(hidden)]
 pub mod rules;
 mod unwind;
+mod wait;
 
 pub use budget::swap_budget;
 pub use budget::{
     check_budget, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call, spend_calls,
 };
+pub use due::{Due, DueGuard, due, set_due};
 #[cfg(not(loom))]
 pub use lock::{Guard, Lock};
 #[cfg(loom)]
 pub use lock_model::{Guard, Lock};
+pub use notes::{IoKind, Note, NoteMark, Notes, NotesAside, Reason, SyncKind};
 pub use notes::{
-    IoKind, Note, Notes, Reason, SyncKind, forget_timer, forget_wait, leave_note, notes, swap_notes, take_notes,
+    forget_timer, forget_wait, leave_note, mark_notes, notes, notes_since, set_notes_aside, swap_notes, take_notes,
 };
 pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
+pub use wait::Wait;
 
 use std::cell::Cell;
 
@@ -71,6 +76,9 @@ struct Local {
     coin: Cell<u32>,
     wait: Cell<Option<Note>>,
     timer: Cell<Option<Note>>,
+    /// How many notes were left; see `notes.rs`.
+    noted: Cell<u64>,
+    due: Cell<Option<Due>>,
     /// The id of the task that is polled; 0 for none.
     task: Cell<u64>,
 }
@@ -83,6 +91,8 @@ thread_local! {
             coin: Cell::new(0),
             wait: Cell::new(None),
             timer: Cell::new(None),
+            noted: Cell::new(0),
+            due: Cell::new(None),
             task: Cell::new(0),
         }
     };

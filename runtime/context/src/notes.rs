@@ -2,7 +2,15 @@
 //!
 //! There is room for two notes: the last leaf that waits for something to happen, and the last that waits for a time.
 //! Many tasks wait for whichever of the two comes first.
+//!
+//! A future that limits another one asks for the notes which that one has left ([`mark_notes`], [`notes_since`]): those
+//! of its neighbours in the same task do not count. Notes are counted for it, the two kinds apart, so the future pays one
+//! load, and each note one addition. Of a limit that gave way to a neighbour's timer nothing is known then.
+//!
+//! Rejected: taking the notes out before the inner poll and merging them afterwards. It costs ten loads and stores of
+//! each poll, for what is asked once, if ever.
 
+use std::marker::PhantomData;
 use std::panic::Location;
 
 use crate::LOCAL;
@@ -99,6 +107,26 @@ impl Notes {
     }
 }
 
+/// How many notes were left before, see [`mark_notes`].
+#[derive(Clone, Copy, Debug)]
+pub struct NoteMark(u64);
+
+/// The counts in `Local::noted`: waits in the upper half, timers in the lower one. A carry out of the lower half makes a
+/// wait of earlier look new, after 2³² timers.
+const ONE_WAIT: u64 = 1 << 32;
+const ONE_TIMER: u64 = 1;
+
+/// While it lives, nothing that this thread polls is part of the poll in progress. Dropping it restores the notes of
+/// that poll. Made by [`set_notes_aside`].
+#[derive(Debug)]
+#[must_use = "dropping it brings the notes back at once"]
+pub struct NotesAside {
+    notes: Notes,
+    noted: u64,
+    /// The notes belong to this thread.
+    stays: PhantomData<*const ()>,
+}
+
 /// Leaves a note: the leaf that is polled waits.
 ///
 /// # Examples
@@ -115,8 +143,14 @@ impl Notes {
 pub fn leave_note(note: Note) {
     LOCAL.with(|local| match note.reason {
         Reason::Limit(_) if local.timer.get().is_some() => {}
-        Reason::Timer(_) | Reason::Limit(_) => local.timer.set(Some(note)),
-        _ => local.wait.set(Some(note)),
+        Reason::Timer(_) | Reason::Limit(_) => {
+            local.timer.set(Some(note));
+            local.noted.set(local.noted.get().wrapping_add(ONE_TIMER));
+        }
+        _ => {
+            local.wait.set(Some(note));
+            local.noted.set(local.noted.get().wrapping_add(ONE_WAIT));
+        }
     });
 }
 
@@ -203,6 +237,67 @@ pub fn swap_notes(notes: Notes) -> Notes {
     LOCAL.with(|local| Notes { wait: local.wait.replace(notes.wait), timer: local.timer.replace(notes.timer) })
 }
 
+/// Remembers how many notes were left, before a future is polled; see [`notes_since`].
+///
+/// # Examples
+///
+/// See [`notes_since`].
+#[must_use]
+#[inline]
+pub fn mark_notes() -> NoteMark {
+    LOCAL.with(|local| NoteMark(local.noted.get()))
+}
+
+/// The notes that were left since the mark, and not taken back, in the same poll.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+/// use mini_context::{Note, Reason, leave_note, mark_notes, notes_since};
+///
+/// let [wait, timer] = [Reason::Idle, Reason::Timer(1)].map(|reason| Note { reason, location: Location::caller() });
+/// leave_note(wait);
+/// let mark = mark_notes();
+/// leave_note(timer);
+/// assert_eq!((notes_since(mark).wait, notes_since(mark).timer), (None, Some(timer)));
+/// ```
+#[must_use]
+pub fn notes_since(mark: NoteMark) -> Notes {
+    LOCAL.with(|local| {
+        let changed = local.noted.get() ^ mark.0;
+        let (wait, timer) = (changed >= ONE_WAIT, changed as u32 != 0);
+        Notes { wait: local.wait.get().filter(|_| wait), timer: local.timer.get().filter(|_| timer) }
+    })
+}
+
+/// Sets the notes aside until the guard is dropped. For code in a poll that polls what is no part of it.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+/// use mini_context::{Note, Reason, leave_note, notes, set_notes_aside};
+///
+/// let note = Note { reason: Reason::Idle, location: Location::caller() };
+/// leave_note(note);
+/// let aside = set_notes_aside();
+/// assert!(notes().is_empty());
+/// drop(aside);
+/// assert_eq!(notes().wait, Some(note));
+/// ```
+pub fn set_notes_aside() -> NotesAside {
+    let noted = LOCAL.with(|local| local.noted.get());
+    NotesAside { notes: take_notes(), noted, stays: PhantomData }
+}
+
+impl Drop for NotesAside {
+    fn drop(&mut self) {
+        swap_notes(self.notes);
+        LOCAL.with(|local| local.noted.set(self.noted));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,5 +341,39 @@ mod tests {
         forget_timer(|_| true);
         forget_wait(|note| note.reason == Reason::Join(2));
         assert!(notes().is_empty());
+    }
+
+    #[test]
+    fn a_neighbours_notes_are_not_those_since_the_mark() {
+        take_notes();
+        let [read, timer, limit] = [Reason::Io(IoKind::Read, 3), Reason::Timer(1), Reason::Limit(2)].map(note);
+        leave_note(read);
+        leave_note(timer);
+        let mark = mark_notes();
+        assert!(notes_since(mark).is_empty());
+        leave_note(limit);
+        assert!(notes_since(mark).is_empty(), "it gave way to the neighbour's timer, which stays the neighbour's");
+        // The same note once more is a new one.
+        leave_note(read);
+        assert_eq!(notes_since(mark), Notes { wait: Some(read), timer: None });
+        let mark = mark_notes();
+        leave_note(timer);
+        assert_eq!(notes_since(mark), Notes { wait: None, timer: Some(timer) });
+        forget_timer(|_| true);
+        assert!(notes_since(mark).is_empty());
+    }
+
+    #[test]
+    fn notes_of_another_poll_are_not_those_since_the_mark() {
+        take_notes();
+        let [read, timer] = [Reason::Io(IoKind::Read, 3), Reason::Timer(1)].map(note);
+        leave_note(read);
+        let mark = mark_notes();
+        let aside = set_notes_aside();
+        leave_note(timer);
+        leave_note(note(Reason::Idle));
+        drop(aside);
+        assert_eq!(notes(), Notes { wait: Some(read), timer: None });
+        assert!(notes_since(mark).is_empty());
     }
 }

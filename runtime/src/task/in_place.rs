@@ -9,13 +9,14 @@
 
 use std::sync::Arc;
 
+use mini_context::set_notes_aside;
+
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::context::{self, SetAside};
 use crate::scheduler::core::Core;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
 use crate::task::budget::OtherBudget;
-use crate::task::wait::NoteAside;
 
 /// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
 ///
@@ -67,7 +68,7 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
         Some(Some(shared)) => {
             let _blocked = Blocked::begin(&shared);
             // What runs in `f` is no part of this poll, whose budget may be an endless one.
-            let (_budget, _notes) = (OtherBudget::fresh(), NoteAside::set());
+            let (_budget, _notes) = (OtherBudget::fresh(), set_notes_aside());
             f()
         }
     }

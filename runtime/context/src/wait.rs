@@ -1,0 +1,266 @@
+//! What a task or a future waits for: the one of its [`Notes`] that says most, and how that is told.
+//!
+//! There is room for one leaf: one that waits for something to happen rather than a timer, and a timer rather than a
+//! time limit, which says nothing of what it limits. That there was a timer beside it is kept as a flag.
+//!
+//! The reason is one word, so that a runtime can keep a wait in a place that other threads read, and so that an error
+//! which carries a wait stays small.
+//!
+//! Rejected: the [`Note`] itself, which takes a word more, and has no room for the flag.
+
+use std::fmt;
+use std::panic::Location;
+
+use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
+
+/// What a task or a future waits for, or has waited for.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+/// use mini_context::{IoKind, Note, Notes, Reason, Wait};
+///
+/// let location = Location::caller();
+/// let notes = Notes { wait: Some(Note { reason: Reason::Io(IoKind::Read, 7), location }), timer: None };
+/// let wait = Wait::of(notes).unwrap();
+/// assert_eq!(wait.to_string(), format!("Read on fd 7 at {location}"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// The kind in the top four bits; below it whether there is a timer too; then fd, task id, number or nanoseconds.
+    word: u64,
+    location: &'static Location<'static>,
+}
+
+const KIND_SHIFT: u32 = 60;
+const TIMED: u64 = 1 << (KIND_SHIFT - 1);
+const VALUE: u64 = TIMED - 1;
+const TIMER: u64 = 1;
+const JOIN: u64 = 2;
+const IO: u64 = 3;
+const JOIN_SET: u64 = 4;
+const IDLE: u64 = 5;
+const LIMIT: u64 = 6;
+const SYNC: u64 = 7;
+/// Of a lock or channel: the kind above, below it the id of the task that has it.
+const HOLDER_BITS: u32 = 48;
+const HOLDER: u64 = (1 << HOLDER_BITS) - 1;
+
+impl Wait {
+    /// The wait that is told of these notes; none if there is no note.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_context::{Notes, Wait};
+    ///
+    /// assert_eq!(Wait::of(Notes::default()), None);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn of(notes: Notes) -> Option<Wait> {
+        match (notes.wait, notes.timer) {
+            (Some(wait), Some(_)) => Some(Wait { word: pack(wait.reason) | TIMED, location: wait.location }),
+            (wait, timer) => wait.or(timer).map(Wait::from),
+        }
+    }
+
+    /// The reason and the flag as one word, which is at least `1 << 60` and less than `14 << 60`.
+    ///
+    /// # Examples
+    ///
+    /// See [`from_word`](Wait::from_word).
+    #[must_use]
+    #[inline]
+    pub fn word(self) -> u64 {
+        self.word
+    }
+
+    /// The wait with that word, at that line; none if no wait has such a word.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Note, Notes, Reason, Wait};
+    ///
+    /// let note = Note { reason: Reason::Join(5), location: Location::caller() };
+    /// let wait = Wait::of(Notes { wait: Some(note), timer: None }).unwrap();
+    /// assert_eq!(Wait::from_word(wait.word(), wait.location()), Some(wait));
+    /// assert_eq!(Wait::from_word(0, wait.location()), None);
+    /// ```
+    #[must_use]
+    pub fn from_word(word: u64, location: &'static Location<'static>) -> Option<Wait> {
+        unpack(word).map(|_| Wait { word, location })
+    }
+
+    /// The reason. A number in it has lost its upper five bits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Note, Notes, Reason, Wait};
+    ///
+    /// let timer = Some(Note { reason: Reason::Timer(5), location: Location::caller() });
+    /// assert_eq!(Wait::of(Notes { wait: None, timer }).unwrap().reason(), Reason::Timer(5));
+    /// ```
+    #[must_use]
+    pub fn reason(self) -> Reason {
+        unpack(self.word).expect("the word of a wait has a reason")
+    }
+
+    /// The line of the [`Note`].
+    ///
+    /// # Examples
+    ///
+    /// See [`from_word`](Wait::from_word).
+    #[must_use]
+    pub fn location(self) -> &'static Location<'static> {
+        self.location
+    }
+
+    /// Whether it waits for a timer too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Note, Notes, Reason, Wait};
+    ///
+    /// let [wait, timer] = [Reason::Join(1), Reason::Timer(5)].map(|reason| Some(Note { reason, location: Location::caller() }));
+    /// assert!(Wait::of(Notes { wait, timer }).unwrap().is_timed());
+    /// assert!(!Wait::of(Notes { wait: None, timer }).unwrap().is_timed());
+    /// ```
+    #[must_use]
+    pub fn is_timed(self) -> bool {
+        self.word & TIMED != 0
+    }
+}
+
+#[inline]
+fn pack(reason: Reason) -> u64 {
+    let (kind, value) = match reason {
+        Reason::Timer(ns) => (TIMER, ns),
+        Reason::Limit(ns) => (LIMIT, ns),
+        Reason::Join(id) => (JOIN, id),
+        Reason::JoinSet(tasks) => (JOIN_SET, tasks),
+        Reason::Idle => (IDLE, 0),
+        Reason::Sync(kind, holder) => (SYNC, (kind as u64) << HOLDER_BITS | holder & HOLDER),
+        Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
+    };
+    kind << KIND_SHIFT | value & VALUE
+}
+
+fn unpack(word: u64) -> Option<Reason> {
+    let value = word & VALUE;
+    Some(match word >> KIND_SHIFT {
+        TIMER => Reason::Timer(value),
+        JOIN => Reason::Join(value),
+        IO => Reason::Io(kind_from(value >> 32), value as u32 as i32),
+        JOIN_SET => Reason::JoinSet(value),
+        IDLE => Reason::Idle,
+        LIMIT => Reason::Limit(value),
+        SYNC => Reason::Sync(sync_kind_from(value >> HOLDER_BITS), value & HOLDER),
+        _ => return None,
+    })
+}
+
+/// The kind that was stored as `kind as u8`.
+fn kind_from(number: u64) -> IoKind {
+    const KINDS: [IoKind; 5] = [IoKind::Read, IoKind::Write, IoKind::Accept, IoKind::Connect, IoKind::Resolve];
+    KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(IoKind::Ready)
+}
+
+/// As [`kind_from`], for a lock or channel.
+fn sync_kind_from(number: u64) -> SyncKind {
+    use SyncKind::{Barrier, Closed, Lock, Notify, Once, Permit, ReadLock, Receive, Send, WriteLock};
+    const KINDS: [SyncKind; 10] = [Lock, ReadLock, WriteLock, Permit, Notify, Barrier, Once, Receive, Send, Closed];
+    KINDS.into_iter().find(|&kind| kind as u64 == number).unwrap_or(Notify)
+}
+
+impl From<Note> for Wait {
+    #[inline]
+    fn from(note: Note) -> Wait {
+        Wait { word: pack(note.reason), location: note.location }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Note { reason: self.reason(), location: self.location }.fmt(f)?;
+        if self.is_timed() { f.write_str(", or a timer") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// As it reads in "waits for ..."; a wait for something unknown reads as "unknown, with a time limit at ...".
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let location = self.location;
+        match self.reason {
+            Reason::Io(kind, fd) if fd < 0 => write!(f, "{kind:?} at {location}"),
+            Reason::Io(kind, fd) => write!(f, "{kind:?} on fd {fd} at {location}"),
+            Reason::Timer(_) => write!(f, "Timer at {location}"),
+            Reason::Limit(_) => write!(f, "unknown, with a time limit at {location}"),
+            Reason::Join(id) => write!(f, "Join of task {id}, spawned at {location}"),
+            Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
+            Reason::Idle => write!(f, "Idle worker at {location}"),
+            Reason::Sync(kind, 0) => write!(f, "{kind:?} at {location}"),
+            Reason::Sync(kind, holder) => write!(f, "{kind:?}, which task {holder} has, at {location}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn note(reason: Reason) -> Option<Note> {
+        Some(Note { reason, location: Location::caller() })
+    }
+
+    #[test]
+    fn every_reason_survives_its_word() {
+        let io = [IoKind::Read, IoKind::Write, IoKind::Accept, IoKind::Connect, IoKind::Resolve, IoKind::Ready];
+        let io = io.into_iter().flat_map(|kind| [-1, 0, i32::MAX].map(|fd| Reason::Io(kind, fd)));
+        let number = VALUE;
+        let others =
+            [Reason::Timer(number), Reason::Limit(number), Reason::Join(number), Reason::JoinSet(number), Reason::Idle];
+        let sync = (0..=SyncKind::Closed as u64).map(sync_kind_from);
+        let sync = sync.flat_map(|kind| [0, HOLDER].map(|holder| Reason::Sync(kind, holder)));
+        for reason in io.chain(others).chain(sync) {
+            for timer in [None, note(Reason::Timer(1))] {
+                let wait = Wait::of(Notes { wait: note(reason), timer }).unwrap();
+                assert_eq!((wait.reason(), wait.is_timed()), (reason, timer.is_some()));
+                assert!((1 << KIND_SHIFT..14 << KIND_SHIFT).contains(&wait.word()));
+                assert_eq!(Wait::from_word(wait.word(), wait.location()), Some(wait));
+            }
+        }
+        assert_eq!(Wait::from_word(14 << KIND_SHIFT, Location::caller()), None);
+    }
+
+    #[test]
+    fn a_number_too_large_touches_neither_kind_nor_flag() {
+        let wait = Wait::of(Notes { wait: None, timer: note(Reason::Limit(u64::MAX)) }).unwrap();
+        assert_eq!((wait.reason(), wait.is_timed()), (Reason::Limit(VALUE), false));
+    }
+
+    #[test]
+    fn what_is_no_timer_says_more() {
+        let (wait, timer) = (note(Reason::Io(IoKind::Write, 9)), note(Reason::Timer(1)));
+        let at = |note: Option<Note>| note.unwrap().location;
+        let told = |wait, timer| Wait::of(Notes { wait, timer }).unwrap().to_string();
+        assert_eq!(told(wait, timer), format!("Write on fd 9 at {}, or a timer", at(wait)));
+        assert_eq!(told(None, timer), format!("Timer at {}", at(timer)));
+        let nowhere = note(Reason::Io(IoKind::Read, -1));
+        assert_eq!(told(nowhere, None), format!("Read at {}", at(nowhere)));
+    }
+}
