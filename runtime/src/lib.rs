@@ -119,6 +119,7 @@ pub mod runtime;
 mod scheduler;
 #[cfg(feature = "signal")]
 pub mod signal;
+mod structure;
 pub mod task;
 mod threads;
 

@@ -1,0 +1,136 @@
+//! The output of a child of a scope, and the handle that waits for it.
+
+use std::fmt;
+use std::mem;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use mini_context::{Lock, Note, Reason};
+
+/// Where a child leaves its output for its handle.
+#[derive(Debug)]
+pub(super) struct Output<T> {
+    state: Lock<State<T>>,
+    /// Where the child was spawned.
+    location: &'static Location<'static>,
+}
+
+#[derive(Debug)]
+enum State<T> {
+    Running(Option<Waker>),
+    Done(T),
+    /// The output was taken.
+    Taken,
+    /// The child was dropped before it was ready.
+    GivenUp,
+}
+
+impl<T> Output<T> {
+    pub(super) fn new(location: &'static Location<'static>) -> Arc<Self> {
+        Arc::new(Self { state: Lock::new(State::Running(None)), location })
+    }
+
+    /// The child is ready.
+    pub(super) fn fill(&self, output: T) {
+        self.end(State::Done(output));
+    }
+
+    /// The child is dropped. Nothing happens if it was ready.
+    pub(super) fn give_up(&self) {
+        self.end(State::GivenUp);
+    }
+
+    fn end(&self, end: State<T>) {
+        let mut state = self.state.lock();
+        if let State::Running(waker) = &mut *state {
+            let waker = waker.take();
+            *state = end;
+            drop(state);
+            waker.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<T> {
+        let mut new = None;
+        let mut state = self.state.lock();
+        loop {
+            match &mut *state {
+                State::Running(Some(waker)) if waker.will_wake(cx.waker()) => return Poll::Pending,
+                State::Running(waker) => match new.take() {
+                    Some(new) => {
+                        let old = waker.replace(new);
+                        drop(state);
+                        drop(old);
+                        return Poll::Pending;
+                    }
+                    // Cloned without the lock.
+                    None => {
+                        drop(state);
+                        new = Some(cx.waker().clone());
+                        state = self.state.lock();
+                    }
+                },
+                State::Done(_) => {
+                    let State::Done(output) = mem::replace(&mut *state, State::Taken) else { unreachable!() };
+                    return Poll::Ready(output);
+                }
+                State::Taken => panic!("polled after it was ready"),
+                State::GivenUp => panic!("the child spawned at {} was dropped with its scope", self.location),
+            }
+        }
+    }
+
+    fn is_finished(&self) -> bool {
+        !matches!(*self.state.lock(), State::Running(_))
+    }
+}
+
+/// Waits for the output of a child of a scope.
+///
+/// Dropping it lets the child run on. It may leave the scope: a child that is done has its output there.
+///
+/// # Panics
+///
+/// If it is awaited after the scope has cancelled the child, or again after it was ready.
+///
+/// # Cancel safety
+///
+/// Await `&mut handle` to go on later.
+#[must_use = "dropping the handle lets the child run on; to wait for it, await the handle"]
+pub struct ScopedJoinHandle<T> {
+    output: Arc<Output<T>>,
+}
+
+impl<T> ScopedJoinHandle<T> {
+    pub(super) fn new(output: Arc<Output<T>>) -> Self {
+        Self { output }
+    }
+
+    /// Whether the child has ended.
+    pub fn is_finished(&self) -> bool {
+        self.output.is_finished()
+    }
+}
+
+impl<T> Future for ScopedJoinHandle<T> {
+    type Output = T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        let polled = self.output.poll(cx);
+        if polled.is_pending() {
+            mini_context::leave_note(Note { reason: Reason::JoinSet(1), location: self.output.location });
+        }
+        polled
+    }
+}
+
+impl<T> fmt::Debug for ScopedJoinHandle<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let output = &self.output;
+        let mut debug = f.debug_struct("ScopedJoinHandle");
+        debug.field("spawned_at", &format_args!("{}", output.location));
+        debug.field("is_finished", &output.is_finished()).finish()
+    }
+}

@@ -1,0 +1,147 @@
+//! Which children of a scope are to be polled: a queue under a short lock, and the waker of the task that polls them.
+//!
+//! Each place for a child has a waker of its own, which puts the place's number into the queue, once until it is taken
+//! out. So a wake costs one locked instruction and the parent's own wake, however many children there are, and a child
+//! that nobody woke is not polled.
+//!
+//! ```text
+//!              1 wake: queued, and the parent is woken           2 take: all numbers, in order
+//!   RESTING --------------------------------------> WOKEN --------------------------------> POLLING
+//!      ^                                                                                      | ^  '-- 3 wake:
+//!      '-------------- 4 rest: the queue is empty, the waker is left ------------------------'  '----  queued
+//! ```
+//!
+//! No wake is lost: a number that comes before `rest` looks at the queue is found by it, under the same lock; one that
+//! comes after it finds the parent's waker, which was left in that same step. A parent that moves to another task
+//! brings its new waker with its next poll.
+//!
+//! Rejected: a bit for each child (10,000 children need a tree of words, and their order is that of their places). A
+//! flag for each child outside of the lock (a second locked instruction).
+
+use std::sync::Arc;
+use std::task::{Poll, Wake, Waker};
+
+use mini_context::Lock;
+
+use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// Shared by the scope and the wakers of its children.
+#[derive(Debug)]
+pub(super) struct Ready {
+    queue: Lock<Queue>,
+    /// There are new children to take over. Set under the lock; without it a hint.
+    has_spawned: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    numbers: Vec<u32>,
+    /// By number: whether it is among `numbers`.
+    is_queued: Vec<bool>,
+    /// The parent is at work, and looks at the queue before it rests.
+    is_polling: bool,
+    parent: Option<Waker>,
+}
+
+impl Queue {
+    fn push(&mut self, number: u32) {
+        let index = number as usize;
+        if index >= self.is_queued.len() {
+            self.is_queued.resize(index + 1, false);
+        }
+        if !std::mem::replace(&mut self.is_queued[index], true) {
+            self.numbers.push(number);
+        }
+    }
+}
+
+impl Ready {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { queue: Lock::new(Queue::default()), has_spawned: AtomicBool::new(false) })
+    }
+
+    /// A child was spawned: as a wake, but that it has no number yet.
+    pub(super) fn announce(&self) {
+        let mut queue = self.queue.lock();
+        self.has_spawned.store(true, Relaxed);
+        let parent = if queue.is_polling { None } else { queue.parent.take() };
+        drop(queue);
+        parent.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether there may be new children, from now on without those.
+    pub(super) fn take_spawned(&self) -> bool {
+        let has_spawned = self.has_spawned.load(Relaxed);
+        if has_spawned {
+            self.has_spawned.store(false, Relaxed);
+        }
+        has_spawned
+    }
+
+    /// Edges 1 and 3.
+    pub(super) fn wake(&self, number: u32) {
+        let mut queue = self.queue.lock();
+        queue.push(number);
+        let parent = if queue.is_polling { None } else { queue.parent.take() };
+        drop(queue);
+        parent.into_iter().for_each(Waker::wake);
+    }
+
+    /// Edge 2. `numbers`, which is empty, is exchanged for what is queued.
+    pub(super) fn take(&self, numbers: &mut Vec<u32>) {
+        let mut queue = self.queue.lock();
+        queue.is_polling = true;
+        std::mem::swap(&mut queue.numbers, numbers);
+        for &number in &*numbers {
+            queue.is_queued[number as usize] = false;
+        }
+    }
+
+    /// Puts numbers back that were taken and not used, before those that have come since.
+    pub(super) fn put_back(&self, numbers: &mut Vec<u32>) {
+        let mut queue = self.queue.lock();
+        let later = std::mem::take(&mut queue.numbers);
+        for number in numbers.drain(..) {
+            queue.push(number); // unless it is among the later ones
+        }
+        queue.numbers.extend(later);
+    }
+
+    /// Edge 4: pending if there is nothing to do until a wake.
+    pub(super) fn rest(&self, waker: &Waker) -> Poll<()> {
+        let mut queue = self.queue.lock();
+        if queue.numbers.is_empty() && !queue.parent.as_ref().is_some_and(|parent| parent.will_wake(waker)) {
+            drop(queue);
+            let waker = waker.clone();
+            queue = self.queue.lock();
+            let old = queue.parent.replace(waker);
+            drop(queue);
+            drop(old);
+            queue = self.queue.lock();
+        }
+        queue.is_polling = false;
+        let is_idle = queue.numbers.is_empty() && !self.has_spawned.load(Relaxed);
+        if is_idle { Poll::Pending } else { Poll::Ready(()) }
+    }
+}
+
+/// The waker of a place for a child. It outlives its children: a late wake is one too many for the next child.
+struct Place {
+    ready: Arc<Ready>,
+    number: u32,
+}
+
+impl Wake for Place {
+    fn wake(self: Arc<Self>) {
+        self.ready.wake(self.number);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.ready.wake(self.number);
+    }
+}
+
+/// The waker of the place `number`.
+pub(super) fn waker(ready: &Arc<Ready>, number: u32) -> Waker {
+    Waker::from(Arc::new(Place { ready: ready.clone(), number }))
+}

@@ -1,0 +1,444 @@
+//! Scopes: children that borrow, run concurrently inside of one task, and never outlive the scope.
+//!
+//! The hard part is that children borrow from outside of the scope, that there may be any number of them, and that
+//! nothing is `unsafe`. A scope is a future that owns its children. The body and the children have a handle
+//! ([`Scope`]) to what they share: a list of children that were spawned and not yet taken over by the scope
+//! ([`Drive`]). A child may hold a handle too, and is in that list while it waits to be taken over: a cycle, which
+//! `Drive` breaks when it ends or is dropped. A scope that is leaked leaks its children with it.
+//!
+//! `'env` is chosen by the compiler: it is longer than the body's future, so a child can't borrow what is local to the
+//! body, and it ends where what the children borrow ends.
+//!
+//! *One pass for each poll.* `Drive` polls each child that was woken before the pass, in the order of the wakes, and
+//! those that were spawned in it; the body is one more child. What is woken meanwhile runs in the next poll, after
+//! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes.
+//!
+//! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
+//! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own what
+//! children wait for, then the children in the order of their places. Only then is the error returned, or the panic
+//! resumed. A destructor that panics does not keep the others from being dropped.
+//!
+//! Rejected: polling a child in the list where it was spawned (the list is locked then). One allocation for future,
+//! output and waker (the waker must be `'static` and the output may borrow, so that needs `unsafe`).
+
+use std::any::Any;
+use std::convert::Infallible;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use mini_context::Lock;
+use pin_project_lite::pin_project;
+
+use super::output::{Output, ScopedJoinHandle};
+use super::ready::{self, Ready};
+
+/// A child with an error for the scope.
+type SendChild<'env, E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send + 'env>>;
+type LocalChild<'env, E> = Pin<Box<dyn Future<Output = Result<(), E>> + 'env>>;
+
+/// The number of the body among the children.
+const BODY: u32 = 0;
+
+/// What the handles of a scope share.
+struct Shared<C> {
+    ready: Arc<Ready>,
+    spawned: Lock<Spawned<C>>,
+}
+
+struct Spawned<C> {
+    /// In the order of their spawn; taken over by the next pass.
+    children: Vec<C>,
+    /// The scope has ended.
+    is_closed: bool,
+}
+
+impl<C> Shared<C> {
+    fn new() -> Arc<Self> {
+        let spawned = Lock::new(Spawned { children: Vec::new(), is_closed: false });
+        Arc::new(Self { ready: Ready::new(), spawned })
+    }
+
+    /// A child of a scope that has ended is dropped.
+    fn spawn(&self, child: C) {
+        let mut spawned = self.spawned.lock();
+        if spawned.is_closed {
+            drop(spawned);
+            return drop(child);
+        }
+        spawned.children.push(child);
+        drop(spawned);
+        self.ready.announce();
+    }
+
+    /// Closes the scope, and says whether it had no more children.
+    fn close_if_empty(&self) -> bool {
+        let mut spawned = self.spawned.lock();
+        spawned.is_closed = spawned.children.is_empty();
+        spawned.is_closed
+    }
+
+    /// Closes the scope. The children that it has not taken over come back.
+    fn close(&self) -> Vec<C> {
+        let mut spawned = self.spawned.lock();
+        spawned.is_closed = true;
+        mem::take(&mut spawned.children)
+    }
+}
+
+/// What the four handles have in common.
+macro_rules! handle {
+    ($(#[$doc:meta])* $scope:ident [$($error:ident)?] $child:ident <$fails:ty> [$($send:tt)*]) => {
+        $(#[$doc])*
+        pub struct $scope<'env $(, $error)?> {
+            shared: Arc<Shared<$child<'env, $fails>>>,
+        }
+
+        impl<'env $(, $error: 'env)?> $scope<'env $(, $error)?> {
+            /// For the macros.
+            #[doc(hidden)]
+            #[allow(clippy::new_without_default)]
+            pub fn new() -> Self {
+                Self { shared: Shared::new() }
+            }
+
+            /// Starts a child whose errors are those of the scope.
+            fn start<F, T>(&self, child: F, output: &Arc<Output<T>>) -> ScopedJoinHandle<T>
+            where
+                F: Future<Output = Result<(), $fails>> + $($send)* 'env,
+            {
+                self.shared.spawn(Box::pin(child));
+                ScopedJoinHandle::new(output.clone())
+            }
+        }
+
+        impl<$($error)?> Clone for $scope<'_ $(, $error)?> {
+            fn clone(&self) -> Self {
+                Self { shared: self.shared.clone() }
+            }
+        }
+
+        impl<$($error)?> fmt::Debug for $scope<'_ $(, $error)?> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($scope)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+/// Of scopes whose children give any output.
+macro_rules! spawn {
+    ($scope:ident [$($send:tt)*]) => {
+        impl<'env> $scope<'env> {
+            /// Starts `future` as a child of the scope.
+            ///
+            /// It runs when the body waits next. The handle waits for its output; without it the child runs on, and
+            /// the scope waits for it at its end. Spawned after the end of the scope, `future` is dropped.
+            #[track_caller]
+            pub fn spawn<F>(&self, future: F) -> ScopedJoinHandle<F::Output>
+            where
+                F: Future<Output: $($send)* 'env> + $($send)* 'env,
+            {
+                let output = Output::new(Location::caller());
+                self.start(Child { future, output: output.clone() }, &output)
+            }
+
+            /// For the macros: the future of the scope.
+            #[doc(hidden)]
+            pub async fn run<B: Future>(self, body: B) -> B::Output {
+                let body = async { Ok(body.await) };
+                match Drive::new(self.shared, body).await {
+                    Ok(value) => value,
+                    Err(never) => match never {},
+                }
+            }
+        }
+    };
+}
+
+/// Of scopes whose children may fail.
+macro_rules! try_spawn {
+    ($scope:ident [$($send:tt)*]) => {
+        impl<'env, E: $($send)* 'env> $scope<'env, E> {
+            /// Starts `future` as a child of the scope, whose error cancels the body and the other children.
+            ///
+            /// It runs when the body waits next. The handle waits for its output; without it the child runs on, and
+            /// the scope waits for it at its end. Spawned after the end of the scope, `future` is dropped.
+            #[track_caller]
+            pub fn spawn<F, T>(&self, future: F) -> ScopedJoinHandle<Result<T, E>>
+            where
+                F: Future<Output = Result<T, E>> + $($send)* 'env,
+                T: $($send)* 'env,
+            {
+                let output = Output::new(Location::caller());
+                self.start(TryChild { future, output: output.clone() }, &output)
+            }
+
+            /// For the macros: the future of the scope.
+            #[doc(hidden)]
+            pub async fn run<B, T>(self, body: B) -> Result<T, E>
+            where
+                B: Future<Output = Result<T, E>>,
+            {
+                Drive::new(self.shared, body).await
+            }
+        }
+    };
+}
+
+handle! {
+    /// Starts the children of a scope, see [`scope!`](crate::scope).
+    Scope [] SendChild<Infallible> [Send +]
+}
+handle! {
+    /// Starts the children of a scope, see [`try_scope!`](crate::try_scope).
+    TryScope [E] SendChild<E> [Send +]
+}
+handle! {
+    /// Starts the children of a scope, see [`local_scope!`](crate::local_scope).
+    LocalScope [] LocalChild<Infallible> []
+}
+handle! {
+    /// Starts the children of a scope, see [`try_local_scope!`](crate::try_local_scope).
+    TryLocalScope [E] LocalChild<E> []
+}
+spawn!(Scope [Send +]);
+spawn!(LocalScope []);
+try_spawn!(TryScope [Send +]);
+try_spawn!(TryLocalScope []);
+
+pin_project! {
+    /// A child that cannot fail.
+    struct Child<F: Future> {
+        #[pin]
+        future: F,
+        output: Arc<Output<F::Output>>,
+    }
+
+    impl<F: Future> PinnedDrop for Child<F> {
+        fn drop(this: Pin<&mut Self>) {
+            this.output.give_up();
+        }
+    }
+}
+
+impl<F: Future> Future for Child<F> {
+    type Output = Result<(), Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let output = ready!(this.future.poll(cx));
+        this.output.fill(output);
+        Poll::Ready(Ok(()))
+    }
+}
+
+pin_project! {
+    /// A child whose error is that of the scope.
+    struct TryChild<F, T, E> {
+        #[pin]
+        future: F,
+        output: Arc<Output<Result<T, E>>>,
+    }
+
+    impl<F, T, E> PinnedDrop for TryChild<F, T, E> {
+        fn drop(this: Pin<&mut Self>) {
+            this.output.give_up();
+        }
+    }
+}
+
+impl<F: Future<Output = Result<T, E>>, T, E> Future for TryChild<F, T, E> {
+    type Output = Result<(), E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        Poll::Ready(ready!(this.future.poll(cx)).map(|value| this.output.fill(Ok(value))))
+    }
+}
+
+pin_project! {
+    /// The future of a scope: its body and its children.
+    struct Drive<C, B, T, E> {
+        shared: Arc<Shared<C>>,
+        #[pin]
+        body: Option<B>,
+        value: Option<T>,
+        fails: PhantomData<fn() -> E>,
+        children: Children<C>,
+    }
+
+    impl<C, B, T, E> PinnedDrop for Drive<C, B, T, E> {
+        fn drop(this: Pin<&mut Self>) {
+            if let Some(panic) = this.cancel() {
+                if !std::thread::panicking() {
+                    resume_unwind(panic);
+                }
+            }
+        }
+    }
+}
+
+/// The children that were taken over, by number; the place of number 0 is the body's, which is kept elsewhere.
+struct Children<C> {
+    places: Vec<Place<C>>,
+    /// Numbers of places without a child.
+    free: Vec<u32>,
+    /// Those to be polled in the pass in progress; empty otherwise.
+    pass: Vec<u32>,
+    /// The new ones, while they are taken over.
+    spawned: Vec<C>,
+}
+
+struct Place<C> {
+    child: Option<C>,
+    waker: Waker,
+}
+
+impl<C> Children<C> {
+    fn len(&self) -> usize {
+        self.places.len() - 1 - self.free.len()
+    }
+
+    /// The number of the child's place.
+    fn insert(&mut self, child: C, ready: &Arc<Ready>) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.places[number as usize].child = Some(child);
+            return number;
+        }
+        let number = u32::try_from(self.places.len()).expect("fewer than 2^32 children at a time");
+        self.places.push(Place { child: Some(child), waker: ready::waker(ready, number) });
+        number
+    }
+
+    fn remove(&mut self, number: u32) -> Option<C> {
+        let child = self.places[number as usize].child.take()?;
+        self.free.push(number);
+        Some(child)
+    }
+}
+
+impl<C, B, T, E> Drive<C, B, T, E>
+where
+    C: Future<Output = Result<(), E>> + Unpin,
+    B: Future<Output = Result<T, E>>,
+{
+    fn new(shared: Arc<Shared<C>>, body: B) -> Self {
+        let children = Children {
+            places: vec![Place { child: None, waker: ready::waker(&shared.ready, BODY) }],
+            free: Vec::new(),
+            pass: Vec::new(),
+            spawned: Vec::new(),
+        };
+        shared.ready.wake(BODY);
+        Self { shared, body: Some(body), value: None, fails: PhantomData, children }
+    }
+
+    /// Polls those that were woken, then those that they have spawned.
+    fn pass(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
+        let mut pass = mem::take(self.as_mut().project().children.pass.as_mut());
+        self.shared.ready.take(&mut pass);
+        let woken = pass.len();
+        let mut next = 0;
+        loop {
+            if next == woken {
+                self.as_mut().take_over(&mut pass);
+            }
+            let Some(&number) = pass.get(next) else { break };
+            if mini_context::check_budget(cx).is_pending() {
+                pass.drain(..next);
+                self.shared.ready.put_back(&mut pass);
+                break;
+            }
+            next += 1;
+            if let Poll::Ready(Err(error)) = self.as_mut().poll_one(number) {
+                return Poll::Ready(Err(error));
+            }
+        }
+        pass.clear();
+        let this = self.project();
+        this.children.pass = pass;
+        if this.children.len() == 0 && this.value.is_some() && this.shared.close_if_empty() {
+            return Poll::Ready(Ok(this.value.take().expect("it is there")));
+        }
+        if this.shared.ready.rest(cx.waker()).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// Takes the new children over, and adds their numbers to the pass.
+    fn take_over(self: Pin<&mut Self>, pass: &mut Vec<u32>) {
+        let this = self.project();
+        if this.shared.ready.take_spawned() {
+            mem::swap(&mut this.shared.spawned.lock().children, &mut this.children.spawned);
+            let mut spawned = mem::take(&mut this.children.spawned);
+            pass.extend(spawned.drain(..).map(|child| this.children.insert(child, &this.shared.ready)));
+            this.children.spawned = spawned;
+        }
+    }
+
+    /// Polls a child or the body; ready with an error if the scope has failed.
+    fn poll_one(self: Pin<&mut Self>, number: u32) -> Poll<Result<(), E>> {
+        let mut this = self.project();
+        let Some(place) = this.children.places.get_mut(number as usize) else { return Poll::Pending };
+        let mut cx = Context::from_waker(&place.waker);
+        if number == BODY {
+            let Some(body) = this.body.as_mut().as_pin_mut() else { return Poll::Pending };
+            let value = ready!(body.poll(&mut cx))?;
+            *this.value = Some(value);
+            this.body.set(None);
+            return Poll::Ready(Ok(()));
+        }
+        let Some(child) = &mut place.child else { return Poll::Pending };
+        ready!(Pin::new(child).poll(&mut cx))?;
+        drop(this.children.remove(number));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<C, B, T, E> Drive<C, B, T, E> {
+    /// Drops the body, then the children. The first panic of a destructor comes back.
+    fn cancel(self: Pin<&mut Self>) -> Option<Box<dyn Any + Send>> {
+        let mut this = self.project();
+        let mut first = caught(|| this.body.set(None));
+        for place in &mut this.children.places {
+            if let Some(child) = place.child.take() {
+                first = first.or(caught(|| drop(child)));
+            }
+        }
+        for child in this.shared.close() {
+            first = first.or(caught(|| drop(child)));
+        }
+        first
+    }
+}
+
+impl<C, B, T, E> Future for Drive<C, B, T, E>
+where
+    C: Future<Output = Result<(), E>> + Unpin,
+    B: Future<Output = Result<T, E>>,
+{
+    type Output = Result<T, E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = catch_unwind(AssertUnwindSafe(|| self.as_mut().pass(cx)));
+        if let Ok(Poll::Pending) = polled {
+            return Poll::Pending;
+        }
+        let panicked = self.cancel();
+        match (polled, panicked) {
+            (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
+            (Ok(polled), None) => polled,
+        }
+    }
+}
+
+/// The panic of `f`, if it panics.
+fn caught(f: impl FnOnce()) -> Option<Box<dyn Any + Send>> {
+    catch_unwind(AssertUnwindSafe(f)).err()
+}
