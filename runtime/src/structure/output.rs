@@ -98,7 +98,6 @@ impl<T> Output<T> {
 /// # Cancel safety
 ///
 /// Await `&mut handle` to go on later.
-#[must_use = "dropping the handle lets the child run on; to wait for it, await the handle"]
 pub struct ScopedJoinHandle<T> {
     output: Arc<Output<T>>,
 }

@@ -1,0 +1,474 @@
+//! Scopes: what children may borrow, who runs when, and how a scope ends.
+
+use std::cell::{Cell, RefCell};
+use std::future::{pending, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+
+use mini::block_on as run;
+use mini::runtime::Builder;
+use mini::sync::{mpsc, oneshot};
+use mini::task::{JoinSet, ScopedJoinHandle, yield_now};
+use mini::{local_scope, scope, try_local_scope, try_scope};
+use mini_tests::{caught, multi_thread};
+
+fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Writes its name when it is dropped.
+struct Named<'a>(&'static str, &'a RefCell<Vec<&'static str>>);
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        self.1.borrow_mut().push(self.0);
+    }
+}
+
+#[test]
+fn children_borrow_from_outside_also_mutably() {
+    run(async {
+        let text = String::from("text");
+        let (mut length, mut seen) = (0, Vec::new());
+        let first = scope!(|s| {
+            s.spawn(async { length = text.len() });
+            s.spawn(async {
+                yield_now().await;
+                seen.push(&text[..1]);
+            });
+            s.spawn(async { text.as_bytes()[0] }).await
+        })
+        .await;
+        assert_eq!((first, length, seen), (b't', 4, vec!["t"]));
+    });
+}
+
+#[test]
+fn a_scope_waits_for_children_whose_handles_were_dropped() {
+    run(async {
+        let (count, count_in) = (AtomicUsize::new(0), 10);
+        scope!(|s| {
+            for turns in 0..count_in {
+                let count = &count;
+                s.spawn(async move {
+                    for _ in 0..turns {
+                        yield_now().await;
+                    }
+                    count.fetch_add(1, Relaxed);
+                });
+            }
+        })
+        .await;
+        assert_eq!(count.into_inner(), count_in);
+    });
+}
+
+#[test]
+fn children_spawn_children() {
+    type Grown<'env> = std::pin::Pin<Box<dyn Future<Output = ()> + Send + 'env>>;
+    fn grow<'env>(s: mini::task::Scope<'env>, depth: usize, leaves: &'env AtomicUsize) -> Grown<'env> {
+        Box::pin(async move {
+            if depth == 0 {
+                leaves.fetch_add(1, Relaxed);
+                return;
+            }
+            for _ in 0..2 {
+                s.spawn(grow(s.clone(), depth - 1, leaves));
+                yield_now().await;
+            }
+        })
+    }
+    run(async {
+        let leaves = AtomicUsize::new(0);
+        scope!(|s| drop(s.spawn(grow(s.clone(), 8, &leaves)))).await;
+        assert_eq!(leaves.into_inner(), 256);
+    });
+}
+
+#[test]
+fn a_scope_that_owns_what_it_needs_is_spawned() {
+    let runtime = multi_thread(2).build().unwrap();
+    runtime.block_on(async {
+        let names = vec![String::from("a"), String::from("bc")];
+        let task = mini::spawn(scope!(move |s| {
+            let lengths = [s.spawn(async { names[0].len() }), s.spawn(async { names[1].len() })];
+            let mut sum = 0;
+            for length in lengths {
+                sum += length.await;
+            }
+            sum
+        }));
+        assert_eq!(task.await.unwrap(), 3);
+    });
+}
+
+#[test]
+fn the_first_error_cancels_the_others_and_waits_for_their_drop() {
+    run(async {
+        let gone = RefCell::new(Vec::new());
+        let failed: Result<(), &str> = try_local_scope!(|s| {
+            let _body = Named("body", &gone);
+            s.spawn(async {
+                let _child = Named("waits", &gone);
+                pending::<Result<(), _>>().await
+            });
+            s.spawn(async {
+                let _child = Named("fails", &gone);
+                yield_now().await;
+                Err::<(), _>("failed")
+            });
+            pending().await
+        })
+        .await;
+        assert_eq!(failed, Err("failed"));
+        assert_eq!(gone.into_inner(), ["fails", "body", "waits"]);
+    });
+}
+
+#[test]
+fn an_error_that_the_body_waits_for_is_the_scopes() {
+    run(async {
+        let failed = try_scope!(|s| {
+            let child: ScopedJoinHandle<Result<u32, String>> = s.spawn(async { Err("a child".to_owned()) });
+            let _ = child.await; // goes no further
+            Ok(7)
+        });
+        assert_eq!(failed.await, Err("a child".to_owned()));
+        let failed: Result<u32, String> = try_scope!(|s| {
+            s.spawn(pending::<Result<(), String>>());
+            let number: u32 = "x".parse().map_err(|_| "the body".to_owned())?;
+            Ok(number)
+        })
+        .await;
+        assert_eq!(failed, Err("the body".to_owned()));
+    });
+}
+
+#[test]
+fn a_body_left_by_a_question_mark_still_waits_for_its_children() {
+    run(async {
+        let mut done = false;
+        let left: Result<(), std::num::ParseIntError> = scope!(|s| {
+            s.spawn(async {
+                yield_now().await;
+                done = true;
+            });
+            "x".parse::<u32>()?;
+            Ok(())
+        })
+        .await;
+        assert!(left.is_err() && done);
+    });
+}
+
+#[test]
+fn a_panic_passes_on_when_the_others_are_gone() {
+    run(async {
+        for in_body in [false, true] {
+            let gone = RefCell::new(Vec::new());
+            let scope = local_scope!(|s| {
+                let _body = Named("body", &gone);
+                s.spawn(async {
+                    let _child = Named("waits", &gone);
+                    pending::<()>().await
+                });
+                s.spawn(async {
+                    yield_now().await;
+                    assert!(in_body, "the child has panicked");
+                });
+                yield_now().await;
+                assert!(!in_body, "the body has panicked");
+                pending::<()>().await
+            });
+            let panic = caught_future(scope).await.unwrap_err();
+            let text = panic.downcast_ref::<&str>().unwrap();
+            assert_eq!(*text, if in_body { "the body has panicked" } else { "the child has panicked" });
+            assert_eq!(gone.borrow()[..], ["body", "waits"]);
+        }
+    });
+}
+
+async fn caught_future<F: Future>(future: F) -> std::thread::Result<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|cx| match std::panic::catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+        Err(panic) => Poll::Ready(Err(panic)),
+    })
+    .await
+}
+
+#[test]
+fn a_destructor_that_panics_leaves_nobody_behind() {
+    struct Panics;
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            panic!("a destructor");
+        }
+    }
+    let gone = RefCell::new(Vec::new());
+    let panicked = caught(|| {
+        let mut scope = Box::pin(local_scope!(|s| {
+            for _ in 0..2 {
+                s.spawn(async {
+                    let _panics = Panics;
+                    pending::<()>().await
+                });
+                s.spawn(async {
+                    let _child = Named("child", &gone);
+                    pending::<()>().await
+                });
+            }
+            pending::<()>().await
+        }));
+        assert!(poll(scope.as_mut()).is_pending());
+    });
+    assert!(panicked.message.contains("a destructor"), "{}", panicked.message);
+    assert_eq!(gone.into_inner(), ["child", "child"]);
+}
+
+#[test]
+fn a_scope_is_cancelled_in_every_state() {
+    let (live, polled) = (Rc::new(()), Cell::new(0));
+    for polls in 0..5 {
+        let (ask, answer) = oneshot::channel::<()>();
+        let mut scope = Box::pin(local_scope!(|s| {
+            let (body, s2) = (live.clone(), s.clone());
+            let (child, polled) = (live.clone(), &polled);
+            s.spawn(async move {
+                let _child = child;
+                polled.set(polled.get() + 1);
+                let _ = answer.await;
+                let late = _child.clone();
+                s2.spawn(async move { drop(late) }); // a handle in a child
+            });
+            yield_now().await;
+            drop(body);
+        }));
+        let mut ask = Some(ask);
+        for n in 0..polls {
+            if n == 3 {
+                ask.take().unwrap().send(()).unwrap();
+            }
+            if poll(scope.as_mut()).is_ready() {
+                assert_eq!(n, 3);
+                break;
+            }
+        }
+        drop(scope);
+        assert_eq!(Rc::strong_count(&live), 1, "after {polls} polls");
+    }
+    assert_eq!(polled.get(), 4);
+}
+
+#[test]
+fn a_scope_that_is_forgotten_is_no_harm() {
+    let mut number = 7;
+    let text = String::from("text");
+    {
+        let mut scope = Box::pin(scope!(|s| {
+            s.spawn(async {
+                number += 1;
+                yield_now().await;
+                number += text.len();
+                pending::<()>().await
+            });
+            pending::<()>().await
+        }));
+        assert!(poll(scope.as_mut()).is_pending());
+        std::mem::forget(scope);
+    }
+    number += 1;
+    assert_eq!((number, text), (9, "text".to_owned()));
+}
+
+#[test]
+fn a_child_that_nobody_woke_is_not_polled() {
+    let polls = [const { Cell::new(0) }; 1000];
+    let (senders, receivers): (Vec<_>, Vec<_>) = polls.iter().map(|_| oneshot::channel::<()>()).unzip();
+    let mut scope = Box::pin(local_scope!(|s| {
+        for (polls, mut receiver) in polls.iter().zip(receivers) {
+            s.spawn(async move {
+                poll_fn(|cx| {
+                    polls.set(polls.get() + 1);
+                    std::pin::Pin::new(&mut receiver).poll(cx)
+                })
+                .await
+            });
+        }
+    }));
+    assert!(poll(scope.as_mut()).is_pending());
+    let all = polls.len();
+    for (n, sender) in senders.into_iter().enumerate() {
+        sender.send(()).unwrap();
+        assert_eq!(poll(scope.as_mut()).is_ready(), n + 1 == all);
+    }
+    assert!(polls.iter().all(|polls| polls.get() == 2));
+}
+
+#[test]
+fn children_that_are_always_ready_and_the_body_take_turns() {
+    run(async {
+        let turns = [const { Cell::new(0) }; 3];
+        let most = Cell::new(0);
+        let spin = async |own: usize| {
+            for _ in 0..100 {
+                turns[own].set(turns[own].get() + 1);
+                let all = turns.each_ref().map(Cell::get);
+                most.set(most.get().max(all.iter().max().unwrap() - all.iter().min().unwrap()));
+                yield_now().await;
+            }
+        };
+        local_scope!(|s| {
+            s.spawn(spin(0));
+            s.spawn(spin(1));
+            spin(2).await;
+        })
+        .await;
+        assert!(most.get() <= 2, "one was {} turns ahead", most.get());
+    });
+}
+
+#[test]
+fn a_child_with_an_endless_supply_leaves_the_others_their_turn() {
+    run(async {
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let mut others = 0;
+        local_scope!(|s| {
+            s.spawn(async {
+                let again = sender.clone();
+                sender.send(()).unwrap();
+                while receiver.recv().await.is_some() {
+                    if again.send(()).is_err() {
+                        return;
+                    }
+                    if mini::task::coop::has_budget_remaining() {
+                        continue;
+                    }
+                    yield_now().await;
+                    break;
+                }
+            });
+            s.spawn(async { others += 1 });
+        })
+        .await;
+        assert_eq!(others, 1);
+    });
+}
+
+#[test]
+fn ten_thousand_children_come_and_go() {
+    run(async {
+        let sum = AtomicUsize::new(0);
+        scope!(|s| {
+            for n in 0..10_000 {
+                let sum = &sum;
+                s.spawn(async move {
+                    if n % 3 == 0 {
+                        yield_now().await;
+                    }
+                    sum.fetch_add(n, Relaxed);
+                });
+                if n % 100 == 0 {
+                    yield_now().await;
+                }
+            }
+        })
+        .await;
+        assert_eq!(sum.into_inner(), 10_000 * 9_999 / 2);
+    });
+}
+
+#[test]
+fn children_are_woken_from_other_threads_while_the_task_moves() {
+    let runtime = multi_thread(2).build().unwrap();
+    runtime.block_on(async {
+        let mut scopes = JoinSet::new();
+        for _ in 0..20 {
+            scopes.spawn(async {
+                let mut received = 0;
+                let (sender, mut receiver) = mpsc::channel(4);
+                scope!(|s| {
+                    for n in 0..50 {
+                        let sender = sender.clone();
+                        s.spawn(async move {
+                            let sent = mini::spawn(async move {
+                                yield_now().await;
+                                sender.send(n).await
+                            });
+                            sent.await.unwrap().unwrap();
+                        });
+                    }
+                    drop(sender);
+                    while receiver.recv().await.is_some() {
+                        received += 1;
+                    }
+                })
+                .await;
+                received
+            });
+        }
+        while let Some(received) = scopes.join_next().await {
+            assert_eq!(received.unwrap(), 50);
+        }
+    });
+}
+
+#[test]
+fn a_handle_that_leaves_the_scope_has_the_output_of_a_finished_child() {
+    run(async {
+        let handle = scope!(|s| s.spawn(async { 7 })).await;
+        assert!(handle.is_finished());
+        assert_eq!(handle.await, 7);
+    });
+}
+
+#[test]
+fn awaiting_a_child_that_was_cancelled_says_where_it_was_spawned() {
+    let text = caught(|| {
+        mini::block_on(async {
+            let kept = Cell::new(None);
+            let _: Result<(), ()> = try_local_scope!(|s| {
+                kept.set(Some(s.spawn(pending::<Result<(), ()>>())));
+                Err(())
+            })
+            .await;
+            let _ = kept.take().unwrap().await;
+        });
+    })
+    .message;
+    assert!(text.contains("the child spawned at ") && text.contains("scopes.rs"), "{text}");
+}
+
+#[test]
+fn a_handle_that_outlives_its_scope_starts_nothing() {
+    let runtime = Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let started = Arc::new(AtomicUsize::new(0));
+        let kept = scope!(|s| s.clone()).await;
+        let in_child = started.clone();
+        let handle = kept.spawn(async move { in_child.fetch_add(1, Relaxed) });
+        assert!(handle.is_finished());
+        yield_now().await;
+        assert_eq!(Arc::strong_count(&started), 1);
+        assert_eq!(started.load(Relaxed), 0);
+    });
+}
+
+#[test]
+fn a_spawn_from_another_thread_is_taken_over() {
+    let runtime = multi_thread(2).build().unwrap();
+    runtime.block_on(async {
+        let (done, ended) = oneshot::channel();
+        scope!(move |s| {
+            let s = s.clone();
+            std::thread::spawn(move || drop(s.spawn(async move { done.send(()).unwrap() })));
+            ended.await.unwrap();
+        })
+        .await;
+    });
+}
