@@ -41,6 +41,8 @@ pub enum Reason {
     JoinSet(u64),
     /// For its worker to have nothing else to do.
     Idle,
+    /// For the cancellation of a token.
+    Cancel,
 }
 
 /// Where a task waits.

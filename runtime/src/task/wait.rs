@@ -53,6 +53,7 @@ const IDLE: u64 = 5;
 const LIMIT: u64 = 6;
 const UNKNOWN: u64 = 7;
 const YIELDED: u64 = 8;
+const CANCEL: u64 = 9;
 
 impl WaitSlot {
     pub(crate) const fn new() -> Self {
@@ -84,6 +85,7 @@ impl WaitSlot {
             IO => Reason::Io(kind_from(value >> 32), value as u32 as i32),
             JOIN_SET => Reason::JoinSet(value),
             IDLE => Reason::Idle,
+            CANCEL => Reason::Cancel,
             LIMIT => Reason::Limit(value),
             UNKNOWN => return Some(LastWait::Unknown),
             YIELDED => return Some(LastWait::Yielded),
@@ -104,6 +106,7 @@ fn pack(reason: Reason) -> u64 {
         Reason::Join(id) => (JOIN, id),
         Reason::JoinSet(tasks) => (JOIN_SET, tasks),
         Reason::Idle => (IDLE, 0),
+        Reason::Cancel => (CANCEL, 0),
         Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
     };
     kind << KIND_SHIFT | value & VALUE
@@ -145,6 +148,7 @@ impl fmt::Display for LastWait {
             Reason::Join(id) => write!(f, "Join of task {id}, spawned at {location}"),
             Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
             Reason::Idle => write!(f, "Idle worker at {location}"),
+            Reason::Cancel => write!(f, "Cancellation at {location}"),
         }?;
         if *is_timed { f.write_str(", or a timer") } else { Ok(()) }
     }

@@ -5,7 +5,8 @@ use std::sync::mpsc;
 
 use mini::runtime::Handle;
 use mini::task::coop::cooperative;
-use mini::task::{AbortHandle, Builder, JoinHandle, JoinSet, consume_budget, idle, unconstrained, yield_now};
+use mini::task::{AbortHandle, Builder, CancelToken, JoinHandle, JoinSet};
+use mini::task::{consume_budget, idle, unconstrained, yield_now};
 use mini::{spawn, spawn_blocking, spawn_local};
 use mini_tests::{Counts, never, oneshot, until};
 
@@ -22,8 +23,17 @@ pub(crate) async fn rows(list: &mut List) {
     waits!(list, unconstrained(pending::<()>()));
     waits!(list, cooperative(pending::<()>()));
     waits!(list, NUMBER.scope(7, pending::<()>()));
+    tokens(list).await;
     begins!(list, yield_now());
     begins!(list, consume_budget());
+}
+
+async fn tokens(list: &mut List) {
+    let token = CancelToken::new();
+    waits!(list, token.cancelled());
+    waits!(list, token.clone().cancelled_owned());
+    waits!(list, token.run(pending::<()>()));
+    assert!(format!("{token:?}").contains("waiters: 0"));
 }
 
 async fn handles(list: &mut List) {
