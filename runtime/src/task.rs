@@ -55,6 +55,7 @@ mod cancel;
 mod cell;
 pub mod coop;
 pub(crate) mod error;
+pub(crate) mod group;
 mod id;
 mod idle;
 mod in_place;
@@ -95,6 +96,7 @@ pub use builder::{Builder, try_name};
 pub use cancel::{CancelOnDrop, CancelToken, Cancelled, Reason, Run, WaitForCancel, WaitForCancelOwned};
 pub use error::JoinError;
 pub(crate) use error::Source;
+pub use group::{FailedTask, Group, Outcome, Report, ShutdownGroup, Straggler, WaitGroup};
 pub use id::Id;
 pub use idle::{Idle, idle};
 pub use in_place::block_in_place;
@@ -257,6 +259,11 @@ impl Task {
         // SAFETY: a `Task` holds a reference count, so the task is alive, and the table is its own.
         // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
         unsafe { (self.header().vtable.name)(self.0) }
+    }
+
+    /// What its last poll was pending for.
+    pub(crate) fn last_wait(&self) -> Option<wait::LastWait> {
+        self.header().wait.get()
     }
 
     /// How messages name the task.

@@ -88,6 +88,14 @@ impl<T> Slab<T> {
         })
     }
 
+    /// The values with their numbers, to change them.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+        (0..).zip(&mut self.places).filter_map(|(key, place)| match place {
+            Place::Taken(value) => Some((key, value)),
+            Place::Free(_) => None,
+        })
+    }
+
     /// Takes all values out.
     pub(super) fn take(&mut self) -> impl Iterator<Item = T> + use<T> {
         mem::replace(self, Self::new()).places.into_iter().filter_map(|place| match place {
