@@ -5,7 +5,7 @@ use std::sync::mpsc;
 
 use mini::runtime::Handle;
 use mini::task::coop::cooperative;
-use mini::task::{AbortHandle, Builder, CancelToken, JoinHandle, JoinSet};
+use mini::task::{AbortHandle, Builder, CancelToken, Group, JoinHandle, JoinSet, Reason};
 use mini::task::{consume_budget, idle, unconstrained, yield_now};
 use mini::{spawn, spawn_blocking, spawn_local};
 use mini_tests::{Counts, never, oneshot, until};
@@ -24,6 +24,7 @@ pub(crate) async fn rows(list: &mut List) {
     waits!(list, cooperative(pending::<()>()));
     waits!(list, NUMBER.scope(7, pending::<()>()));
     tokens(list).await;
+    groups(list).await;
     begins!(list, yield_now());
     begins!(list, consume_budget());
 }
@@ -34,6 +35,19 @@ async fn tokens(list: &mut List) {
     waits!(list, token.clone().cancelled_owned());
     waits!(list, token.run(pending::<()>()));
     assert!(format!("{token:?}").contains("waiters: 0"));
+}
+
+async fn groups(list: &mut List) {
+    let (group, counts) = (Group::new().grace(std::time::Duration::ZERO), Counts::new());
+    group.spawn(never(&counts));
+    waits!(list, group.wait());
+    begins!(list, group.shutdown(Reason::Requested));
+    assert_eq!(group.shutdown(Reason::Requested).await.aborted().len(), 1, "another call goes on");
+    let other = Group::new();
+    begins!(list, other.spawn_named("never", never(&counts)).cancel());
+    begins!(list, other.spawn_any(never(&counts)).cancel());
+    other.wait().await;
+    assert_eq!(other.shutdown(Reason::Requested).await.cancelled(), 4);
 }
 
 async fn handles(list: &mut List) {

@@ -63,7 +63,7 @@ pub struct ShutdownGroup {
 }
 
 /// A shutdown that was begun.
-pub(in crate::task) struct End {
+pub(crate) struct End {
     node: Arc<Node>,
     key: Option<u32>,
     /// For the end of the grace, or of the patience.

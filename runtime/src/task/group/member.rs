@@ -114,7 +114,7 @@ impl Drop for Seat {
 
 pin_project! {
     /// The future of a task in a group. One that was refused has none, and never ends by itself.
-    pub(super) struct Member<F: Future> {
+    pub(crate) struct Member<F: Future> {
         #[pin]
         future: Option<TaskLocalFuture<Place, F>>,
         seat: Seat,

@@ -407,11 +407,11 @@ impl Node {
     }
 
     /// Takes over what a child has counted.
-    fn adopt(self: &Arc<Self>, mut child: Legacy) {
-        if !child.tally.aborted.is_empty() && !self.up().any(|node| lock(&node.state).ending.is_some()) {
-            child.tally.forget_aborted(None); // by the child's own shutdown
-        }
+    fn adopt(&self, mut child: Legacy) {
         let mut state = lock(&self.state);
+        if state.phase != Phase::Aborting {
+            child.tally.forget_aborted(None); // the child's own shutdown has told
+        }
         state.tally.add(child.tally);
         let _gone = state.children.remove(child.key);
     }
