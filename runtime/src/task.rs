@@ -51,9 +51,11 @@ mod allocator;
 mod budget;
 mod builder;
 pub(crate) mod cache;
+mod cancel;
 mod cell;
 pub mod coop;
 pub(crate) mod error;
+pub(crate) mod group;
 mod id;
 mod idle;
 mod in_place;
@@ -66,6 +68,7 @@ mod queued;
 mod refcount;
 pub(crate) mod schedule;
 mod shared_join;
+mod slab;
 #[cfg_attr(not(feature = "tracing"), path = "task/no_span.rs")]
 mod span;
 mod spawn;
@@ -91,8 +94,10 @@ pub use crate::futures_task::LocalSpawner;
 pub use crate::structure::{LocalScope, Scope, ScopedJoinHandle, TryLocalScope, TryScope};
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
+pub use cancel::{CancelOnDrop, CancelToken, Cancelled, Reason, Run, WaitForCancel, WaitForCancelOwned};
 pub use error::JoinError;
 pub(crate) use error::Source;
+pub use group::{FailedTask, Group, Outcome, Report, ShutdownGroup, Straggler, WaitGroup};
 pub use id::Id;
 pub use idle::{Idle, idle};
 pub use in_place::block_in_place;
@@ -255,6 +260,11 @@ impl Task {
         // SAFETY: a `Task` holds a reference count, so the task is alive, and the table is its own.
         // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
         unsafe { (self.header().vtable.name)(self.0) }
+    }
+
+    /// What its last poll was pending for.
+    pub(crate) fn last_wait(&self) -> Option<wait::LastWait> {
+        self.header().wait.get()
     }
 
     /// How messages name the task.

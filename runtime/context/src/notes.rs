@@ -78,6 +78,8 @@ pub enum Reason {
     Idle,
     /// For a lock or channel; with the id of the task that has what it waits for, 0 if that is not known.
     Sync(SyncKind, u64),
+    /// For the cancellation of a token.
+    Cancel,
 }
 
 /// Where a task waits.

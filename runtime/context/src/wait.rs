@@ -43,6 +43,7 @@ const JOIN_SET: u64 = 4;
 const IDLE: u64 = 5;
 const LIMIT: u64 = 6;
 const SYNC: u64 = 7;
+const CANCEL: u64 = 8;
 /// Of a lock or channel: the kind above, below it the id of the task that has it.
 const HOLDER_BITS: u32 = 48;
 const HOLDER: u64 = (1 << HOLDER_BITS) - 1;
@@ -147,6 +148,7 @@ fn pack(reason: Reason) -> u64 {
         Reason::Join(id) => (JOIN, id),
         Reason::JoinSet(tasks) => (JOIN_SET, tasks),
         Reason::Idle => (IDLE, 0),
+        Reason::Cancel => (CANCEL, 0),
         Reason::Sync(kind, holder) => (SYNC, (kind as u64) << HOLDER_BITS | holder & HOLDER),
         Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
     };
@@ -161,6 +163,7 @@ fn unpack(word: u64) -> Option<Reason> {
         IO => Reason::Io(kind_from(value >> 32), value as u32 as i32),
         JOIN_SET => Reason::JoinSet(value),
         IDLE => Reason::Idle,
+        CANCEL => Reason::Cancel,
         LIMIT => Reason::Limit(value),
         SYNC => Reason::Sync(sync_kind_from(value >> HOLDER_BITS), value & HOLDER),
         _ => return None,
@@ -212,6 +215,7 @@ impl fmt::Display for Note {
             Reason::Join(id) => write!(f, "Join of task {id}, spawned at {location}"),
             Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
             Reason::Idle => write!(f, "Idle worker at {location}"),
+            Reason::Cancel => write!(f, "Cancellation at {location}"),
             Reason::Sync(kind, 0) => write!(f, "{kind:?} at {location}"),
             Reason::Sync(kind, holder) => write!(f, "{kind:?}, which task {holder} has, at {location}"),
         }
@@ -232,8 +236,14 @@ mod tests {
         let io = [IoKind::Read, IoKind::Write, IoKind::Accept, IoKind::Connect, IoKind::Resolve, IoKind::Ready];
         let io = io.into_iter().flat_map(|kind| [-1, 0, i32::MAX].map(|fd| Reason::Io(kind, fd)));
         let number = VALUE;
-        let others =
-            [Reason::Timer(number), Reason::Limit(number), Reason::Join(number), Reason::JoinSet(number), Reason::Idle];
+        let others = [
+            Reason::Timer(number),
+            Reason::Limit(number),
+            Reason::Join(number),
+            Reason::JoinSet(number),
+            Reason::Idle,
+            Reason::Cancel,
+        ];
         let sync = (0..=SyncKind::Closed as u64).map(sync_kind_from);
         let sync = sync.flat_map(|kind| [0, HOLDER].map(|holder| Reason::Sync(kind, holder)));
         for reason in io.chain(others).chain(sync) {

@@ -213,7 +213,7 @@ try_spawn!(TryLocalScope []);
 
 pin_project! {
     /// A child that cannot fail.
-    struct Child<F: Future> {
+    pub(crate) struct Child<F: Future> {
         #[pin]
         future: F,
         output: Arc<Output<F::Output>>,
@@ -239,7 +239,7 @@ impl<F: Future> Future for Child<F> {
 
 pin_project! {
     /// A child whose error is that of the scope.
-    struct TryChild<F, T, E> {
+    pub(crate) struct TryChild<F, T, E> {
         #[pin]
         future: F,
         output: Arc<Output<Result<T, E>>>,
@@ -263,7 +263,7 @@ impl<F: Future<Output = Result<T, E>>, T, E> Future for TryChild<F, T, E> {
 
 pin_project! {
     /// The future of a scope: its body and its children.
-    struct Drive<C, B, T, E> {
+    pub(crate) struct Drive<C, B, T, E> {
         shared: Arc<Shared<C>>,
         #[pin]
         body: Option<B>,

@@ -366,6 +366,12 @@ impl AbortHandle {
     }
 }
 
+impl AbortHandle {
+    pub(super) fn task(&self) -> &Task {
+        &self.task
+    }
+}
+
 impl fmt::Debug for AbortHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("AbortHandle").field(&self.task).finish()

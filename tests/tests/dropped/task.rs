@@ -5,7 +5,8 @@ use std::sync::mpsc;
 
 use mini::runtime::Handle;
 use mini::task::coop::cooperative;
-use mini::task::{AbortHandle, Builder, JoinHandle, JoinSet, consume_budget, idle, unconstrained, yield_now};
+use mini::task::{AbortHandle, Builder, CancelToken, Group, JoinHandle, JoinSet, Reason};
+use mini::task::{consume_budget, idle, unconstrained, yield_now};
 use mini::{spawn, spawn_blocking, spawn_local};
 use mini_tests::{Counts, never, oneshot, until};
 
@@ -22,8 +23,32 @@ pub(crate) async fn rows(list: &mut List) {
     waits!(list, unconstrained(pending::<()>()));
     waits!(list, cooperative(pending::<()>()));
     waits!(list, NUMBER.scope(7, pending::<()>()));
+    tokens(list).await;
+    groups(list).await;
+    scopes(list).await;
     begins!(list, yield_now());
     begins!(list, consume_budget());
+}
+
+async fn tokens(list: &mut List) {
+    let token = CancelToken::new();
+    waits!(list, token.cancelled());
+    waits!(list, token.clone().cancelled_owned());
+    waits!(list, token.run(pending::<()>()));
+    assert!(format!("{token:?}").contains("waiters: 0"));
+}
+
+async fn groups(list: &mut List) {
+    let (group, counts) = (Group::new().grace(std::time::Duration::ZERO), Counts::new());
+    group.spawn(never(&counts));
+    waits!(list, group.wait());
+    begins!(list, group.shutdown(Reason::Requested));
+    assert_eq!(group.shutdown(Reason::Requested).await.aborted().len(), 1, "another call goes on");
+    let other = Group::new();
+    begins!(list, other.spawn_named("never", never(&counts)).cancel());
+    begins!(list, other.spawn_any(never(&counts)).cancel());
+    other.wait().await;
+    assert_eq!(other.shutdown(Reason::Requested).await.cancelled(), 4);
 }
 
 async fn handles(list: &mut List) {
@@ -89,4 +114,22 @@ async fn sets(list: &mut List) {
     });
     until(|| counts.drops() == 3).await;
     assert_eq!(Handle::current().metrics().num_alive_tasks(), alive);
+}
+
+async fn scopes(list: &mut List) {
+    let (end, ended) = mini::sync::oneshot::channel();
+    mini::local_scope!(|s| {
+        let mut handle = s.spawn(ended);
+        waits!(list, &mut handle, kept);
+        end.send(9).unwrap();
+        assert_eq!(handle.await, Ok(9), "the child went on");
+    })
+    .await;
+    waits!(
+        list,
+        mini::scope!(|s| {
+            s.spawn(pending::<()>());
+            pending::<()>().await
+        })
+    );
 }

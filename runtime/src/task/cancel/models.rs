@@ -1,0 +1,126 @@
+//! What `Node` promises about waiters, children and memory, under loom.
+//!
+//! Bugs that were planted, and what found them: a flag raised before the lock, and one raised without Release
+//! (`the_flag_tells_..`); a waiter or a child added without a look at the reason under the lock (never told:
+//! `.._is_told_once`, `a_child_made_..`); a `mark` without its first look (`there_is_one_first_reason_..`).
+
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+
+use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use loom::thread;
+
+use super::*;
+
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+fn why(reason: Reason) -> Cancelled {
+    Cancelled::new(reason, Location::caller())
+}
+
+#[test]
+fn a_waiter_that_races_with_a_cancellation_is_told_once() {
+    loom::model(|| {
+        let node = Node::root();
+        let other = node.clone();
+        let canceller = thread::spawn(move || other.cancel(why(Reason::Requested)));
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let place = node.add_waiter(Waker::from(count.clone()));
+        assert!(canceller.join().unwrap());
+        assert_eq!(count.0.load(Relaxed), usize::from(place.is_ok()));
+        assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker");
+        assert!(place.is_err() || node.remove_waiter(place.unwrap()).is_none());
+    });
+}
+
+#[test]
+fn a_wait_that_races_with_a_cancellation_has_left_or_is_woken() {
+    loom::model(|| {
+        let token = CancelToken { node: Node::root() };
+        let other = token.clone();
+        let data = Arc::new(AtomicUsize::new(0));
+        let published = data.clone();
+        let canceller = thread::spawn(move || {
+            published.store(1, Relaxed);
+            other.cancel(Reason::Requested);
+        });
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(count.clone());
+        let mut wait = Box::pin(token.cancelled());
+        let poll = wait.as_mut().poll(&mut std::task::Context::from_waker(&waker));
+        if poll.is_ready() {
+            assert_eq!(data.load(Relaxed), 1, "what came before the cancellation is seen after it");
+        }
+        drop(wait); // while the other one cancels
+        canceller.join().unwrap();
+        drop(waker);
+        assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker");
+        assert_eq!(token.reason(), Some(Reason::Requested));
+    });
+}
+
+#[test]
+fn the_flag_tells_that_there_is_a_reason_and_what_came_before() {
+    loom::model(|| {
+        let node = Node::root();
+        let (other, data) = (node.clone(), Arc::new(AtomicUsize::new(0)));
+        let published = data.clone();
+        let canceller = thread::spawn(move || {
+            published.store(1, Relaxed);
+            other.cancel(why(Reason::Requested));
+        });
+        if node.is_cancelled() {
+            assert_eq!(data.load(Relaxed), 1);
+            assert!(node.why().is_some());
+        }
+        canceller.join().unwrap();
+    });
+}
+
+#[test]
+fn a_child_made_during_a_cancellation_is_cancelled_too() {
+    loom::model(|| {
+        let node = Node::root();
+        let other = node.clone();
+        let canceller = thread::spawn(move || other.cancel(why(Reason::Signal)));
+        let child = node.child();
+        let grandchild = child.child();
+        canceller.join().unwrap();
+        for node in [&node, &child, &grandchild] {
+            assert_eq!(node.why().unwrap().reason(), Reason::Signal);
+        }
+    });
+}
+
+#[test]
+fn there_is_one_first_reason_for_all() {
+    loom::model(|| {
+        let node = Node::root();
+        let child = node.child();
+        let other = node.clone();
+        let rival = thread::spawn(move || other.cancel(why(Reason::Signal)));
+        let is_first = node.cancel(why(Reason::Requested));
+        assert_ne!(rival.join().unwrap(), is_first);
+        let expected = if is_first { Reason::Requested } else { Reason::Signal };
+        assert_eq!(node.why().unwrap().reason(), expected);
+        assert_eq!(child.why().unwrap().reason(), expected);
+    });
+}
+
+#[test]
+fn a_child_dropped_during_a_cancellation_leaves_nothing_behind() {
+    loom::model(|| {
+        let node = Node::root();
+        let (child, other) = (node.child(), node.clone());
+        let canceller = thread::spawn(move || other.cancel(why(Reason::Requested)));
+        drop(child);
+        canceller.join().unwrap();
+        assert_eq!((node.sight().children, Arc::strong_count(&node)), (0, 1));
+    });
+}

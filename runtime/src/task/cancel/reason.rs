@@ -1,0 +1,100 @@
+//! Why something was cancelled: [`Reason`], and [`Cancelled`], which has the source line too.
+
+use std::error::Error;
+use std::fmt;
+use std::panic::Location;
+
+/// Why a [`CancelToken`](super::CancelToken) was cancelled.
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::{CancelToken, Reason};
+///
+/// let token = CancelToken::new();
+/// token.cancel(Reason::Deadline);
+/// assert_eq!(token.reason(), Some(Reason::Deadline));
+/// assert_eq!(Reason::Deadline.to_string(), "deadline passed");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Somebody asked for it.
+    Requested,
+    /// It took too long.
+    Deadline,
+    /// What it belongs to shuts down: a group, or the program at the end of `main`.
+    Shutdown,
+    /// What it belongs to is gone, such as a group whose last handle was dropped.
+    ParentGone,
+    /// Something that it belongs together with has failed.
+    SiblingFailed,
+    /// A signal asked the program to end.
+    Signal,
+}
+
+/// That a [`CancelToken`](super::CancelToken) was cancelled: why, and by which line.
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::{CancelToken, Reason};
+///
+/// let token = CancelToken::new();
+/// token.cancel(Reason::Requested);
+/// let why = token.why().expect("it is cancelled");
+/// assert_eq!(why.reason(), Reason::Requested);
+/// assert_eq!(why.to_string(), format!("requested at {}", why.location()));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cancelled {
+    reason: Reason,
+    location: &'static Location<'static>,
+}
+
+impl Cancelled {
+    pub(in crate::task) fn new(reason: Reason, location: &'static Location<'static>) -> Self {
+        Self { reason, location }
+    }
+
+    /// Why.
+    ///
+    /// # Examples
+    ///
+    /// See [`Cancelled`].
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The line that cancelled the token, or the token that this one descends from.
+    ///
+    /// # Examples
+    ///
+    /// See [`Cancelled`].
+    #[must_use]
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Requested => "requested",
+            Self::Deadline => "deadline passed",
+            Self::Shutdown => "shutdown",
+            Self::ParentGone => "parent gone",
+            Self::SiblingFailed => "sibling failed",
+            Self::Signal => "signal",
+        })
+    }
+}
+
+impl fmt::Display for Cancelled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.reason, self.location)
+    }
+}
+
+impl Error for Cancelled {}

@@ -1,0 +1,488 @@
+//! `Group`: tasks that belong together, are asked to end together, and are waited for.
+//!
+//! `group/node.rs` keeps the tasks, `group/member.rs` is what each of them carries, `group/ending.rs` waits,
+//! `group/report.rs` tells. All groups are below the one of the program (`group/program.rs`).
+//!
+//! A handle of a subgroup keeps one of its parent: so the last handle of a group goes when nobody can start a task
+//! below it any more.
+//!
+//! Rejected: ending the tasks with the last handle at once (a handle is lost by mistake more often than on purpose, and
+//! the tasks may be in the middle of something). Refusing tasks from the moment of the cancellation (what ends in order
+//! may need a task for that). A scope of tasks that borrow: that is another thing, which cannot outlive its caller.
+
+mod ending;
+mod member;
+mod node;
+mod outcome;
+pub(crate) mod program;
+mod report;
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use ending::{ShutdownGroup, WaitGroup};
+pub use outcome::Outcome;
+pub use report::{FailedTask, Report, Straggler};
+
+use super::slab::NONE;
+use super::unseen::error_in;
+use super::{CancelToken, JoinHandle, Reason};
+use crate::scheduler::context;
+use ending::End;
+use member::{Judge, Member, Place, Seat};
+use mini_context::contain;
+use node::Node;
+
+/// How long a group waits if it is not told.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Tasks that belong together. Clones are the same group.
+///
+/// A group has a [token](Self::token), which its tasks are given or ask for. [`shutdown`](Self::shutdown) cancels it,
+/// waits for the tasks, aborts those that are left after the [grace](Self::grace), and tells what became of each.
+/// A group has subgroups ([`child`](Self::child)), which end with it. It keeps nothing of tasks that ended well.
+///
+/// If the last handle is dropped while tasks of the group are alive and nobody shuts it down, that is told on stderr
+/// with the line that made the group. The token is cancelled with [`Reason::ParentGone`], and the tasks are aborted
+/// after the grace; at once if the handle is dropped outside of a runtime.
+///
+/// With [`#[mini::main(grace = "10s")]`](crate::main) all groups end when the program is asked to.
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::{CancelToken, Group, Reason};
+/// use mini::time::{Duration, interval};
+///
+/// async fn beat(token: CancelToken) -> u32 {
+///     let (mut beats, mut clock) = (0, interval(Duration::from_secs(1)));
+///     while token.run(clock.tick()).await.is_ok() {
+///         beats += 1;
+///     }
+///     beats
+/// }
+///
+/// mini::block_on(async {
+/// # mini::time::pause();
+///     let group = Group::new().name("hearts").grace(Duration::from_secs(5));
+///     let heart = group.spawn_any(beat(group.token()));
+///     group.spawn_named("deaf", std::future::pending::<()>());
+///
+///     mini::time::sleep(Duration::from_millis(2500)).await;
+///     let report = group.shutdown(Reason::Requested).await;
+///     assert_eq!(heart.await.unwrap(), 3);
+///     assert_eq!((report.finished(), report.aborted()[0].name()), (1, Some("deaf")));
+/// });
+/// ```
+#[derive(Clone)]
+pub struct Group(Arc<Handle>);
+
+struct Handle {
+    node: Arc<Node>,
+    /// A handle of the group above. Until the drop takes it.
+    parent: Option<Arc<Handle>>,
+}
+
+impl Group {
+    /// A group without tasks. Its token is a child of [`mini::shutdown`](crate::shutdown).
+    ///
+    /// # Examples
+    ///
+    /// See [`Group`].
+    #[must_use]
+    #[track_caller]
+    pub fn new() -> Self {
+        let node = program::root().child(Location::caller(), Some(GRACE));
+        Self(Arc::new(Handle { node, parent: None }))
+    }
+
+    /// A subgroup: its token is a child of this one's, and its tasks are covered by this group's
+    /// [`wait`](Self::wait), [`len`](Self::len), [`shutdown`](Self::shutdown) and report. It can also be shut down
+    /// alone; until it is told otherwise it then gives the grace of this group.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Group, Reason};
+    ///
+    /// mini::block_on(async {
+    ///     let server = Group::new().name("server");
+    ///     let session = server.child().name("session 7");
+    ///     let token = session.token();
+    ///     session.spawn(async move { drop(token.cancelled().await) });
+    ///     assert_eq!((session.len(), server.len()), (1, 1));
+    ///
+    ///     let report = server.shutdown(Reason::Requested).await;
+    ///     assert_eq!((report.finished(), session.len()), (1, 0));
+    /// });
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn child(&self) -> Self {
+        let node = self.node().child(Location::caller(), None);
+        Self(Arc::new(Handle { node, parent: Some(self.0.clone()) }))
+    }
+
+    /// Gives this group, and thereby all clones of the handle, a name for reports.
+    ///
+    /// # Examples
+    ///
+    /// See [`Group`].
+    #[must_use]
+    pub fn name(self, name: impl AsRef<str>) -> Self {
+        self.node().set_name(name.as_ref().into());
+        self
+    }
+
+    /// How long a shutdown of this group waits before it aborts what is left: five seconds unless this is called. In
+    /// the shutdown of a group above, or of the program, the grace of that one counts.
+    ///
+    /// # Examples
+    ///
+    /// See [`Group`].
+    #[must_use]
+    pub fn grace(self, grace: Duration) -> Self {
+        self.node().set_grace(grace);
+        self
+    }
+
+    /// The token of the group. Cancelling it asks the tasks to end, and does nothing else.
+    ///
+    /// # Examples
+    ///
+    /// See [`Group`].
+    #[must_use]
+    pub fn token(&self) -> CancelToken {
+        self.node().token.clone()
+    }
+
+    /// How many tasks of the group and its subgroups are alive: their futures have not been dropped yet.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::Group;
+    ///
+    /// mini::block_on(async {
+    ///     let group = Group::new();
+    ///     assert!(group.is_empty());
+    ///     group.spawn(async {});
+    ///     assert_eq!(group.len(), 1);
+    ///     group.wait().await;
+    ///     assert!(group.is_empty());
+    /// });
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.node().alive()
+    }
+
+    /// Whether no task of the group and its subgroups is alive.
+    ///
+    /// # Examples
+    ///
+    /// See [`len`](Self::len).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Starts a task in the group, on the current runtime. The output says whether it has failed: see [`Outcome`], and
+    /// [`spawn_any`](Self::spawn_any) for outputs of other types.
+    ///
+    /// While a shutdown waits, tasks may still be started: their token is cancelled. When the shutdown has ended, or is
+    /// aborting what is left, the group refuses: the future is dropped in this call, the handle says
+    /// [`is_cancelled`](crate::task::JoinError::is_cancelled), and the first time stderr tells.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Group, Reason};
+    ///
+    /// mini::block_on(async {
+    ///     let group = Group::new();
+    ///     let task = group.spawn(async { "42".parse::<u32>() });
+    ///     assert_eq!(task.await.unwrap(), Ok(42));
+    ///
+    ///     group.shutdown(Reason::Requested).await;
+    ///     let late = group.spawn(async {});
+    ///     assert!(late.await.unwrap_err().is_cancelled());
+    ///     assert_eq!(group.shutdown(Reason::Requested).await.refused(), 1);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Outcome + Send> + Send + 'static,
+    {
+        spawn(self.node(), future, None, Outcome::failure, "Group::spawn")
+    }
+
+    /// As [`spawn`](Self::spawn), with a name for the task.
+    ///
+    /// # Examples
+    ///
+    /// See [`Group`].
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn_named<F>(&self, name: impl AsRef<str>, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Outcome + Send> + Send + 'static,
+    {
+        spawn(self.node(), future, Some(name.as_ref().into()), Outcome::failure, "Group::spawn_named")
+    }
+
+    /// Starts a task in the group whose output may be of any type. If that is a `Result`, an `Err` counts as a failure;
+    /// the report has the text of the error only for some types, such as [`std::io::Error`] and boxed errors.
+    ///
+    /// # Examples
+    ///
+    /// See [`Group`].
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn_any<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        spawn(self.node(), future, None, error_in, "Group::spawn_any")
+    }
+
+    /// Runs `job` on a thread of the blocking pool, where it may block, as a task of the group.
+    ///
+    /// A job that has begun cannot be aborted: a shutdown that finds it after the grace names it as still running. It
+    /// should ask the group's [`token`](Self::token) now and then.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Group, Reason};
+    ///
+    /// mini::block_on(async {
+    ///     let group = Group::new();
+    ///     let token = group.token();
+    ///     group.spawn_blocking(move || {
+    ///         while !token.is_cancelled() {
+    ///             std::thread::yield_now(); // or work, for a while
+    ///         }
+    ///     });
+    ///     assert!(group.shutdown(Reason::Requested).await.is_clean());
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a runtime, at the caller's line.
+    #[track_caller]
+    pub fn spawn_blocking<F, T>(&self, job: F) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Outcome + Send + 'static,
+    {
+        let (shared, location) = (context::current_shared("Group::spawn_blocking"), Location::caller());
+        let Some(place) = self.node().reserve() else {
+            drop(job);
+            return refuse(self.node(), None, location, T::failure);
+        };
+        let seat = Seat::new(place.clone(), location);
+        let handle = shared.spawn_blocking(move || seat.run(T::failure, job), location);
+        place.node.seat(place.key, handle.abort_handle());
+        handle
+    }
+
+    /// Waits until no task of the group and its subgroups is alive, without asking them to end. A task of the group
+    /// that waits here does not wait for itself.
+    ///
+    /// # Examples
+    ///
+    /// See [`len`](Self::len).
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: there is nothing to lose.
+    #[track_caller]
+    pub fn wait(&self) -> WaitGroup<'_> {
+        WaitGroup::new(self.node(), Location::caller())
+    }
+
+    /// Asks the tasks of the group and its subgroups to end, and waits for them.
+    ///
+    /// This call cancels the token, and the [grace](Self::grace) begins. The returned future waits until the tasks have
+    /// ended. After the grace it aborts those that are left and waits until their futures have been dropped. A task
+    /// that is not dropped within a second then, because it blocks, is [named](Report::running) and no longer waited
+    /// for. So the future ends a second after the grace at the latest.
+    ///
+    /// A group that has been shut down takes no more tasks. Another call, also at the same time, goes on where the
+    /// first one is and gives the same report.
+    ///
+    /// A task of the group may call this: it is not waited for, and not aborted.
+    ///
+    /// # Examples
+    ///
+    /// See [`Group`] and [`Report`].
+    ///
+    /// # Panics
+    ///
+    /// The returned future panics if it has to wait outside of a mini runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost, and another call goes on. But while nobody awaits such a future, nobody aborts the tasks
+    /// at the end of the grace.
+    #[track_caller]
+    pub fn shutdown(&self, reason: Reason) -> ShutdownGroup {
+        let location = Location::caller();
+        self.node().begin_end(reason, location);
+        ShutdownGroup::new(self.clone(), location)
+    }
+
+    fn node(&self) -> &Arc<Node> {
+        &self.0.node
+    }
+}
+
+/// Starts a task in the group of `node`; `call` is what the user has called.
+#[track_caller]
+pub(in crate::task) fn spawn<F>(
+    node: &Arc<Node>,
+    future: F,
+    name: Option<Arc<str>>,
+    judge: Judge<F::Output>,
+    call: &str,
+) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let (shared, location) = (context::current_shared(call), Location::caller());
+    let Some(place) = node.reserve() else {
+        drop(future);
+        return refuse(node, name, location, judge);
+    };
+    let member = Member::new(Some(future), Seat::new(place.clone(), location), judge);
+    let handle = shared.spawn(member, (location, name));
+    place.node.seat(place.key, handle.abort_handle());
+    handle
+}
+
+/// The handle of a task that a group has refused: cancelled, and nothing has run.
+#[cold]
+fn refuse<T: Send + 'static>(
+    node: &Arc<Node>,
+    name: Option<Arc<str>>,
+    location: &'static Location<'static>,
+    judge: Judge<T>,
+) -> JoinHandle<T> {
+    if node.is_first_refusal() {
+        say!("the group {} has shut down and does not run the task spawned at {location}", Called(node));
+    }
+    let nowhere = Seat::new(Place { node: node.clone(), key: NONE }, location);
+    let never = Member::<std::future::Pending<T>>::new(None, nowhere, judge);
+    let handle = context::current_shared("Group::spawn").spawn(never, (location, name));
+    handle.abort();
+    handle
+}
+
+/// How messages name a group.
+struct Called<'a>(&'a Node);
+
+impl fmt::Display for Called<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(name) = self.0.name() {
+            write!(f, "{name:?} ")?;
+        }
+        write!(f, "made at {}", self.0.location)
+    }
+}
+
+impl Handle {
+    /// The last handle goes. Somebody has to see to the tasks that are left.
+    fn abandon(&self) {
+        let left = self.node.left_behind();
+        if !left.needs_end {
+            return;
+        }
+        if left.tasks > 0 && !is_closing() {
+            say!(
+                "the last handle of the group {} was dropped with {} tasks alive: they are cancelled",
+                Called(&self.node),
+                left.tasks
+            );
+        }
+        self.node.begin_end(Reason::ParentGone, self.node.location);
+        let end = End::new(self.node.clone(), self.node.location);
+        let reaper = async move {
+            let report = end.await;
+            if !report.is_complete() {
+                say!("{report}");
+            }
+        };
+        let origin = (self.node.location, Some("group".into()));
+        let mut is_spawned = false;
+        if !is_closing() {
+            contain(|| {
+                let spawned = context::with_shared(|shared| drop(shared.spawn(reaper, origin)));
+                is_spawned = spawned.is_some();
+            });
+        }
+        if !is_spawned {
+            self.node.abort_all(None);
+        }
+    }
+}
+
+/// Whether this thread works for a runtime that is ending: it drops all tasks anyway.
+fn is_closing() -> bool {
+    context::with_shared(|shared| shared.is_closing()).unwrap_or(false)
+}
+
+impl Drop for Handle {
+    /// As the drop of a token's node: climbs, and does not recurse.
+    fn drop(&mut self) {
+        self.abandon();
+        let mut parent = self.parent.take();
+        while let Some(handle) = parent {
+            parent = Arc::into_inner(handle).and_then(|mut last| last.parent.take()); // `last` is abandoned here
+        }
+    }
+}
+
+impl Default for Group {
+    #[track_caller]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (node, mut out) = (self.node(), f.debug_struct("Group"));
+        if let Some(name) = node.name() {
+            out.field("name", &name);
+        }
+        out.field("location", &format_args!("{}", node.location));
+        if let Some(why) = node.token.why() {
+            out.field("cancelled", &format_args!("{why}"));
+        }
+        out.field("alive", &node.alive()).field("subgroups", &node.children()).finish()
+    }
+}
+
+const _: () = {
+    const fn assert<T: Send + Sync + Unpin>() {}
+    assert::<Group>();
+    assert::<Report>();
+    assert::<ShutdownGroup>();
+    assert::<WaitGroup<'_>>();
+};

@@ -1,0 +1,144 @@
+//! A task's seat in its group: what the task carries, and gives up when it has been dropped.
+//!
+//! The future is the first field of [`Member`] and the [`Seat`] the second, so that the group hears of the end when the
+//! future is gone, also if its destructor panics.
+//!
+//! While a task is polled or dropped, [`CURRENT`] says which seat it has: a shield asks that for its group, and a
+//! shutdown for the task that waits for it.
+
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::super::slab::NONE;
+use super::super::{TaskLocalFuture, error};
+use super::node::Node;
+use super::report::FailedTask;
+use crate::scheduler::context;
+
+crate::task_local! {
+    static CURRENT: Place;
+}
+
+/// Where a task sits.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) node: Arc<Node>,
+    pub(super) key: u32,
+}
+
+/// How a task has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Finished,
+    /// Told already.
+    Failed,
+    /// Before it was ready.
+    Dropped,
+}
+
+/// A seat, until it is dropped.
+pub(super) struct Seat {
+    place: Place,
+    fate: Fate,
+    location: &'static Location<'static>,
+}
+
+/// Says what has failed, if anything has.
+pub(super) type Judge<T> = fn(&T) -> Option<String>;
+
+impl Place {
+    /// The place of the task that is polled on this thread.
+    pub(super) fn current() -> Option<Self> {
+        CURRENT.try_get().ok()
+    }
+
+    /// Whether it is a place in the group of `node` or below.
+    pub(super) fn is_below(&self, node: &Arc<Node>) -> bool {
+        self.node.up().any(|above| Arc::ptr_eq(above, node))
+    }
+}
+
+impl Seat {
+    /// For a place that was reserved, or has the number [`NONE`].
+    pub(super) fn new(place: Place, location: &'static Location<'static>) -> Self {
+        Self { place, fate: Fate::Dropped, location }
+    }
+
+    /// Runs `step` of the task, and notes how it ends.
+    fn watch<T>(&mut self, judge: Judge<T>, step: impl FnOnce() -> Poll<T>) -> Poll<T> {
+        let judged = || step().map(|output| (judge(&output), output)); // a user's code, both
+        match catch_unwind(AssertUnwindSafe(judged)) {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready((None, output))) => {
+                self.fate = Fate::Finished;
+                Poll::Ready(output)
+            }
+            Ok(Poll::Ready((Some(error), output))) => {
+                self.fail(error, false);
+                Poll::Ready(output)
+            }
+            Err(payload) => {
+                self.fail(error::message(&*payload).to_owned(), true);
+                resume_unwind(payload)
+            }
+        }
+    }
+
+    fn fail(&mut self, error: String, is_panic: bool) {
+        self.fate = Fate::Failed;
+        let (name, location) = (context::current_name(), self.location);
+        self.place.node.fail(FailedTask { name, group: None, location, error, is_panic });
+    }
+
+    /// Runs a blocking job.
+    pub(super) fn run<T>(mut self, judge: Judge<T>, job: impl FnOnce() -> T) -> T {
+        let place = self.place.clone();
+        let output = self.watch(judge, || Poll::Ready(CURRENT.sync_scope(place, job)));
+        let Poll::Ready(output) = output else { unreachable!("a job is ready when it returns") };
+        output
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if self.place.key != NONE {
+            self.place.node.leave(self.place.key, self.fate);
+        }
+    }
+}
+
+pin_project! {
+    /// The future of a task in a group. One that was refused has none, and never ends by itself.
+    pub(crate) struct Member<F: Future> {
+        #[pin]
+        future: Option<TaskLocalFuture<Place, F>>,
+        seat: Seat,
+        judge: Judge<F::Output>,
+    }
+}
+
+impl<F: Future> Member<F> {
+    pub(super) fn new(future: Option<F>, seat: Seat, judge: Judge<F::Output>) -> Self {
+        let future = future.map(|future| CURRENT.scope(seat.place.clone(), future));
+        Self { future, seat, judge }
+    }
+}
+
+impl<F: Future> Future for Member<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.project();
+        let Some(future) = this.future.as_pin_mut() else { return Poll::Pending };
+        let poll = this.seat.watch(*this.judge, || future.poll(cx));
+        if poll.is_pending() && this.seat.place.node.is_cancelled() {
+            this.seat.place.node.note_poll(this.seat.place.key);
+        }
+        poll
+    }
+}

@@ -1,0 +1,438 @@
+//! A group's place in the tree: which tasks are alive in it, what became of the others, and how far its end has come.
+//!
+//! Called by the handles (`Group`), by each task of the group (`member.rs`) and by those that wait (`ending.rs`).
+//!
+//! # Seats
+//!
+//! A task is entered under the group's lock before it is spawned, so that it is counted before it can end, and its
+//! handle is added afterwards. It may have ended by then: so a seat says which of the two came first, and the second one
+//! frees it.
+//!
+//! # Nobody is missed
+//!
+//! `alive` counts the tasks of the group and of all below. It is raised under the lock that also guards the phase, so
+//! after `close` the count only falls: a group that is closed and has counted down has ended. A waiter leaves its waker
+//! under the lock and then reads the count; the task that lowers the count takes the wakers after that, under the lock.
+//! A task that waits for its own group is one that it need not wait for, so wakers are called at two already.
+//!
+//! Rejected: a count of busy groups instead of one of tasks (a spawn would not touch its ancestors, but a chain of locks
+//! would be held at each change). A list of the ended tasks (a server's group would grow for ever).
+
+use std::iter;
+use std::panic::Location;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use mini_context::contain;
+use mini_time::Instant;
+
+use super::super::slab::{NONE, Slab};
+use super::super::{AbortHandle, CancelToken, Reason};
+use super::member::{Fate, Place};
+use super::report::{FailedTask, Report, Straggler, Tally};
+use crate::primitives::atomic::{AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::primitives::{Mutex, lock};
+
+pub(in crate::task) struct Node {
+    pub(super) token: CancelToken,
+    /// Where the group was made.
+    pub(super) location: &'static Location<'static>,
+    /// Until the drop takes it.
+    parent: Option<Arc<Node>>,
+    /// Its number among the children of the parent; written once, under the lock of the parent.
+    key: AtomicU32,
+    /// How many tasks are alive here and below.
+    alive: AtomicUsize,
+    state: Mutex<State>,
+}
+
+struct State {
+    name: Option<Arc<str>>,
+    grace: Duration,
+    phase: Phase,
+    ending: Option<Ending>,
+    seats: Slab<Taken>,
+    children: Slab<Weak<Node>>,
+    /// A place is its waiter's until that removes it; its waker is taken out by who wakes.
+    waiters: Slab<Option<Waker>>,
+    tally: Tally,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Tasks may come.
+    Open,
+    /// No task may come.
+    Closed,
+    /// And one that has slipped in before is aborted.
+    Aborting,
+}
+
+/// A seat that is taken.
+enum Taken {
+    /// By a task that is about to be spawned.
+    Early,
+    /// By a task that had ended before its handle came.
+    Ended,
+    By(Sitting),
+}
+
+struct Sitting {
+    handle: AbortHandle,
+    /// When it was polled last, if that was after the cancellation.
+    polled_at: Option<Instant>,
+    /// Once it was aborted by the group.
+    straggler: Option<Box<Straggler>>,
+}
+
+/// What the last handle of a group leaves behind.
+pub(super) struct LeftBehind {
+    /// Whether somebody has to shut the group down, and nobody does.
+    pub(super) needs_end: bool,
+    /// Tasks of the group itself that nobody has asked to end.
+    pub(super) tasks: usize,
+}
+
+/// What a group that is dropped leaves to its parent.
+struct Legacy {
+    /// Its number among the children.
+    key: u32,
+    tally: Tally,
+}
+
+/// The times of a shutdown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ending {
+    pub(super) began: Instant,
+    /// The end of the grace; `None` for one that never ends.
+    pub(super) deadline: Option<Instant>,
+    /// When not to wait any longer for tasks that were aborted.
+    pub(super) patience: Option<Instant>,
+}
+
+impl Node {
+    pub(super) fn root(token: CancelToken, location: &'static Location<'static>, grace: Duration) -> Arc<Self> {
+        Self::new(token, location, grace, None)
+    }
+
+    fn new(
+        token: CancelToken,
+        location: &'static Location<'static>,
+        grace: Duration,
+        parent: Option<Arc<Node>>,
+    ) -> Arc<Self> {
+        let state = State {
+            name: None,
+            grace,
+            phase: Phase::Open,
+            ending: None,
+            seats: Slab::new(),
+            children: Slab::new(),
+            waiters: Slab::new(),
+            tally: Tally::default(),
+        };
+        let (key, alive) = (AtomicU32::new(NONE), AtomicUsize::new(0));
+        Arc::new(Self { token, location, parent, key, alive, state: Mutex::new(state) })
+    }
+
+    /// A group whose tasks are also this one's.
+    pub(super) fn child(self: &Arc<Self>, location: &'static Location<'static>, grace: Option<Duration>) -> Arc<Self> {
+        let grace = grace.unwrap_or_else(|| lock(&self.state).grace);
+        let child = Self::new(self.token.child(), location, grace, Some(self.clone()));
+        let mut state = lock(&self.state);
+        child.key.store(state.children.insert(Arc::downgrade(&child)), Relaxed); // read by the drop
+        let phase = state.phase;
+        drop(state);
+        if phase != Phase::Open {
+            child.close(phase); // the parent may not have seen it
+        }
+        child
+    }
+
+    pub(super) fn set_name(&self, name: Arc<str>) {
+        let _before = lock(&self.state).name.replace(name);
+    }
+
+    pub(super) fn name(&self) -> Option<Arc<str>> {
+        lock(&self.state).name.clone()
+    }
+
+    pub(super) fn set_grace(&self, grace: Duration) {
+        lock(&self.state).grace = grace;
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.token.is_cancelled()
+    }
+
+    /// This group, then the one above it, and so on.
+    pub(super) fn up(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Node>> {
+        iter::successors(Some(self), |node| node.parent.as_ref())
+    }
+
+    /// How many tasks are alive here and below.
+    pub(super) fn alive(&self) -> usize {
+        self.alive.load(Acquire) // pairs with the AcqRel of `leave`: what the tasks did is seen
+    }
+
+    /// What the last handle leaves behind.
+    pub(super) fn left_behind(self: &Arc<Self>) -> LeftBehind {
+        let state = lock(&self.state);
+        let (own, has_begun) = (state.seats.len(), state.ending.is_some());
+        drop(state);
+        // Groups below have had handles of their own, which have seen to them.
+        let tasks = if has_begun { 0 } else { own };
+        let is_seen_to = || self.up().skip(1).any(|above| lock(&above.state).ending.is_some());
+        let needs_end = (tasks > 0 || has_begun && self.alive() > 0) && !is_seen_to();
+        LeftBehind { needs_end, tasks }
+    }
+
+    /// Whether no task was refused but this one.
+    pub(super) fn is_first_refusal(&self) -> bool {
+        lock(&self.state).tally.refused == 1
+    }
+
+    pub(super) fn children(&self) -> usize {
+        lock(&self.state).children.len()
+    }
+}
+
+/// What happens to a task.
+impl Node {
+    /// A seat for a task that is about to be spawned; `None` if the group takes none any more.
+    pub(super) fn reserve(self: &Arc<Self>) -> Option<Place> {
+        let mut state = lock(&self.state);
+        if state.phase != Phase::Open {
+            state.tally.refused += 1;
+            return None;
+        }
+        let key = state.seats.insert(Taken::Early);
+        for node in self.up() {
+            node.alive.fetch_add(1, Relaxed); // published by the lock
+        }
+        Some(Place { node: self.clone(), key })
+    }
+
+    /// The task has been spawned.
+    pub(super) fn seat(&self, key: u32, handle: AbortHandle) {
+        let mut state = lock(&self.state);
+        let phase = state.phase;
+        let Some(taken) = state.seats.get_mut(key) else { return };
+        if let Taken::Ended = taken {
+            state.seats.remove(key);
+            return;
+        }
+        let aborts = (phase == Phase::Aborting).then(|| handle.clone());
+        let straggler = aborts.as_ref().map(|_| Box::new(Straggler::of(&handle, Duration::ZERO)));
+        *taken = Taken::By(Sitting { handle, polled_at: None, straggler });
+        drop(state);
+        if let Some(handle) = aborts {
+            handle.abort();
+        }
+    }
+
+    pub(super) fn fail(&self, mut task: FailedTask) {
+        let mut state = lock(&self.state);
+        task.group = state.name.clone();
+        state.tally.fail(task);
+    }
+
+    /// A task waits, although the group is cancelled.
+    pub(super) fn note_poll(&self, key: u32) {
+        let now = Instant::now();
+        if let Some(Taken::By(sitting)) = lock(&self.state).seats.get_mut(key) {
+            sitting.polled_at = Some(now);
+        }
+    }
+
+    /// The future of a task has been dropped.
+    pub(super) fn leave(self: &Arc<Self>, key: u32, fate: Fate) {
+        let mut state = lock(&self.state);
+        let left = match state.seats.get_mut(key) {
+            Some(early @ Taken::Early) => Some(std::mem::replace(early, Taken::Ended)),
+            _ => state.seats.remove(key),
+        };
+        match (fate, &left) {
+            (Fate::Finished, _) => state.tally.finished += 1,
+            (Fate::Failed, _) => {}
+            (Fate::Dropped, Some(Taken::By(Sitting { straggler: Some(straggler), .. }))) => {
+                let mut straggler = Straggler::clone(straggler);
+                straggler.group = state.name.clone();
+                state.tally.aborted.push(straggler);
+            }
+            (Fate::Dropped, _) => state.tally.cancelled += 1,
+        }
+        drop(state);
+        for node in self.up() {
+            if node.alive.fetch_sub(1, AcqRel) <= 2 {
+                node.wake_waiters();
+            }
+        }
+        drop(left); // with its reference to the task
+    }
+
+    fn wake_waiters(&self) {
+        let mut wakers = Vec::new();
+        let mut state = lock(&self.state);
+        if state.waiters.len() > 0 {
+            wakers.extend(state.waiters.iter_mut().filter_map(|(_, waker)| waker.take()));
+        }
+        drop(state);
+        for waker in wakers {
+            contain(|| waker.wake());
+        }
+    }
+}
+
+/// The end.
+impl Node {
+    /// Begins to shut down, unless that has begun. Those of the group are asked to end.
+    pub(super) fn begin_end(&self, reason: Reason, location: &'static Location<'static>) {
+        let now = Instant::now();
+        let mut state = lock(&self.state);
+        if state.ending.is_none() {
+            let deadline = now.checked_add(state.grace);
+            state.ending = Some(Ending { began: now, deadline, patience: None });
+        }
+        drop(state);
+        self.token.cancel_from(reason, location);
+    }
+
+    pub(super) fn ending(&self) -> Ending {
+        lock(&self.state).ending.expect("it was begun")
+    }
+
+    /// How many of the tasks that are alive nobody should wait for: the one that asks.
+    pub(super) fn exempt(self: &Arc<Self>) -> usize {
+        usize::from(Place::current().is_some_and(|place| place.is_below(self)))
+    }
+
+    /// Ready when all have ended but `exempt`. `key` is the caller's place, which it gives back by
+    /// [`forget_waiter`](Self::forget_waiter).
+    pub(super) fn poll_ended(&self, exempt: usize, key: &mut Option<u32>, cx: &Context<'_>) -> Poll<()> {
+        if self.alive() <= exempt {
+            return Poll::Ready(());
+        }
+        let waker = cx.waker().clone(); // a user's code: before the lock
+        let mut state = lock(&self.state);
+        let place = *key.get_or_insert_with(|| state.waiters.insert(None));
+        let before = state.waiters.get_mut(place).and_then(|place| place.replace(waker));
+        drop(state);
+        drop(before);
+        if self.alive() <= exempt { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    pub(super) fn forget_waiter(&self, key: u32) {
+        let waker = lock(&self.state).waiters.remove(key);
+        drop(waker); // a user's code: after the lock
+    }
+
+    /// From now on no task comes, here and below.
+    pub(super) fn close_all(self: &Arc<Self>) {
+        self.down(|node| node.close(Phase::Closed));
+    }
+
+    fn close(&self, phase: Phase) {
+        let mut state = lock(&self.state);
+        if state.phase != Phase::Aborting {
+            state.phase = phase;
+        }
+    }
+
+    /// Aborts all tasks here and below, except the one that asks. Those that are still there at `patience` have not been
+    /// dropped in time.
+    pub(super) fn abort_all(self: &Arc<Self>, patience: Option<Instant>) {
+        let mine = Place::current();
+        let mut ending = self.ending();
+        ending.patience = patience;
+        lock(&self.state).ending = Some(ending);
+        self.down(|node| {
+            let spared = mine.as_ref().filter(|mine| Arc::ptr_eq(&mine.node, node)).map(|mine| mine.key);
+            node.abort(spared, ending.began);
+        });
+    }
+
+    fn abort(&self, spared: Option<u32>, since: Instant) {
+        self.close(Phase::Aborting);
+        let (now, mut handles) = (Instant::now(), Vec::new());
+        let mut state = lock(&self.state);
+        for (key, taken) in state.seats.iter_mut() {
+            if let Taken::By(sitting) = taken
+                && Some(key) != spared
+            {
+                let waited = now.saturating_duration_since(sitting.polled_at.unwrap_or(since));
+                sitting.straggler.get_or_insert_with(|| Box::new(Straggler::of(&sitting.handle, waited)));
+                handles.push(sitting.handle.clone());
+            }
+        }
+        drop(state);
+        handles.iter().for_each(AbortHandle::abort);
+    }
+
+    /// Calls `visit` for this group and all below, parents first: a child that is made meanwhile learns the phase of
+    /// its parent.
+    fn down(self: &Arc<Self>, mut visit: impl FnMut(&Arc<Node>)) {
+        let mut nodes = vec![self.clone()];
+        while let Some(node) = nodes.pop() {
+            visit(&node);
+            nodes.extend(lock(&node.state).children.iter().filter_map(|(_, child)| child.upgrade()));
+        }
+    }
+
+    /// What became of the tasks so far.
+    pub(super) fn report(self: &Arc<Self>) -> Report {
+        let ending = lock(&self.state).ending;
+        let (mut tally, mut running) = (Tally::default(), Vec::new());
+        self.down(|node| {
+            let state = lock(&node.state);
+            tally.add(state.tally.clone());
+            for (_, taken) in state.seats.iter() {
+                if let Taken::By(Sitting { straggler: Some(straggler), .. }) = taken {
+                    let mut straggler = Straggler::clone(straggler);
+                    straggler.group = state.name.clone();
+                    running.push(straggler);
+                }
+            }
+        });
+        tally.forget_aborted(ending.map(|ending| ending.began));
+        let took = ending.map_or(Duration::ZERO, |ending| ending.began.elapsed());
+        Report { why: self.token.why(), took, tally, running }
+    }
+
+    /// Nobody has the group any more: its parent, and what that gets.
+    fn hand_over(&mut self) -> (Option<Arc<Node>>, Legacy) {
+        let (key, tally) = (self.key.load(Relaxed), std::mem::take(&mut lock(&self.state).tally));
+        (self.parent.take(), Legacy { key, tally })
+    }
+
+    /// Takes over what a child has counted.
+    fn adopt(&self, mut child: Legacy) {
+        let mut state = lock(&self.state);
+        if state.phase != Phase::Aborting {
+            child.tally.forget_aborted(None); // the child's own shutdown has told
+        }
+        state.tally.add(child.tally);
+        let _gone = state.children.remove(child.key);
+    }
+}
+
+impl Straggler {
+    fn of(handle: &AbortHandle, waited: Duration) -> Self {
+        let task = handle.task();
+        let (id, name, location) = (task.id(), task.name(), task.location());
+        Self { id, name, group: None, location, last_wait: task.last_wait(), waited, aborted_at: Instant::now() }
+    }
+}
+
+impl Drop for Node {
+    /// As the drop of a token's node: climbs, and does not recurse.
+    fn drop(&mut self) {
+        let (mut parent, mut legacy) = self.hand_over();
+        while let Some(node) = parent {
+            node.adopt(legacy);
+            let Some(mut last) = Arc::into_inner(node) else { return };
+            (parent, legacy) = last.hand_over();
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `Outcome`: which outputs of a group's task mean that it has failed, and what the report then says.
+//!
+//! A trait, and no guess by the name of the type as `task/unseen.rs` makes it: only a bound gives the text of an error of
+//! any type. What has no such text goes by `spawn_any`, which guesses.
+//!
+//! Rejected: a trait that users implement. The type of a `loop` without an end can be named in a roundabout way only,
+//! and the compiler then takes every other implementation for one of that type too. Such loops are more common than
+//! outputs of a group's task that are neither `()` nor a `Result`.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::process::ExitStatus;
+
+/// The output of a task in a [`Group`](super::Group), which says whether the task has failed.
+///
+/// Implemented for `()`, for a `Result` whose error can be displayed, for the exit status of a process, and for what
+/// never returns. No other crate can implement it; tasks with other outputs are started by
+/// [`spawn_any`](super::Group::spawn_any).
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::Outcome;
+///
+/// assert_eq!(Err::<(), _>("no space left").failure().as_deref(), Some("no space left"));
+/// assert_eq!(Ok::<_, String>(7).failure(), None);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a group cannot tell from `{Self}` whether its task has failed",
+    note = "let the task return `()` or a `Result` whose error implements `Display`, or start it with `spawn_any`"
+)]
+pub trait Outcome: Sealed {
+    /// What has failed; `None` if nothing has.
+    ///
+    /// # Examples
+    ///
+    /// See [`Outcome`].
+    fn failure(&self) -> Option<String>;
+}
+
+/// Implemented for the types that [`Outcome`] is.
+pub trait Sealed {}
+
+impl Sealed for () {}
+impl<T, E> Sealed for Result<T, E> {}
+impl Sealed for ExitStatus {}
+impl Sealed for Infallible {}
+impl Sealed for <fn() -> ! as Returns>::Output {}
+
+impl Outcome for () {
+    fn failure(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<T, E: fmt::Display> Outcome for Result<T, E> {
+    fn failure(&self) -> Option<String> {
+        self.as_ref().err().map(E::to_string)
+    }
+}
+
+impl Outcome for ExitStatus {
+    fn failure(&self) -> Option<String> {
+        (!self.success()).then(|| self.to_string())
+    }
+}
+
+impl Outcome for Infallible {
+    fn failure(&self) -> Option<String> {
+        match *self {}
+    }
+}
+
+/// Names the type that a `loop` without an end has, which cannot be written yet.
+pub trait Returns {
+    type Output;
+}
+
+impl<T> Returns for fn() -> T {
+    type Output = T;
+}
+
+impl Outcome for <fn() -> ! as Returns>::Output {
+    fn failure(&self) -> Option<String> {
+        *self
+    }
+}

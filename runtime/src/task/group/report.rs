@@ -1,0 +1,491 @@
+//! What became of the tasks of a group: counts, and an entry for each task that failed or did not end by itself.
+//!
+//! One flat list for a group and its subgroups: a person reads it from the top, and no depth of groups can overflow a
+//! stack. A group that ends gives its entries to its parent.
+//!
+//! A group of a server starts millions of tasks, so nothing is kept of a task that ended well, and of those that failed
+//! the first [`KEPT`] in each group.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mini_time::Instant;
+
+use super::super::wait::LastWait;
+use super::super::{Cancelled, Id};
+
+/// How many failures a group keeps, and how many lines of a kind a report prints.
+const KEPT: usize = 100;
+
+/// What became of the tasks of a [`Group`](super::Group) and of its subgroups; made by
+/// [`Group::shutdown`](super::Group::shutdown).
+///
+/// Its `Display` has several lines, for people.
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::{Group, Reason};
+/// use mini::time::{Duration, sleep};
+///
+/// mini::block_on(async {
+/// # mini::time::pause();
+///     let group = Group::new().grace(Duration::from_secs(5));
+///     group.spawn(async {});
+///     group.spawn_named("config", async { std::fs::read("/no such file").map(drop) });
+///     group.spawn_named("deaf", sleep(Duration::from_secs(99)));
+///     let report = group.shutdown(Reason::Requested).await;
+///     assert_eq!((report.finished(), report.failed().len(), report.aborted().len()), (1, 1, 1));
+///     assert!(!report.is_clean());
+///     println!("{report}");
+///     // shutdown after 5.0 s, requested at src/main.rs:9:24: 1 finished, 1 failed, 1 aborted
+///     //   failed   "config" spawned at src/main.rs:7:11: No such file or directory (os error 2)
+///     //   aborted  "deaf" spawned at src/main.rs:8:11, had waited for 5.0 s: Timer at src/main.rs:8:31
+/// });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub(super) why: Option<Cancelled>,
+    pub(super) took: Duration,
+    pub(super) tally: Tally,
+    pub(super) running: Vec<Straggler>,
+}
+
+/// What a group knows of its tasks that have ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) finished: u64,
+    pub(super) cancelled: u64,
+    pub(super) refused: u64,
+    pub(super) failed: u64,
+    pub(super) failures: Vec<FailedTask>,
+    pub(super) aborted: Vec<Straggler>,
+}
+
+/// A task that failed: it gave an error or panicked. In a [`Report`].
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::{Group, Reason};
+///
+/// mini::block_on(async {
+///     let group = Group::new().name("start");
+///     group.spawn_named("config", async { Err::<(), _>("line 3: no such key") });
+///     group.spawn(async { panic!("out of luck") });
+///     group.wait().await;
+///     let report = group.shutdown(Reason::Requested).await;
+///     let [config, other] = report.failed() else { panic!("{report}") };
+///     assert_eq!((config.name(), config.group()), (Some("config"), Some("start")));
+///     assert_eq!((config.error(), config.is_panic()), ("line 3: no such key", false));
+///     assert_eq!((other.name(), other.error(), other.is_panic()), (None, "out of luck", true));
+///     assert_eq!(other.location().line(), config.location().line() + 1);
+/// });
+/// ```
+#[derive(Clone, Debug)]
+pub struct FailedTask {
+    pub(super) name: Option<Arc<str>>,
+    pub(super) group: Option<Arc<str>>,
+    pub(super) location: &'static Location<'static>,
+    pub(super) error: String,
+    pub(super) is_panic: bool,
+}
+
+/// A task that did not end within the grace. In a [`Report`].
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::{Group, Reason};
+/// use mini::time::Duration;
+///
+/// mini::block_on(async {
+/// # mini::time::pause();
+///     let group = Group::new().grace(Duration::from_secs(2));
+///     group.spawn_named("deaf", std::future::pending::<()>());
+///     let report = group.shutdown(Reason::Requested).await;
+///     let [deaf] = report.aborted() else { panic!("{report}") };
+///     assert_eq!((deaf.name(), deaf.group()), (Some("deaf"), None));
+///     assert_eq!(deaf.last_wait().as_deref(), Some("unknown")); // of a future that is not mini's
+///     assert!(deaf.location().file().ends_with(".rs") && deaf.waited() >= Duration::from_secs(2));
+/// });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Straggler {
+    pub(super) id: Id,
+    pub(super) name: Option<Arc<str>>,
+    pub(super) group: Option<Arc<str>>,
+    pub(super) location: &'static Location<'static>,
+    pub(super) last_wait: Option<LastWait>,
+    pub(super) waited: Duration,
+    pub(super) aborted_at: Instant,
+}
+
+impl Tally {
+    pub(super) fn fail(&mut self, task: FailedTask) {
+        self.failed += 1;
+        if self.failures.len() < KEPT {
+            self.failures.push(task);
+        }
+    }
+
+    /// Adds what a group below has counted.
+    pub(super) fn add(&mut self, below: Tally) {
+        self.finished += below.finished;
+        self.cancelled += below.cancelled;
+        self.refused += below.refused;
+        self.failed += below.failed;
+        let room = KEPT.saturating_sub(self.failures.len());
+        self.failures.extend(below.failures.into_iter().take(room));
+        self.aborted.extend(below.aborted);
+    }
+
+    /// Only counts the tasks that were aborted before `since`: they have been reported then.
+    pub(super) fn forget_aborted(&mut self, since: Option<Instant>) {
+        let all = self.aborted.len();
+        self.aborted.retain(|task| since.is_some_and(|since| task.aborted_at >= since));
+        self.cancelled += (all - self.aborted.len()) as u64;
+    }
+}
+
+impl Report {
+    /// Why the group was shut down, and by which line: the first reason that its token was given.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Group, Reason};
+    ///
+    /// mini::block_on(async {
+    ///     let report = Group::new().shutdown(Reason::Deadline).await;
+    ///     assert_eq!(report.why().unwrap().reason(), Reason::Deadline);
+    ///     assert!(report.is_clean() && report.took() < std::time::Duration::from_secs(5));
+    /// });
+    /// ```
+    #[must_use]
+    pub fn why(&self) -> Option<Cancelled> {
+        self.why
+    }
+
+    /// How long the shutdown took, or has taken so far.
+    ///
+    /// # Examples
+    ///
+    /// See [`why`](Self::why).
+    #[must_use]
+    pub fn took(&self) -> Duration {
+        self.took
+    }
+
+    /// How many tasks have ended by themselves, and have not failed, since the group was made.
+    ///
+    /// # Examples
+    ///
+    /// See [`Report`].
+    #[must_use]
+    pub fn finished(&self) -> u64 {
+        self.tally.finished
+    }
+
+    /// How many tasks were cancelled by others: aborted by their handles, or dropped with their runtime.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Group, Reason};
+    ///
+    /// mini::block_on(async {
+    ///     let group = Group::new();
+    ///     let _ = group.spawn(std::future::pending::<()>()).cancel().await;
+    ///     let report = group.shutdown(Reason::Requested).await;
+    ///     assert_eq!((report.cancelled(), report.aborted().len(), report.is_clean()), (1, 0, true));
+    /// });
+    /// ```
+    #[must_use]
+    pub fn cancelled(&self) -> u64 {
+        self.tally.cancelled
+    }
+
+    /// How many tasks the group has refused, as it had shut down already.
+    ///
+    /// # Examples
+    ///
+    /// See [`Group::spawn`](super::Group::spawn).
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.tally.refused
+    }
+
+    /// How many tasks have failed since the group was made.
+    ///
+    /// # Examples
+    ///
+    /// See [`failed`](Self::failed).
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.tally.failed
+    }
+
+    /// The tasks that have failed: the first hundred of each group.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Group, Reason};
+    ///
+    /// mini::block_on(async {
+    ///     let group = Group::new();
+    ///     for number in 0..1000 {
+    ///         group.spawn(async move { Err::<(), _>(format!("no {number}")) });
+    ///     }
+    ///     let report = group.shutdown(Reason::Requested).await;
+    ///     assert_eq!((report.failures(), report.failed().len()), (1000, 100));
+    /// });
+    /// ```
+    #[must_use]
+    pub fn failed(&self) -> &[FailedTask] {
+        &self.tally.failures
+    }
+
+    /// The tasks that were aborted at the end of the grace, and are gone.
+    ///
+    /// # Examples
+    ///
+    /// See [`Straggler`].
+    #[must_use]
+    pub fn aborted(&self) -> &[Straggler] {
+        &self.tally.aborted
+    }
+
+    /// The tasks that were aborted but not dropped within a second after that: they block in a poll or in a destructor,
+    /// or are blocking jobs.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::task::{Group, Reason};
+    /// use mini::time::Duration;
+    /// use std::sync::mpsc;
+    ///
+    /// mini::block_on(async {
+    ///     let (quit, wait) = mpsc::channel::<()>();
+    ///     let (begins, has_begun) = mpsc::channel();
+    ///     let group = Group::new().grace(Duration::ZERO);
+    ///     group.spawn_blocking(move || {
+    ///         let _ = begins.send(());
+    ///         let _ = wait.recv();
+    ///     });
+    ///     has_begun.recv().unwrap();
+    ///     let report = group.shutdown(Reason::Requested).await;
+    ///     assert_eq!((report.aborted().len(), report.running().len()), (0, 1));
+    ///     drop(quit);
+    /// });
+    /// ```
+    #[must_use]
+    pub fn running(&self) -> &[Straggler] {
+        &self.running
+    }
+
+    /// Whether no task has failed, and all have ended without being aborted by the shutdown.
+    ///
+    /// # Examples
+    ///
+    /// See [`Report`].
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.is_complete() && self.tally.failed == 0
+    }
+
+    /// Whether all have ended within the grace, in one way or another.
+    pub(in crate::task) fn is_complete(&self) -> bool {
+        self.tally.aborted.is_empty() && self.running.is_empty()
+    }
+}
+
+impl FailedTask {
+    /// The name of the task.
+    ///
+    /// # Examples
+    ///
+    /// See [`FailedTask`].
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The name of its group.
+    ///
+    /// # Examples
+    ///
+    /// See [`FailedTask`].
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// Where the task was spawned.
+    ///
+    /// # Examples
+    ///
+    /// See [`FailedTask`].
+    #[must_use]
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
+    /// The error, or the message of the panic.
+    ///
+    /// # Examples
+    ///
+    /// See [`FailedTask`].
+    #[must_use]
+    pub fn error(&self) -> &str {
+        &self.error
+    }
+
+    /// Whether the task panicked.
+    ///
+    /// # Examples
+    ///
+    /// See [`FailedTask`].
+    #[must_use]
+    pub fn is_panic(&self) -> bool {
+        self.is_panic
+    }
+}
+
+impl Straggler {
+    /// The id of the task.
+    ///
+    /// # Examples
+    ///
+    /// As [`JoinHandle::id`](crate::task::JoinHandle::id).
+    #[must_use]
+    pub fn id(&self) -> Id {
+        self.id
+    }
+
+    /// The name of the task.
+    ///
+    /// # Examples
+    ///
+    /// See [`Straggler`].
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The name of its group.
+    ///
+    /// # Examples
+    ///
+    /// See [`Straggler`].
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
+    }
+
+    /// Where the task was spawned.
+    ///
+    /// # Examples
+    ///
+    /// See [`Straggler`].
+    #[must_use]
+    pub fn location(&self) -> &'static Location<'static> {
+        self.location
+    }
+
+    /// What the last poll of the task was pending for, with the line; `None` if no poll was.
+    ///
+    /// # Examples
+    ///
+    /// See [`Straggler`].
+    #[must_use]
+    pub fn last_wait(&self) -> Option<String> {
+        self.last_wait.map(|wait| wait.to_string())
+    }
+
+    /// How long the task had not been polled when it was aborted, counted from the cancellation at the earliest.
+    ///
+    /// # Examples
+    ///
+    /// See [`Straggler`].
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
+/// The part of a line that says which task is meant.
+struct Who<'a>(Option<&'a str>, Option<&'a str>, &'static Location<'static>);
+
+impl fmt::Display for Who<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(name) => write!(f, "{name:?} ")?,
+            None => f.write_str("a task ")?,
+        }
+        if let Some(group) = self.1 {
+            write!(f, "of group {group:?} ")?;
+        }
+        write!(f, "spawned at {}", self.2)
+    }
+}
+
+impl fmt::Display for FailedTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}{}: {}",
+            Who(self.name(), self.group(), self.location),
+            ["", " panicked"][usize::from(self.is_panic)],
+            self.error
+        )
+    }
+}
+
+impl fmt::Display for Straggler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = Who(self.name(), self.group(), self.location);
+        match self.last_wait {
+            Some(wait) => write!(f, "{who}, had waited for {:.1?}: {wait}", self.waited),
+            None => write!(f, "{who}, had not waited for anything yet"),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "shutdown after {:.1?}", self.took)?;
+        if let Some(why) = self.why {
+            write!(f, ", {why}")?;
+        }
+        write!(f, ": {} finished", self.tally.finished)?;
+        let counts = [
+            (self.tally.failed, "failed"),
+            (self.tally.aborted.len() as u64, "aborted"),
+            (self.running.len() as u64, "still running"),
+            (self.tally.cancelled, "cancelled by others"),
+            (self.tally.refused, "refused"),
+        ];
+        for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            write!(f, ", {count} {what}")?;
+        }
+        lines(f, "failed ", &self.tally.failures, self.tally.failed)?;
+        lines(f, "aborted", &self.tally.aborted, self.tally.aborted.len() as u64)?;
+        lines(f, "running", &self.running, self.running.len() as u64)
+    }
+}
+
+fn lines(f: &mut fmt::Formatter<'_>, kind: &str, tasks: &[impl fmt::Display], all: u64) -> fmt::Result {
+    let shown = &tasks[..tasks.len().min(KEPT)];
+    for task in shown {
+        write!(f, "\n  {kind}  {task}")?;
+    }
+    match all - shown.len() as u64 {
+        0 => Ok(()),
+        more => write!(f, "\n  {kind}  and {more} more"),
+    }
+}
