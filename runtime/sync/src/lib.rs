@@ -25,12 +25,15 @@
 
 mod blocking;
 mod mutex;
+mod notify;
 mod permits;
+mod rounds;
 mod rwlock;
 mod semaphore;
 mod waiters;
 
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError};
+pub use notify::Notify;
 pub use rwlock::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, RwLockMappedWriteGuard,
     RwLockReadGuard, RwLockWriteGuard,
@@ -40,6 +43,7 @@ pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePerm
 /// The futures of the methods, for those who keep one in a struct.
 pub mod future {
     pub use crate::mutex::{LockOwned, LockRef};
+    pub use crate::notify::{Notified, OwnedNotified};
     pub use crate::rwlock::{ReadOwned, ReadRef, WriteOwned, WriteRef};
     pub use crate::semaphore::{AcquireOwned, AcquireRef};
 }
