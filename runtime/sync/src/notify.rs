@@ -80,13 +80,7 @@ enum Told {
 
 impl Notify {
     /// Nobody is notified.
-    #[cfg(not(loom))]
-    pub const fn new() -> Self {
-        Self(Lock::new(State { rounds: Rounds::new(), has_permit: false }))
-    }
-
-    #[cfg(loom)]
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self(Lock::new(State { rounds: Rounds::new(), has_permit: false }))
     }
 
@@ -104,7 +98,7 @@ impl Notify {
     /// ```
     #[cfg(not(loom))]
     pub const fn const_new() -> Self {
-        Self::new()
+        Self(Lock::new(State { rounds: Rounds::new(), has_permit: false }))
     }
 
     /// Waits for a notification that comes after this call, or takes the one that is kept.
