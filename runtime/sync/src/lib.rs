@@ -17,34 +17,51 @@
 //! | [`Mutex`], [`RwLock`] | one at a time; many readers or one writer |
 //! | [`Semaphore`] | so many at a time |
 //! | [`Notify`], [`Barrier`] | wake a task; wait for each other |
-//! | [`OnceCell`] | a value that is made once |
+//! | [`OnceCell`], [`SetOnce`] | a value that is made once; one that is awaited |
 //! | [`mpsc`] | messages of many to one |
 //! | [`oneshot`] | one message |
 //! | [`broadcast`] | each message to everybody |
 //! | [`watch`] | the newest value to everybody |
 
+mod barrier;
 mod blocking;
 pub mod mpsc;
 mod mutex;
+mod notify;
+mod once_cell;
 pub mod oneshot;
 mod permits;
 mod primitives;
+mod rounds;
 mod rwlock;
 mod semaphore;
+mod set_once;
 mod waiters;
 
+pub use barrier::{Barrier, BarrierWaitResult};
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError};
+pub use notify::Notify;
+pub use once_cell::{OnceCell, SetError};
 pub use rwlock::{
     OwnedRwLockMappedWriteGuard, OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock, RwLockMappedWriteGuard,
     RwLockReadGuard, RwLockWriteGuard,
 };
 pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
 
+pub use set_once::{SetOnce, SetOnceError};
+
 /// The futures of the methods, for those who keep one in a struct.
 pub mod future {
+    pub use crate::barrier::BarrierWait;
     pub use crate::mpsc::future::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendRef};
     pub use crate::mutex::{LockOwned, LockRef};
+    pub use crate::notify::{Notified, OwnedNotified};
+    pub use crate::once_cell::{GetOrInit, GetOrTryInit};
     pub use crate::oneshot::Closed as OneshotClosed;
     pub use crate::rwlock::{ReadOwned, ReadRef, WriteOwned, WriteRef};
     pub use crate::semaphore::{AcquireOwned, AcquireRef};
+    pub use crate::set_once::SetOnceWait;
 }
+
+#[cfg(all(test, loom))]
+mod models;

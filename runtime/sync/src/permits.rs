@@ -85,6 +85,11 @@ impl Permits {
         Self { free, is_closed: false, waiters: WaitList::new(), last: None }
     }
 
+    /// None, and there will be none.
+    pub(crate) const fn new_closed() -> Self {
+        Self { free: 0, is_closed: true, waiters: WaitList::new(), last: None }
+    }
+
     pub(crate) fn free(&self) -> usize {
         self.free
     }

@@ -122,6 +122,19 @@ impl<D> WaitList<D> {
         if self.node(this).is_queued { self.unlink(this) } else { None }
     }
 
+    /// Takes over all waiters of `other`, behind those here.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        let (Some(head), Some(tail)) = (other.head.take(), other.tail.take()) else { return };
+        match self.tail {
+            Some(last) => {
+                self.node(last).next = Some(head);
+                self.node(head).previous = Some(last);
+            }
+            None => self.head = Some(head),
+        }
+        self.tail = Some(tail);
+    }
+
     /// What this waiter keeps, and whether it is still queued.
     ///
     /// # Safety
@@ -221,6 +234,34 @@ impl Wakes {
         self.wakers[..self.len].iter_mut().filter_map(Option::take).for_each(Waker::wake);
         self.len = 0;
     }
+}
+
+/// Calls `wakes`, and then what `next` takes out under the lock, a batch at a time until one is not full: also after a
+/// waker has panicked.
+pub(crate) fn wake_all(wakes: Wakes, next: impl FnMut(&mut Wakes)) {
+    struct Batches<F: FnMut(&mut Wakes)> {
+        wakes: Wakes,
+        is_last: bool,
+        next: F,
+    }
+    impl<F: FnMut(&mut Wakes)> Batches<F> {
+        fn run(&mut self) {
+            loop {
+                self.wakes.wake_all();
+                if std::mem::replace(&mut self.is_last, true) {
+                    return;
+                }
+                (self.next)(&mut self.wakes);
+                self.is_last = !self.wakes.is_full();
+            }
+        }
+    }
+    impl<F: FnMut(&mut Wakes)> Drop for Batches<F> {
+        fn drop(&mut self) {
+            self.run();
+        }
+    }
+    Batches { is_last: !wakes.is_full(), wakes, next }.run();
 }
 
 /// If a waker panics, the others are still called.

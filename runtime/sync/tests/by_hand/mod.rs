@@ -29,6 +29,7 @@ pub(crate) fn spawn<F: Future>(future: F) -> Spawned<F> {
 impl<F: Future> Spawned<F> {
     pub(crate) fn poll(&mut self) -> Poll<F::Output> {
         let waker = Waker::from(self.wakes.clone());
+        mini_context::swap_budget(mini_context::BUDGET);
         self.future.as_mut().poll(&mut Context::from_waker(&waker))
     }
 

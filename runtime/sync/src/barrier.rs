@@ -1,0 +1,156 @@
+//! A barrier: a count of those who have come, and a round that ends with the last.
+//!
+//! Rejected: counting a task whose future was dropped while it waited (the others would pass with one too few, and a
+//! task that tries again would count twice).
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use mini_context::{Lock, SyncKind};
+use pin_project_lite::pin_project;
+
+use crate::rounds::{self, Place, Rounds, Wait};
+
+/// Lets tasks go on when so many of them have come; then it can be used again.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::Barrier;
+/// use std::sync::Arc;
+///
+/// # mini::block_on(async {
+/// let barrier = Arc::new(Barrier::new(3));
+/// let come = || {
+///     let barrier = barrier.clone();
+///     mini::spawn(async move { barrier.wait().await.is_leader() })
+/// };
+/// let (one, two, three) = (come(), come(), come());
+/// let leaders = [one.await.unwrap(), two.await.unwrap(), three.await.unwrap()];
+/// assert_eq!(leaders.iter().filter(|is_leader| **is_leader).count(), 1);
+/// # });
+/// ```
+pub struct Barrier {
+    count: usize,
+    state: Lock<State>,
+}
+
+pub(crate) struct State {
+    /// How many have come in this round.
+    arrived: usize,
+    rounds: Rounds<()>,
+}
+
+impl Place for &Barrier {
+    const KIND: SyncKind = SyncKind::Barrier;
+    type State = State;
+
+    fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        f(&mut self.state.lock())
+    }
+
+    fn rounds(state: &mut State) -> &mut Rounds<()> {
+        &mut state.rounds
+    }
+}
+
+impl Barrier {
+    /// A barrier for `count` tasks. 0 is as good as 1: nobody waits.
+    pub fn new(count: usize) -> Self {
+        Self { count: count.max(1), state: Lock::new(State { arrived: 0, rounds: Rounds::new() }) }
+    }
+
+    /// Waits until as many tasks wait as the barrier is for.
+    ///
+    /// The task counts from the first poll on.
+    ///
+    /// # Cancel safety
+    ///
+    /// A task whose future is dropped while it waits has not come: the others wait for one more.
+    #[track_caller]
+    pub fn wait(&self) -> BarrierWait<'_> {
+        BarrierWait { round: None, wait: Wait::new(self) }
+    }
+}
+
+impl fmt::Debug for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let arrived = self.state.lock().arrived;
+        f.debug_struct("Barrier").field("count", &self.count).field("arrived", &arrived).finish()
+    }
+}
+
+/// How a wait at a [`Barrier`] ended.
+#[derive(Clone, Debug)]
+pub struct BarrierWaitResult(bool);
+
+impl BarrierWaitResult {
+    /// Whether this task was the last that came: it is one of those who waited together.
+    pub fn is_leader(&self) -> bool {
+        self.0
+    }
+}
+
+pin_project! {
+    /// The future of [`Barrier::wait`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct BarrierWait<'a> {
+        // The round in which it has come, until it has seen the end of that.
+        round: Option<u64>,
+        #[pin]
+        wait: Wait<&'a Barrier>,
+    }
+
+    impl PinnedDrop for BarrierWait<'_> {
+        fn drop(this: Pin<&mut Self>) {
+            if let Some(round) = this.round {
+                let mut state = this.wait.place().state.lock();
+                if state.rounds.round() == round {
+                    state.arrived -= 1;
+                }
+            }
+        }
+    }
+}
+
+impl Future for BarrierWait<'_> {
+    type Output = BarrierWaitResult;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
+        let this = self.project();
+        let round = match *this.round {
+            Some(round) => round,
+            None => {
+                ready!(mini_context::check_budget(cx));
+                let (is_leader, round) = arrive(this.wait.place());
+                if is_leader {
+                    mini_context::spend(1);
+                    return Poll::Ready(BarrierWaitResult(true));
+                }
+                *this.round = Some(round);
+                round
+            }
+        };
+        ready!(this.wait.poll_until(cx, |state| (state.rounds.round() != round).then_some(())));
+        *this.round = None;
+        Poll::Ready(BarrierWaitResult(false))
+    }
+}
+
+/// Whether that was the last one, and the round.
+fn arrive(barrier: &&Barrier) -> (bool, u64) {
+    let mut round = 0;
+    let is_leader = rounds::end_if(barrier, |state| {
+        round = state.rounds.round();
+        state.arrived = (state.arrived + 1) % barrier.count;
+        state.arrived == 0
+    });
+    (is_leader, round)
+}
+
+impl fmt::Debug for BarrierWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BarrierWait").field("has_come", &self.round.is_some()).finish()
+    }
+}

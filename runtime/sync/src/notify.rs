@@ -1,0 +1,417 @@
+//! Notifications: [`Rounds`] of waiters, and a permit for a notification that nobody waits for.
+//!
+//! Each waiter joins in the round in which its future was made, so "notified since" is a comparison of two numbers: a
+//! future made before [`Notify::notify_waiters`] is notified even if it had not been polled.
+//!
+//! A waiter who is told by [`Notify::notify_one`] or [`Notify::notify_last`] owns the notification until a poll sees
+//! it. If the future is dropped before, the notification goes to the next one in the same way.
+
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::ops::Deref;
+use std::panic::Location;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+
+use mini_context::{Lock, Note, Reason, SyncKind};
+use pin_project_lite::pin_project;
+
+use crate::rounds::{Entry, Rounds};
+use crate::waiters::{self, Waiter, Wakes};
+
+/// Wakes a task that waits, or all of them; carries no value.
+///
+/// A notification of one that nobody waits for is kept, one at most: the next future gets it.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::Notify;
+/// use std::sync::Arc;
+///
+/// # mini::block_on(async {
+/// let changed = Arc::new(Notify::new());
+/// let waiting = mini::spawn({
+///     let changed = changed.clone();
+///     async move { changed.notified().await }
+/// });
+/// changed.notify_one();
+/// waiting.await.unwrap();
+/// # });
+/// ```
+///
+/// All who wait are notified of a change that they look for themselves. The future is made before the look, so a change
+/// in between is not missed:
+///
+/// ```
+/// use mini::sync::Notify;
+/// use std::sync::atomic::{AtomicBool, Ordering};
+///
+/// # mini::block_on(async {
+/// # let is_done = &AtomicBool::new(true);
+/// # let changed = &Notify::new();
+/// loop {
+///     let notified = changed.notified();
+///     if is_done.load(Ordering::Acquire) {
+///         break;
+///     }
+///     notified.await;
+/// }
+/// # });
+/// ```
+pub struct Notify(Lock<State>);
+
+struct State {
+    rounds: Rounds<Told>,
+    has_permit: bool,
+}
+
+/// What a waiter has been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Nothing,
+    /// It was the first who waited, and the notification is for one.
+    First,
+    /// As `First`, of the last who waited.
+    Last,
+}
+
+impl Notify {
+    /// Nobody is notified.
+    pub fn new() -> Self {
+        Self(Lock::new(State { rounds: Rounds::new(), has_permit: false }))
+    }
+
+    /// As [`new`](Self::new), for a `static`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::Notify;
+    /// static CHANGED: Notify = Notify::const_new();
+    /// # mini::block_on(async {
+    /// CHANGED.notify_one();
+    /// CHANGED.notified().await;
+    /// # });
+    /// ```
+    #[cfg(not(loom))]
+    pub const fn const_new() -> Self {
+        Self(Lock::new(State { rounds: Rounds::new(), has_permit: false }))
+    }
+
+    /// Waits for a notification that comes after this call, or takes the one that is kept.
+    ///
+    /// The future is in line for a notification of one from its first poll on, or from [`enable`](Notified::enable) on.
+    /// A notification of all reaches it from this call on.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future loses its place in line. A notification of one that it got and did not see goes to the next.
+    #[track_caller]
+    pub fn notified(&self) -> Notified<'_> {
+        Notified { inner: Wait::new(self) }
+    }
+
+    /// As [`notified`](Self::notified), with a future that borrows nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`notified`](Self::notified).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::Notify;
+    /// use std::sync::Arc;
+    ///
+    /// # mini::block_on(async {
+    /// let changed = Arc::new(Notify::new());
+    /// let waiting = mini::spawn(changed.clone().notified_owned());
+    /// changed.notify_waiters();
+    /// waiting.await.unwrap();
+    /// # });
+    /// ```
+    #[track_caller]
+    pub fn notified_owned(self: Arc<Self>) -> OwnedNotified {
+        OwnedNotified { inner: Wait::new(self) }
+    }
+
+    /// Notifies the first who waits. If nobody waits, the next one who comes will not wait.
+    pub fn notify_one(&self) {
+        self.notify(Told::First);
+    }
+
+    /// Notifies the last who began to wait. If nobody waits, the next one who comes will not wait.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let idle = mini::sync::Notify::new();
+    /// idle.notify_last();
+    /// # mini::block_on(async {
+    /// idle.notified().await;
+    /// # });
+    /// ```
+    pub fn notify_last(&self) {
+        self.notify(Told::Last);
+    }
+
+    fn notify(&self, how: Told) {
+        let waker = {
+            let mut state = self.0.lock();
+            if state.rounds.is_empty() {
+                state.has_permit = true;
+                return;
+            }
+            match how {
+                Told::Last => state.rounds.pop_back(|told| *told = how),
+                _ => state.rounds.pop_front(|told| *told = how),
+            }
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    /// Notifies all who wait, and all futures that were made before. Nothing is kept for those who come later.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let changed = mini::sync::Notify::new();
+    /// # mini::block_on(async {
+    /// let (one, two) = (changed.notified(), changed.notified());
+    /// changed.notify_waiters();
+    /// one.await;
+    /// two.await;
+    /// # });
+    /// ```
+    pub fn notify_waiters(&self) {
+        let mut wakes = Wakes::new();
+        self.0.lock().rounds.end(&mut wakes);
+        waiters::wake_all(wakes, |wakes| self.0.lock().rounds.take_leaving(wakes));
+    }
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Notify {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (has_permit, is_awaited) = {
+            let state = self.0.lock();
+            (state.has_permit, !state.rounds.is_empty())
+        };
+        f.debug_struct("Notify").field("has_permit", &has_permit).field("is_awaited", &is_awaited).finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Not in line yet.
+    New,
+    /// In line, or told.
+    Waiting,
+    /// It has seen its notification.
+    Done,
+}
+
+pin_project! {
+    struct Wait<N: Deref<Target = Notify>> {
+        notify: N,
+        // The round in which this was made.
+        made: u64,
+        phase: Phase,
+        location: &'static Location<'static>,
+        #[pin]
+        waiter: Waiter<Entry<Told>>,
+    }
+
+    impl<N: Deref<Target = Notify>> PinnedDrop for Wait<N> {
+        fn drop(this: Pin<&mut Self>) {
+            if this.phase == Phase::Waiting {
+                this.leave();
+            }
+        }
+    }
+}
+
+impl<N: Deref<Target = Notify>> Wait<N> {
+    #[track_caller]
+    fn new(notify: N) -> Self {
+        let made = notify.0.lock().rounds.round();
+        let waiter = Waiter::of_round(Told::Nothing);
+        Self { notify, made, phase: Phase::New, location: Location::caller(), waiter }
+    }
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        ready!(mini_context::poll_budget(cx));
+        if self.as_mut().look(Some(cx.waker())) {
+            return Poll::Ready(());
+        }
+        let reason = Reason::Sync(SyncKind::Notify, 0);
+        mini_context::leave_note(Note { reason, location: self.location });
+        Poll::Pending
+    }
+
+    /// Whether it is notified. If not, it is in line from now on, with that waker if there is one.
+    fn look(self: Pin<&mut Self>, waker: Option<&Waker>) -> bool {
+        let this = self.project();
+        let (waiter, notify) = (this.waiter.into_ref(), &**this.notify);
+        let (phase, made) = (*this.phase, *this.made);
+        if phase == Phase::Done {
+            return true;
+        }
+        // SAFETY: the waiter is part of this future, which is pinned, and leaves the list when that is dropped.
+        // Test: `tests/threads.rs`.
+        let (mut found, mut old) = unsafe { notify.0.lock().ask(waiter, phase, made, waker) };
+        if found == Found::Unknown {
+            let waker = waker.unwrap_or(Waker::noop()).clone();
+            *this.phase = Phase::Waiting;
+            // SAFETY: as above.
+            (found, old) = unsafe { notify.0.lock().join(waiter, phase, made, waker) };
+        }
+        if found == Found::Notified {
+            *this.phase = Phase::Done;
+        }
+        drop(old);
+        found == Found::Notified
+    }
+
+    /// It is dropped while it is in line, or after it was told and before it has seen that.
+    #[cold]
+    fn leave(self: Pin<&mut Self>) {
+        let this = self.project();
+        let (waiter, notify) = (this.waiter.into_ref(), &**this.notify);
+        let (told, waker) = {
+            let mut state = notify.0.lock();
+            // SAFETY: as in `look`. Test: `tests/threads.rs`.
+            let waker = unsafe { state.rounds.leave(waiter) };
+            // SAFETY: as above.
+            (*unsafe { state.rounds.data(waiter) }, waker)
+        };
+        if told != Told::Nothing {
+            notify.notify(told);
+        }
+        drop(waker);
+        let location = *this.location;
+        mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// It is in no list.
+    Notified,
+    InLine,
+    /// It is not in line, or with the waker of another task.
+    Unknown,
+}
+
+/// Wakers to be dropped without the lock.
+type Old = [Option<Waker>; 2];
+
+/// The callers promise what [`Rounds`] asks for.
+impl State {
+    unsafe fn ask(
+        &mut self,
+        waiter: Pin<&Waiter<Entry<Told>>>,
+        phase: Phase,
+        made: u64,
+        waker: Option<&Waker>,
+    ) -> (Found, Old) {
+        // SAFETY: the caller's promise.
+        let told = *unsafe { self.rounds.data(waiter) };
+        if told != Told::Nothing || self.rounds.round() != made {
+            // SAFETY: the caller's promise.
+            return (Found::Notified, [unsafe { self.rounds.leave(waiter) }, None]);
+        }
+        if phase == Phase::New && self.has_permit {
+            self.has_permit = false;
+            return (Found::Notified, [None, None]);
+        }
+        // SAFETY: the caller's promise.
+        let has_waker = waker.is_none_or(|waker| unsafe { self.rounds.waits(waiter, waker) });
+        let found = if phase == Phase::Waiting && has_waker { Found::InLine } else { Found::Unknown };
+        (found, [None, None])
+    }
+
+    unsafe fn join(
+        &mut self,
+        waiter: Pin<&Waiter<Entry<Told>>>,
+        phase: Phase,
+        made: u64,
+        waker: Waker,
+    ) -> (Found, Old) {
+        // SAFETY: the caller's promise.
+        match unsafe { self.ask(waiter, phase, made, None) } {
+            (Found::Notified, [old, _]) => (Found::Notified, [old, Some(waker)]),
+            // SAFETY: the caller's promise.
+            _ => (Found::InLine, [unsafe { self.rounds.join(waiter, waker) }, None]),
+        }
+    }
+}
+
+macro_rules! future {
+    ($(#[$doc:meta])* $future:ident [$($lifetime:lifetime)?], $notify:ty) => {
+        pin_project! {
+            $(#[$doc])*
+            #[must_use = "futures do nothing unless awaited"]
+            pub struct $future $(<$lifetime>)? {
+                #[pin]
+                inner: Wait<$notify>,
+            }
+        }
+
+        impl $(<$lifetime>)? $future $(<$lifetime>)? {
+            /// Gets in line for a notification of one, as a poll does, with nobody to wake yet. Says whether it is
+            /// notified already; then the next poll is ready.
+            ///
+            /// # Examples
+            ///
+            /// ```
+            /// use std::pin::pin;
+            /// use std::sync::Arc;
+            ///
+            /// # mini::block_on(async {
+            /// let changed = Arc::new(mini::sync::Notify::new());
+            /// let mut first = pin!(changed.notified());
+            /// let mut second = pin!(changed.clone().notified_owned());
+            /// assert!(!first.as_mut().enable() && !second.as_mut().enable());
+            /// changed.notify_one();
+            /// changed.notify_one();
+            /// assert!(first.as_mut().enable() && second.as_mut().enable());
+            /// # });
+            /// ```
+            pub fn enable(self: Pin<&mut Self>) -> bool {
+                self.project().inner.look(None)
+            }
+        }
+
+        impl $(<$lifetime>)? Future for $future $(<$lifetime>)? {
+            type Output = ();
+
+            fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+                self.project().inner.poll(cx)
+            }
+        }
+
+        impl $(<$lifetime>)? fmt::Debug for $future $(<$lifetime>)? {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($future)).field("phase", &self.inner.phase).finish()
+            }
+        }
+    };
+}
+
+future!(
+    /// The future of [`Notify::notified`].
+    Notified['a], &'a Notify
+);
+future!(
+    /// The future of [`Notify::notified_owned`].
+    OwnedNotified[], Arc<Notify>
+);

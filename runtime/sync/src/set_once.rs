@@ -1,0 +1,184 @@
+//! A value that is set once, and awaited: a cell, and a round that ends when it is full.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use mini_context::{Lock, SyncKind};
+use pin_project_lite::pin_project;
+
+use crate::once_cell::Value;
+use crate::rounds::{self, Place, Rounds, Wait};
+
+/// A value that one sets, once, and others wait for.
+///
+/// If those who need the value also make it, [`OnceCell`](crate::OnceCell) is meant.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::SetOnce;
+///
+/// static ADDRESS: SetOnce<String> = SetOnce::const_new();
+///
+/// # mini::block_on(async {
+/// let waiting = mini::spawn(async { ADDRESS.wait().await.len() });
+/// ADDRESS.set("localhost".to_string()).unwrap();
+/// assert_eq!(waiting.await.unwrap(), 9);
+/// # });
+/// ```
+pub struct SetOnce<T> {
+    value: Value<T>,
+    rounds: Lock<Rounds<()>>,
+}
+
+impl<T> Place for &SetOnce<T> {
+    const KIND: SyncKind = SyncKind::Once;
+    type State = Rounds<()>;
+
+    fn with<R>(&self, f: impl FnOnce(&mut Rounds<()>) -> R) -> R {
+        f(&mut self.rounds.lock())
+    }
+
+    fn rounds(state: &mut Rounds<()>) -> &mut Rounds<()> {
+        state
+    }
+}
+
+impl<T> SetOnce<T> {
+    /// An empty cell.
+    pub fn new() -> Self {
+        Self { value: Value::new(), rounds: Lock::new(Rounds::new()) }
+    }
+
+    /// As [`new`](Self::new), for a `static`.
+    #[cfg(not(loom))]
+    pub const fn const_new() -> Self {
+        Self { value: Value::new(), rounds: Lock::new(Rounds::new()) }
+    }
+
+    /// A cell with a value, if there is one.
+    pub fn new_with(value: Option<T>) -> Self {
+        value.map_or_else(Self::new, Self::from)
+    }
+
+    /// A cell with a value, for a `static`.
+    #[cfg(not(loom))]
+    pub const fn const_new_with(value: T) -> Self {
+        Self { value: Value::Constant(value), rounds: Lock::new(Rounds::new()) }
+    }
+
+    /// Whether there is a value.
+    pub fn initialized(&self) -> bool {
+        self.value.get().is_some()
+    }
+
+    /// The value, if there is one.
+    pub fn get(&self) -> Option<&T> {
+        self.value.get()
+    }
+
+    /// Sets the value, and wakes all who wait for it.
+    ///
+    /// # Errors
+    ///
+    /// If there is one. The error has `value`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let cell = mini::sync::SetOnce::new();
+    /// cell.set(1).unwrap();
+    /// assert_eq!(cell.set(2).unwrap_err().0, 2);
+    /// ```
+    pub fn set(&self, value: T) -> Result<(), SetOnceError<T>> {
+        self.value.set(value).map_err(SetOnceError)?;
+        rounds::end_if(&self, |_| true);
+        Ok(())
+    }
+
+    /// Waits for the value.
+    ///
+    /// # Cancel safety
+    ///
+    /// Safe: nothing is lost.
+    #[track_caller]
+    pub fn wait(&self) -> SetOnceWait<'_, T> {
+        SetOnceWait { inner: Wait::new(self) }
+    }
+
+    /// The value, if there is one.
+    pub fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
+}
+
+impl<T> Default for SetOnce<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> From<T> for SetOnce<T> {
+    fn from(value: T) -> Self {
+        Self { value: Value::Constant(value), rounds: Lock::new(Rounds::new()) }
+    }
+}
+
+impl<T: Clone> Clone for SetOnce<T> {
+    fn clone(&self) -> Self {
+        Self::new_with(self.get().cloned())
+    }
+}
+
+impl<T: PartialEq> PartialEq for SetOnce<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.get() == other.get()
+    }
+}
+
+impl<T: Eq> Eq for SetOnce<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for SetOnce<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetOnce").field("value", &self.get()).finish()
+    }
+}
+
+pin_project! {
+    /// The future of [`SetOnce::wait`].
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct SetOnceWait<'a, T> {
+        #[pin]
+        inner: Wait<&'a SetOnce<T>>,
+    }
+}
+
+impl<'a, T> Future for SetOnceWait<'a, T> {
+    type Output = &'a T;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
+        let inner = self.project().inner;
+        let cell: &'a SetOnce<T> = inner.place();
+        // The value is set before the round ends, so who looks under the lock misses neither.
+        Poll::Ready(ready!(inner.poll_until(cx, |_| cell.get())))
+    }
+}
+
+impl<T> fmt::Debug for SetOnceWait<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SetOnceWait").finish_non_exhaustive()
+    }
+}
+
+/// There was a value already; this is the one that was to be set.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SetOnceError<T>(pub T);
+
+impl<T> fmt::Display for SetOnceError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the value is set already")
+    }
+}
+
+impl<T: fmt::Debug> std::error::Error for SetOnceError<T> {}
