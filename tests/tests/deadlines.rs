@@ -178,8 +178,8 @@ fn a_spawned_task_has_none_unless_it_takes_it_along() {
 fn what_an_heir_inherits_is_the_earlier_of_both() {
     paused(|| async {
         let [early, late] = [1, 2].map(in_seconds);
-        let heir_of = |at| deadline(at, async { inherit(async { current_deadline() }) });
-        let (heir, other) = (heir_of(early).await.unwrap(), heir_of(late).await.unwrap());
+        let made_in = |at| deadline(at, poll_fn(|_| Poll::Ready(inherit(async { current_deadline() }))));
+        let (heir, other) = (made_in(early).await.unwrap(), made_in(late).await.unwrap());
         assert_eq!(deadline(late, heir).await, Ok(Some(early)));
         assert_eq!(deadline(early, other).await, Ok(Some(early)));
     });
