@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use futures::task::{LocalSpawn, LocalSpawnExt, Spawn, SpawnExt};
@@ -105,5 +106,27 @@ fn local_tasks_outside_of_a_runtime_are_refused() {
         let spawner = LocalSpawner::new();
         assert!(spawner.status_local().unwrap_err().is_shutdown());
         assert!(spawner.spawn_local(async {}).unwrap_err().is_shutdown());
+    });
+}
+
+#[test]
+fn while_a_runtime_shuts_down_both_say_so() {
+    struct Late(Arc<Mutex<Vec<bool>>>);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            let refused = [Handle::current().status().is_err(), LocalSpawner::new().status_local().is_err()];
+            self.0.lock().unwrap().extend(refused);
+        }
+    }
+    on_each_flavour(|builder| {
+        let refused = Arc::new(Mutex::new(Vec::new()));
+        let late = Late(refused.clone());
+        let runtime = builder.build().unwrap();
+        runtime.spawn(async move {
+            let _late = late;
+            std::future::pending::<()>().await;
+        });
+        drop(runtime);
+        assert_eq!(*refused.lock().unwrap(), [true, true]);
     });
 }
