@@ -34,7 +34,6 @@ use mini_context::{Reason, Wait};
 /// # });
 /// ```
 #[derive(Clone, Copy)]
-#[non_exhaustive]
 pub struct Elapsed {
     /// What the future waited for, or the limit itself; none if nobody asked.
     wait: Option<Wait>,

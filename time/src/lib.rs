@@ -57,6 +57,8 @@ const _: () = {
     const fn assert_anywhere<T: Send + Sync + Unpin>() {}
     assert_anywhere::<Advance>();
     assert_anywhere::<Clock>();
+    assert_anywhere::<error::Elapsed>();
+    assert_anywhere::<error::WaitedFor>();
     assert_anywhere::<Deadline<std::future::Ready<()>>>();
     assert_anywhere::<Inherit<std::future::Ready<()>>>();
     assert_anywhere::<Interval>();
