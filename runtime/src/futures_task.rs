@@ -43,7 +43,7 @@ impl Spawn for Handle {
 ///
 /// # Errors
 ///
-/// [`SpawnError::shutdown`] outside of a runtime.
+/// [`SpawnError::shutdown`] outside of a runtime, and once the runtime has shut down.
 ///
 /// # Panics
 ///
@@ -71,6 +71,9 @@ impl LocalSpawn for LocalSpawner {
     }
 
     fn status_local(&self) -> Result<(), SpawnError> {
-        context::with_shared(|_| ()).ok_or_else(SpawnError::shutdown)
+        match context::with_shared(|shared| shared.is_closing()) {
+            Some(false) => Ok(()),
+            Some(true) | None => Err(SpawnError::shutdown()),
+        }
     }
 }

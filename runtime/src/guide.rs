@@ -20,6 +20,9 @@ pub mod tasks {}
 #[doc = include_str!("../guide/time.md")]
 pub mod time {}
 
+#[doc = include_str!("../guide/deadlines.md")]
+pub mod deadlines {}
+
 #[doc = include_str!("../guide/sockets.md")]
 pub mod sockets {}
 

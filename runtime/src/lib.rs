@@ -243,9 +243,11 @@ pub use mini_sync as sync;
 pub mod time {
     pub use mini_time::error;
     pub use mini_time::{
-        Advance, Instant, Interval, MissedTickBehavior, Sleep, Tick, Timeout, advance, interval, interval_at, pause,
-        resume, sleep, sleep_until, timeout, timeout_at,
+        Advance, Deadline, Instant, Interval, MissedTickBehavior, Sleep, Tick, Timeout, advance, current_deadline,
+        deadline, interval, interval_at, pause, remaining, resume, sleep, sleep_until, timeout, timeout_at,
     };
+    #[doc(hidden)]
+    pub use mini_time::{Inherit, inherit};
     pub use std::time::Duration;
 }
 

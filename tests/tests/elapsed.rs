@@ -2,10 +2,12 @@
 
 use std::future::{pending, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::task::Poll;
 
 use futures::future::{Either, join, select};
 use mini::net::UnixStream;
+use mini::runtime::Builder;
 use mini::task::block_in_place;
 use mini::time::{Duration, Instant, error::Elapsed, pause, sleep, timeout, timeout_at};
 use mini_tests::{LIMIT, line_of, multi_thread, within};
@@ -131,6 +133,27 @@ fn what_is_polled_in_block_in_place_is_no_part_of_the_wait() {
             let elapsed = beside(a.read(&mut [0]), limited).await.unwrap_err();
             assert_eq!(elapsed.waited_for(), None, "neither the one before nor the one in there");
         });
+    });
+}
+
+#[test]
+fn what_a_runtime_polls_inside_is_no_part_of_the_wait() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let limited = timeout(
+            Duration::ZERO,
+            poll_fn(|_| -> Poll<()> {
+                runtime.block_on(async {
+                    let (a, _b) = UnixStream::pair().unwrap();
+                    let mut buf = [0];
+                    let mut read = a.read(&mut buf);
+                    assert!(poll_fn(|cx| Poll::Ready(pin!(&mut read).poll(cx).is_pending())).await);
+                    std::mem::forget(read); // and with it, its note
+                });
+                Poll::Pending
+            }),
+        );
+        assert_eq!(futures_lite::future::block_on(limited).unwrap_err().waited_for(), None);
     });
 }
 

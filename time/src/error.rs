@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use mini_context::{Reason, Wait};
 
-/// The time given to a [`timeout`](crate::timeout()) was over before its future was ready.
+/// The time given to a [`timeout`](crate::timeout()) or a [`deadline`](crate::deadline()) was over before its future
+/// was ready.
 ///
 /// It says what the future waited for at that time, if that was something of mini's, and at which line of the program.
 /// `Debug` says the same and where the limit was set, so it stands in the message of an `unwrap`. Where it is not known
@@ -33,7 +34,6 @@ use mini_context::{Reason, Wait};
 /// # });
 /// ```
 #[derive(Clone, Copy)]
-#[non_exhaustive]
 pub struct Elapsed {
     /// What the future waited for, or the limit itself; none if nobody asked.
     wait: Option<Wait>,
@@ -115,7 +115,8 @@ impl Elapsed {
         self.wait.filter(|wait| !is_unknown(*wait)).map(WaitedFor)
     }
 
-    /// Where the limit was set: the call of [`timeout`](crate::timeout()) or [`timeout_at`](crate::timeout_at()).
+    /// Where the limit was set: the call of [`timeout`](crate::timeout()), [`timeout_at`](crate::timeout_at()) or
+    /// [`deadline`](crate::deadline()).
     ///
     /// # Examples
     ///

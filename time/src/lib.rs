@@ -27,6 +27,7 @@
 
 mod clock;
 mod context;
+mod deadline;
 pub mod error;
 mod instant;
 mod interval;
@@ -41,6 +42,9 @@ mod wheel;
 
 pub use clock::{Clock, ClockError};
 pub use context::{EnterGuard, enter};
+pub use deadline::{Deadline, current_deadline, deadline, remaining};
+#[doc(hidden)]
+pub use deadline::{Inherit, inherit};
 pub use instant::Instant;
 pub use interval::{Interval, MissedTickBehavior, Tick, interval, interval_at};
 pub use pause::{Advance, advance, pause, resume};
@@ -52,6 +56,10 @@ const _: () = {
     const fn assert_anywhere<T: Send + Sync + Unpin>() {}
     assert_anywhere::<Advance>();
     assert_anywhere::<Clock>();
+    assert_anywhere::<error::Elapsed>();
+    assert_anywhere::<error::WaitedFor>();
+    assert_anywhere::<Deadline<std::future::Ready<()>>>();
+    assert_anywhere::<Inherit<std::future::Ready<()>>>();
     assert_anywhere::<Interval>();
     assert_anywhere::<Tick<'_>>();
     assert_anywhere::<Timeout<std::future::Ready<()>>>();

@@ -80,6 +80,7 @@ pub(crate) enum Origin {
     SleepUntil,
     Timeout,
     TimeoutAt,
+    Deadline,
     Interval,
     IntervalAt,
     Tick,
@@ -398,6 +399,7 @@ impl Origin {
             Origin::SleepUntil => "mini::time::sleep_until",
             Origin::Timeout => "mini::time::timeout",
             Origin::TimeoutAt => "mini::time::timeout_at",
+            Origin::Deadline => "mini::time::deadline",
             Origin::Interval => "mini::time::interval",
             Origin::IntervalAt => "mini::time::interval_at",
             Origin::Tick => "mini::time::Interval::tick",
@@ -406,7 +408,7 @@ impl Origin {
 
     /// Whether the sleep only limits the wait of another future.
     fn is_limit(self) -> bool {
-        matches!(self, Origin::Timeout | Origin::TimeoutAt)
+        matches!(self, Origin::Timeout | Origin::TimeoutAt | Origin::Deadline)
     }
 }
 

@@ -109,6 +109,8 @@ impl Runtime {
             !context::is_polling(),
             "Runtime::turn inside a task (or inside block_on) would run tasks within a task: call it from the embedder's loop"
         );
+        // As in `block_on`: of a poll that this thread may be in.
+        let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
         let begin = SystemInstant::now();
         if !take_within(core, max_wait) {
             return Turn { polls: 0, has_more: false };

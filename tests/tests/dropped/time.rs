@@ -4,7 +4,8 @@ use std::future::pending;
 
 use mini::runtime::{Handle, RuntimeFlavor};
 use mini::time::{
-    Duration, Instant, advance, interval, interval_at, pause, resume, sleep, sleep_until, timeout, timeout_at,
+    Duration, Instant, advance, deadline, inherit, interval, interval_at, pause, resume, sleep, sleep_until, timeout,
+    timeout_at,
 };
 
 use crate::List;
@@ -16,6 +17,8 @@ pub(crate) async fn rows(list: &mut List) {
     waits!(list, sleep_until(Instant::now() + LONG));
     waits!(list, timeout(LONG, pending::<()>()));
     waits!(list, timeout_at(Instant::now() + LONG, pending::<()>()));
+    waits!(list, deadline(Instant::now() + LONG, pending::<()>()));
+    waits!(list, inherit(pending::<()>()));
 
     let due = Instant::now() + Duration::from_millis(50);
     let mut beat = interval_at(due, LONG);
