@@ -1,12 +1,12 @@
 //! Channels of `mpsc`: each test is a behaviour.
 
-mod support;
+mod by_hand;
 
 use std::sync::Arc;
 use std::task::Poll;
 
+use by_hand::{Task, block_on};
 use mini_sync::mpsc::{self, error::*};
-use support::{Task, block_on};
 
 #[test]
 fn messages_come_in_order() {

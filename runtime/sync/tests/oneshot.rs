@@ -1,12 +1,12 @@
 //! Channels for one message: each test is a behaviour.
 
-mod support;
+mod by_hand;
 
 use std::sync::Arc;
 use std::task::Poll;
 
+use by_hand::{Task, block_on};
 use mini_sync::oneshot::{self, error::TryRecvError};
-use support::{Task, block_on};
 
 #[test]
 fn a_message_sent_before_or_after_the_wait_arrives() {
