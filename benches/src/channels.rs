@@ -1,4 +1,5 @@
-//! Channels and locks, mini's beside those of tokio, async-channel, flume, kanal and async-lock, all on mini and on tokio.
+//! Channels, locks and scopes, mini's beside those of tokio, async-channel, flume, kanal, async-lock and futures, all on
+//! mini and on tokio.
 //!
 //! ```console
 //! $ cargo bench -p mini-benches -- channels
@@ -14,8 +15,10 @@
 //! - *Alone*: a task takes a lock and releases it.
 //! - *Crowd*: 64 tasks take one lock in turn and hold it while they yield once. Beside it the longest wait for the lock,
 //!   in rounds of all 64.
+//! - *Scope*: 100 futures in one task, and what one of them costs; beside it `FuturesUnordered` of futures-util.
 
 mod channel;
+mod crowd;
 mod mutex;
 
 use std::fmt::Write;
@@ -111,9 +114,9 @@ fn measure_all(is_saved: bool) -> io::Result<()> {
     machine.finish();
     print!("{text}");
     if is_saved {
-        let lead = "Channels and locks, all on mini and on tokio, interleaved, written";
+        let lead = "Channels, locks and scopes, all on mini and on tokio, interleaved, written";
         let command = ("cargo bench -p mini-benches -- channels --save", false);
-        save_page("CHANNELS.md", &opening("Channels and locks", lead, command, &machine), &text)?;
+        save_page("CHANNELS.md", &opening("Channels, locks and scopes", lead, command, &machine), &text)?;
     }
     Ok(())
 }
@@ -157,5 +160,8 @@ fn tables() -> Vec<Table> {
         Table { name: "Reply", cells: channel::reply() },
         Table { name: "Lock, alone", cells: mutex::alone() },
         Table { name: "Lock, crowd", cells: mutex::crowd() },
+        Table { name: "Scope of 100 children that are ready at once, a child", cells: crowd::waiting::<0>() },
+        Table { name: "Scope of 100 children that wait once, a child", cells: crowd::waiting::<1>() },
+        Table { name: "Scope of 100 children that wait four times, a child", cells: crowd::waiting::<4>() },
     ]
 }

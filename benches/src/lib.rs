@@ -19,7 +19,7 @@
 //! - `--criterion <substring>`: the matching rows under criterion instead, for work on one row.
 //! - `lottery`: workloads that are drawn at random instead; see `lottery.rs`.
 //! - `downloads`: the example `http` and nginx, small files beside large ones; see `downloads.rs`.
-//! - `channels`: channels and locks; see `channels.rs`.
+//! - `channels`: channels, locks and scopes; see `channels.rs`.
 //! - `scale`: instructions per operation with up to 64 workers; see `scale.rs`.
 //!
 //! Trust ratios of one run only; absolute times belong to the machine, and to its load at that minute. Linux only.

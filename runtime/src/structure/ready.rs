@@ -69,6 +69,12 @@ impl Ready {
         parent.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether a spawn was announced that the scope has not seen: then it sees later ones too, as it looks for new
+    /// children after it has taken notice.
+    pub(super) fn has_spawned(&self) -> bool {
+        self.has_spawned.load(Relaxed)
+    }
+
     /// Whether there may be new children, from now on without those.
     pub(super) fn take_spawned(&self) -> bool {
         let has_spawned = self.has_spawned.load(Relaxed);

@@ -72,7 +72,9 @@ impl<C> Shared<C> {
         }
         spawned.children.push(child);
         drop(spawned);
-        self.ready.announce();
+        if !self.ready.has_spawned() {
+            self.ready.announce();
+        }
     }
 
     /// Closes the scope, and says whether it had no more children.
@@ -107,12 +109,12 @@ macro_rules! handle {
             }
 
             /// Starts a child whose errors are those of the scope.
-            fn start<F, T>(&self, child: F, output: &Arc<Output<T>>) -> ScopedJoinHandle<T>
+            fn start<F, T>(&self, child: F, output: Arc<Output<T>>) -> ScopedJoinHandle<T>
             where
                 F: Future<Output = Result<(), $fails>> + $($send)* 'env,
             {
                 self.shared.spawn(Box::pin(child));
-                ScopedJoinHandle::new(output.clone())
+                ScopedJoinHandle::new(output)
             }
         }
 
@@ -144,7 +146,7 @@ macro_rules! spawn {
                 F: Future<Output: $($send)* 'env> + $($send)* 'env,
             {
                 let output = Output::new(Location::caller());
-                self.start(Child { future, output: output.clone() }, &output)
+                self.start(Child { future, output: Some(output.clone()) }, output)
             }
 
             /// For the macros: the future of the scope.
@@ -175,7 +177,7 @@ macro_rules! try_spawn {
                 T: $($send)* 'env,
             {
                 let output = Output::new(Location::caller());
-                self.start(TryChild { future, output: output.clone() }, &output)
+                self.start(TryChild { future, output: Some(output.clone()) }, output)
             }
 
             /// For the macros: the future of the scope.
@@ -216,12 +218,15 @@ pin_project! {
     pub(crate) struct Child<F: Future> {
         #[pin]
         future: F,
-        output: Arc<Output<F::Output>>,
+        // Until it is ready.
+        output: Option<Arc<Output<F::Output>>>,
     }
 
     impl<F: Future> PinnedDrop for Child<F> {
         fn drop(this: Pin<&mut Self>) {
-            this.output.give_up();
+            if let Some(output) = &this.output {
+                output.give_up();
+            }
         }
     }
 }
@@ -232,7 +237,7 @@ impl<F: Future> Future for Child<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let output = ready!(this.future.poll(cx));
-        this.output.fill(output);
+        this.output.take().expect("polled after it was ready").fill(output);
         Poll::Ready(Ok(()))
     }
 }
@@ -242,12 +247,15 @@ pin_project! {
     pub(crate) struct TryChild<F, T, E> {
         #[pin]
         future: F,
-        output: Arc<Output<Result<T, E>>>,
+        // Until it is ready.
+        output: Option<Arc<Output<Result<T, E>>>>,
     }
 
     impl<F, T, E> PinnedDrop for TryChild<F, T, E> {
         fn drop(this: Pin<&mut Self>) {
-            this.output.give_up();
+            if let Some(output) = &this.output {
+                output.give_up();
+            }
         }
     }
 }
@@ -257,7 +265,9 @@ impl<F: Future<Output = Result<T, E>>, T, E> Future for TryChild<F, T, E> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        Poll::Ready(ready!(this.future.poll(cx)).map(|value| this.output.fill(Ok(value))))
+        let value = ready!(this.future.poll(cx))?;
+        this.output.take().expect("polled after it was ready").fill(Ok(value));
+        Poll::Ready(Ok(()))
     }
 }
 
