@@ -47,7 +47,7 @@ async fn in_unordered<R: Rt, const WAITS: u32>(children: u32) -> Sample {
 }
 
 fn check(sum: u64) {
-    assert_eq!(sum, (0..u64::from(CHILDREN)).sum());
+    assert_eq!(sum, (0..u64::from(CHILDREN)).sum::<u64>());
 }
 
 /// Children that wait so often.

@@ -284,10 +284,10 @@ pin_project! {
 
     impl<C, B, T, E> PinnedDrop for Drive<C, B, T, E> {
         fn drop(this: Pin<&mut Self>) {
-            if let Some(panic) = this.cancel() {
-                if !std::thread::panicking() {
-                    resume_unwind(panic);
-                }
+            if let Some(panic) = this.cancel()
+                && !std::thread::panicking()
+            {
+                resume_unwind(panic);
             }
         }
     }
