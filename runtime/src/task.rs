@@ -106,6 +106,7 @@ pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use shared_join::SharedJoinHandle;
+pub(crate) use spawn::spawn_local_from;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;
 pub(crate) use unseen::{Quota, Say};

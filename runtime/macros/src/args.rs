@@ -9,13 +9,13 @@
 
 use std::fmt;
 
-use proc_macro::{Delimiter, Group, Ident, Literal, TokenStream, TokenTree};
+use proc_macro::{Delimiter, Group, Ident, Literal, Span, TokenStream, TokenTree};
 
 use crate::error::Error;
-use crate::literal::{is_integer, is_zero, string_content};
+use crate::literal::{is_integer, is_zero, milliseconds, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread` and `crate`";
+const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
 /// Which of the two attributes is at work; displayed as the user writes it.
@@ -41,6 +41,8 @@ pub(crate) struct Args {
     pub(crate) start_paused: Option<Vec<TokenTree>>,
     /// The body stays on the thread that calls.
     pub(crate) main_thread: bool,
+    /// How long a program may take to end, in milliseconds, and where that stands.
+    pub(crate) grace: Option<(u64, Span)>,
     /// Path of the `mini` crate; `None` means `::mini`.
     pub(crate) path: Option<Vec<TokenTree>>,
 }
@@ -64,6 +66,7 @@ impl Args {
             worker_threads: None,
             start_paused: None,
             main_thread: entry == Entry::Test,
+            grace: None,
             path: None,
         };
         errors.extend(arguments.iter().filter_map(|argument| args.set(argument).err()));
@@ -73,12 +76,19 @@ impl Args {
         if errors.is_empty() { Ok(args) } else { Err(errors) }
     }
 
+    /// What is wrong with the arguments for a function of that name.
+    pub(crate) fn faults(&self, name: &Ident) -> Option<Error> {
+        let (_, span) = self.grace.filter(|_| name.to_string() != "main")?;
+        Some(Error::at(span, "`grace` goes with the function `main` only, whose end is that of the program"))
+    }
+
     fn set(&mut self, argument: &Argument) -> Result<(), Error> {
         match argument.key {
             Key::Flavor => self.flavor = argument.flavor()?,
             Key::WorkerThreads => self.worker_threads = Some(argument.worker_threads()?),
             Key::StartPaused => self.start_paused = Some(vec![argument.bool()?]),
             Key::MainThread => self.main_thread = is_ident(&argument.bool()?, "true"),
+            Key::Grace => self.grace = Some((argument.grace()?, argument.name.span())),
             Key::Crate => self.path = Some(argument.path()?),
         }
         Ok(())
@@ -101,6 +111,7 @@ enum Key {
     WorkerThreads,
     StartPaused,
     MainThread,
+    Grace,
     Crate,
 }
 
@@ -122,6 +133,7 @@ impl Argument {
             "worker_threads" => Key::WorkerThreads,
             "start_paused" => Key::StartPaused,
             "main_thread" => Key::MainThread,
+            "grace" => Key::Grace,
             "crate" => Key::Crate,
             other => {
                 return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {KNOWN}")));
@@ -173,6 +185,14 @@ impl Argument {
         }
     }
 
+    /// The value in milliseconds.
+    fn grace(&self) -> Result<u64, Error> {
+        let content = self.literal().and_then(|literal| string_content(&literal.to_string()));
+        content.and_then(|text| milliseconds(&text)).ok_or_else(|| {
+            self.wrong("`grace` takes a time in a string: \"10s\", or in `ms`, `m` or `h` instead of `s`".to_owned())
+        })
+    }
+
     /// The value as a path that `::runtime` can be put behind. In a string, each token gets the span of the string.
     fn path(&self) -> Result<Vec<TokenTree>, Error> {
         let path = match self.literal() {
@@ -194,7 +214,7 @@ impl Argument {
     /// The error, if only the other attribute or flavor knows this argument.
     fn misfit(&self, entry: Entry, flavor: Flavor) -> Option<Error> {
         let wanted = match (self.key, entry, flavor) {
-            (Key::MainThread, Entry::Test, _) => Entry::Main.to_string(),
+            (Key::MainThread | Key::Grace, Entry::Test, _) => Entry::Main.to_string(),
             (Key::WorkerThreads | Key::MainThread, _, Flavor::CurrentThread) => {
                 "`flavor = \"multi_thread\"`".to_owned()
             }

@@ -21,6 +21,9 @@
 //! }
 //! ```
 //!
+//! With a `grace` the last call is `.in_grace(&runtime, ::mini::runtime::main::grace::<()>(10000))`, and a `main` that
+//! returns nothing has an exit code too.
+//!
 //! Both functions have the same name, so the macro hides no other name from the body.
 //!
 //! Rejected:
@@ -49,6 +52,7 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
         }
     };
     errors.extend(function.faults(entry));
+    errors.extend(args.as_ref().and_then(|args| args.faults(&function.name)));
     match args {
         Some(args) if errors.is_empty() => {
             let ending = Ending::of(entry, &args, &function);
@@ -79,7 +83,8 @@ impl Ending {
     fn of(entry: Entry, args: &Args, function: &Function) -> Self {
         let is_here = args.flavor == Flavor::CurrentThread || args.main_thread;
         // Without a return type it is `()`, which goes anywhere.
-        let has_code = entry == Entry::Main && !function.output.is_empty() && function.name.to_string() == "main";
+        let returns = !function.output.is_empty() || args.grace.is_some(); // the end in time has a code, too
+        let has_code = entry == Entry::Main && returns && function.name.to_string() == "main";
         match (is_here, has_code) {
             (true, true) => Self::ExitCodeHere,
             (true, false) => Self::BlockOn,
@@ -155,14 +160,22 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         }
     };
     let mut call = source("use");
-    call.extend(in_main(if ending == Ending::Output {
-        "Output as _;"
-    } else {
-        "{Output as _, OfError as _, OfText as _, OfAny as _};"
+    call.extend(in_main(match (ending, args.grace) {
+        (Ending::Output, _) => "Output as _;",
+        (_, None) => "{Output as _, OfError as _, OfText as _, OfAny as _};",
+        (_, Some(_)) => "{InGrace as _, OfError as _, OfText as _, OfAny as _};",
     }));
     call.extend(body);
-    call.extend(source(if ending == Ending::ExitCodeHere { ".output_here" } else { ".output" }));
-    call.extend(parenthesized(source("&").into_iter().chain(runtime).collect()));
+    let is_here = ending == Ending::ExitCodeHere;
+    let mut arguments: TokenStream = source("&").into_iter().chain(runtime).collect();
+    if let Some((milliseconds, _)) = args.grace {
+        call.extend(source(if is_here { ".in_grace_here" } else { ".in_grace" }));
+        arguments.extend(source(","));
+        arguments.extend(in_main(&format!("grace::<()>({milliseconds})")));
+    } else {
+        call.extend(source(if is_here { ".output_here" } else { ".output" }));
+    }
+    call.extend(parenthesized(arguments));
     // In a block of its own, where the body does not see the import.
     TokenTree::from(Group::new(Delimiter::Brace, call)).into()
 }

@@ -49,6 +49,47 @@ use crate::args::Entry;
 /// `Send` is not general enough" ([rust-lang/rust#102211](https://github.com/rust-lang/rust/issues/102211)):
 /// `main_thread = true` helps there too.
 ///
+/// # The end in time
+///
+/// With `grace = "10s"` the program ends in order when it is asked to, within that time. It goes on like this:
+///
+/// 1. Ctrl-C or SIGTERM cancels the token [`mini::shutdown`](fn@shutdown), and with it that of each group. The body of
+///    `main` and the tasks of all groups have the grace from then on, in which the usual thing is to stop accepting and
+///    to finish what was begun. Cancelling that token in the program has the same effect.
+/// 2. If all of them end, so does the program, with the exit code that `main` returns.
+/// 3. After the grace, what is left is aborted, the body of `main` included. The report on stderr names each task, with
+///    the line that spawned it and the line where it waits. The exit code is 124.
+///
+/// A second signal ends the program at once, as if it had never listened. If `main` returns by itself, the tokens are
+/// cancelled too, with the reason `Shutdown`, and the groups get the same grace. What does not belong to a group is
+/// dropped at the end, as without `grace`. If that takes longer than two seconds, or if a task blocks a thread and can
+/// therefore not be dropped within a second, the process ends all the same, with code 124: a thread of its own sees to
+/// it. So the program ends within the grace and two seconds.
+///
+/// The argument needs the feature `signal` of `mini-rt`, which is on by default, and a function called `main`.
+///
+/// ```no_run
+/// use mini::net::{TcpListener, TcpStream};
+/// use mini::task::Group;
+///
+/// #[mini::main(grace = "10s")]
+/// async fn main() -> std::io::Result<()> {
+///     let listener = TcpListener::bind("127.0.0.1:8080").await?;
+///     let clients = Group::new().name("clients");
+///     // Until the program is asked to end; then the clients that are there have ten seconds.
+///     while let Ok(accepted) = mini::shutdown().run(listener.accept()).await {
+///         let (stream, _) = accepted?;
+///         clients.spawn(serve(stream));
+///     }
+///     clients.wait().await;
+///     Ok(())
+/// }
+///
+/// async fn serve(stream: TcpStream) -> std::io::Result<()> {
+///     stream.write_all(b"hello\n").await
+/// }
+/// ```
+///
 /// # Errors
 ///
 /// An error that a function called `main` returns is printed by its `Display`, with a line for each cause that this
@@ -68,6 +109,7 @@ use crate::args::Entry;
 /// | `worker_threads` | an expression of type `usize`, at least 1; with `"multi_thread"` only | the runtime's own |
 /// | `start_paused` | `true`, `false`: whether the clock starts paused; with `"current_thread"` only | `false` |
 /// | `main_thread` | `true`, `false`: whether the body stays on the thread that calls; with `"multi_thread"` only | `false` |
+/// | `grace` | a time such as `"10s"`, `"500ms"`, `"2m"` or `"1h"`; on `main` only | none: nothing ends it |
 /// | `crate` | path of the `mini` crate, as a path or a string, where it has another name | `::mini` |
 ///
 /// # Examples

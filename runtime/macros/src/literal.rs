@@ -25,9 +25,34 @@ pub(crate) fn is_zero(literal: &str) -> bool {
     is_integer(literal) && digits[..end].chars().all(|char| matches!(char, '0' | '_'))
 }
 
+/// The milliseconds of a time such as `10s`: an integer and one of four units.
+pub(crate) fn milliseconds(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at(text.find(|char: char| !char.is_ascii_digit())?);
+    let factor = match unit {
+        "ms" => 1,
+        "s" => 1000,
+        "m" => 60 * 1000,
+        "h" => 60 * 60 * 1000,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{is_integer, is_zero, string_content};
+    use super::{is_integer, is_zero, milliseconds, string_content};
+
+    #[test]
+    fn times_are_an_integer_and_a_unit() {
+        let times = [("10s", 10_000), ("500ms", 500), ("2m", 120_000), ("1h", 3_600_000), ("0s", 0), ("010s", 10_000)];
+        for (text, expected) in times {
+            assert_eq!(milliseconds(text), Some(expected), "{text}");
+        }
+        for text in ["", "s", "10", "10 s", " 10s", "1.5s", "-1s", "10S", "10sec", "1h30m", "5124095576030432h", "10µs"]
+        {
+            assert_eq!(milliseconds(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn integers_are_told_from_other_literals() {

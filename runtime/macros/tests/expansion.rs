@@ -64,6 +64,28 @@ mod recorder {
                 }
             }
 
+            pub(crate) fn grace<S>(milliseconds: u64) -> u64 {
+                milliseconds
+            }
+
+            pub(crate) trait InGrace {
+                fn in_grace(&self, runtime: &Runtime, grace: u64) -> ExitCode;
+            }
+
+            impl<F: Future<Output = ExitCode>> InGrace for Body<F> {
+                fn in_grace(&self, runtime: &Runtime, grace: u64) -> ExitCode {
+                    crate::record(&format!("grace {grace}"));
+                    self.output(runtime)
+                }
+            }
+
+            impl<F: Future<Output = ExitCode>> Body<F> {
+                pub(crate) fn in_grace_here(&self, runtime: &Runtime, grace: u64) -> ExitCode {
+                    crate::record("here");
+                    self.in_grace(runtime, grace)
+                }
+            }
+
             pub(crate) struct Main<F>(F);
 
             pub(crate) fn of_main<F: Future<Output: Termination>>(future: F) -> Main<Cell<Option<F>>> {
@@ -156,6 +178,27 @@ fn a_main_on_its_own_thread_gives_its_exit_code_too() {
         (format!("{code:?}"), calls()),
         (format!("{:?}", ExitCode::from(7)), ["main", "multi_thread", "here"].map(str::to_owned).to_vec())
     );
+}
+
+#[test]
+fn a_main_with_a_grace_gives_an_exit_code_whatever_it_returns() {
+    mod program {
+        use crate::recorder;
+
+        #[mini_macros::main(crate = recorder, grace = "2m")]
+        pub(super) async fn main() {}
+    }
+    mod here {
+        use crate::recorder;
+
+        #[mini_macros::main(grace = "500ms", flavor = "current_thread", crate = recorder)]
+        pub(super) async fn main() -> Result<(), std::fmt::Error> {
+            Err(std::fmt::Error)
+        }
+    }
+    let codes: [ExitCode; 2] = [program::main(), here::main()];
+    assert_eq!(format!("{codes:?}"), format!("{:?}", [ExitCode::SUCCESS, ExitCode::FAILURE]));
+    assert_eq!(calls(), ["main", "multi_thread", "grace 120000", "main", "current_thread", "here", "grace 500"]);
 }
 
 #[test]

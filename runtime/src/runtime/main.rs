@@ -16,6 +16,9 @@
 //! Rejected: keeping shared tasks away from a thread whose main future is not `Send` (one worker less for them, for
 //! programs that seldom are servers).
 
+#[cfg_attr(not(feature = "signal"), path = "main/no_grace.rs")]
+mod grace;
+
 use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
@@ -24,10 +27,13 @@ use std::panic::Location;
 use std::pin::Pin;
 use std::process::{ExitCode, Termination};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
 use crate::runtime::Runtime;
+use crate::task::group::program;
+use crate::task::spawn_local_from;
 
 /// The future of a body, which is taken out once.
 pub struct Body<F>(Cell<Option<F>>);
@@ -230,6 +236,69 @@ impl<F: Future> Output for &Body<F> {
     #[track_caller]
     fn output(&self, runtime: &Runtime) -> F::Output {
         runtime.block_on(self.take())
+    }
+}
+
+/// The exit code of a program that has left something behind; timeout(1) ends with it too.
+pub const LEFT: u8 = 124;
+
+/// The grace of a program that many milliseconds long, if the feature `signal` is on.
+pub fn grace<S: HasSignals>(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// Implemented for `()` if the feature `signal` is on.
+#[diagnostic::on_unimplemented(
+    message = "`grace` needs the feature `signal` of `mini-rt`, to hear what asks the program to end",
+    label = "the feature `signal` is off"
+)]
+pub trait HasSignals {}
+
+#[cfg(feature = "signal")]
+impl HasSignals for () {}
+
+/// Runs the body of a program's `main`, and ends what is left of the program within a grace.
+pub trait InGrace {
+    fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode;
+}
+
+impl<F> InGrace for Body<F>
+where
+    F: Future<Output = ExitCode> + Send + 'static,
+{
+    #[track_caller]
+    fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
+        let (future, location) = (self.take(), Location::caller());
+        let origin = (location, Some("main".into()));
+        grace::run(runtime, grace, location, || {
+            program::enter(future, location, |member| runtime.shared().spawn(member, origin))
+        })
+    }
+}
+
+/// Any other body runs on the calling thread.
+impl<F> InGrace for &Body<F>
+where
+    F: Future<Output = ExitCode> + 'static,
+{
+    #[track_caller]
+    fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
+        self.in_grace_here(runtime, grace)
+    }
+}
+
+impl<F> Body<F>
+where
+    F: Future<Output = ExitCode> + 'static,
+{
+    /// [`InGrace::in_grace`] on the calling thread.
+    #[track_caller]
+    pub fn in_grace_here(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
+        let (future, location) = (self.take(), Location::caller());
+        let origin = (location, Some("main".into()));
+        grace::run(runtime, grace, location, || {
+            program::enter(future, location, |member| spawn_local_from(member, origin, "mini::main"))
+        })
     }
 }
 

@@ -112,7 +112,9 @@ impl Group {
     ///     let server = Group::new().name("server");
     ///     let session = server.child().name("session 7");
     ///     let token = session.token();
-    ///     session.spawn(async move { drop(token.cancelled().await) });
+    ///     session.spawn(async move {
+    ///         token.cancelled().await;
+    ///     });
     ///     assert_eq!((session.len(), server.len()), (1, 1));
     ///
     ///     let report = server.shutdown(Reason::Requested).await;

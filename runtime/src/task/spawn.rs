@@ -91,7 +91,7 @@ where
 
 /// [`spawn_local`] for callers that know the task's origin; `call` is what the user has called.
 #[track_caller]
-pub(super) fn spawn_local_from<F>(future: F, origin: impl Origin, call: &str) -> JoinHandle<F::Output>
+pub(crate) fn spawn_local_from<F>(future: F, origin: impl Origin, call: &str) -> JoinHandle<F::Output>
 where
     F: Future + 'static,
     F::Output: 'static,

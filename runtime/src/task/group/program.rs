@@ -1,11 +1,16 @@
 //! The program as a group: the root of all others, and its token.
 
+use std::future::Future;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use super::super::CancelToken;
+use super::super::{CancelToken, JoinHandle, Reason};
 use super::GRACE;
+use super::ending::End;
+use super::member::{Member, Seat};
 use super::node::Node;
+use super::report::Report;
 
 static ROOT: OnceLock<Arc<Node>> = OnceLock::new();
 
@@ -32,4 +37,34 @@ pub(in crate::task) fn root() -> &'static Arc<Node> {
 #[must_use = "this is the token; it is not cancelled by the call"]
 pub fn shutdown() -> CancelToken {
     root().token.clone()
+}
+
+/// How long the program has to end.
+pub(crate) fn set_grace(grace: Duration) {
+    root().set_grace(grace);
+}
+
+/// Starts the body of `main` as a task of the program, by `start`.
+pub(crate) fn enter<F: Future>(
+    future: F,
+    location: &'static Location<'static>,
+    start: impl FnOnce(Member<F>) -> JoinHandle<F::Output>,
+) -> JoinHandle<F::Output> {
+    let Some(place) = root().reserve() else {
+        panic!("a `main` with a `grace` was called after the program has shut down: it ends once");
+    };
+    let handle = start(Member::new(Some(future), Seat::new(place.clone(), location), |_| None));
+    place.node.seat(place.key, handle.abort_handle());
+    handle
+}
+
+/// Asks all tasks of all groups to end, and sees to it.
+pub(crate) fn end(reason: Reason, location: &'static Location<'static>) -> End {
+    root().begin_end(reason, location);
+    End::new(root().clone(), location)
+}
+
+/// What became of the tasks of all groups so far.
+pub(crate) fn report() -> Report {
+    root().report()
 }

@@ -299,7 +299,7 @@ impl Report {
     }
 
     /// Whether all have ended within the grace, in one way or another.
-    pub(in crate::task) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.tally.aborted.is_empty() && self.running.is_empty()
     }
 }

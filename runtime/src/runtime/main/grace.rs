@@ -1,0 +1,117 @@
+//! `#[mini::main(grace = "10s")]`: a program that ends in order, and in time, when it is asked to or when `main` is
+//! over.
+//!
+//! A thread of its own, the supervisor, waits for the end and sees to it. It has a runtime of its own: so it hears the
+//! signal, counts the grace and prints the report also where a task blocks every worker of the program's runtime. The
+//! calling thread runs the body, as a task of the program's group; afterwards it serves the other tasks until the
+//! supervisor is done. If it does not come back then, because a task blocks it, the supervisor ends the process.
+//!
+//! 1. A request to end (`signal::termination`), a cancellation of the program's token, or the end of the body wakes the
+//!    supervisor.
+//! 2. It shuts down the program's group, with all groups below, and prints the report if something was left.
+//! 3. If tasks could not be dropped it ends the process at once. Otherwise the calling thread does, in the usual way;
+//!    for that it has what is left of the grace, and [`TO_LEAVE`].
+//!
+//! Rejected: a task in the program's runtime as the supervisor (no thread, but of no use where a task blocks). A timer
+//! signal (alarm(2) is the program's).
+
+use std::future::poll_fn;
+use std::io;
+use std::panic::Location;
+use std::pin::pin;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
+use std::thread;
+use std::time::Duration;
+
+use super::LEFT;
+use crate::runtime::{Builder, Runtime};
+use crate::signal::{TerminationSignal, termination};
+use crate::task::group::program;
+use crate::task::{CancelToken, JoinError, JoinHandle, Reason};
+
+/// How long the runtime may take to be dropped when all is over.
+const TO_LEAVE: Duration = Duration::from_secs(2);
+
+/// What the calling thread and the supervisor tell each other.
+struct Events {
+    body_ended: CancelToken,
+    is_over: CancelToken,
+    has_left: AtomicBool,
+}
+
+/// Runs the body, which `start` spawns, and ends the program. A panic of the body passes through.
+pub(super) fn run<S>(runtime: &Runtime, grace: Duration, location: &'static Location<'static>, start: S) -> ExitCode
+where
+    S: FnOnce() -> JoinHandle<ExitCode>,
+{
+    let (body_ended, is_over) = (CancelToken::new(), CancelToken::new());
+    let events = Arc::new(Events { body_ended, is_over, has_left: AtomicBool::new(false) });
+    program::set_grace(grace);
+    if let Err(error) = supervise(events.clone(), grace, location) {
+        panic!("`#[mini::main]` could not start the thread that ends the program: {error}");
+    }
+    let output = runtime.block_on(async {
+        let output = start().await;
+        events.body_ended.cancel(Reason::Requested);
+        events.is_over.cancelled().await;
+        output
+    });
+    match output {
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Ok(code) if !events.has_left.load(SeqCst) => code,
+        Ok(_) | Err(JoinError { .. }) => ExitCode::from(LEFT),
+    }
+}
+
+/// Starts the supervisor. From now on signals are heard.
+fn supervise(events: Arc<Events>, grace: Duration, location: &'static Location<'static>) -> io::Result<()> {
+    let runtime = Builder::new_current_thread().build()?;
+    let request = termination();
+    let work = move || {
+        runtime.block_on(end(&events, request, location));
+        thread::sleep(grace.saturating_sub(program::report().took()).saturating_add(TO_LEAVE));
+        say!("the program has ended its tasks, but its runtime does not end: leaving it");
+        std::process::exit(LEFT.into());
+    };
+    thread::Builder::new().name("mini-shutdown".to_owned()).spawn(work).map(drop)
+}
+
+/// Steps 1 and 2.
+async fn end(events: &Events, request: TerminationSignal, location: &'static Location<'static>) {
+    let reason = asked(events, request).await;
+    let report = program::end(reason, location).await;
+    if !report.is_complete() {
+        events.has_left.store(true, SeqCst);
+        say!("{report}");
+    }
+    if !report.running().is_empty() {
+        std::process::exit(LEFT.into());
+    }
+    events.is_over.cancel(reason);
+}
+
+/// Why the program ends, once it does.
+async fn asked(events: &Events, request: TerminationSignal) -> Reason {
+    let mut request = Some(request);
+    let mut body = pin!(events.body_ended.cancelled());
+    let program = crate::shutdown();
+    let mut token = pin!(program.cancelled());
+    poll_fn(|cx| {
+        if body.as_mut().poll(cx).is_ready() || token.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Reason::Shutdown); // a token that is cancelled keeps its reason
+        }
+        match request.as_mut().map(|request| pin!(request).poll(cx)) {
+            Some(Poll::Ready(Ok(_))) => Poll::Ready(Reason::Signal),
+            Some(Poll::Ready(Err(error))) => {
+                say!("signals do not end the program in order: {error}");
+                request = None;
+                Poll::Pending
+            }
+            Some(Poll::Pending) | None => Poll::Pending,
+        }
+    })
+    .await
+}

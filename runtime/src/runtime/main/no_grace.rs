@@ -1,0 +1,15 @@
+//! In place of `grace.rs` where there are no signals: nothing can call it, as `HasSignals` is not implemented.
+
+use std::panic::Location;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::runtime::Runtime;
+use crate::task::JoinHandle;
+
+pub(super) fn run<S>(_: &Runtime, _: Duration, _: &'static Location<'static>, _: S) -> ExitCode
+where
+    S: FnOnce() -> JoinHandle<ExitCode>,
+{
+    unreachable!("the attribute does not compile without the feature `signal`")
+}
