@@ -3,9 +3,9 @@
 //! There is room for two notes: the last leaf that waits for something to happen, and the last that waits for a time.
 //! Many tasks wait for whichever of the two comes first.
 //!
-//! A future that limits another one asks for the notes of that one alone ([`mark_notes`], [`notes_since`]): those of its
-//! neighbours in the same task do not count. For this, notes are counted, the two kinds apart. It costs the future one
-//! load, and each note one addition. A limit that gave way to a neighbour's timer is not known then.
+//! A future that limits another one asks for the notes of that one alone ([`mark_notes`], [`notes_since`]): those of
+//! its neighbours in the same task do not count. For this, notes are counted, the two kinds apart. It costs the
+//! future one load, and each note one addition. A limit that gave way to a neighbour's timer is not known then.
 //!
 //! Rejected: taking the notes out before the inner poll and merging them afterwards. It costs ten loads and stores of
 //! each poll, for what is asked once, if ever.
