@@ -1,17 +1,17 @@
 //! A future that has to be ready at a point in time, which all that is polled inside of it can read.
 //!
 //! The deadline is set for the thread while the future is polled (`mini_context::set_due`). A deadline inside of an
-//! earlier one is moved to that: asked at each poll, so it also holds for a future that was made outside. It stays moved
-//! if the future is later polled elsewhere. At that time both are over, and the inner one is ready first, in the same
-//! poll: the code between the two can still answer.
+//! earlier one is moved to that. Each poll asks, so this also holds for a future that was made outside. It stays
+//! moved if the future is later polled elsewhere. At that time both are over, and the inner one is ready first, in
+//! the same poll: the code between the two can still answer.
 //!
 //! A task that is spawned does not inherit by itself, because most of them go on when the request that spawned them is
 //! over: what fills a cache or writes a log must not fail since one caller was in a hurry. Tasks of a scope are polled
 //! inside. For a group, whose tasks end with it, there is [`inherit`].
 //!
 //! Rejected:
-//! - A deadline that plain timeouts set too. A limit on one step says nothing of the whole, each `timeout` would pay for
-//!   it, and reading one's own limit would be the same as reading the request's.
+//! - A deadline that plain timeouts set too. A limit on one step says nothing of the whole, and each `timeout` would
+//!   pay for it.
 //! - Comparing only when the future is made: made outside and polled inside, it would outlive the outer one.
 
 use std::pin::Pin;
@@ -63,8 +63,8 @@ pin_project! {
 /// ready first. So the code that awaits the inner one can still answer, as long as it does not wait.
 ///
 /// The deadline is inherited by what is polled inside of `future`, so by joined futures and by tasks of a scope. A task
-/// that is spawned elsewhere has none, as it may go on after this future has ended. Give it one of its own if it should:
-/// `mini::spawn(deadline(at, task))`. The future of a `block_on` inside has none either.
+/// that is spawned elsewhere has none, as it may go on after this future has ended. To limit it too, give it one of its
+/// own: `mini::spawn(deadline(at, task))`. The future of a `block_on` inside has none either.
 ///
 /// # Examples
 ///
@@ -159,8 +159,8 @@ pub fn remaining() -> Option<Duration> {
     current_deadline().map(|at| at - Instant::now())
 }
 
-/// Takes the current deadline along: `future` can read it wherever it is polled. For tasks that end with the future that
-/// spawns them. It sets no limit by itself.
+/// Takes the current deadline along: `future` can read it wherever it is polled. For tasks that end with the future
+/// which spawns them. It sets no limit by itself.
 ///
 /// # Examples
 ///

@@ -91,8 +91,10 @@ impl Elapsed {
 
     /// What the future was waiting for when its time was over.
     ///
-    /// None if that was not of mini's making, such as a channel of another library, or if the future was not waiting
-    /// but always gave way to others. If it waited for several things at once, this is the one that it came to last.
+    /// If it waited for several things at once, this is the one that it polled last. None if that was not of mini's
+    /// making, such as a channel of another library, and if it was not polled again when the time was over, as in a
+    /// collection that polls only the futures which were woken. Also none if the future was not waiting, but always
+    /// gave way to others.
     ///
     /// # Examples
     ///

@@ -1,8 +1,8 @@
 //! A future with a time limit.
 //!
 //! The future is polled first, so if it is ready at once it costs no timer. At the poll in which the time is over, it
-//! has therefore just noted anew what it waits for: the error says so, and nothing is kept from one poll to the next but
-//! the duration.
+//! has therefore just noted anew what it waits for: the error says so, and only the duration is kept for it from the
+//! beginning.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};

@@ -3,9 +3,9 @@
 //! There is room for two notes: the last leaf that waits for something to happen, and the last that waits for a time.
 //! Many tasks wait for whichever of the two comes first.
 //!
-//! A future that limits another one asks for the notes which that one has left ([`mark_notes`], [`notes_since`]): those
-//! of its neighbours in the same task do not count. Notes are counted for it, the two kinds apart, so the future pays one
-//! load, and each note one addition. Of a limit that gave way to a neighbour's timer nothing is known then.
+//! A future that limits another one asks for the notes of that one alone ([`mark_notes`], [`notes_since`]): those of
+//! its neighbours in the same task do not count. For this, notes are counted, the two kinds apart. It costs the
+//! future one load, and each note one addition. A limit that gave way to a neighbour's timer is not known then.
 //!
 //! Rejected: taking the notes out before the inner poll and merging them afterwards. It costs ten loads and stores of
 //! each poll, for what is asked once, if ever.
@@ -113,8 +113,8 @@ impl Notes {
 #[derive(Clone, Copy, Debug)]
 pub struct NoteMark(u64);
 
-/// The counts in `Local::noted`: waits in the upper half, timers in the lower one. A carry out of the lower half makes a
-/// wait of earlier look new, after 2³² timers.
+/// The counts in `Local::noted`: waits in the upper half, timers in the lower one. After 2³² timers the lower half
+/// carries into the upper one: a future that is polled at that moment may take an earlier wait for its own.
 const ONE_WAIT: u64 = 1 << 32;
 const ONE_TIMER: u64 = 1;
 

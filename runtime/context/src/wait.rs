@@ -130,7 +130,8 @@ impl Wait {
     /// use std::panic::Location;
     /// use mini_context::{Note, Notes, Reason, Wait};
     ///
-    /// let [wait, timer] = [Reason::Join(1), Reason::Timer(5)].map(|reason| Some(Note { reason, location: Location::caller() }));
+    /// let note = |reason| Some(Note { reason, location: Location::caller() });
+    /// let [wait, timer] = [Reason::Join(1), Reason::Timer(5)].map(note);
     /// assert!(Wait::of(Notes { wait, timer }).unwrap().is_timed());
     /// assert!(!Wait::of(Notes { wait: None, timer }).unwrap().is_timed());
     /// ```

@@ -109,7 +109,7 @@ impl Runtime {
             !context::is_polling(),
             "Runtime::turn inside a task (or inside block_on) would run tasks within a task: call it from the embedder's loop"
         );
-        // As in `block_on`: of a poll that this thread may be in.
+        // As in `block_on`: this thread may be inside a poll of another executor.
         let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
         let begin = SystemInstant::now();
         if !take_within(core, max_wait) {

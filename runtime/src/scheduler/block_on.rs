@@ -59,7 +59,7 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
 fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     shared.process.check("block_on");
     refuse_inside_worker("block_on");
-    // A thread may be in a poll of somebody else's executor, which is no concern of the tasks here.
+    // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
