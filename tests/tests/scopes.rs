@@ -472,3 +472,17 @@ fn a_spawn_from_another_thread_is_taken_over() {
         .await;
     });
 }
+
+#[test]
+fn a_timeout_around_a_scope_says_that_it_waits_for_children() {
+    run(async {
+        mini::time::pause();
+        let limit = std::time::Duration::from_secs(1);
+        let waits = scope!(|s| {
+            s.spawn(pending::<()>());
+            s.spawn(pending::<()>());
+        });
+        let elapsed = mini::time::timeout(limit, waits).await.unwrap_err();
+        assert!(elapsed.to_string().contains("one of 2 tasks at "), "{elapsed}");
+    });
+}

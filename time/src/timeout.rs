@@ -345,7 +345,7 @@ mod tests {
     ) -> F::Output {
         let probe = Probe::default();
         for _ in 0..2 {
-            begin_poll();
+            begin_poll(0);
             assert!(probe.poll(neighbour).is_pending());
             if let Poll::Ready(output) = probe.poll(limited) {
                 return output;

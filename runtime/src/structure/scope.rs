@@ -31,7 +31,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use mini_context::Lock;
+use mini_context::{Lock, Note, Reason};
 use pin_project_lite::pin_project;
 
 use super::output::{Output, ScopedJoinHandle};
@@ -48,6 +48,8 @@ const BODY: u32 = 0;
 struct Shared<C> {
     ready: Arc<Ready>,
     spawned: Lock<Spawned<C>>,
+    /// Where the scope stands.
+    location: &'static Location<'static>,
 }
 
 struct Spawned<C> {
@@ -58,9 +60,10 @@ struct Spawned<C> {
 }
 
 impl<C> Shared<C> {
+    #[track_caller]
     fn new() -> Arc<Self> {
         let spawned = Lock::new(Spawned { children: Vec::new(), is_closed: false });
-        Arc::new(Self { ready: Ready::new(), spawned })
+        Arc::new(Self { ready: Ready::new(), spawned, location: Location::caller() })
     }
 
     /// A child of a scope that has ended is dropped.
@@ -104,6 +107,7 @@ macro_rules! handle {
             /// For the macros.
             #[doc(hidden)]
             #[allow(clippy::new_without_default)]
+            #[track_caller]
             pub fn new() -> Self {
                 Self { shared: Shared::new() }
             }
@@ -377,6 +381,10 @@ where
         }
         if this.shared.ready.rest(cx.waker()).is_ready() {
             cx.waker().wake_by_ref();
+        } else if mini_context::notes().is_empty() {
+            // Nobody who waits was polled.
+            let reason = Reason::JoinSet(this.children.len() as u64);
+            mini_context::leave_note(Note { reason, location: this.shared.location });
         }
         Poll::Pending
     }
