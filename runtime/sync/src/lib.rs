@@ -33,7 +33,9 @@ mod rounds;
 mod rwlock;
 mod semaphore;
 mod set_once;
+mod sync;
 mod waiters;
+pub mod watch;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError};
@@ -56,6 +58,7 @@ pub mod future {
     pub use crate::rwlock::{ReadOwned, ReadRef, WriteOwned, WriteRef};
     pub use crate::semaphore::{AcquireOwned, AcquireRef};
     pub use crate::set_once::SetOnceWait;
+    pub use crate::watch::{WatchChanged, WatchClosed, WatchWaitFor};
 }
 
 #[cfg(all(test, loom))]
