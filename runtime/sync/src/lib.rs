@@ -25,6 +25,7 @@
 
 mod barrier;
 mod blocking;
+pub mod broadcast;
 mod mutex;
 mod notify;
 mod once_cell;
@@ -52,6 +53,7 @@ pub use set_once::{SetOnce, SetOnceError};
 /// The futures of the methods, for those who keep one in a struct.
 pub mod future {
     pub use crate::barrier::BarrierWait;
+    pub use crate::broadcast::{BroadcastClosed, BroadcastRecv};
     pub use crate::mutex::{LockOwned, LockRef};
     pub use crate::notify::{Notified, OwnedNotified};
     pub use crate::once_cell::{GetOrInit, GetOrTryInit};

@@ -179,7 +179,7 @@ impl<T> Sender<T> {
     ///
     /// ```
     /// let (sender, receiver) = mini::sync::watch::channel(5);
-    /// let raise_to = |new| sender.send_if_modified(|value| std::mem::replace(value, new.max(*value)) < new);
+    /// let raise_to = |new: i32| sender.send_if_modified(|value| std::mem::replace(value, new.max(*value)) < new);
     /// assert!(!raise_to(3));
     /// assert!(raise_to(7));
     /// assert!(receiver.has_changed().unwrap());
