@@ -25,6 +25,7 @@
 
 mod barrier;
 mod blocking;
+pub mod broadcast;
 pub mod mpsc;
 mod mutex;
 mod notify;
@@ -36,7 +37,9 @@ mod rounds;
 mod rwlock;
 mod semaphore;
 mod set_once;
+mod sync;
 mod waiters;
+pub mod watch;
 
 pub use barrier::{Barrier, BarrierWaitResult};
 pub use mutex::{MappedMutexGuard, Mutex, MutexGuard, OwnedMappedMutexGuard, OwnedMutexGuard, TryLockError};
@@ -53,6 +56,7 @@ pub use set_once::{SetOnce, SetOnceError};
 /// The futures of the methods, for those who keep one in a struct.
 pub mod future {
     pub use crate::barrier::BarrierWait;
+    pub use crate::broadcast::{BroadcastClosed, BroadcastRecv};
     pub use crate::mpsc::future::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendRef};
     pub use crate::mutex::{LockOwned, LockRef};
     pub use crate::notify::{Notified, OwnedNotified};
@@ -61,6 +65,7 @@ pub mod future {
     pub use crate::rwlock::{ReadOwned, ReadRef, WriteOwned, WriteRef};
     pub use crate::semaphore::{AcquireOwned, AcquireRef};
     pub use crate::set_once::SetOnceWait;
+    pub use crate::watch::{WatchChanged, WatchClosed, WatchWaitFor};
 }
 
 #[cfg(all(test, loom))]
