@@ -1,5 +1,7 @@
 //! The program as a group: the root of all others, and its token.
 
+#![cfg_attr(not(feature = "signal"), allow(dead_code))] // without signals nothing ends it
+
 use std::future::Future;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
