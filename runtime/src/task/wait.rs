@@ -112,6 +112,15 @@ fn pack(reason: Reason) -> u64 {
     kind << KIND_SHIFT | value & VALUE
 }
 
+impl LastWait {
+    /// What `notes` say of a poll that was pending.
+    pub(super) fn of(notes: Notes) -> Self {
+        let slot = WaitSlot::new();
+        slot.fill(notes, false);
+        slot.get().unwrap_or(Self::Unknown)
+    }
+}
+
 /// While it lives, nothing that this thread polls is part of the poll in progress. Dropping it restores the notes of
 /// that poll.
 pub(super) struct NoteAside(Notes);
