@@ -68,6 +68,7 @@ mod queued;
 mod refcount;
 pub(crate) mod schedule;
 mod shared_join;
+mod shield;
 mod slab;
 #[cfg_attr(not(feature = "tracing"), path = "task/no_span.rs")]
 mod span;
@@ -106,6 +107,7 @@ pub use join_set::{JoinNext, JoinNextWithId, JoinSet};
 pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use shared_join::SharedJoinHandle;
+pub use shield::{Shield, shield};
 pub(crate) use spawn::spawn_local_from;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;

@@ -64,7 +64,7 @@ mod recorder {
                 }
             }
 
-            pub(crate) fn grace<S>(milliseconds: u64) -> u64 {
+            pub(crate) fn grace<S: Copy>(milliseconds: u64) -> u64 {
                 milliseconds
             }
 

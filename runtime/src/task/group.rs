@@ -27,6 +27,7 @@ pub use ending::{ShutdownGroup, WaitGroup};
 pub use outcome::Outcome;
 pub use report::{FailedTask, Report, Straggler};
 
+use super::shield::Ended;
 use super::slab::NONE;
 use super::unseen::error_in;
 use super::{CancelToken, JoinHandle, Reason};
@@ -298,10 +299,7 @@ impl Group {
             drop(job);
             return refuse(self.node(), None, location, T::failure);
         };
-        let seat = Seat::new(place.clone(), location);
-        let handle = shared.spawn_blocking(move || seat.run(T::failure, job), location);
-        place.node.seat(place.key, handle.abort_handle());
-        handle
+        place.take(location, |seat| shared.spawn_blocking(move || seat.run(T::failure, job), location))
     }
 
     /// Waits until no task of the group and its subgroups is alive, without asking them to end. A task of the group
@@ -357,7 +355,7 @@ impl Group {
 
 /// Starts a task in the group of `node`; `call` is what the user has called.
 #[track_caller]
-pub(in crate::task) fn spawn<F>(
+fn spawn<F>(
     node: &Arc<Node>,
     future: F,
     name: Option<Arc<str>>,
@@ -372,10 +370,25 @@ where
         drop(future);
         return refuse(node, name, location, judge);
     };
-    let member = Member::new(Some(future), Seat::new(place.clone(), location), judge);
-    let handle = shared.spawn(member, (location, name));
-    place.node.seat(place.key, handle.abort_handle());
-    handle
+    place.take(location, |seat| shared.spawn(Member::new(Some(future), seat, judge), (location, name)))
+}
+
+/// Starts a task in the group of the calling task, or in the next one above that takes tasks.
+#[track_caller]
+pub(super) fn spawn_shielded<F, T>(future: F, call: &str) -> JoinHandle<Ended<T>>
+where
+    F: Future<Output = Ended<T>> + Send + 'static,
+    T: Send + 'static,
+{
+    let (shared, location) = (context::current_shared(call), Location::caller());
+    let node = Place::current().map_or_else(|| program::root().clone(), |place| place.node);
+    let origin = (location, Some("shield".into()));
+    match node.up().find_map(Node::try_reserve) {
+        Some(place) => {
+            place.take(location, |seat| shared.spawn(Member::new(Some(future), seat, Ended::failure), origin))
+        }
+        None => shared.spawn(future, origin),
+    }
 }
 
 /// The handle of a task that a group has refused: cancelled, and nothing has run.

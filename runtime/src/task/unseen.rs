@@ -16,7 +16,7 @@ use std::mem::discriminant;
 use std::panic::Location;
 use std::time::{Duration, Instant};
 
-use super::{Id, Source};
+use super::{Cancelled, Id, Source};
 
 /// An error that a task ended with, whose [`JoinHandle`](super::JoinHandle) was dropped; see
 /// [`on_task_error`](crate::runtime::Builder::on_task_error).
@@ -106,8 +106,13 @@ fn describe<T: 'static>(output: &T) -> Option<String> {
     if format!("{:?}", discriminant(output)) != "Discriminant(1)" {
         return None;
     }
+    if type_name::<T>().ends_with(&format!(", {}>", type_name::<Cancelled>())) {
+        return None; // it did as it was asked
+    }
     let output: &dyn Any = output;
-    let known = |text: &dyn fmt::Display| Some(text.to_string());
+    fn known<E: fmt::Display + 'static>(error: &E) -> Option<String> {
+        (!Cancelled::is_all_of(error)).then(|| error.to_string())
+    }
     if let Some(Err(error)) = output.downcast_ref::<io::Result<()>>() {
         return known(error);
     }
@@ -184,6 +189,18 @@ mod tests {
         assert!(error_in(&Result::<Box<u8>, ()>::Err(())).is_some());
         assert!(error_in(&Result::<(), Box<u8>>::Err(Box::new(7))).is_some());
         assert!(error_in(&Result::<std::convert::Infallible, u8>::Err(7)).is_some());
+    }
+
+    #[test]
+    fn a_cancellation_is_no_error() {
+        let token = crate::task::CancelToken::new();
+        token.cancel(crate::task::Reason::Requested);
+        let why = token.why().unwrap();
+        assert_eq!(error_in(&Result::<u8, Cancelled>::Err(why)), None);
+        assert_eq!(error_in(&io::Result::<()>::Err(io::Error::other(why))), None);
+        assert_eq!(error_in(&Result::<(), Box<dyn Error + Send + Sync>>::Err(why.into())), None);
+        assert_eq!(error_in(&Result::<(), Box<dyn Error>>::Err(why.into())), None);
+        assert_eq!(error_in(&io::Result::<()>::Err(io::Error::other("cancelled"))).as_deref(), Some("cancelled"));
     }
 
     #[test]

@@ -70,6 +70,13 @@ impl WaitSlot {
     }
 }
 
+impl LastWait {
+    /// What `notes` say of a poll that was pending.
+    pub(super) fn of(notes: Notes) -> Self {
+        Wait::of(notes).map_or(Self::Unknown, Self::Known)
+    }
+}
+
 impl fmt::Display for LastWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

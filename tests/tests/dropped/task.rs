@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use mini::runtime::Handle;
 use mini::task::coop::cooperative;
 use mini::task::{AbortHandle, Builder, CancelToken, Group, JoinHandle, JoinSet, Reason};
-use mini::task::{consume_budget, idle, unconstrained, yield_now};
+use mini::task::{consume_budget, idle, shield, unconstrained, yield_now};
 use mini::{spawn, spawn_blocking, spawn_local};
 use mini_tests::{Counts, never, oneshot, until};
 
@@ -26,6 +26,7 @@ pub(crate) async fn rows(list: &mut List) {
     tokens(list).await;
     groups(list).await;
     scopes(list).await;
+    shields(list).await;
     begins!(list, yield_now());
     begins!(list, consume_budget());
 }
@@ -49,6 +50,12 @@ async fn groups(list: &mut List) {
     begins!(list, other.spawn_any(never(&counts)).cancel());
     other.wait().await;
     assert_eq!(other.shutdown(Reason::Requested).await.cancelled(), 4);
+}
+
+async fn shields(list: &mut List) {
+    let counts = Counts::new();
+    begins!(list, shield(std::time::Duration::ZERO, never(&counts)));
+    until(|| counts.drops() == 2).await;
 }
 
 async fn handles(list: &mut List) {

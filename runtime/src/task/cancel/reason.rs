@@ -1,7 +1,9 @@
 //! Why something was cancelled: [`Reason`], and [`Cancelled`], which has the source line too.
 
+use std::any::Any;
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::panic::Location;
 
 /// Why a [`CancelToken`](super::CancelToken) was cancelled.
@@ -55,6 +57,17 @@ pub struct Cancelled {
 impl Cancelled {
     pub(in crate::task) fn new(reason: Reason, location: &'static Location<'static>) -> Self {
         Self { reason, location }
+    }
+
+    /// Whether an error says no more than that something was cancelled as it was asked to: then it is no failure.
+    pub(in crate::task) fn is_all_of(error: &dyn Any) -> bool {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return error.get_ref().is_some_and(|inner| inner.is::<Self>());
+        }
+        if let Some(error) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
+            return error.is::<Self>();
+        }
+        error.is::<Self>() || error.downcast_ref::<Box<dyn Error>>().is_some_and(|error| error.is::<Self>())
     }
 
     /// Why.

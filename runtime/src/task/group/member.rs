@@ -15,7 +15,7 @@ use std::task::{Context, Poll};
 use pin_project_lite::pin_project;
 
 use super::super::slab::NONE;
-use super::super::{TaskLocalFuture, error};
+use super::super::{JoinHandle, TaskLocalFuture, error};
 use super::node::Node;
 use super::report::FailedTask;
 use crate::scheduler::context;
@@ -55,6 +55,17 @@ impl Place {
     /// The place of the task that is polled on this thread.
     pub(super) fn current() -> Option<Self> {
         CURRENT.try_get().ok()
+    }
+
+    /// Starts a task in a place that was reserved.
+    pub(super) fn take<T>(
+        self,
+        location: &'static Location<'static>,
+        start: impl FnOnce(Seat) -> JoinHandle<T>,
+    ) -> JoinHandle<T> {
+        let handle = start(Seat::new(self.clone(), location));
+        self.node.seat(self.key, handle.abort_handle());
+        handle
     }
 
     /// Whether it is a place in the group of `node` or below.

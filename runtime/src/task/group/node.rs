@@ -86,6 +86,12 @@ struct Sitting {
     straggler: Option<Box<Straggler>>,
 }
 
+/// The next number of an order of beginnings and aborts. Not a time: a paused clock has one for all of them.
+fn next() -> u64 {
+    static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    LAST.fetch_add(1, Relaxed)
+}
+
 /// What the last handle of a group leaves behind.
 pub(super) struct LeftBehind {
     /// Whether somebody has to shut the group down, and nobody does.
@@ -105,6 +111,8 @@ struct Legacy {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ending {
     pub(super) began: Instant,
+    /// Which of all beginnings and aborts it is.
+    order: u64,
     /// The end of the grace; `None` for one that never ends.
     pub(super) deadline: Option<Instant>,
     /// When not to wait any longer for tasks that were aborted.
@@ -200,11 +208,19 @@ impl Node {
 
 /// What happens to a task.
 impl Node {
-    /// A seat for a task that is about to be spawned; `None` if the group takes none any more.
+    /// A place for a task that is about to be spawned; `None` if the group takes none any more.
     pub(super) fn reserve(self: &Arc<Self>) -> Option<Place> {
+        let place = self.try_reserve();
+        if place.is_none() {
+            lock(&self.state).tally.refused += 1;
+        }
+        place
+    }
+
+    /// As [`reserve`](Self::reserve), for those that go elsewhere then.
+    pub(super) fn try_reserve(self: &Arc<Self>) -> Option<Place> {
         let mut state = lock(&self.state);
         if state.phase != Phase::Open {
-            state.tally.refused += 1;
             return None;
         }
         let key = state.seats.insert(Taken::Early);
@@ -293,7 +309,7 @@ impl Node {
         let mut state = lock(&self.state);
         if state.ending.is_none() {
             let deadline = now.checked_add(state.grace);
-            state.ending = Some(Ending { began: now, deadline, patience: None });
+            state.ending = Some(Ending { began: now, order: next(), deadline, patience: None });
         }
         drop(state);
         self.token.cancel_from(reason, location);
@@ -395,7 +411,7 @@ impl Node {
                 }
             }
         });
-        tally.forget_aborted(ending.map(|ending| ending.began));
+        tally.forget_aborted(ending.map(|ending| ending.order));
         let took = ending.map_or(Duration::ZERO, |ending| ending.began.elapsed());
         Report { why: self.token.why(), took, tally, running }
     }
@@ -421,7 +437,7 @@ impl Straggler {
     fn of(handle: &AbortHandle, waited: Duration) -> Self {
         let task = handle.task();
         let (id, name, location) = (task.id(), task.name(), task.location());
-        Self { id, name, group: None, location, last_wait: task.last_wait(), waited, aborted_at: Instant::now() }
+        Self { id, name, group: None, location, last_wait: task.last_wait(), waited, order: next() }
     }
 }
 

@@ -11,10 +11,13 @@ use std::convert::Infallible;
 use std::fmt;
 use std::process::ExitStatus;
 
+use super::super::Cancelled;
+
 /// The output of a task in a [`Group`](super::Group), which says whether the task has failed.
 ///
 /// Implemented for `()`, for a `Result` whose error can be displayed, for the exit status of a process, and for what
-/// never returns. No other crate can implement it; tasks with other outputs are started by
+/// never returns. A [`Cancelled`] is no failure, also as the whole content of an [`std::io::Error`] or of a boxed error:
+/// the task did as it was asked. No other crate can implement it; tasks with other outputs are started by
 /// [`spawn_any`](super::Group::spawn_any).
 ///
 /// # Examples
@@ -24,6 +27,10 @@ use std::process::ExitStatus;
 ///
 /// assert_eq!(Err::<(), _>("no space left").failure().as_deref(), Some("no space left"));
 /// assert_eq!(Ok::<_, String>(7).failure(), None);
+///
+/// let token = mini::task::CancelToken::new();
+/// token.cancel(mini::task::Reason::Requested);
+/// assert_eq!(Err::<(), _>(token.why().unwrap()).failure(), None);
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a group cannot tell from `{Self}` whether its task has failed",
@@ -53,9 +60,9 @@ impl Outcome for () {
     }
 }
 
-impl<T, E: fmt::Display> Outcome for Result<T, E> {
+impl<T, E: fmt::Display + 'static> Outcome for Result<T, E> {
     fn failure(&self) -> Option<String> {
-        self.as_ref().err().map(E::to_string)
+        self.as_ref().err().filter(|error| !Cancelled::is_all_of(*error)).map(E::to_string)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The program as a group: the root of all others, and its token.
 
+#![cfg_attr(not(feature = "signal"), allow(dead_code))] // without signals nothing ends it
+
 use std::future::Future;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
@@ -8,7 +10,7 @@ use std::time::Duration;
 use super::super::{CancelToken, JoinHandle, Reason};
 use super::GRACE;
 use super::ending::End;
-use super::member::{Member, Seat};
+use super::member::Member;
 use super::node::Node;
 use super::report::Report;
 
@@ -53,9 +55,7 @@ pub(crate) fn enter<F: Future>(
     let Some(place) = root().reserve() else {
         panic!("a `main` with a `grace` was called after the program has shut down: it ends once");
     };
-    let handle = start(Member::new(Some(future), Seat::new(place.clone(), location), |_| None));
-    place.node.seat(place.key, handle.abort_handle());
-    handle
+    place.take(location, |seat| start(Member::new(Some(future), seat, |_| None)))
 }
 
 /// Asks all tasks of all groups to end, and sees to it.

@@ -11,8 +11,6 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_time::Instant;
-
 use super::super::wait::LastWait;
 use super::super::{Cancelled, Id};
 
@@ -120,7 +118,8 @@ pub struct Straggler {
     pub(super) location: &'static Location<'static>,
     pub(super) last_wait: Option<LastWait>,
     pub(super) waited: Duration,
-    pub(super) aborted_at: Instant,
+    /// Which of all beginnings and aborts it was.
+    pub(super) order: u64,
 }
 
 impl Tally {
@@ -142,10 +141,10 @@ impl Tally {
         self.aborted.extend(below.aborted);
     }
 
-    /// Only counts the tasks that were aborted before `since`: they have been reported then.
-    pub(super) fn forget_aborted(&mut self, since: Option<Instant>) {
+    /// Only counts the tasks that were aborted before `since`, which is an order: they have been reported then.
+    pub(super) fn forget_aborted(&mut self, since: Option<u64>) {
         let all = self.aborted.len();
-        self.aborted.retain(|task| since.is_some_and(|since| task.aborted_at >= since));
+        self.aborted.retain(|task| since.is_some_and(|since| task.order > since));
         self.cancelled += (all - self.aborted.len()) as u64;
     }
 }

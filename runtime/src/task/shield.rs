@@ -1,0 +1,185 @@
+//! `shield`: what must not be dropped half-way, run as a task of its own.
+//!
+//! The task belongs to the group of its caller, which `member.rs` knows, or else to the program: so every shutdown that
+//! covers the caller waits for it. A group that takes no more tasks is passed over for the one above it; a destructor
+//! of an aborted task may still shield its last words.
+//!
+//! The grace is counted by the task itself. The handle has a token, which its drop cancels; the task then sets a timer.
+//! So it does not matter where the handle is dropped, and no other task looks after it.
+//!
+//! Rejected: a grace of its own for the shield after that of the group (a shutdown would take as long as the longest
+//! shield that begins at its end; a supervisor with a time limit kills it then). Starting the task in the first poll (a
+//! future that is dropped unpolled would have done nothing, and that is what a shield is against).
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use mini_context::{notes, swap_notes};
+use mini_time::{Sleep, sleep};
+use pin_project_lite::pin_project;
+
+use super::cancel::WaitForCancelOwned;
+use super::unseen::error_in;
+use super::wait::LastWait;
+use super::{CancelToken, JoinHandle, Reason, group};
+
+/// Runs `future` to its end, also if the caller is cancelled meanwhile: as a task of its own, which begins with this
+/// call. Awaiting the shield gives its output; a panic passes through.
+///
+/// If the shield is dropped early, the task goes on for `grace` at most. If it is not done then, it is dropped, and
+/// stderr tells its lines.
+///
+/// The task belongs to the [`Group`](crate::task::Group) of the task that calls this, or to the program. So a shutdown
+/// waits for it, but not for longer than its own grace: what is shielded then is aborted and named like any other task.
+///
+/// # Examples
+///
+/// ```
+/// use mini::task::shield;
+/// use mini::time::{Duration, sleep, timeout};
+/// use std::sync::{Arc, atomic::{AtomicBool, Ordering}};
+///
+/// mini::block_on(async {
+/// # mini::time::pause();
+///     let is_stored = Arc::new(AtomicBool::new(false));
+///     let inside = is_stored.clone();
+///     let store = shield(Duration::from_secs(10), async move {
+///         sleep(Duration::from_secs(2)).await; // half of it would be worse than nothing
+///         inside.store(true, Ordering::Relaxed);
+///     });
+///     assert!(timeout(Duration::from_secs(1), store).await.is_err());
+///     assert!(!is_stored.load(Ordering::Relaxed));
+///     sleep(Duration::from_secs(2)).await;
+///     assert!(is_stored.load(Ordering::Relaxed));
+/// });
+/// ```
+///
+/// # Panics
+///
+/// Outside of a runtime, at the caller's line. The returned future panics if `future` does, and if the task was aborted
+/// by a shutdown that does not cover the caller.
+///
+/// # Cancel safety
+///
+/// Goes on: that is what it is for.
+#[track_caller]
+pub fn shield<F>(grace: Duration, future: F) -> Shield<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    let (released, location) = (CancelToken::new(), Location::caller());
+    let is_released = released.clone().cancelled_owned();
+    let shielded = Shielded { future, is_released, grace, timer: None, location };
+    Shield { handle: group::spawn_shielded(shielded, "mini::task::shield"), released }
+}
+
+/// Awaits what is shielded; made by [`shield`]. Dropping it early leaves the task its grace.
+///
+/// # Examples
+///
+/// See [`shield`].
+///
+/// # Cancel safety
+///
+/// Goes on: see [`shield`].
+#[must_use = "the task runs already; if this is dropped, it has its grace to end"]
+pub struct Shield<T> {
+    handle: JoinHandle<Ended<T>>,
+    released: CancelToken,
+}
+
+/// How a shielded task has ended.
+pub(crate) enum Ended<T> {
+    /// The caller may still want the output.
+    Awaited(T),
+    /// The caller is gone.
+    Alone(T),
+    /// The grace was too short.
+    Expired,
+}
+
+impl<T: 'static> Ended<T> {
+    /// What has failed, if the caller cannot tell.
+    pub(super) fn failure(&self) -> Option<String> {
+        match self {
+            Self::Awaited(_) => None,
+            Self::Alone(output) => error_in(output),
+            Self::Expired => Some("it was shielded, and did not end within its grace".to_owned()),
+        }
+    }
+}
+
+pin_project! {
+    /// The task.
+    pub(crate) struct Shielded<F> {
+        #[pin]
+        future: F,
+        is_released: WaitForCancelOwned,
+        grace: Duration,
+        timer: Option<Sleep>,
+        location: &'static Location<'static>,
+    }
+}
+
+impl<F: Future<Output: 'static>> Future for Shielded<F> {
+    type Output = Ended<F::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let poll = this.future.poll(cx);
+        let noted = notes(); // of what it waits for, if it does
+        if this.timer.is_none() && this.is_released.poll_unnoted(cx).is_ready() {
+            *this.timer = Some(sleep(*this.grace));
+        }
+        let Some(timer) = this.timer else { return poll.map(Ended::Awaited) };
+        if let Poll::Ready(output) = poll {
+            let ended = Ended::Alone(output);
+            if let Some(error) = ended.failure() {
+                say!("what was shielded at {} ended with an error, and nobody awaits it: {error}", this.location);
+            }
+            return Poll::Ready(ended);
+        }
+        let expired = Pin::new(timer).poll(cx);
+        swap_notes(noted);
+        ready!(expired);
+        let (location, grace, wait) = (this.location, this.grace, LastWait::of(noted));
+        say!("what was shielded at {location} has not ended within its grace of {grace:?} and is dropped: {wait}");
+        Poll::Ready(Ended::Expired)
+    }
+}
+
+impl<T> Future for Shield<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        match ready!(Pin::new(&mut self.handle).poll(cx)) {
+            Ok(Ended::Awaited(output) | Ended::Alone(output)) => Poll::Ready(output),
+            Ok(Ended::Expired) => unreachable!("the grace begins with the drop of the shield"),
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(error) => panic!("a shield was awaited whose task is gone: {error}"),
+        }
+    }
+}
+
+impl<T> Drop for Shield<T> {
+    fn drop(&mut self) {
+        if !self.handle.is_finished() {
+            self.released.cancel(Reason::ParentGone);
+        }
+    }
+}
+
+impl<T> fmt::Debug for Shield<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Shield").field(&self.handle).finish()
+    }
+}
+
+const _: () = {
+    const fn assert<T: Send + Sync + Unpin>() {}
+    assert::<Shield<u8>>();
+};
