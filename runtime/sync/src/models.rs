@@ -10,7 +10,8 @@ use loom::cell::UnsafeCell;
 use loom::future::block_on;
 use loom::thread;
 
-use crate::{Mutex, Notify, RwLock, Semaphore};
+use crate::broadcast::error::RecvError;
+use crate::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, watch};
 
 fn model(f: impl Fn() + Send + Sync + 'static) {
     loom::model(move || {
@@ -191,5 +192,177 @@ fn a_notification_of_all_reaches_every_future_made_before() {
         notifies.join().unwrap();
         waits.join().unwrap();
         assert!(poll_once(notify.notified()).is_pending());
+    });
+}
+
+#[test]
+fn a_barrier_lets_all_go_and_one_leads() {
+    model(|| {
+        let barrier = Arc::new(Barrier::new(2));
+        let comes = thread::spawn({
+            let barrier = barrier.clone();
+            move || block_on(barrier.wait()).is_leader()
+        });
+        assert_ne!(block_on(barrier.wait()).is_leader(), comes.join().unwrap());
+    });
+}
+
+#[test]
+fn who_gives_up_at_a_barrier_has_not_come() {
+    model(|| {
+        let barrier = Arc::new(Barrier::new(2));
+        let gives_up = thread::spawn({
+            let barrier = barrier.clone();
+            move || match poll_once(barrier.wait()) {
+                Poll::Ready(result) => result.is_leader(),
+                Poll::Pending => false,
+            }
+        });
+        let mut waiting = Box::pin(barrier.wait());
+        let was_alone = poll_once(waiting.as_mut()).is_pending();
+        if gives_up.join().unwrap() {
+            // The two have met.
+            assert!(!was_alone || poll_once(waiting.as_mut()).is_ready());
+        } else if was_alone {
+            // The other one has given up, so this one waits for one more.
+            assert!(poll_once(waiting.as_mut()).is_pending());
+            assert!(poll_once(barrier.wait()).is_ready());
+        }
+    });
+}
+
+#[test]
+fn a_value_is_made_once_and_all_get_it() {
+    model(|| {
+        let (cell, makes) = (Arc::new(OnceCell::new()), Arc::new(Checked::new()));
+        let get = {
+            let (cell, makes) = (cell.clone(), makes.clone());
+            move || {
+                let make = || async {
+                    makes.add();
+                    7
+                };
+                assert_eq!(block_on(cell.get_or_init(make)), &7);
+            }
+        };
+        let others = [thread::spawn(get.clone()), thread::spawn(get.clone())];
+        get();
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(makes.get(), 1);
+    });
+}
+
+#[test]
+fn a_maker_that_gives_up_passes_the_right_on() {
+    model(|| {
+        let cell = Arc::new(OnceCell::new());
+        let gives_up = thread::spawn({
+            let cell = cell.clone();
+            move || drop(poll_once(cell.get_or_init(std::future::pending)))
+        });
+        let other = thread::spawn({
+            let cell = cell.clone();
+            move || assert_eq!(block_on(cell.get_or_init(|| async { 7 })), &7)
+        });
+        assert_eq!(block_on(cell.get_or_init(|| async { 7 })), &7);
+        gives_up.join().unwrap();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn who_waits_for_a_value_gets_it() {
+    model(|| {
+        let cell = Arc::new(SetOnce::new());
+        let sets = thread::spawn({
+            let cell = cell.clone();
+            move || cell.set(7).unwrap()
+        });
+        let waits = thread::spawn({
+            let cell = cell.clone();
+            move || assert_eq!(block_on(cell.wait()), &7)
+        });
+        assert_eq!(block_on(cell.wait()), &7);
+        sets.join().unwrap();
+        waits.join().unwrap();
+    });
+}
+
+#[test]
+fn the_last_value_is_seen_and_then_the_end() {
+    model(|| {
+        let (sender, mut receiver) = watch::channel(0);
+        let sends = thread::spawn(move || {
+            sender.send(1).unwrap();
+            sender.send(2).unwrap();
+        });
+        let mut last = 0;
+        while block_on(receiver.changed()).is_ok() {
+            let value = receiver.borrow_and_update();
+            assert!(*value >= last);
+            last = *value;
+        }
+        assert_eq!(last, 2);
+        sends.join().unwrap();
+    });
+}
+
+#[test]
+fn a_sender_learns_that_the_receivers_are_gone() {
+    model(|| {
+        let (sender, receiver) = watch::channel(0);
+        let drops = thread::spawn({
+            let other = receiver.clone();
+            move || drop(other)
+        });
+        let other = thread::spawn(move || drop(receiver));
+        block_on(sender.closed());
+        assert_eq!(sender.receiver_count(), 0);
+        drops.join().unwrap();
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn each_receiver_gets_each_message_and_then_the_end() {
+    model(|| {
+        let (sender, mut receiver) = broadcast::channel(2);
+        let mut other = receiver.resubscribe();
+        let sends = thread::spawn(move || {
+            sender.send(Arc::new(1)).unwrap();
+            sender.send(Arc::new(2)).unwrap();
+        });
+        let receives = thread::spawn(move || {
+            assert_eq!(block_on(other.recv()).as_deref(), Ok(&1));
+        });
+        let first = block_on(receiver.recv()).unwrap();
+        let second = block_on(receiver.recv()).unwrap();
+        assert_eq!((*first, *second), (1, 2));
+        assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
+        sends.join().unwrap();
+        receives.join().unwrap();
+        // Nothing is kept for the receiver that left early.
+        assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
+    });
+}
+
+#[test]
+fn a_receiver_that_lags_knows_how_many_it_missed() {
+    model(|| {
+        let (sender, mut receiver) = broadcast::channel(1);
+        let sends = thread::spawn(move || (0..3).for_each(|n| assert!(sender.send(n).is_ok())));
+        let mut expected = 0;
+        loop {
+            match block_on(receiver.recv()) {
+                Ok(message) => {
+                    assert_eq!(message, expected);
+                    expected += 1;
+                }
+                Err(RecvError::Lagged(missed)) => expected += missed,
+                Err(RecvError::Closed) => break,
+            }
+        }
+        assert_eq!(expected, 3);
+        sends.join().unwrap();
     });
 }

@@ -6,13 +6,13 @@ use std::convert::Infallible;
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
-use std::sync::OnceLock;
 use std::task::{Context, Poll, ready};
 
 use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
 use crate::permits::{self, Acquire, Claim, Held, Permits, Refusal, Source};
+use crate::sync::OnceLock;
 
 /// A value that is made once, by the first task that needs it; the others wait for that.
 ///
@@ -46,7 +46,13 @@ pub(crate) enum Value<T> {
 }
 
 impl<T> Value<T> {
+    #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
+        Self::Cell(OnceLock::new())
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
         Self::Cell(OnceLock::new())
     }
 

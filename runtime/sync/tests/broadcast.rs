@@ -73,13 +73,13 @@ fn a_future_dropped_after_a_message_came_has_not_taken_it() {
 #[test]
 fn a_receiver_that_falls_behind_is_told_once_and_goes_on_with_the_oldest() {
     let (sender, mut receiver) = broadcast::channel(2);
-    (1..=5).for_each(|n| drop(sender.send(n).unwrap()));
+    (1..=5).for_each(|n| assert!(sender.send(n).is_ok()));
     assert_eq!(receiver.len(), 5);
     assert_eq!(now(receiver.recv()), Err(RecvError::Lagged(3)));
     assert_eq!(receiver.len(), 2);
     assert_eq!((receiver.try_recv(), receiver.try_recv()), (Ok(4), Ok(5)));
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));
-    (6..=8).for_each(|n| drop(sender.send(n).unwrap()));
+    (6..=8).for_each(|n| assert!(sender.send(n).is_ok()));
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Lagged(1)));
     assert_eq!(receiver.try_recv(), Ok(7));
 }
@@ -87,7 +87,7 @@ fn a_receiver_that_falls_behind_is_told_once_and_goes_on_with_the_oldest() {
 #[test]
 fn a_receiver_that_lags_and_lags_again_before_it_goes_on_is_told_twice() {
     let (sender, mut receiver) = broadcast::channel(1);
-    (1..=2).for_each(|n| drop(sender.send(n).unwrap()));
+    (1..=2).for_each(|n| assert!(sender.send(n).is_ok()));
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Lagged(1)));
     sender.send(3).unwrap();
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Lagged(1)));
@@ -113,9 +113,9 @@ fn a_receiver_that_is_slow_and_not_behind_misses_nothing() {
 #[test]
 fn the_capacity_is_the_next_power_of_two() {
     let (sender, mut receiver) = broadcast::channel(3);
-    (1..=4).for_each(|n| drop(sender.send(n).unwrap()));
+    (1..=4).for_each(|n| assert!(sender.send(n).is_ok()));
     assert_eq!(receiver.try_recv(), Ok(1));
-    (5..=6).for_each(|n| drop(sender.send(n).unwrap()));
+    (5..=6).for_each(|n| assert!(sender.send(n).is_ok()));
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Lagged(1)));
     assert_eq!(receiver.try_recv(), Ok(3));
 }
@@ -145,7 +145,7 @@ fn a_message_without_a_receiver_comes_back() {
 #[test]
 fn the_end_comes_after_what_is_kept() {
     let (sender, mut receiver) = broadcast::channel(2);
-    (1..=3).for_each(|n| drop(sender.send(n).unwrap()));
+    (1..=3).for_each(|n| assert!(sender.send(n).is_ok()));
     drop(sender);
     assert!(receiver.is_closed());
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Lagged(1)));
@@ -279,7 +279,7 @@ fn wakers_are_called_and_dropped_without_the_lock() {
     }
     let (sender, mut receiver) = broadcast::channel(4);
     let sends = Sends(sender.clone());
-    let waker = calling(move || drop(sends.0.send(8)));
+    let waker = calling(move || assert!(sends.0.send(8).is_ok()));
     let mut waiting = Box::pin(receiver.recv());
     assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
     drop(waker);
@@ -418,7 +418,7 @@ fn threads_get_all_messages_or_know_how_many_they_missed() {
             })
         })
         .collect();
-    (0..messages).for_each(|n| drop(sender.send(n).unwrap()));
+    (0..messages).for_each(|n| assert!(sender.send(n).is_ok()));
     drop(sender);
     threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), messages));
 }

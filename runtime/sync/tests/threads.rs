@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use by_hand::calling;
-use mini_sync::{Notify, RwLock, Semaphore};
+use mini_sync::{Barrier as TaskBarrier, Notify, OnceCell, RwLock, Semaphore, broadcast, watch};
 
 const THREADS: usize = 3;
 const ROUNDS: usize = if cfg!(miri) { 12 } else { 3_000 };
@@ -134,4 +134,71 @@ fn waiters_for_notifications_come_move_and_leave() {
     let mut rest = Box::pin(notify.notified());
     let _ = rest.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(Box::pin(notify.notified()).as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+}
+
+#[test]
+fn waiters_at_a_barrier_come_and_give_up() {
+    let barrier = Arc::new(TaskBarrier::new(2));
+    let shared = barrier.clone();
+    on_threads(move |n| {
+        for round in 0..ROUNDS {
+            let mut waiting = Box::pin(shared.wait());
+            for _ in 0..(n + round) % 4 {
+                if poll_with_new_waker(waiting.as_mut()).is_ready() {
+                    break;
+                }
+            }
+        }
+    });
+    assert!(format!("{barrier:?}").ends_with("arrived: 0 }"), "{barrier:?}");
+}
+
+#[test]
+fn makers_of_a_value_fail_and_give_up() {
+    let cell = Arc::new(OnceCell::<usize>::new());
+    let shared = cell.clone();
+    on_threads(move |n| {
+        for round in 0..ROUNDS {
+            let mut polls = 0;
+            let make = || {
+                std::future::poll_fn(move |_| {
+                    polls += 1;
+                    if polls == 1 { Poll::Pending } else { Poll::Ready(Err(())) }
+                })
+            };
+            let mut making = Box::pin(shared.get_or_try_init(make));
+            for _ in 0..(n + round) % 4 {
+                if poll_with_new_waker(making.as_mut()).is_ready() {
+                    break;
+                }
+            }
+        }
+    });
+    cell.set(1).unwrap();
+}
+
+#[test]
+fn waiters_for_values_and_messages_come_move_and_leave() {
+    let (values, _) = watch::channel(0);
+    let (messages, _) = broadcast::channel(2);
+    let (sent_values, sent_messages) = (values.clone(), messages.clone());
+    on_threads(move |n| {
+        let (mut value, mut message) = (values.subscribe(), messages.subscribe());
+        for round in 0..ROUNDS {
+            match (n + round) % 5 {
+                0 => values.send(round).unwrap(),
+                1 => drop(messages.send(round)),
+                2 => message = messages.subscribe(),
+                polls => {
+                    let mut changing = Box::pin(value.changed());
+                    let mut receiving = Box::pin(message.recv());
+                    for _ in 1..polls {
+                        let _ = poll_with_new_waker(changing.as_mut());
+                        let _ = poll_with_new_waker(receiving.as_mut());
+                    }
+                }
+            }
+        }
+    });
+    assert!(sent_messages.is_empty() && sent_values.is_closed());
 }
