@@ -119,7 +119,8 @@ pub mod runtime;
 mod scheduler;
 #[cfg(feature = "signal")]
 pub mod signal;
-mod structure;
+#[doc(hidden)]
+pub mod structure;
 pub mod task;
 mod threads;
 

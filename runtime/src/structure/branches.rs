@@ -1,0 +1,88 @@
+//! `Branches`: the futures of a `join!` or a `race!`, side by side in one value.
+//!
+//! A list of pairs, which the macros build and take apart: `Pair(first, Pair(second, End))`. It has no allocation and no
+//! limit, and the compiler makes straight code of a walk along it. What a branch does with the output of its future is
+//! up to its type: those of a join keep it, those of a race have their own list in `race.rs`.
+//!
+//! A poll walks the list twice, from some branch to the end and then from the beginning to that one. Which one comes
+//! first changes from poll to poll, so that a branch that spends the budget does not starve those behind it.
+//!
+//! Rejected: a tuple type for each number of branches (a limit, and the same code by a macro). An array of boxes (an
+//! allocation for each branch).
+
+use std::cell::Cell;
+
+use crate::primitives::thread_local;
+
+/// The end of a list.
+pub struct End;
+
+/// Which branches a walk polls: those from `from` on, before `to`.
+#[derive(Clone, Copy)]
+pub struct Walk {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// The number of the branch that the walk has come to.
+    pub(super) at: usize,
+}
+
+impl Walk {
+    /// Two walks that come to all of `len` branches, to `start` first.
+    pub(super) fn all(start: usize, len: usize) -> [Self; 2] {
+        [Self { from: start, to: len, at: 0 }, Self { from: 0, to: start, at: 0 }]
+    }
+
+    pub(super) fn is_here(&self) -> bool {
+        (self.from..self.to).contains(&self.at)
+    }
+
+    pub(super) fn next(mut self) -> Self {
+        self.at += 1;
+        self
+    }
+}
+
+thread_local! {
+    static DRAWN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The branch that comes first in a race: as good as random, as races that follow each other in a loop may be of any
+/// number, and a plain counter would give each of them the same branch again and again. The one place where it is
+/// drawn. (A linear congruential generator; Knuth, "The Art of Computer Programming", 3.3.4.)
+pub(super) fn draw(branches: usize) -> usize {
+    let drawn = DRAWN.with(|drawn| {
+        drawn.set(drawn.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
+        drawn.get() >> 32
+    });
+    (drawn * branches as u64 >> 32) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_branch_is_drawn_as_often_as_others_also_when_races_alternate() {
+        let mut drawn = [0; 2];
+        for _ in 0..1_000 {
+            drawn[draw(2)] += 1;
+            let _of_another_race = draw(2);
+        }
+        assert!(drawn.iter().all(|times| *times > 400), "{drawn:?}");
+        assert_eq!(draw(1), 0);
+    }
+
+    #[test]
+    fn two_walks_come_to_each_branch_once() {
+        for start in 0..3 {
+            let mut came = Vec::new();
+            for mut walk in Walk::all(start, 3) {
+                for _ in 0..3 {
+                    came.extend(walk.is_here().then_some(walk.at));
+                    walk = walk.next();
+                }
+            }
+            assert_eq!(came, [start, (start + 1) % 3, (start + 2) % 3]);
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! `Join`: waits for all of some futures, or for the first error.
+//!
+//! A `join!` is a `try_join!` whose branches cannot fail. A branch keeps its output until all are done. One that is
+//! `maybe` is not waited for: once all others are done it is dropped, and its output is an `Option`.
+//!
+//! All branches are polled whenever the task is: they share its waker, so a join costs nothing but the memory of its
+//! futures. For many futures there are scopes.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::branches::{End, Walk};
+
+/// What all branches of a join are, each with those behind it.
+pub trait Branches<E> {
+    /// The outputs, as pairs.
+    type Output;
+    /// How many branches there are.
+    const LEN: usize;
+
+    /// Polls the branches of the walk.
+    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E>;
+    /// Whether all that are awaited are done.
+    fn is_done(&self) -> bool;
+    /// Takes the outputs of the branches, which are done.
+    fn take(self: Pin<&mut Self>) -> Self::Output;
+}
+
+impl<E> Branches<E> for End {
+    type Output = ();
+    const LEN: usize = 0;
+
+    fn poll(self: Pin<&mut Self>, _walk: Walk, _cx: &mut Context<'_>) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        true
+    }
+
+    fn take(self: Pin<&mut Self>) {}
+}
+
+pin_project! {
+    /// A future, until it is done, and then its value.
+    struct Branch<F, T> {
+        #[pin]
+        future: Option<F>,
+        value: Option<T>,
+    }
+}
+
+impl<F: Future<Output = Result<T, E>>, T, E> Branch<F, T> {
+    fn new(future: F) -> Self {
+        Self { future: Some(future), value: None }
+    }
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<(), E> {
+        let mut this = self.project();
+        if let Some(future) = this.future.as_mut().as_pin_mut()
+            && let Poll::Ready(output) = future.poll(cx)
+        {
+            *this.value = Some(output?);
+            this.future.set(None);
+        }
+        Ok(())
+    }
+}
+
+pin_project! {
+    /// A branch that is awaited.
+    pub struct Awaited<F, T, Tail> {
+        #[pin]
+        branch: Branch<F, T>,
+        #[pin]
+        tail: Tail,
+    }
+}
+
+impl<F: Future<Output = Result<T, E>>, T, E, Tail: Branches<E>> Branches<E> for Awaited<F, T, Tail> {
+    type Output = (T, Tail::Output);
+    const LEN: usize = 1 + Tail::LEN;
+
+    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
+        let this = self.project();
+        if walk.is_here() {
+            this.branch.poll(cx)?;
+        }
+        this.tail.poll(walk.next(), cx)
+    }
+
+    fn is_done(&self) -> bool {
+        self.branch.value.is_some() && self.tail.is_done()
+    }
+
+    fn take(self: Pin<&mut Self>) -> Self::Output {
+        let this = self.project();
+        let value = this.branch.project().value.take().expect("the branch is done");
+        (value, this.tail.take())
+    }
+}
+
+pin_project! {
+    /// A branch that is not waited for.
+    pub struct Maybe<F, T, Tail> {
+        #[pin]
+        branch: Branch<F, T>,
+        #[pin]
+        tail: Tail,
+    }
+}
+
+impl<F: Future<Output = Result<T, E>>, T, E, Tail: Branches<E>> Branches<E> for Maybe<F, T, Tail> {
+    type Output = (Option<T>, Tail::Output);
+    const LEN: usize = 1 + Tail::LEN;
+
+    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Result<(), E> {
+        let this = self.project();
+        if walk.is_here() {
+            this.branch.poll(cx)?;
+        }
+        this.tail.poll(walk.next(), cx)
+    }
+
+    fn is_done(&self) -> bool {
+        self.tail.is_done()
+    }
+
+    fn take(self: Pin<&mut Self>) -> Self::Output {
+        let this = self.project();
+        (this.branch.project().value.take(), this.tail.take())
+    }
+}
+
+pin_project! {
+    /// What a `join!` or `try_join!` awaits.
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Join<L, E> {
+        // Dropped before the outputs are given.
+        #[pin]
+        list: Option<L>,
+        // The branch that is polled first.
+        start: usize,
+        error: PhantomData<fn() -> E>,
+    }
+}
+
+impl<L: Branches<E>, E> Future for Join<L, E> {
+    type Output = Result<L::Output, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let Some(mut list) = this.list.as_mut().as_pin_mut() else { panic!("a join was polled after it was ready") };
+        let [to_the_end, to_the_start] = Walk::all(*this.start, L::LEN);
+        *this.start = (*this.start + 1) % L::LEN;
+        let walked = list.as_mut().poll(to_the_end, cx).and_then(|()| list.as_mut().poll(to_the_start, cx));
+        if walked.is_ok() && !list.is_done() {
+            return Poll::Pending;
+        }
+        let end = walked.map(|()| list.take());
+        this.list.set(None);
+        Poll::Ready(end)
+    }
+}
+
+/// Awaits the branches of a list.
+pub fn join<L: Branches<E>, E>(list: L) -> Join<L, E> {
+    Join { list: Some(list), start: 0, error: PhantomData }
+}
+
+/// A branch that is awaited, before others.
+pub fn awaited<F, T, E, Tail>(future: F, tail: Tail) -> Awaited<F::IntoFuture, T, Tail>
+where
+    F: IntoFuture<Output = Result<T, E>>,
+{
+    Awaited { branch: Branch::new(future.into_future()), tail }
+}
+
+/// A branch that is not awaited, before others.
+pub fn maybe<F, T, E, Tail>(future: F, tail: Tail) -> Maybe<F::IntoFuture, T, Tail>
+where
+    F: IntoFuture<Output = Result<T, E>>,
+{
+    Maybe { branch: Branch::new(future.into_future()), tail }
+}
+
+/// The futures of a `try_join!` are as they are.
+pub use std::convert::identity;
+
+pin_project! {
+    /// A future that cannot fail, as one that could.
+    pub struct Whole<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for Whole<F> {
+    type Output = Result<F::Output, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.project().future.poll(cx).map(Ok)
+    }
+}
+
+/// A future that cannot fail, as one that could.
+pub fn infallible<F: IntoFuture>(future: F) -> Whole<F::IntoFuture> {
+    Whole { future: future.into_future() }
+}
+
+/// What cannot have failed.
+pub fn whole<T>(result: Result<T, Infallible>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(never) => match never {},
+    }
+}
+
+/// What `join!` and `try_join!` expand to.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __join {
+    // One branch at a time: its output gets a name, and it is moved to the list.
+    (@branches $kind:ident $any:tt [$($name:ident)*] [$($branch:tt)*] maybe $future:expr $(, $($rest:tt)*)?) => {
+        $crate::__join!(@branches $kind $any [$($name)* output] [$($branch)* (maybe $future)] $($($rest)*)?)
+    };
+    (@branches $kind:ident $any:tt [$($name:ident)*] [$($branch:tt)*] $future:expr $(, $($rest:tt)*)?) => {
+        $crate::__join!(@branches $kind any [$($name)* output] [$($branch)* (awaited $future)] $($($rest)*)?)
+    };
+    (@branches infallible any [$($name:ident)*] [$($branch:tt)*]) => {
+        match $crate::structure::whole($crate::structure::join($crate::__join!(@list infallible $($branch)*)).await) {
+            $crate::__join!(@pattern $($name)*) => ($($name,)*),
+        }
+    };
+    (@branches identity any [$($name:ident)*] [$($branch:tt)*]) => {
+        match $crate::structure::join($crate::__join!(@list identity $($branch)*)).await {
+            ::std::result::Result::Ok($crate::__join!(@pattern $($name)*)) => ::std::result::Result::Ok(($($name,)*)),
+            ::std::result::Result::Err(error) => ::std::result::Result::Err(error),
+        }
+    };
+    (@branches $kind:ident none [] []) => {
+        ::std::compile_error!("this needs futures to wait for, as in `join!(first(), second())`")
+    };
+    (@branches $kind:ident none [$($name:ident)+] $branches:tt) => {
+        ::std::compile_error!("a `maybe` future ends when all others are done: add one that is not `maybe`")
+    };
+    (@branches $($rest:tt)*) => {
+        ::std::compile_error!("these are no futures with commas between them, as in `join!(first(), maybe second())`")
+    };
+
+    // The branches as pairs, and a pattern for their outputs.
+    (@list $kind:ident) => { $crate::structure::End };
+    (@list $kind:ident ($how:ident $future:expr) $($rest:tt)*) => {
+        $crate::structure::$how($crate::structure::$kind($future), $crate::__join!(@list $kind $($rest)*))
+    };
+    (@pattern) => { () };
+    (@pattern $name:ident $($rest:ident)*) => { ($name, $crate::__join!(@pattern $($rest)*)) };
+}
+
+/// Waits for several futures at once, and gives their outputs as a tuple.
+///
+/// The futures run concurrently in this task, and each gets its turn to be polled first. The macro takes them by value,
+/// and awaits by itself. Behind `maybe` stands a future that is not waited for: once all others are done it is dropped,
+/// and its output is an `Option`.
+///
+/// Whenever the task is woken all futures are polled that are not done. For a number of futures that is not known when
+/// the program is written, or for many, there is [`scope!`](crate::scope).
+///
+/// # Examples
+///
+/// ```
+/// use mini::time::{Duration, sleep};
+///
+/// async fn length(word: &str) -> usize {
+///     word.len()
+/// }
+///
+/// # mini::block_on(async {
+/// # mini::time::pause();
+/// let (first, second) = mini::join!(length("a"), length("word"));
+/// assert_eq!((first, second), (1, 4));
+///
+/// let heartbeat = async {
+///     loop {
+///         sleep(Duration::from_secs(1)).await;
+///     }
+/// };
+/// let (length, _heartbeat) = mini::join!(length("work"), maybe heartbeat);
+/// assert_eq!(length, 4);
+/// # });
+/// ```
+///
+/// # Cancel safety
+///
+/// If the caller is dropped, so are the futures, and the outputs that are there.
+#[macro_export]
+macro_rules! join {
+    ($($branches:tt)*) => { $crate::__join!(@branches infallible none [] [] $($branches)*) };
+}
+
+/// As [`join!`](crate::join), of futures that give a `Result`: the first error drops the others.
+///
+/// The output is `Ok` with the values as a tuple, or the first error, given when the other futures have been dropped.
+///
+/// # Examples
+///
+/// ```
+/// async fn parse(text: &str) -> Result<u32, std::num::ParseIntError> {
+///     text.parse()
+/// }
+///
+/// # mini::block_on(async {
+/// assert_eq!(mini::try_join!(parse("1"), parse("2")), Ok((1, 2)));
+/// let failed = mini::try_join!(parse("x"), async {
+///     std::future::pending::<()>().await;
+///     Ok(())
+/// });
+/// assert!(failed.is_err());
+/// # });
+/// ```
+///
+/// # Errors
+///
+/// The first of a future.
+///
+/// # Cancel safety
+///
+/// As [`join!`](crate::join).
+#[macro_export]
+macro_rules! try_join {
+    ($($branches:tt)*) => { $crate::__join!(@branches identity none [] [] $($branches)*) };
+}

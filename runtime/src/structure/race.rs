@@ -1,0 +1,319 @@
+//! `Race`: waits for the first of some futures.
+//!
+//! The hard part is that the arms belong to the function around the macro: `return`, `break`, `?` and `.await` in an arm
+//! act there. So the macro has one `match` whose arms are the user's, and no loop, closure or block of its own around
+//! them. What goes round until an output matches its pattern is the future, which is why it must know the patterns. It
+//! checks them by a `match` whose guard notes that the pattern has matched, and then refuses: bindings are moved only
+//! after the guard, so the output stays whole, whatever the pattern binds and how.
+//!
+//! The outputs have different types, so the winner's goes out as one of nested enums. By then the futures have been
+//! dropped.
+//!
+//! Rejected: patterns checked by reference (`Some(mut x)` and `&x` do not match a reference, so the macro would have to
+//! rewrite them). Futures by reference, with losers that go on later (a loser that holds a lock, or its place in a
+//! queue, and is not polled, stops all others).
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use pin_project_lite::pin_project;
+
+use super::branches::{End, Walk, draw};
+
+/// The output of a branch, or of one behind it.
+#[derive(Debug)]
+pub enum Outcome<T, Tail> {
+    /// Of this branch.
+    Here(T),
+    /// Of one behind it.
+    There(Tail),
+}
+
+/// What all branches of a race are, each with those behind it.
+pub trait Racers {
+    /// The output of one of them.
+    type Output;
+    /// How many there are.
+    const LEN: usize;
+
+    /// Polls the branches of the walk until the output of one matches.
+    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Poll<Self::Output>;
+    /// Whether no branch is left.
+    fn is_over(&self) -> bool;
+}
+
+impl Racers for End {
+    type Output = Infallible;
+    const LEN: usize = 0;
+
+    fn poll(self: Pin<&mut Self>, _walk: Walk, _cx: &mut Context<'_>) -> Poll<Infallible> {
+        Poll::Pending
+    }
+
+    fn is_over(&self) -> bool {
+        true
+    }
+}
+
+pin_project! {
+    /// A branch, and those behind it.
+    pub struct Racer<F, P, Tail> {
+        // None if its condition did not hold, or its output did not match.
+        #[pin]
+        future: Option<F>,
+        matches: P,
+        #[pin]
+        tail: Tail,
+    }
+}
+
+impl<F: Future, P: Fn(F::Output) -> (bool, F::Output), Tail: Racers> Racers for Racer<F, P, Tail> {
+    type Output = Outcome<F::Output, Tail::Output>;
+    const LEN: usize = 1 + Tail::LEN;
+
+    fn poll(self: Pin<&mut Self>, walk: Walk, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        if walk.is_here()
+            && let Some(future) = this.future.as_mut().as_pin_mut()
+            && let Poll::Ready(output) = future.poll(cx)
+        {
+            this.future.set(None);
+            let (is_match, output) = (this.matches)(output);
+            if is_match {
+                return Poll::Ready(Outcome::Here(output));
+            }
+        }
+        this.tail.poll(walk.next(), cx).map(Outcome::There)
+    }
+
+    fn is_over(&self) -> bool {
+        self.future.is_none() && self.tail.is_over()
+    }
+}
+
+pin_project! {
+    /// What a `race!` awaits: the output of the first branch whose output matches, or `None` if no branch is left.
+    #[must_use = "futures do nothing unless awaited"]
+    pub struct Race<L> {
+        // Dropped before the output is given.
+        #[pin]
+        list: Option<L>,
+        // The branch that is polled first.
+        start: usize,
+        is_biased: bool,
+    }
+}
+
+impl<L: Racers> Future for Race<L> {
+    type Output = Option<L::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        let Some(mut list) = this.list.as_mut().as_pin_mut() else { panic!("a race was polled after it was ready") };
+        let mut end = Poll::Pending;
+        for walk in Walk::all(*this.start, L::LEN) {
+            if end.is_pending() {
+                end = list.as_mut().poll(walk, cx).map(Some);
+            }
+        }
+        if end.is_pending() && list.is_over() {
+            end = Poll::Ready(None);
+        }
+        match end {
+            Poll::Ready(_) => this.list.set(None),
+            Poll::Pending if *this.is_biased => {}
+            Poll::Pending => *this.start = (*this.start + 1) % L::LEN,
+        }
+        end
+    }
+}
+
+/// Awaits the first branch of a list, any of them first.
+pub fn fair<L: Racers>(list: L) -> Race<L> {
+    Race { list: Some(list), start: draw(L::LEN), is_biased: false }
+}
+
+/// Awaits the first branch of a list, in their order.
+pub fn biased<L: Racers>(list: L) -> Race<L> {
+    Race { list: Some(list), start: 0, is_biased: true }
+}
+
+/// A branch, before others. `matches` tells whether the output matches its pattern.
+pub fn racer<F, P, Tail>(future: Option<F>, matches: P, tail: Tail) -> Racer<F::IntoFuture, P, Tail>
+where
+    F: IntoFuture,
+    P: Fn(F::Output) -> (bool, F::Output),
+{
+    Racer { future: future.map(F::into_future), matches, tail }
+}
+
+/// What a race without an `else` arm does when no branch is left.
+#[track_caller]
+#[cold]
+pub fn no_branch_left() -> ! {
+    panic!("no branch of `race!` is left: each is off by its `if`, or its output did not match; add an `else` arm")
+}
+
+/// Waits for the first of several futures, and drops the others before it goes on.
+///
+/// `race!(a, b)` gives the output of whichever is ready first. With arms, `pattern = future => expression`, it gives
+/// the expression of the arm whose future was first; `break`, `continue`, `return`, `?` and `.await` in it act on the
+/// function around the macro. The macro takes the futures by value, and awaits by itself.
+///
+/// - An output that does not match its pattern puts its branch out of the race.
+/// - A branch with `, if condition` takes part only if the condition holds; else its future is not even made.
+/// - `else => expression` is what happens when no branch is left.
+/// - Which branch is polled first is drawn anew each time, so none starves the others. With `biased;` in front they
+///   are polled in their order.
+///
+/// When an arm begins, the losers are gone: what they held is released, and what they had done half-way is undone as
+/// their pages say under "Cancel safety". A future that is to go on after it has lost is pinned outside, and takes part
+/// as `&mut future`; then it must be polled again soon, as it may hold a lock that others wait for.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sync::mpsc;
+/// use mini::time::{Duration, interval};
+///
+/// # mini::block_on(async {
+/// # mini::time::pause();
+/// let (sender, mut receiver) = mpsc::channel(4);
+/// # let sender2 = sender.clone();
+/// mini::spawn(async move {
+///     for n in 1..=3 {
+///         sender.send(n).await.unwrap();
+///     }
+/// });
+/// # drop(sender2);
+/// let mut beat = interval(Duration::from_secs(1));
+/// let (mut sum, mut beats) = (0, 0);
+/// loop {
+///     mini::race! {
+///         Some(n) = receiver.recv() => sum += n,
+///         _ = beat.tick(), if beats < 10 => beats += 1,
+///         else => break,
+///     }
+/// }
+/// assert_eq!((sum, beats), (6, 10));
+///
+/// let first = mini::race!(async { 1 }, std::future::pending());
+/// assert_eq!(first, 1);
+/// # });
+/// ```
+///
+/// # Panics
+///
+/// If no branch is left and there is no `else`.
+///
+/// # Cancel safety
+///
+/// If the caller is dropped, so are the futures. Losers are dropped: each future has to be one that may be.
+#[macro_export]
+macro_rules! race {
+    (biased; $($arms:tt)*) => { $crate::__race!(@form biased { $($arms)* } $($arms)*) };
+    ($($arms:tt)*) => { $crate::__race!(@form fair { $($arms)* } $($arms)*) };
+}
+
+/// What `race!` expands to.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __race {
+    // Arms have a `=` among their first tokens, plain futures have none at all.
+    (@form $order:ident { $($all:tt)* } = $($rest:tt)*) => { $crate::__race!(@arms $order [] [] $($all)*) };
+    (@form $order:ident { $($all:tt)* } $a:tt = $($rest:tt)*) => { $crate::__race!(@arms $order [] [] $($all)*) };
+    (@form $order:ident { $($all:tt)* } $a:tt $b:tt = $($rest:tt)*) => {
+        $crate::__race!(@arms $order [] [] $($all)*)
+    };
+    (@form $order:ident { $($all:tt)* } $a:tt $b:tt $c:tt = $($rest:tt)*) => {
+        $crate::__race!(@arms $order [] [] $($all)*)
+    };
+    (@form $order:ident $all:tt $a:tt $b:tt $c:tt $d:tt $($rest:tt)*) => {
+        $crate::__race!(@form $order $all $($rest)*)
+    };
+    (@form $order:ident { $($future:expr),+ $(,)? } $($rest:tt)*) => {
+        $crate::__race!(@arms $order [] [] $(output = $future => output,)+)
+    };
+    (@form $order:ident {} $($rest:tt)*) => {
+        ::std::compile_error!(
+            "`race!` needs futures to wait for, as in `race!(first(), second())` or `race! { x = first() => x, y = \
+            second() => y }`"
+        )
+    };
+    (@form $($rest:tt)*) => {
+        ::std::compile_error!("an arm of `race!` is `pattern = future => expression` or `pattern = future, if \
+            condition => expression`")
+    };
+
+    // One arm at a time: it is moved to the list, with as many marks as there are arms before it.
+    (@arms $order:ident $marks:tt [$($arm:tt)+]) => {
+        $crate::__race!(@match $order [$($arm)+] $crate::structure::no_branch_left())
+    };
+    (@arms $order:ident $marks:tt [$($arm:tt)+] else => $else:expr $(,)?) => {
+        $crate::__race!(@match $order [$($arm)+] $else)
+    };
+    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr, if $if:expr => $then:block, $($rest:tt)*) => {
+        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [$if], $then) $($rest)*)
+    };
+    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr, if $if:expr => $then:block $($rest:tt)*) => {
+        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [$if], $then) $($rest)*)
+    };
+    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr, if $if:expr => $then:expr $(, $($rest:tt)*)?) => {
+        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [$if], $then) $($($rest)*)?)
+    };
+    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr => $then:block, $($rest:tt)*) => {
+        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [], $then) $($rest)*)
+    };
+    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr => $then:block $($rest:tt)*) => {
+        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [], $then) $($rest)*)
+    };
+    (@arms $order:ident $marks:tt [$($arm:tt)*] $pattern:pat = $future:expr => $then:expr $(, $($rest:tt)*)?) => {
+        $crate::__race!(@add $order $marks [$($arm)*] ($pattern, $future, [], $then) $($($rest)*)?)
+    };
+    (@arms $($rest:tt)*) => { $crate::__race!(@form) };
+    (@add $order:ident [$($mark:tt)*] [$($arm:tt)*] ($($new:tt)*) $($rest:tt)*) => {
+        $crate::__race!(@arms $order [$($mark)* .] [$($arm)* ([$($mark)*] $($new)*)] $($rest)*)
+    };
+
+    // The futures end with the statement, before an arm begins.
+    (@match $order:ident [$(([$($mark:tt)*] $pattern:pat, $future:expr, [$($if:expr)?], $then:expr))+] $else:expr) => {
+        match {
+            let outcome = $crate::structure::$order($crate::__race!(@list $(($pattern, $future, [$($if)?]))+)).await;
+            outcome
+        } {
+            $(::std::option::Option::Some($crate::__race!(@outcome [$($mark)*] $pattern)) => $then,)+
+            ::std::option::Option::None => $else,
+            #[allow(unreachable_patterns)]
+            _ => ::std::unreachable!("the output has matched its pattern"),
+        }
+    };
+    (@list) => { $crate::structure::End };
+    (@list ($pattern:pat, $future:expr, [$($if:expr)?]) $($rest:tt)*) => {
+        $crate::structure::racer(
+            $crate::__race!(@future [$($if)?] $future),
+            |output| {
+                let mut is_match = false;
+                #[allow(unused_variables, unused_mut)]
+                match output {
+                    $pattern if {
+                        is_match = true;
+                        false
+                    } => ::std::unreachable!(),
+                    _ => {}
+                }
+                (is_match, output)
+            },
+            $crate::__race!(@list $($rest)*),
+        )
+    };
+    (@future [] $future:expr) => { ::std::option::Option::Some($future) };
+    (@future [$if:expr] $future:expr) => {
+        if $if { ::std::option::Option::Some($future) } else { ::std::option::Option::None }
+    };
+    (@outcome [] $pattern:pat) => { $crate::structure::Outcome::Here($pattern) };
+    (@outcome [. $($mark:tt)*] $pattern:pat) => {
+        $crate::structure::Outcome::There($crate::__race!(@outcome [$($mark)*] $pattern))
+    };
+}

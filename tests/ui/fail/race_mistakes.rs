@@ -1,0 +1,12 @@
+//! What `race!`, `join!` and `scope!` say of a slip.
+
+async fn work() {
+    mini::race!();
+    mini::race! { 1 = std::future::ready(1) };
+    mini::join!();
+    mini::scope!(s.spawn(async {})).await;
+}
+
+fn main() {
+    mini::block_on(work());
+}
