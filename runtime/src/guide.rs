@@ -17,6 +17,9 @@ pub mod event_loop {}
 #[doc = include_str!("../guide/tasks.md")]
 pub mod tasks {}
 
+#[doc = include_str!("../guide/structure.md")]
+pub mod structure {}
+
 #[doc = include_str!("../guide/time.md")]
 pub mod time {}
 
