@@ -452,3 +452,70 @@ impl Drop for Node {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn node() -> Arc<Node> {
+        Node::root(CancelToken::new(), Location::caller(), Duration::ZERO)
+    }
+
+    fn sits(node: &Node, key: u32) -> Option<u64> {
+        match lock(&node.state).seats.get_mut(key) {
+            Some(Taken::By(sitting)) => Some(sitting.handle.id().get()),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_task_that_ends_before_its_handle_comes_leaves_no_seat_and_takes_none() {
+        crate::block_on(async {
+            let node = node();
+            let handle = || crate::spawn(async {}).abort_handle();
+            let early = node.reserve().unwrap();
+            node.leave(early.key, Fate::Finished);
+            let other = node.reserve().unwrap(); // while the handle of the first one is on its way
+            node.seat(early.key, handle());
+            assert_eq!((sits(&node, other.key), node.alive()), (None, 1));
+            let late = handle();
+            node.seat(other.key, late.clone());
+            assert_eq!(sits(&node, other.key), Some(late.id().get()));
+            node.leave(other.key, Fate::Dropped);
+            assert_eq!((lock(&node.state).seats.len(), node.alive()), (0, 0));
+            let report = node.report();
+            assert_eq!((report.finished(), report.cancelled()), (1, 1));
+        });
+    }
+
+    #[test]
+    fn a_task_whose_handle_comes_while_its_group_aborts_is_aborted() {
+        crate::block_on(async {
+            let node = node();
+            let place = node.reserve().unwrap();
+            node.begin_end(Reason::Requested, Location::caller());
+            node.abort_all(None);
+            let task = crate::spawn(std::future::pending::<()>());
+            node.seat(place.key, task.abort_handle());
+            assert!(task.await.unwrap_err().is_cancelled());
+            node.leave(place.key, Fate::Dropped);
+            assert_eq!(node.report().aborted().len(), 1);
+        });
+    }
+
+    #[test]
+    fn no_waiter_and_no_child_stays_behind() {
+        let top = node();
+        let (mut key, waker) = (None, Waker::noop());
+        let place = top.reserve().unwrap();
+        assert!(top.poll_ended(0, &mut key, &Context::from_waker(waker)).is_pending());
+        top.leave(place.key, Fate::Finished);
+        assert!(top.poll_ended(0, &mut key, &Context::from_waker(waker)).is_ready());
+        top.forget_waiter(key.unwrap());
+        let below = top.child(Location::caller(), None).child(Location::caller(), None);
+        assert_eq!(lock(&top.state).waiters.len(), 0);
+        assert_eq!(top.children(), 1);
+        drop(below);
+        assert_eq!(top.children(), 0);
+    }
+}
