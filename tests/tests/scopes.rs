@@ -29,6 +29,13 @@ impl Drop for Named<'_> {
     }
 }
 
+/// A waker that holds something.
+struct Held(#[expect(dead_code)] Arc<()>);
+
+impl std::task::Wake for Held {
+    fn wake(self: Arc<Self>) {}
+}
+
 #[test]
 fn children_borrow_from_outside_also_mutably() {
     run(async {
@@ -301,13 +308,19 @@ fn a_child_that_nobody_woke_is_not_polled() {
             });
         }
     }));
-    assert!(poll(scope.as_mut()).is_pending());
-    let all = polls.len();
-    for (n, sender) in senders.into_iter().enumerate() {
-        sender.send(()).unwrap();
-        assert_eq!(poll(scope.as_mut()).is_ready(), n + 1 == all);
+    // The budget of a poll is not enough for all to begin to wait.
+    while polls.iter().any(|polls| polls.get() == 0) {
+        assert!(poll(scope.as_mut()).is_pending());
     }
-    assert!(polls.iter().all(|polls| polls.get() == 2));
+    (0..100).for_each(|_| assert!(poll(scope.as_mut()).is_pending()));
+    for (n, sender) in senders.into_iter().enumerate() {
+        polls.iter().for_each(|polls| polls.set(0));
+        sender.send(()).unwrap();
+        let is_last = n + 1 == polls.len();
+        let is_ready = (0..3).any(|_| poll(scope.as_mut()).is_ready());
+        assert_eq!(is_ready, is_last);
+        assert!(polls[n].get() > 0 && polls.iter().filter(|polls| polls.get() > 0).count() == 1);
+    }
 }
 
 #[test]
@@ -471,6 +484,31 @@ fn a_spawn_from_another_thread_is_taken_over() {
         })
         .await;
     });
+}
+
+#[test]
+fn children_without_leaves_give_way_too() {
+    let mut scope = Box::pin(scope!(|s| {
+        for _ in 0..10_000 {
+            s.spawn(async {});
+        }
+    }));
+    let polls = 1 + (0..10_000).take_while(|_| poll(scope.as_mut()).is_pending()).count();
+    assert!((10..1000).contains(&polls), "{polls} polls");
+}
+
+#[test]
+fn a_scope_that_has_ended_keeps_no_waker() {
+    let (sender, mut receiver) = mpsc::unbounded_channel::<()>();
+    let count = Arc::new(());
+    let mut scope = Box::pin(scope!(|s| {
+        s.spawn(async { drop(receiver.recv().await) });
+    }));
+    let waker = Waker::from(Arc::new(Held(count.clone())));
+    assert!(scope.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    drop((scope, waker));
+    assert_eq!(Arc::strong_count(&count), 1);
+    drop(sender);
 }
 
 #[test]

@@ -120,13 +120,22 @@ pub fn begin_poll(task: u64) {
     });
 }
 
+/// In place of the id of a task: the future of a `block_on` is polled.
+pub const MAIN: u64 = u64::MAX;
+
+/// Sets which task is polled, and says which it was. For code within a poll that is no part of it.
+#[inline]
+pub fn swap_task(task: u64) -> u64 {
+    LOCAL.with(|local| local.task.replace(task))
+}
+
 /// The poll is over: what this thread does next is no part of its task. Budget and notes stay.
 #[inline]
 pub fn end_poll() {
     LOCAL.with(|local| local.task.set(0));
 }
 
-/// The id of the task that this thread polls; 0 if it polls none.
+/// The id of the task that this thread polls; [`MAIN`] for the future of a `block_on`, 0 if it polls none.
 #[inline]
 pub fn task() -> u64 {
     LOCAL.with(|local| local.task.get())

@@ -40,9 +40,10 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
             future.set(None);
             return true;
         };
-        mini_context::begin_poll(0);
+        mini_context::begin_poll(mini_context::MAIN);
         let polled =
             future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
+        mini_context::end_poll();
         match polled {
             Poll::Ready(value) => {
                 output = Some(value);

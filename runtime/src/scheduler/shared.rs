@@ -145,7 +145,10 @@ impl Shared {
         self.process.check("spawn_blocking");
         let mut job = Some(job);
         // Polled once, by a blocking thread.
-        let future = std::future::poll_fn(move |_| std::task::Poll::Ready((job.take().expect("polled once"))()));
+        let future = std::future::poll_fn(move |_| {
+            mini_context::swap_task(0); // a job may block, where a task may not
+            std::task::Poll::Ready((job.take().expect("polled once"))())
+        });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
         self.blocking.push_job(task.into_queued());
         handle

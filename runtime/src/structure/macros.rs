@@ -2,7 +2,8 @@
 
 /// Runs a body with children that borrow, all in this task, and ends when body and children have ended.
 ///
-/// The output is that of the body. Children run concurrently with the body and with each other, on one task: they may
+/// Children are `Send`, so that the task may move between workers; [`local_scope!`] is for others. `s` can be cloned into
+/// a child, which then spawns too. The output is that of the body. Children run concurrently with the body and with each other, on one task: they may
 /// borrow what lives outside of the scope, also mutably, and need not be `'static`. See [`task::Scope::spawn`].
 ///
 /// A `?` or a `return` in the body ends the body alone; the scope then waits for its children. To cancel them at the

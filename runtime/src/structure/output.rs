@@ -76,8 +76,14 @@ impl<T> Output<T> {
                     let State::Done(output) = mem::replace(&mut *state, State::Taken) else { unreachable!() };
                     return Poll::Ready(output);
                 }
-                State::Taken => panic!("polled after it was ready"),
-                State::GivenUp => panic!("the child spawned at {} was dropped with its scope", self.location),
+                State::Taken => {
+                    drop(state); // the hook of the panic is user code
+                    panic!("polled after it was ready")
+                }
+                State::GivenUp => {
+                    drop(state);
+                    panic!("the child spawned at {} was dropped with its scope", self.location)
+                }
             }
         }
     }

@@ -84,6 +84,15 @@ impl Ready {
         has_spawned
     }
 
+    /// The scope has ended: late wakes wake nobody.
+    pub(super) fn close(&self) {
+        let mut queue = self.queue.lock();
+        queue.is_polling = true;
+        let parent = queue.parent.take();
+        drop(queue);
+        drop(parent);
+    }
+
     /// Edges 1 and 3.
     pub(super) fn wake(&self, number: u32) {
         let mut queue = self.queue.lock();

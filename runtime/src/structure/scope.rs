@@ -369,6 +369,7 @@ where
                 break;
             }
             next += 1;
+            mini_context::spend(1); // many children that wait for nothing of mini's give way too
             if let Poll::Ready(Err(error)) = self.as_mut().poll_one(number) {
                 return Poll::Ready(Err(error));
             }
@@ -383,7 +384,7 @@ where
             cx.waker().wake_by_ref();
         } else if mini_context::notes().is_empty() {
             // Nobody who waits was polled.
-            let reason = Reason::JoinSet(this.children.len() as u64);
+            let reason = Reason::JoinSet(this.children.len() as u64 + u64::from(this.body.is_some()));
             mini_context::leave_note(Note { reason, location: this.shared.location });
         }
         Poll::Pending
@@ -432,6 +433,7 @@ impl<C, B, T, E> Drive<C, B, T, E> {
         for child in this.shared.close() {
             first = first.or(caught(|| drop(child)));
         }
+        first = first.or(caught(|| this.shared.ready.close()));
         first
     }
 }

@@ -68,9 +68,24 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
         Some(Some(shared)) => {
             let _blocked = Blocked::begin(&shared);
             // What runs in `f` is no part of this poll, whose budget may be an endless one.
-            let (_budget, _notes) = (OtherBudget::fresh(), set_notes_aside());
+            let (_budget, _notes, _task) = (OtherBudget::fresh(), set_notes_aside(), OutsideOfTasks::enter());
             f()
         }
+    }
+}
+
+/// While it lives, this thread is in no task for what asks by its number: `f` may block.
+struct OutsideOfTasks(u64);
+
+impl OutsideOfTasks {
+    fn enter() -> Self {
+        Self(mini_context::swap_task(0))
+    }
+}
+
+impl Drop for OutsideOfTasks {
+    fn drop(&mut self) {
+        mini_context::swap_task(self.0);
     }
 }
 

@@ -20,8 +20,10 @@ impl Wake for Unpark {
 /// Blocks the thread until `future` is ready, for the method `name`.
 #[track_caller]
 pub(crate) fn block_on<F: Future>(name: &str, future: F) -> F::Output {
-    let task = mini_context::task();
-    assert!(task == 0, "`{name}` would block the thread of a task: await the method without `blocking` instead");
+    assert!(
+        mini_context::task() == 0,
+        "`{name}` would block the thread of a task: await the method without `blocking` instead"
+    );
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut cx = Context::from_waker(&waker);

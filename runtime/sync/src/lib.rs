@@ -31,6 +31,7 @@ mod mutex;
 mod notify;
 mod once_cell;
 pub mod oneshot;
+mod panics;
 mod permits;
 mod primitives;
 mod rounds;

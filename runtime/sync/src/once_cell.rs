@@ -298,6 +298,19 @@ pin_project! {
     }
 }
 
+/// Drops the future, then the permit.
+struct Making<'a, F, P> {
+    future: Pin<&'a mut Option<F>>,
+    permit: &'a mut Option<P>,
+}
+
+impl<F, P> Drop for Making<'_, F, P> {
+    fn drop(&mut self) {
+        self.future.set(None);
+        *self.permit = None;
+    }
+}
+
 impl<'a, T, F: FnOnce() -> Fut, Fut: Future> Init<'a, T, F, Fut> {
     #[track_caller]
     fn new(cell: &'a OnceCell<T>, make: F) -> Self {
@@ -312,8 +325,8 @@ impl<'a, T, F: FnOnce() -> Fut, Fut: Future> Init<'a, T, F, Fut> {
     ) -> Poll<Result<&'a T, E>> {
         let mut this = self.project();
         let cell = *this.acquire.source();
-        let permit = match this.permit.take() {
-            Some(permit) => permit,
+        match &this.permit {
+            Some(_) => {}
             None => match cell.get() {
                 Some(value) => return Poll::Ready(Ok(value)),
                 None => {
@@ -323,16 +336,19 @@ impl<'a, T, F: FnOnce() -> Fut, Fut: Future> Init<'a, T, F, Fut> {
                     let permit = Held { source: cell, count: 1 };
                     let make = this.make.take().expect("a future that was not ready");
                     this.future.set(Some(make()));
-                    permit
+                    *this.permit = Some(permit);
                 }
             },
-        };
-        let Some(future) = this.future.as_mut().as_pin_mut() else { panic!("polled after it was ready") };
+        }
+        // A future that panics is dropped before the permit goes.
+        let mut making = Making { future: this.future, permit: this.permit };
+        let Some(future) = making.future.as_mut().as_pin_mut() else { panic!("polled after it was ready") };
         let Poll::Ready(output) = future.poll(cx) else {
-            *this.permit = Some(permit);
+            std::mem::forget(making);
             return Poll::Pending;
         };
-        this.future.set(None);
+        making.future.set(None);
+        let _permit = making.permit.take(); // until the value is there
         Poll::Ready(to_result(output).map(|value| {
             cell.fill(value);
             cell.get().expect("the value that was set")

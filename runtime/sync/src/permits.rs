@@ -26,6 +26,7 @@ use std::task::{Context, Poll, Waker, ready};
 use mini_context::{Lock, Note, Reason, SyncKind};
 use pin_project_lite::pin_project;
 
+use crate::panics::Steps;
 use crate::waiters::{WaitList, Waiter};
 
 /// Who has taken something, or asks for it.
@@ -48,7 +49,7 @@ impl Claim {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.task {
-            0 => write!(f, "at {}", self.location)?,
+            0 | mini_context::MAIN => write!(f, "at {}", self.location)?,
             task => write!(f, "by task {task} at {}", self.location)?,
         }
         if self.is_seen { Ok(()) } else { f.write_str(", which has not been polled since") }
@@ -136,7 +137,7 @@ impl Permits {
     /// called without the lock; then there may be another one to grant, see [`release`].
     #[inline]
     pub(crate) fn give(&mut self, count: usize) -> Option<Waker> {
-        self.free = self.free.checked_add(count).expect("as many permits as there are numbers");
+        self.free = self.free.saturating_add(count); // no panic under the lock
         if self.waiters.is_empty() { None } else { self.grant() }
     }
 
@@ -272,16 +273,13 @@ impl<S: Source> Drop for Held<S> {
 
 /// Calls `waker`, and what `next` gives: also after a waker has panicked.
 fn wake_each(waker: Waker, next: impl Fn() -> Option<Waker>) {
-    struct Others<F: Fn() -> Option<Waker>>(F);
-    impl<F: Fn() -> Option<Waker>> Drop for Others<F> {
-        fn drop(&mut self) {
-            while let Some(waker) = (self.0)() {
-                waker.wake();
-            }
-        }
+    let Some(second) = next() else { return waker.wake() };
+    let mut steps = Steps::default();
+    steps.run(|| waker.wake());
+    steps.run(|| second.wake());
+    while let Some(waker) = next() {
+        steps.run(|| waker.wake());
     }
-    let _others = Others(next);
-    waker.wake();
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -404,6 +402,7 @@ impl<S: Source> Acquire<S> {
             *this.phase = Phase::Through;
         } else {
             let holder = source.with(|permits| permits.last).map_or(0, |last| last.task);
+            let holder = if holder == mini_context::MAIN { 0 } else { holder };
             let reason = Reason::Sync(*this.kind, holder);
             mini_context::leave_note(Note { reason, location: this.location });
         }

@@ -25,6 +25,8 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::Waker;
 
+use crate::panics::Steps;
+
 type Link<D> = Option<NonNull<Waiter<D>>>;
 
 /// A place in a [`WaitList`], part of a pinned future.
@@ -229,42 +231,30 @@ impl Wakes {
         }
     }
 
-    /// Calls all, in order. The lock is not held.
+    /// Calls all, in order, also after one has panicked. The lock is not held.
     pub(crate) fn wake_all(&mut self) {
-        self.wakers[..self.len].iter_mut().filter_map(Option::take).for_each(Waker::wake);
-        self.len = 0;
+        let mut steps = Steps::default();
+        for waker in self.wakers[..std::mem::take(&mut self.len)].iter_mut().filter_map(Option::take) {
+            steps.run(|| waker.wake());
+        }
     }
 }
 
 /// Calls `wakes`, and then what `next` takes out under the lock, a batch at a time until one is not full: also after a
 /// waker has panicked.
-pub(crate) fn wake_all(wakes: Wakes, next: impl FnMut(&mut Wakes)) {
-    struct Batches<F: FnMut(&mut Wakes)> {
-        wakes: Wakes,
-        is_last: bool,
-        next: F,
-    }
-    impl<F: FnMut(&mut Wakes)> Batches<F> {
-        fn run(&mut self) {
-            loop {
-                self.wakes.wake_all();
-                if std::mem::replace(&mut self.is_last, true) {
-                    return;
-                }
-                (self.next)(&mut self.wakes);
-                self.is_last = !self.wakes.is_full();
-            }
+pub(crate) fn wake_all(mut wakes: Wakes, mut next: impl FnMut(&mut Wakes)) {
+    let mut steps = Steps::default();
+    loop {
+        let is_last = !wakes.is_full();
+        steps.run(|| wakes.wake_all());
+        if is_last {
+            return;
         }
+        next(&mut wakes);
     }
-    impl<F: FnMut(&mut Wakes)> Drop for Batches<F> {
-        fn drop(&mut self) {
-            self.run();
-        }
-    }
-    Batches { is_last: !wakes.is_full(), wakes, next }.run();
 }
 
-/// If a waker panics, the others are still called.
+/// Whoever panics before the call wakes them all the same.
 impl Drop for Wakes {
     fn drop(&mut self) {
         self.wake_all();

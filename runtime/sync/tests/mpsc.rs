@@ -358,3 +358,59 @@ fn threads_send_and_block() {
     });
     assert_eq!(total, threads as i32 * each);
 }
+
+/// A message is handed over, and another queued, between the receiver's look without the lock and its look with it.
+#[test]
+fn what_is_handed_over_comes_first_whenever_the_receiver_looks() {
+    let rounds = if cfg!(miri) { 20 } else { 2_000 };
+    for round in 0..rounds {
+        let (sender, mut receiver) = mpsc::channel(4);
+        let task = Task::new();
+        assert!(receiver.poll_recv(&mut task.cx()).is_pending());
+        let sending = std::thread::spawn(move || {
+            sender.try_send(1).unwrap();
+            if round % 2 == 0 {
+                sender.try_send(2).unwrap();
+            }
+        });
+        let mut received = Vec::new();
+        loop {
+            match receiver.try_recv() {
+                Ok(message) => received.push(message),
+                Err(TryRecvError::Empty) => std::thread::yield_now(),
+                Err(TryRecvError::Disconnected) => break,
+            }
+        }
+        sending.join().unwrap();
+        assert_eq!(received, if round % 2 == 0 { vec![1, 2] } else { vec![1] });
+    }
+}
+
+#[test]
+fn recv_many_takes_no_more_than_there_was() {
+    let (sender, mut receiver) = mpsc::channel(2);
+    sender.try_send(1).unwrap();
+    sender.try_send(2).unwrap();
+    let waiting = sender.clone();
+    let task = Task::new();
+    let mut third = Box::pin(waiting.send(3));
+    assert!(third.as_mut().poll(&mut task.cx()).is_pending());
+    let mut buffer = Vec::new();
+    assert_eq!(block_on(receiver.recv_many(&mut buffer, usize::MAX)), 2);
+    assert_eq!(third.as_mut().poll(&mut task.cx()), Poll::Ready(Ok(())));
+}
+
+#[test]
+fn a_waker_that_panics_takes_nobody_elses_wake_along() {
+    let (sender, receiver) = mpsc::channel(1);
+    sender.try_send(0).unwrap();
+    let [panics, quiet, closing] = [Task::calling(|| panic!("a waker")), Task::new(), Task::new()];
+    let mut sends = [Box::pin(sender.send(1)), Box::pin(sender.send(2))];
+    assert!(sends[0].as_mut().poll(&mut panics.cx()).is_pending());
+    assert!(sends[1].as_mut().poll(&mut quiet.cx()).is_pending());
+    let mut closed = Box::pin(sender.closed());
+    assert!(closed.as_mut().poll(&mut closing.cx()).is_pending());
+    let dropped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(receiver)));
+    assert!(dropped.is_err());
+    assert_eq!((quiet.wakes(), closing.wakes()), (1, 1));
+}

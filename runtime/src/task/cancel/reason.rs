@@ -91,6 +91,13 @@ impl Cancelled {
     }
 }
 
+impl From<Cancelled> for io::Error {
+    /// An error of the kind [`Interrupted`](io::ErrorKind::Interrupted) would be tried again, so it is `Other`.
+    fn from(cancelled: Cancelled) -> Self {
+        Self::other(cancelled)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

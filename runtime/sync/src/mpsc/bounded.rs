@@ -18,6 +18,9 @@ use crate::permits::{Acquire, Claim, Refusal, Source};
 
 /// A channel that holds up to `bound` messages; then senders wait, first come, first served.
 ///
+/// A message that is sent while the receiver waits is handed over to it, and takes no room: with a bound of 1, two
+/// messages can be sent to a receiver that waits and has not run yet.
+///
 /// # Examples
 ///
 /// ```

@@ -15,7 +15,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -25,6 +25,7 @@ use pin_project_lite::pin_project;
 
 use super::queue::Queue;
 use super::seat::{Call, Occupant, Seat};
+use crate::panics::Steps;
 use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
 use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -58,6 +59,10 @@ pub(super) enum Look<T> {
     Empty,
     Ended,
 }
+
+/// A panic leaves nothing half done: no user code runs under the lock, and a message is in one place.
+impl<T> UnwindSafe for Chan<T> {}
+impl<T> RefUnwindSafe for Chan<T> {}
 
 impl<T> Source for Chan<T> {
     const KIND: SyncKind = SyncKind::Send;
@@ -140,8 +145,9 @@ impl<T> Chan<T> {
         let waker = if state.occupant.is_seated() { state.permits.give(1) } else { None };
         let call = self.push(&mut state, message);
         drop(state);
-        self.seat.make(call);
-        waker.into_iter().for_each(Waker::wake); // one permit completes one waiter
+        let mut steps = Steps::default();
+        steps.run(|| self.seat.make(call));
+        steps.run(|| waker.into_iter().for_each(Waker::wake)); // one permit completes one waiter
     }
 
     #[inline]
@@ -159,6 +165,9 @@ impl<T> Chan<T> {
     #[inline]
     pub(super) fn pop(&self) -> Look<T> {
         let mut state = self.state.lock();
+        if let Some(message) = self.seat.take() {
+            return Look::Message(message); // handed over since the look without the lock
+        }
         let Some(message) = state.queue.pop() else { return self.look_of(&state) };
         let waker = state.permits.give(1);
         self.is_empty.store(state.queue.len() == 0, Relaxed);
@@ -171,6 +180,9 @@ impl<T> Chan<T> {
     #[inline]
     pub(super) fn pop_chunk(&self, chunk: &mut VecDeque<T>) -> Look<T> {
         let mut state = self.state.lock();
+        if let Some(message) = self.seat.take() {
+            return Look::Message(message); // handed over since the look without the lock
+        }
         state.queue.take_chunk(chunk);
         self.is_empty.store(state.queue.len() == 0, Relaxed);
         chunk.pop_front().map_or_else(|| self.look_of(&state), Look::Message)
@@ -216,21 +228,23 @@ impl<T> Chan<T> {
 
     /// From now on nothing but what has a permit is sent.
     pub(super) fn close(&self) {
-        permits::close(self);
-        permits::close(&Ends(self));
+        let mut steps = Steps::default();
+        steps.run(|| permits::close(self));
+        steps.run(|| permits::close(&Ends(self)));
     }
 
     /// The receiver is dropped.
     pub(super) fn end_receiver(&self) {
-        self.close();
+        let mut steps = Steps::default();
+        steps.run(|| self.close());
         let mut state = self.state.lock();
         state.is_receiver_gone = true;
         let messages = std::mem::replace(&mut state.queue, Queue::new());
         let wakers = self.seat.stand_up(&mut state.occupant);
         drop(state);
-        drop(wakers);
-        drop(self.seat.take());
-        drop(messages);
+        steps.run(|| drop(wakers));
+        steps.run(|| drop(self.seat.take()));
+        steps.run(|| drop(messages));
     }
 
     pub(super) fn add_sender(&self) {

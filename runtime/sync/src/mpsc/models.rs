@@ -126,3 +126,40 @@ fn both_ends_go_at_once() {
         sending.join().unwrap();
     });
 }
+
+/// A receiver that is seated and looks, as `try_recv` does, finds what was handed over before what was queued, and
+/// before the end.
+///
+/// Fails if `Chan::pop` or `pop_chunk` does not look into the seat under the lock.
+#[test]
+fn seat_what_is_handed_over_comes_first() {
+    for is_bounded in [true, false] {
+        model(move || {
+            let mut expected = 1;
+            let mut check = |received: Result<u32, error::TryRecvError>| match received {
+                Ok(message) => {
+                    assert_eq!(message, expected);
+                    expected += 1;
+                }
+                Err(error) => assert!(expected > 2 || error == error::TryRecvError::Empty),
+            };
+            let noop = &mut Context::from_waker(Waker::noop());
+            if is_bounded {
+                let (sender, mut receiver) = channel(2);
+                assert!(receiver.poll_recv(noop).is_pending());
+                let sending = thread::spawn(move || (1..=2).for_each(|n| sender.try_send(n).unwrap()));
+                check(receiver.try_recv());
+                sending.join().unwrap();
+                (0..2).for_each(|_| check(receiver.try_recv()));
+            } else {
+                let (sender, mut receiver) = unbounded_channel();
+                assert!(receiver.poll_recv(noop).is_pending());
+                let sending = thread::spawn(move || (1..=2).for_each(|n| sender.send(n).unwrap()));
+                check(receiver.try_recv());
+                sending.join().unwrap();
+                (0..2).for_each(|_| check(receiver.try_recv()));
+            }
+            assert_eq!(expected, 3);
+        });
+    }
+}

@@ -78,6 +78,8 @@ impl<T> Inner<T> {
         let Some(first) = ready!(self.poll_recv(cx, location)) else { return Poll::Ready(0) };
         buffer.push(first);
         let mut count = 1;
+        // What is sent meanwhile is for the next call: a bound bounds this one too.
+        let limit = limit.min(1 + self.len());
         while count < limit {
             let Look::Message(message) = self.look() else { break };
             buffer.push(message);

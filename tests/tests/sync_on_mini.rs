@@ -1,0 +1,82 @@
+//! `mini::sync` on mini: where its blocking methods may be called, and what a wait says.
+
+use std::time::Duration;
+
+use mini::runtime::Builder;
+use mini::sync::{Mutex, mpsc, oneshot};
+use mini::task::block_in_place;
+use mini::time::{pause, timeout};
+use mini_tests::{caught, multi_thread};
+
+#[test]
+fn blocking_methods_are_for_jobs_and_threads() {
+    mini::block_on(async {
+        let (sender, mut receiver) = mpsc::channel(1);
+        let job = mini::spawn_blocking(move || {
+            let mut sum = 0;
+            while let Some(n) = receiver.blocking_recv() {
+                sum += n;
+            }
+            sum
+        });
+        let sending = mini::spawn_blocking(move || (1..=4).for_each(|n| sender.blocking_send(n).unwrap()));
+        sending.await.unwrap();
+        assert_eq!(job.await.unwrap(), 10);
+    });
+}
+
+#[test]
+fn blocking_methods_work_in_place() {
+    let runtime = multi_thread(2).build().unwrap();
+    let task = runtime.spawn(async {
+        let mutex = Mutex::new(7);
+        block_in_place(|| *mutex.blocking_lock())
+    });
+    assert_eq!(runtime.block_on(task).unwrap(), 7);
+}
+
+#[test]
+fn blocking_methods_refuse_to_block_a_task_or_a_main_future() {
+    for in_task in [false, true] {
+        let panic = caught(|| {
+            let (_sender, receiver) = oneshot::channel::<()>();
+            let body = async { drop(receiver.blocking_recv()) };
+            let runtime = Builder::new_current_thread().build().unwrap();
+            runtime.block_on(async {
+                match in_task {
+                    false => body.await,
+                    true => std::panic::resume_unwind(mini::spawn(body).await.unwrap_err().into_panic()),
+                }
+            });
+        });
+        assert!(in_task || panic.message.contains("`blocking_recv` would block"), "{}", panic.message);
+    }
+}
+
+#[test]
+fn a_wait_for_a_lock_names_the_task_that_has_it() {
+    mini::block_on(async {
+        pause();
+        let task = mini::spawn(async {
+            let mutex = Mutex::new(());
+            let held = mutex.lock().await;
+            let elapsed = timeout(Duration::from_secs(1), mutex.lock()).await.unwrap_err();
+            let text = format!("{mutex:?}");
+            drop(held);
+            (mini::task::id(), elapsed.to_string(), text)
+        });
+        let (id, elapsed, text) = task.await.unwrap();
+        assert!(elapsed.contains(&format!("Lock, which task {id} has, at ")), "{elapsed}");
+        assert!(text.contains(&format!("held by task {id} at ")) && text.contains("sync_on_mini.rs:"), "{text}");
+    });
+}
+
+#[test]
+fn a_wait_for_a_message_says_so() {
+    mini::block_on(async {
+        pause();
+        let (_sender, mut receiver) = mpsc::channel::<()>(1);
+        let elapsed = timeout(Duration::from_secs(1), receiver.recv()).await.unwrap_err();
+        assert!(elapsed.to_string().contains("while waiting for Receive at "), "{elapsed}");
+    });
+}
