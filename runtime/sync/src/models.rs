@@ -79,7 +79,8 @@ fn who_joins_between_two_grants_takes_nothing_from_the_others() {
             move || block_on(semaphore.acquire()).unwrap().forget()
         });
         semaphore.add_permits(3);
-        assert!(poll_once(first).is_ready() && poll_once(second).is_ready());
+        let permits = [poll_once(first), poll_once(second)];
+        assert!(permits.iter().all(Poll::is_ready));
         joins.join().unwrap();
     });
 }
