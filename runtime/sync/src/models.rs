@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use loom::cell::UnsafeCell;
 use loom::future::block_on;
+use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
 use crate::broadcast::error::RecvError;
@@ -63,6 +64,24 @@ fn a_permit_is_taken_cancelled_and_released_and_not_lost() {
         takes.join().unwrap();
         cancels.join().unwrap();
         assert_eq!(semaphore.available_permits(), 1);
+    });
+}
+
+#[test]
+fn who_joins_between_two_grants_takes_nothing_from_the_others() {
+    model(|| {
+        let semaphore = Arc::new(Semaphore::new(0));
+        let mut first = Box::pin(semaphore.acquire());
+        let mut second = Box::pin(semaphore.acquire());
+        assert!(poll_once(first.as_mut()).is_pending() && poll_once(second.as_mut()).is_pending());
+        let joins = thread::spawn({
+            let semaphore = semaphore.clone();
+            move || block_on(semaphore.acquire()).unwrap().forget()
+        });
+        semaphore.add_permits(3);
+        let permits = [poll_once(first), poll_once(second)];
+        assert!(permits.iter().all(Poll::is_ready));
+        joins.join().unwrap();
     });
 }
 
@@ -128,17 +147,17 @@ fn rwlock_is_held_by_one_writer_or_by_readers() {
             move || {
                 let guard = block_on(lock.write());
                 guard.add();
-                assert_eq!(guard.downgrade().get(), 1);
+                assert!(guard.downgrade().get() > 0);
             }
         });
         let reads = thread::spawn({
             let lock = lock.clone();
-            move || assert!(block_on(lock.read()).get() <= 1)
+            move || assert!(block_on(lock.read()).get() <= 2)
         });
-        assert!(block_on(lock.read()).get() <= 1);
+        block_on(lock.write()).add();
         writes.join().unwrap();
         reads.join().unwrap();
-        assert_eq!(block_on(lock.write()).get(), 1);
+        assert_eq!(block_on(lock.write()).get(), 2);
     });
 }
 
@@ -211,15 +230,19 @@ fn a_barrier_lets_all_go_and_one_leads() {
 fn who_gives_up_at_a_barrier_has_not_come() {
     model(|| {
         let barrier = Arc::new(Barrier::new(2));
+        let is_over = Arc::new(AtomicBool::new(false));
         let gives_up = thread::spawn({
-            let barrier = barrier.clone();
-            move || match poll_once(barrier.wait()) {
-                Poll::Ready(result) => result.is_leader(),
-                Poll::Pending => false,
+            let (barrier, is_over) = (barrier.clone(), is_over.clone());
+            move || {
+                let led = matches!(poll_once(barrier.wait()), Poll::Ready(result) if result.is_leader());
+                is_over.store(!led, Ordering::Release);
+                led
             }
         });
+        let had_given_up = is_over.load(Ordering::Acquire);
         let mut waiting = Box::pin(barrier.wait());
         let was_alone = poll_once(waiting.as_mut()).is_pending();
+        assert!(was_alone || !had_given_up);
         if gives_up.join().unwrap() {
             // The two have met.
             assert!(!was_alone || poll_once(waiting.as_mut()).is_ready());
@@ -228,6 +251,8 @@ fn who_gives_up_at_a_barrier_has_not_come() {
             assert!(poll_once(waiting.as_mut()).is_pending());
             assert!(poll_once(barrier.wait()).is_ready());
         }
+        drop(waiting);
+        assert!(format!("{barrier:?}").ends_with("arrived: 0 }"));
     });
 }
 
@@ -331,6 +356,7 @@ fn each_receiver_gets_each_message_and_then_the_end() {
         let sends = thread::spawn(move || {
             sender.send(Arc::new(1)).unwrap();
             sender.send(Arc::new(2)).unwrap();
+            sender
         });
         let receives = thread::spawn(move || {
             assert_eq!(block_on(other.recv()).as_deref(), Ok(&1));
@@ -338,8 +364,8 @@ fn each_receiver_gets_each_message_and_then_the_end() {
         let first = block_on(receiver.recv()).unwrap();
         let second = block_on(receiver.recv()).unwrap();
         assert_eq!((*first, *second), (1, 2));
+        drop(sends.join().unwrap());
         assert_eq!(block_on(receiver.recv()), Err(RecvError::Closed));
-        sends.join().unwrap();
         receives.join().unwrap();
         // Nothing is kept for the receiver that left early.
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 1));
@@ -350,6 +376,8 @@ fn each_receiver_gets_each_message_and_then_the_end() {
 fn a_receiver_that_lags_knows_how_many_it_missed() {
     model(|| {
         let (sender, mut receiver) = broadcast::channel(1);
+        let leaves = receiver.resubscribe();
+        let leaves = thread::spawn(move || drop(leaves));
         let sends = thread::spawn(move || (0..3).for_each(|n| assert!(sender.send(n).is_ok())));
         let mut expected = 0;
         loop {
@@ -364,5 +392,6 @@ fn a_receiver_that_lags_knows_how_many_it_missed() {
         }
         assert_eq!(expected, 3);
         sends.join().unwrap();
+        leaves.join().unwrap();
     });
 }

@@ -213,7 +213,8 @@ pub(crate) struct Wakes {
 }
 
 impl Wakes {
-    const BATCH: usize = 16;
+    // A model has few waiters.
+    const BATCH: usize = if cfg!(loom) { 1 } else { 16 };
 
     pub(crate) fn new() -> Self {
         Self::default()
