@@ -506,3 +506,27 @@ fn a_wait_leaves_no_waker_behind() {
         assert_eq!(counts.wakes(), 0);
     });
 }
+
+#[test]
+fn a_subgroup_whose_last_handle_goes_with_an_aborted_task_is_in_the_report() {
+    within(LIMIT, || {
+        let runtime = multi_thread(3).build().unwrap();
+        for _ in 0..2000 {
+            let counts = Counts::new();
+            let top = Group::new().grace(Duration::ZERO);
+            let begin = || {
+                let below = top.child();
+                below.spawn(never(&counts));
+                let body = never(&counts);
+                top.spawn(async move {
+                    body.await;
+                    drop(below);
+                });
+            };
+            runtime.block_on(async { begin() });
+            // By another runtime: it is woken when the last task goes, and the group may be on its way.
+            let report = mini::block_on(top.shutdown(Reason::Requested));
+            assert_eq!((report.aborted().len(), report.running().len()), (2, 0), "{report}");
+        }
+    });
+}

@@ -45,6 +45,8 @@ pub(in crate::task) struct Node {
     /// How many tasks are alive here and below.
     alive: AtomicUsize,
     state: Mutex<State>,
+    /// What became of the tasks. Locked inside of the state's lock, or alone.
+    tally: Arc<Mutex<Tally>>,
 }
 
 struct State {
@@ -53,10 +55,15 @@ struct State {
     phase: Phase,
     ending: Option<Ending>,
     seats: Slab<Taken>,
-    children: Slab<Weak<Node>>,
+    children: Slab<Child>,
     /// A place is its waiter's until that removes it; its waker is taken out by who wakes.
     waiters: Slab<Option<Waker>>,
-    tally: Tally,
+}
+
+/// A group below, and what it has counted, which outlives it until the parent has taken it over.
+struct Child {
+    node: Weak<Node>,
+    tally: Arc<Mutex<Tally>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,13 +107,6 @@ pub(super) struct LeftBehind {
     pub(super) tasks: usize,
 }
 
-/// What a group that is dropped leaves to its parent.
-struct Legacy {
-    /// Its number among the children.
-    key: u32,
-    tally: Tally,
-}
-
 /// The times of a shutdown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ending {
@@ -138,10 +138,9 @@ impl Node {
             seats: Slab::new(),
             children: Slab::new(),
             waiters: Slab::new(),
-            tally: Tally::default(),
         };
         let (key, alive) = (AtomicU32::new(NONE), AtomicUsize::new(0));
-        Arc::new(Self { token, location, parent, key, alive, state: Mutex::new(state) })
+        Arc::new(Self { token, location, parent, key, alive, state: Mutex::new(state), tally: Arc::default() })
     }
 
     /// A group whose tasks are also this one's.
@@ -149,7 +148,8 @@ impl Node {
         let grace = grace.unwrap_or_else(|| lock(&self.state).grace);
         let child = Self::new(self.token.child(), location, grace, Some(self.clone()));
         let mut state = lock(&self.state);
-        child.key.store(state.children.insert(Arc::downgrade(&child)), Relaxed); // read by the drop
+        let entry = Child { node: Arc::downgrade(&child), tally: child.tally.clone() };
+        child.key.store(state.children.insert(entry), Relaxed); // read by the drop
         let phase = state.phase;
         drop(state);
         if phase != Phase::Open {
@@ -198,7 +198,7 @@ impl Node {
 
     /// Whether no task was refused but this one.
     pub(super) fn is_first_refusal(&self) -> bool {
-        lock(&self.state).tally.refused == 1
+        lock(&self.tally).refused == 1
     }
 
     pub(super) fn children(&self) -> usize {
@@ -212,7 +212,7 @@ impl Node {
     pub(super) fn reserve(self: &Arc<Self>) -> Option<Place> {
         let place = self.try_reserve();
         if place.is_none() {
-            lock(&self.state).tally.refused += 1;
+            lock(&self.tally).refused += 1;
         }
         place
     }
@@ -249,9 +249,8 @@ impl Node {
     }
 
     pub(super) fn fail(&self, mut task: FailedTask) {
-        let mut state = lock(&self.state);
-        task.group = state.name.clone();
-        state.tally.fail(task);
+        task.group = self.name();
+        lock(&self.tally).fail(task);
     }
 
     /// A task waits, although the group is cancelled.
@@ -269,16 +268,18 @@ impl Node {
             Some(early @ Taken::Early) => Some(std::mem::replace(early, Taken::Ended)),
             _ => state.seats.remove(key),
         };
+        let mut tally = lock(&self.tally); // under both locks: a report finds each task in one place
         match (fate, &left) {
-            (Fate::Finished, _) => state.tally.finished += 1,
+            (Fate::Finished, _) => tally.finished += 1,
             (Fate::Failed, _) => {}
             (Fate::Dropped, Some(Taken::By(Sitting { straggler: Some(straggler), .. }))) => {
                 let mut straggler = Straggler::clone(straggler);
                 straggler.group = state.name.clone();
-                state.tally.aborted.push(straggler);
+                tally.aborted.push(straggler);
             }
-            (Fate::Dropped, _) => state.tally.cancelled += 1,
+            (Fate::Dropped, _) => tally.cancelled += 1,
         }
+        drop(tally);
         drop(state);
         for node in self.up() {
             if node.alive.fetch_sub(1, AcqRel) <= 2 {
@@ -392,44 +393,52 @@ impl Node {
         let mut nodes = vec![self.clone()];
         while let Some(node) = nodes.pop() {
             visit(&node);
-            nodes.extend(lock(&node.state).children.iter().filter_map(|(_, child)| child.upgrade()));
+            nodes.extend(lock(&node.state).children.iter().filter_map(|(_, child)| child.node.upgrade()));
         }
     }
 
     /// What became of the tasks so far.
+    ///
+    /// Groups may be dropped meanwhile. So all that are there are held first: what the others have counted is then in
+    /// their parents, or on the way there.
     pub(super) fn report(self: &Arc<Self>) -> Report {
         let ending = lock(&self.state).ending;
+        let mut nodes = Vec::new();
+        self.down(|node| nodes.push(node.clone()));
         let (mut tally, mut running) = (Tally::default(), Vec::new());
-        self.down(|node| {
-            let state = lock(&node.state);
-            tally.add(state.tally.clone());
-            for (_, taken) in state.seats.iter() {
-                if let Taken::By(Sitting { straggler: Some(straggler), .. }) = taken {
-                    let mut straggler = Straggler::clone(straggler);
-                    straggler.group = state.name.clone();
-                    running.push(straggler);
-                }
-            }
-        });
+        nodes.iter().for_each(|node| node.tell(&mut tally, &mut running));
         tally.forget_aborted(ending.map(|ending| ending.order));
+        tally.aborted.sort_by_key(|task| task.order);
+        running.sort_by_key(|task| task.order);
         let took = ending.map_or(Duration::ZERO, |ending| ending.began.elapsed());
         Report { why: self.token.why(), took, tally, running }
     }
 
-    /// Nobody has the group any more: its parent, and what that gets.
-    fn hand_over(&mut self) -> (Option<Arc<Node>>, Legacy) {
-        let (key, tally) = (self.key.load(Relaxed), std::mem::take(&mut lock(&self.state).tally));
-        (self.parent.take(), Legacy { key, tally })
+    /// Adds what this group knows, and what groups below leave to it that are being dropped.
+    fn tell(&self, tally: &mut Tally, running: &mut Vec<Straggler>) {
+        let state = lock(&self.state);
+        tally.add(lock(&self.tally).clone());
+        for (_, child) in state.children.iter().filter(|(_, child)| child.node.strong_count() == 0) {
+            tally.add(lock(&child.tally).clone());
+        }
+        for (_, taken) in state.seats.iter() {
+            if let Taken::By(Sitting { straggler: Some(straggler), .. }) = taken {
+                let mut straggler = Straggler::clone(straggler);
+                straggler.group = state.name.clone();
+                running.push(straggler);
+            }
+        }
     }
 
-    /// Takes over what a child has counted.
-    fn adopt(&self, mut child: Legacy) {
+    /// A child is being dropped: takes over what it has counted.
+    fn adopt(&self, key: u32) {
         let mut state = lock(&self.state);
+        let Some(child) = state.children.remove(key) else { return };
+        let mut counted = std::mem::take(&mut *lock(&child.tally));
         if state.phase != Phase::Aborting {
-            child.tally.forget_aborted(None); // the child's own shutdown has told
+            counted.forget_aborted(None); // the child's own shutdown has told
         }
-        state.tally.add(child.tally);
-        let _gone = state.children.remove(child.key);
+        lock(&self.tally).add(counted);
     }
 }
 
@@ -444,11 +453,14 @@ impl Straggler {
 impl Drop for Node {
     /// As the drop of a token's node: climbs, and does not recurse.
     fn drop(&mut self) {
-        let (mut parent, mut legacy) = self.hand_over();
+        let mut key = self.key.load(Relaxed);
+        let mut parent = self.parent.take();
         while let Some(node) = parent {
-            node.adopt(legacy);
-            let Some(mut last) = Arc::into_inner(node) else { return };
-            (parent, legacy) = last.hand_over();
+            node.adopt(key);
+            parent = Arc::into_inner(node).and_then(|mut last| {
+                key = last.key.load(Relaxed);
+                last.parent.take()
+            });
         }
     }
 }
