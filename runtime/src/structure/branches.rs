@@ -54,7 +54,7 @@ pub(super) fn draw(branches: usize) -> usize {
         drawn.set(drawn.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
         drawn.get() >> 32
     });
-    (drawn * branches as u64 >> 32) as usize
+    ((drawn * branches as u64) >> 32) as usize
 }
 
 #[cfg(test)]
