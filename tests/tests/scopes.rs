@@ -1,5 +1,7 @@
 //! Scopes: what children may borrow, who runs when, and how a scope ends.
 
+#![allow(clippy::async_yields_async)] // handles leave their scopes on purpose
+
 use std::cell::{Cell, RefCell};
 use std::future::{pending, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -100,7 +102,7 @@ fn children_spawn_children() {
 fn a_scope_that_owns_what_it_needs_is_spawned() {
     let runtime = multi_thread(2).build().unwrap();
     runtime.block_on(async {
-        let names = vec![String::from("a"), String::from("bc")];
+        let names = [String::from("a"), String::from("bc")];
         let task = mini::spawn(scope!(move |s| {
             let lengths = [s.spawn(async { names[0].len() }), s.spawn(async { names[1].len() })];
             let mut sum = 0;
@@ -502,7 +504,7 @@ fn a_scope_that_has_ended_keeps_no_waker() {
     let (sender, mut receiver) = mpsc::unbounded_channel::<()>();
     let count = Arc::new(());
     let mut scope = Box::pin(scope!(|s| {
-        s.spawn(async { drop(receiver.recv().await) });
+        s.spawn(async { receiver.recv().await });
     }));
     let waker = Waker::from(Arc::new(Held(count.clone())));
     assert!(scope.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());

@@ -64,6 +64,7 @@ mod recorder {
                 }
             }
 
+            #[allow(clippy::extra_unused_type_parameters)] // the real one has it
             pub(crate) fn grace<S: Copy>(milliseconds: u64) -> u64 {
                 milliseconds
             }

@@ -2,13 +2,15 @@
 
 /// Runs a body with children that borrow, all in this task, and ends when body and children have ended.
 ///
-/// Children are `Send`, so that the task may move between workers; [`local_scope!`] is for others. `s` can be cloned into
-/// a child, which then spawns too. The output is that of the body. Children run concurrently with the body and with each other, on one task: they may
-/// borrow what lives outside of the scope, also mutably, and need not be `'static`. See [`task::Scope::spawn`].
+/// Children are `Send`, so that the task may move between workers; [`local_scope!`](crate::local_scope) is for others.
+/// `s` can be cloned into a child, which then spawns too. The output is that of the body.
+///
+/// Children run concurrently with the body and with each other, on one task: they may borrow what lives outside of the
+/// scope, also mutably, and need not be `'static`. See [`task::Scope::spawn`].
 ///
 /// A `?` or a `return` in the body ends the body alone; the scope then waits for its children. To cancel them at the
-/// first error there is [`try_scope!`]. With `move |s|` the scope owns what the body mentions, and children borrow from
-/// that: such a scope can be spawned.
+/// first error there is [`try_scope!`](crate::try_scope). With `move |s|` the scope owns what the body mentions, and
+/// children borrow from that: such a scope can be spawned.
 ///
 /// [`task::Scope::spawn`]: crate::task::Scope::spawn
 ///
@@ -41,7 +43,7 @@ macro_rules! scope {
     ($($scope:tt)*) => { $crate::__scope!(Scope $($scope)*) };
 }
 
-/// As [`scope!`], and the first error cancels the rest.
+/// As [`scope!`](crate::scope), and the first error cancels the rest.
 ///
 /// The body gives a `Result`, and so does each child. The first `Err`, of the body or of a child, read or not, cancels
 /// the others: they are dropped, then the scope is ready with that error. So awaiting the handle of a child gives
@@ -88,7 +90,7 @@ macro_rules! try_scope {
     ($($scope:tt)*) => { $crate::__scope!(TryScope $($scope)*) };
 }
 
-/// As [`scope!`], with children that need not be `Send`.
+/// As [`scope!`](crate::scope), with children that need not be `Send`.
 ///
 /// # Examples
 ///
@@ -120,7 +122,7 @@ macro_rules! local_scope {
     ($($scope:tt)*) => { $crate::__scope!(LocalScope $($scope)*) };
 }
 
-/// As [`try_scope!`], with children that need not be `Send`.
+/// As [`try_scope!`](crate::try_scope), with children that need not be `Send`.
 ///
 /// # Examples
 ///

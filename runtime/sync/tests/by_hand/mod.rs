@@ -78,6 +78,7 @@ pub(crate) fn calling(f: impl Fn() + Send + Sync + 'static) -> Waker {
     Waker::from(Arc::new(Calling(f)))
 }
 
+#[allow(unused_imports)] // as above
 pub(crate) use futures_lite::future::block_on;
 
 struct Count<F> {
