@@ -1,7 +1,7 @@
 //! Whether the rows are complete: each public future in the crates' sources must be among those that were dropped.
 //!
 //! It reads the sources as text, as they are formatted: `impl ... Future for Name`, the calls inside of shared futures
-//! (`impl ... Call for Name`), the names that `futures!` gives, and public functions that are `async` or return one of
+//! (`impl ... Call for Name`), the names that `futures!` and `future!` give, and public functions that are `async` or return one of
 //! these, but for those that are hidden from users.
 
 use std::fs;
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::List;
 
 /// The crates, with their names in paths.
-const CRATES: [(&str, &str); 3] = [("net", "mini_net"), ("time", "mini_time"), ("runtime", "mini")];
+const CRATES: [(&str, &str); 4] =
+    [("net", "mini_net"), ("time", "mini_time"), ("runtime", "mini"), ("runtime/sync", "mini_sync")];
 
 /// Not of mini's API: for `#[mini::main]`, inside of the futures of `fs`, and behind a feature that is off here, a
 /// `Sleep` by another name.
@@ -27,6 +28,12 @@ pub(crate) fn check(list: &List) {
                 missing.push(format!("{module}::{name}"));
             }
             futures.push(format!("future::{name}")); // `Send` alone is a trait too
+        }
+        for name in made_by_macro(text) {
+            if !list.types.iter().any(|ty| mentions(ty, &format!("{module}::{name}"))) {
+                missing.push(format!("{module}::{name}"));
+            }
+            futures.push(name.to_owned());
         }
         for (name, is_future) in text.lines().filter_map(implementor).filter(|(name, _)| is_public(text, name)) {
             let path = format!("{module}::{name}");
@@ -83,7 +90,7 @@ fn public_part(path: &Path) -> String {
 fn implementor(line: &str) -> Option<(&str, bool)> {
     let (head, name) = line.strip_prefix("impl")?.split_once(" for ")?;
     let trait_name = head.rsplit(' ').next()?;
-    let is_future = trait_name == "Future";
+    let is_future = trait_name == "Future" && !name.starts_with('$');
     let is_call = trait_name == "Call" || trait_name.starts_with("Call<");
     (is_future || is_call).then_some((name.split(|c| !is_part_of_name(c)).next()?, is_future))
 }
@@ -101,6 +108,14 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
     table.lines().filter_map(move |line| {
         let name = if in_table(line) { line.trim_start() } else { line.strip_prefix("pub struct ")? };
         name.split(|c| !is_part_of_name(c)).next()
+    })
+}
+
+/// The futures that calls of `future!` in `text` make: the name is the first of their words but for the docs.
+fn made_by_macro(text: &str) -> impl Iterator<Item = &str> {
+    text.split("\nfuture!(\n").skip(1).filter_map(|call| {
+        let line = call.lines().map(str::trim_start).find(|line| !line.starts_with("///"))?;
+        line.split(|c| !is_part_of_name(c)).next()
     })
 }
 
