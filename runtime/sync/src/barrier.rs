@@ -70,7 +70,7 @@ impl Barrier {
     /// A task whose future is dropped while it waits has not come: the others wait for one more.
     #[track_caller]
     pub fn wait(&self) -> BarrierWait<'_> {
-        BarrierWait { round: None, wait: Wait::new(self) }
+        BarrierWait { round: None, is_over: false, wait: Wait::new(self) }
     }
 }
 
@@ -98,6 +98,7 @@ pin_project! {
     pub struct BarrierWait<'a> {
         // The round in which it has come, until it has seen the end of that.
         round: Option<u64>,
+        is_over: bool,
         #[pin]
         wait: Wait<&'a Barrier>,
     }
@@ -119,12 +120,14 @@ impl Future for BarrierWait<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<BarrierWaitResult> {
         let this = self.project();
+        assert!(!*this.is_over, "polled after it was ready: it would come to the barrier again");
         let round = match *this.round {
             Some(round) => round,
             None => {
                 ready!(mini_context::check_budget(cx));
                 let (is_leader, round) = arrive(this.wait.place());
                 if is_leader {
+                    *this.is_over = true;
                     mini_context::spend(1);
                     return Poll::Ready(BarrierWaitResult(true));
                 }
@@ -133,7 +136,7 @@ impl Future for BarrierWait<'_> {
             }
         };
         ready!(this.wait.poll_until(cx, |state| (state.rounds.round() != round).then_some(())));
-        *this.round = None;
+        (*this.round, *this.is_over) = (None, true);
         Poll::Ready(BarrierWaitResult(false))
     }
 }

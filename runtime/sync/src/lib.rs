@@ -69,5 +69,10 @@ pub mod future {
     pub use crate::watch::{WatchChanged, WatchClosed, WatchWaitFor};
 }
 
+/// Those futures of [`future`] that tokio names, at the path where it has them.
+pub mod futures {
+    pub use crate::notify::{Notified, OwnedNotified};
+}
+
 #[cfg(all(test, loom))]
 mod models;

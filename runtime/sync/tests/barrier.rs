@@ -100,5 +100,14 @@ fn a_loop_at_a_barrier_for_one_lets_others_run() {
     assert_eq!(busy.wakes(), 1);
 }
 
+#[test]
+#[should_panic(expected = "polled after it was ready")]
+fn who_has_passed_does_not_come_again() {
+    let barrier = Barrier::new(1);
+    let mut waiting = spawn(barrier.wait());
+    waiting.ready();
+    waiting.ready();
+}
+
 const fn is_send<T: Send>() {}
 const _: () = is_send::<mini_sync::future::BarrierWait<'_>>();

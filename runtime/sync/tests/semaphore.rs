@@ -290,6 +290,7 @@ fn a_thread_that_may_block_waits_in_line() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a runtime")]
 fn a_task_must_not_block_its_thread() {
     let error =
         mini::block_on(async { mini::spawn(async { drop(Semaphore::new(1).blocking_acquire()) }).await.unwrap_err() });

@@ -26,6 +26,7 @@ pub(crate) async fn rows(list: &mut List) {
     tokens(list).await;
     groups(list).await;
     scopes(list).await;
+    macros(list).await;
     shields(list).await;
     begins!(list, yield_now());
     begins!(list, consume_budget());
@@ -139,4 +140,13 @@ async fn scopes(list: &mut List) {
             pending::<()>().await
         })
     );
+}
+
+/// What `join!` and `race!` expand to.
+async fn macros(list: &mut List) {
+    use mini::structure::{End, awaited, biased, fair, infallible, join, maybe, racer};
+    waits!(list, join(awaited(infallible(pending::<()>()), maybe(infallible(pending::<()>()), End))));
+    waits!(list, fair(racer(Some(pending::<()>()), |output| (true, output), End)));
+    waits!(list, biased(racer(Some(pending::<()>()), |output| (true, output), End)));
+    waits!(list, infallible(pending::<()>()));
 }

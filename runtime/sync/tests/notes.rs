@@ -1,0 +1,69 @@
+//! What a task that waits says it waits for, and where.
+
+mod by_hand;
+
+use std::future::{pending, ready};
+
+use by_hand::{now, spawn};
+use mini_context::{Reason, SyncKind, begin_poll, notes, take_notes};
+use mini_sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, watch};
+
+/// Polls a future that waits, made in the line `line`.
+#[track_caller]
+fn check<F: Future>(future: F, kind: SyncKind, holder: u64, line: u32) {
+    take_notes();
+    let mut waiting = spawn(future);
+    waiting.waits();
+    let note = notes().wait.expect("a note of what it waits for");
+    assert_eq!(note.reason, Reason::Sync(kind, holder));
+    assert_eq!((note.location.file(), note.location.line()), (file!(), line));
+    drop(waiting);
+    assert!(notes().is_empty(), "the note of a dropped future is forgotten");
+}
+
+#[test]
+fn who_waits_for_a_lock_says_for_which_kind_and_who_has_it() {
+    begin_poll(7);
+    let (mutex, lock, semaphore) = (Mutex::new(()), RwLock::new(()), Semaphore::new(1));
+    let _held = (now(mutex.lock()), now(lock.write()), now(semaphore.acquire()));
+    begin_poll(8);
+    check(mutex.lock(), SyncKind::Lock, 7, line!());
+    check(lock.read(), SyncKind::ReadLock, 7, line!());
+    check(lock.write(), SyncKind::WriteLock, 7, line!());
+    check(semaphore.acquire(), SyncKind::Permit, 7, line!());
+    begin_poll(0);
+}
+
+#[test]
+fn who_waits_for_others_says_so() {
+    let (notify, barrier) = (Notify::new(), Barrier::new(2));
+    check(notify.notified(), SyncKind::Notify, 0, line!());
+    check(barrier.wait(), SyncKind::Barrier, 0, line!());
+    let (cell, set) = (OnceCell::<u8>::new(), SetOnce::<u8>::new());
+    check(set.wait(), SyncKind::Once, 0, line!());
+    begin_poll(7);
+    let mut makes = spawn(cell.get_or_init(pending));
+    makes.waits();
+    check(cell.get_or_init(|| ready(1)), SyncKind::Once, 7, line!());
+    begin_poll(0);
+}
+
+#[test]
+fn who_waits_at_a_channel_says_so() {
+    let (values, mut value) = watch::channel(0);
+    check(value.changed(), SyncKind::Receive, 0, line!());
+    check(value.wait_for(|value| *value > 0), SyncKind::Receive, 0, line!());
+    check(values.closed(), SyncKind::Closed, 0, line!());
+    let (messages, mut receiver) = broadcast::channel::<u8>(1);
+    check(receiver.recv(), SyncKind::Receive, 0, line!());
+    check(messages.closed(), SyncKind::Closed, 0, line!());
+}
+
+#[test]
+fn a_maker_of_a_value_says_what_it_waits_for_itself() {
+    let (cell, notify) = (OnceCell::new(), Notify::new());
+    take_notes();
+    let mut makes = spawn(cell.get_or_init(|| notify.notified()));
+    makes.waits();
+    assert_eq!(notes().wait.unwrap().reason, Reason::Sync(SyncKind::Notify, 0));
+}
