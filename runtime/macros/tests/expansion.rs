@@ -64,7 +64,10 @@ mod recorder {
                 }
             }
 
-            pub(crate) fn grace<S: Copy>(milliseconds: u64) -> u64 {
+            pub(crate) trait HasSignals {}
+            impl HasSignals for () {}
+
+            pub(crate) fn grace<S: HasSignals>(milliseconds: u64) -> u64 {
                 milliseconds
             }
 
