@@ -2,7 +2,7 @@
 # `cargo build -p mini-rt` compiles these crates and no others, and each feature adds those that it is for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-allowed=" mini-rt mini-context mini-net mini-time mini-macros libc socket2 futures-io pin-project-lite signal-hook-registry errno "
+allowed=" mini-rt mini-context mini-net mini-time mini-sync mini-macros libc socket2 futures-io pin-project-lite signal-hook-registry errno "
 
 # Of the features $1 and the crates that they add, $2.
 check() {

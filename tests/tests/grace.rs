@@ -176,6 +176,25 @@ fn a_task_that_blocks_the_only_worker_is_named_and_the_process_ends() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(124), "{stderr}");
     assert!(stderr.contains("\n  running  \"stuck\" spawned at tests/tests/grace.rs:"), "{stderr}");
+    assert!(stderr.contains(", does not give back its thread"), "{stderr}");
+}
+
+mod in_the_way {
+    use super::*;
+
+    #[mini::main(grace = "0s", flavor = "current_thread")]
+    pub(super) async fn main() {
+        drop(mini::spawn(async { blocks() }));
+    }
+}
+
+#[test]
+fn a_task_of_no_group_that_blocks_the_thread_of_main_does_not_keep_the_process() {
+    let test = "a_task_of_no_group_that_blocks_the_thread_of_main_does_not_keep_the_process";
+    let Some(output) = ended(test, in_the_way::main) else { return };
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(124), "{stderr}");
+    assert!(stderr.contains("a task that is in no group blocks the thread of its `main`"), "{stderr}");
 }
 
 mod unheard {

@@ -53,7 +53,11 @@ use crate::args::Entry;
 ///
 /// With `grace = "10s"` the program ends in order when it is asked to, within that time. It goes on like this:
 ///
+<<<<<<< HEAD
 /// 1. Ctrl-C or SIGTERM cancels the token `mini::shutdown()`, and with it that of each group. The body of
+=======
+/// 1. Ctrl-C or SIGTERM cancels the token that `mini::shutdown()` gives, and with it that of each group. The body of
+>>>>>>> tree
 ///    `main` and the tasks of all groups have the grace from then on, in which the usual thing is to stop accepting and
 ///    to finish what was begun. Cancelling that token in the program has the same effect.
 /// 2. If all of them end, so does the program, with the exit code that `main` returns.
@@ -62,9 +66,9 @@ use crate::args::Entry;
 ///
 /// A second signal ends the program at once, as if it had never listened. If `main` returns by itself, the tokens are
 /// cancelled too, with the reason `Shutdown`, and the groups get the same grace. What does not belong to a group is
-/// dropped at the end, as without `grace`. If that takes longer than two seconds, or if a task blocks a thread and can
-/// therefore not be dropped within a second, the process ends all the same, with code 124: a thread of its own sees to
-/// it. So the program ends within the grace and two seconds.
+/// dropped at the end, as without `grace`. A task of a group that blocks a thread, and so cannot be dropped within a
+/// second, is named, and the process ends with code 124; so it does if a task of no group blocks the thread of `main` for
+/// more than two seconds then. A thread of its own sees to all this, so it works where every worker is blocked.
 ///
 /// The argument needs the feature `signal` of `mini-rt`, which is on by default, and a function called `main`.
 ///

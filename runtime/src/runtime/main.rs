@@ -33,7 +33,7 @@ use pin_project_lite::pin_project;
 
 use crate::runtime::Runtime;
 use crate::task::group::program;
-use crate::task::spawn_local_from;
+use crate::task::{CancelOnDrop, spawn_local_from};
 
 /// The future of a body, which is taken out once.
 pub struct Body<F>(Cell<Option<F>>);
@@ -257,6 +257,12 @@ pub trait HasSignals {}
 #[cfg(feature = "signal")]
 impl HasSignals for () {}
 
+/// Tells of the end of the body when it is gone.
+async fn guarded<F: Future>(future: F, guard: CancelOnDrop) -> F::Output {
+    let _guard = guard;
+    future.await
+}
+
 /// Runs the body of a program's `main`, and ends what is left of the program within a grace.
 pub trait InGrace {
     fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode;
@@ -270,8 +276,8 @@ where
     fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
-        grace::run(runtime, grace, location, || {
-            program::enter(future, location, |member| runtime.shared().spawn(member, origin))
+        grace::run(runtime, grace, location, |guard| {
+            program::enter(guarded(future, guard), location, |member| runtime.shared().spawn(member, origin))
         })
     }
 }
@@ -296,8 +302,8 @@ where
     pub fn in_grace_here(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
-        grace::run(runtime, grace, location, || {
-            program::enter(future, location, |member| spawn_local_from(member, origin, "mini::main"))
+        grace::run(runtime, grace, location, |guard| {
+            program::enter(guarded(future, guard), location, |member| spawn_local_from(member, origin, "mini::main"))
         })
     }
 }

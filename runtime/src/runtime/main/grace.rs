@@ -9,8 +9,8 @@
 //! 1. A request to end (`signal::termination`), a cancellation of the program's token, or the end of the body wakes the
 //!    supervisor.
 //! 2. It shuts down the program's group, with all groups below, and prints the report if something was left.
-//! 3. If tasks could not be dropped it ends the process at once. Otherwise the calling thread does, in the usual way;
-//!    for that it has what is left of the grace, and [`TO_LEAVE`].
+//! 3. If tasks could not be dropped it ends the process at once. Otherwise the calling thread returns, and drops the
+//!    runtime as ever; to come back it has what is left of the grace, and [`TO_LEAVE`].
 //!
 //! Rejected: a task in the program's runtime as the supervisor (no thread, but of no use where a task blocks). A timer
 //! signal (alarm(2) is the program's).
@@ -22,6 +22,7 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
@@ -30,9 +31,9 @@ use super::LEFT;
 use crate::runtime::{Builder, Runtime};
 use crate::signal::{TerminationSignal, termination};
 use crate::task::group::program;
-use crate::task::{CancelToken, JoinError, JoinHandle, Reason};
+use crate::task::{CancelOnDrop, CancelToken, JoinError, JoinHandle, Reason};
 
-/// How long the runtime may take to be dropped when all is over.
+/// How long the calling thread may take to come back when all is over.
 const TO_LEAVE: Duration = Duration::from_secs(2);
 
 /// What the calling thread and the supervisor tell each other.
@@ -43,22 +44,25 @@ struct Events {
 }
 
 /// Runs the body, which `start` spawns, and ends the program. A panic of the body passes through.
+///
+/// The body drops the guard when it ends: the calling thread may be blocked then, and could not tell.
 pub(super) fn run<S>(runtime: &Runtime, grace: Duration, location: &'static Location<'static>, start: S) -> ExitCode
 where
-    S: FnOnce() -> JoinHandle<ExitCode>,
+    S: FnOnce(CancelOnDrop) -> JoinHandle<ExitCode>,
 {
     let (body_ended, is_over) = (CancelToken::new(), CancelToken::new());
     let events = Arc::new(Events { body_ended, is_over, has_left: AtomicBool::new(false) });
     program::set_grace(grace);
-    if let Err(error) = supervise(events.clone(), grace, location) {
+    let (back, came_back) = mpsc::channel();
+    if let Err(error) = supervise(events.clone(), came_back, location) {
         panic!("`#[mini::main]` could not start the thread that ends the program: {error}");
     }
     let output = runtime.block_on(async {
-        let output = start().await;
-        events.body_ended.cancel(Reason::Requested);
+        let output = start(events.body_ended.drop_guard(Reason::Requested)).await;
         events.is_over.cancelled().await;
         output
     });
+    drop(back);
     match output {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Ok(code) if !events.has_left.load(SeqCst) => code,
@@ -66,21 +70,23 @@ where
     }
 }
 
-/// Starts the supervisor. From now on signals are heard.
-fn supervise(events: Arc<Events>, grace: Duration, location: &'static Location<'static>) -> io::Result<()> {
+/// Starts the supervisor. From now on signals are heard. The sender of `came_back` is dropped when the calling thread
+/// is free.
+fn supervise(events: Arc<Events>, came_back: Receiver<()>, location: &'static Location<'static>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().build()?;
     let request = termination();
     let work = move || {
-        runtime.block_on(end(&events, request, location));
-        thread::sleep(grace.saturating_sub(program::report().took()).saturating_add(TO_LEAVE));
-        say!("the program has ended its tasks, but its runtime does not end: leaving it");
-        std::process::exit(LEFT.into());
+        let left = runtime.block_on(end(&events, request, location));
+        if came_back.recv_timeout(left.saturating_add(TO_LEAVE)) == Err(RecvTimeoutError::Timeout) {
+            say!("the program has shut down, but a task that is in no group blocks the thread of its `main`");
+            std::process::exit(LEFT.into());
+        }
     };
     thread::Builder::new().name("mini-shutdown".to_owned()).spawn(work).map(drop)
 }
 
-/// Steps 1 and 2.
-async fn end(events: &Events, request: TerminationSignal, location: &'static Location<'static>) {
+/// Steps 1 and 2. Returns what is left of the grace.
+async fn end(events: &Events, request: TerminationSignal, location: &'static Location<'static>) -> Duration {
     let reason = asked(events, request).await;
     let report = program::end(reason, location).await;
     if !report.is_complete() {
@@ -91,6 +97,7 @@ async fn end(events: &Events, request: TerminationSignal, location: &'static Loc
         std::process::exit(LEFT.into());
     }
     events.is_over.cancel(reason);
+    program::grace().saturating_sub(report.took())
 }
 
 /// Why the program ends, once it does.

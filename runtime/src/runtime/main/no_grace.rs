@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::runtime::Runtime;
-use crate::task::JoinHandle;
+use crate::task::{CancelOnDrop, JoinHandle};
 
 pub(super) fn run<S>(_: &Runtime, _: Duration, _: &'static Location<'static>, _: S) -> ExitCode
 where
-    S: FnOnce() -> JoinHandle<ExitCode>,
+    S: FnOnce(CancelOnDrop) -> JoinHandle<ExitCode>,
 {
     unreachable!("the attribute does not compile without the feature `signal`")
 }

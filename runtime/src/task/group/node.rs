@@ -145,7 +145,7 @@ impl Node {
 
     /// A group whose tasks are also this one's.
     pub(super) fn child(self: &Arc<Self>, location: &'static Location<'static>, grace: Option<Duration>) -> Arc<Self> {
-        let grace = grace.unwrap_or_else(|| lock(&self.state).grace);
+        let grace = grace.unwrap_or_else(|| self.grace());
         let child = Self::new(self.token.child(), location, grace, Some(self.clone()));
         let mut state = lock(&self.state);
         let entry = Child { node: Arc::downgrade(&child), tally: child.tally.clone() };
@@ -168,6 +168,10 @@ impl Node {
 
     pub(super) fn set_grace(&self, grace: Duration) {
         lock(&self.state).grace = grace;
+    }
+
+    pub(super) fn grace(&self) -> Duration {
+        lock(&self.state).grace
     }
 
     pub(super) fn is_cancelled(&self) -> bool {

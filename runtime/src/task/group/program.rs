@@ -12,7 +12,6 @@ use super::GRACE;
 use super::ending::End;
 use super::member::Member;
 use super::node::Node;
-use super::report::Report;
 
 static ROOT: OnceLock<Arc<Node>> = OnceLock::new();
 
@@ -46,6 +45,10 @@ pub(crate) fn set_grace(grace: Duration) {
     root().set_grace(grace);
 }
 
+pub(crate) fn grace() -> Duration {
+    root().grace()
+}
+
 /// Starts the body of `main` as a task of the program, by `start`.
 pub(crate) fn enter<F: Future>(
     future: F,
@@ -62,9 +65,4 @@ pub(crate) fn enter<F: Future>(
 pub(crate) fn end(reason: Reason, location: &'static Location<'static>) -> End {
     root().begin_end(reason, location);
     End::new(root().clone(), location)
-}
-
-/// What became of the tasks of all groups so far.
-pub(crate) fn report() -> Report {
-    root().report()
 }

@@ -455,6 +455,17 @@ impl fmt::Display for Straggler {
     }
 }
 
+/// One that runs: what it waited for before says little.
+struct Stuck<'a>(&'a Straggler);
+
+impl fmt::Display for Stuck<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(task) = self;
+        write!(f, "{}, does not give back its thread", Who(task.name(), task.group(), task.location))?;
+        task.last_wait.map_or(Ok(()), |wait| write!(f, "; before, it waited for: {wait}"))
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "shutdown after {:.1?}", self.took)?;
@@ -474,7 +485,8 @@ impl fmt::Display for Report {
         }
         lines(f, "failed ", &self.tally.failures, self.tally.failed)?;
         lines(f, "aborted", &self.tally.aborted, self.tally.aborted.len() as u64)?;
-        lines(f, "running", &self.running, self.running.len() as u64)
+        let running: Vec<_> = self.running.iter().map(Stuck).collect();
+        lines(f, "running", &running, running.len() as u64)
     }
 }
 
