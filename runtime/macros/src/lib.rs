@@ -53,11 +53,7 @@ use crate::args::Entry;
 ///
 /// With `grace = "10s"` the program ends in order when it is asked to, within that time. It goes on like this:
 ///
-<<<<<<< HEAD
-/// 1. Ctrl-C or SIGTERM cancels the token `mini::shutdown()`, and with it that of each group. The body of
-=======
 /// 1. Ctrl-C or SIGTERM cancels the token that `mini::shutdown()` gives, and with it that of each group. The body of
->>>>>>> tree
 ///    `main` and the tasks of all groups have the grace from then on, in which the usual thing is to stop accepting and
 ///    to finish what was begun. Cancelling that token in the program has the same effect.
 /// 2. If all of them end, so does the program, with the exit code that `main` returns.

@@ -64,15 +64,10 @@ mod recorder {
                 }
             }
 
-<<<<<<< HEAD
-            #[allow(clippy::extra_unused_type_parameters)] // the real one has it
-            pub(crate) fn grace<S: Copy>(milliseconds: u64) -> u64 {
-=======
             pub(crate) trait HasSignals {}
             impl HasSignals for () {}
 
             pub(crate) fn grace<S: HasSignals>(milliseconds: u64) -> u64 {
->>>>>>> tree
                 milliseconds
             }
 
