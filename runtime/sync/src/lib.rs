@@ -38,7 +38,6 @@ mod rounds;
 mod rwlock;
 mod semaphore;
 mod set_once;
-mod sync;
 mod waiters;
 pub mod watch;
 
@@ -57,7 +56,8 @@ pub use set_once::{SetOnce, SetOnceError};
 /// The futures of the methods, for those who keep one in a struct.
 pub mod future {
     pub use crate::barrier::BarrierWait;
-    pub use crate::broadcast::{BroadcastClosed, BroadcastRecv};
+    pub use crate::broadcast::BroadcastClosed;
+    pub use crate::broadcast::receiver::BroadcastRecv;
     pub use crate::mpsc::future::{Closed, Recv, RecvMany, Reserve, ReserveMany, ReserveOwned, SendRef};
     pub use crate::mutex::{LockOwned, LockRef};
     pub use crate::notify::{Notified, OwnedNotified};

@@ -12,7 +12,7 @@ use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
 use crate::permits::{self, Acquire, Claim, Held, Permits, Refusal, Source};
-use crate::sync::OnceLock;
+use crate::primitives::OnceLock;
 
 /// A value that is made once, by the first task that needs it; the others wait for that.
 ///

@@ -29,6 +29,8 @@
 //
 // Rejected: the version beside the value alone (a task that waits would take the lock under which user code runs).
 
+pub mod error;
+
 use std::fmt;
 use std::ops::Deref;
 use std::pin::Pin;
@@ -38,8 +40,10 @@ use std::task::{Context, Poll, ready};
 use mini_context::{Lock, SyncKind};
 use pin_project_lite::pin_project;
 
+use error::{RecvError, SendError};
+
+use crate::primitives::{RwLock, RwLockReadGuard};
 use crate::rounds::{self, Place, Rounds, Wait};
-use crate::sync::{RwLock, RwLockReadGuard};
 use crate::waiters::{self, Wakes};
 
 /// Makes a channel that begins with `init`, which its receiver has seen.
@@ -572,38 +576,3 @@ macro_rules! debug {
 debug!(WatchChanged[T]);
 debug!(WatchWaitFor[T, F]);
 debug!(WatchClosed[T]);
-
-/// The errors of this channel.
-pub mod error {
-    pub use super::{RecvError, SendError};
-}
-
-/// There is no receiver; this is the value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct SendError<T>(pub T);
-
-impl<T> fmt::Debug for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendError").finish_non_exhaustive()
-    }
-}
-
-impl<T> fmt::Display for SendError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the channel has no receiver")
-    }
-}
-
-impl<T> std::error::Error for SendError<T> {}
-
-/// All senders are gone, and their last value counts as seen or is not wanted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecvError(());
-
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the channel is closed")
-    }
-}
-
-impl std::error::Error for RecvError {}
