@@ -235,3 +235,64 @@ fn what_belongs_to_no_group_is_dropped_as_without_a_grace() {
         assert_eq!(said(&stderr), [""; 0], "{stderr}");
     }
 }
+
+#[test]
+fn groups_that_main_still_has_when_it_returns_end_with_the_program() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "1h")]
+        pub(super) async fn main() {
+            let group = Group::new();
+            let token = group.token();
+            group.spawn(async move {
+                assert_eq!(token.cancelled().await.reason(), Reason::Shutdown);
+                yield_now().await;
+                eprintln!("mini: obeys");
+            });
+        }
+    }
+    let name = "groups_that_main_still_has_when_it_returns_end_with_the_program";
+    if let Some(stderr) = in_child(name, || assert!(is_code(program::main(), 0))) {
+        assert_eq!(said(&stderr), ["mini: obeys"], "{stderr}");
+    }
+}
+
+#[test]
+fn what_main_leaves_in_a_group_is_told_once_and_the_code_is_124() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "50ms")]
+        pub(super) async fn main() {
+            let group = Group::new().name("clients");
+            group.spawn_named("deaf", pending::<()>());
+        }
+    }
+    let name = "what_main_leaves_in_a_group_is_told_once_and_the_code_is_124";
+    let Some(stderr) = in_child(name, || assert!(is_code(program::main(), 124))) else { return };
+    assert_eq!(stderr.matches("mini: ").count(), 1, "{stderr}");
+    assert!(stderr.contains(", shutdown at ") && stderr.contains(": 1 finished, 1 aborted\n"), "{stderr}");
+}
+
+#[test]
+fn a_group_that_main_drops_before_its_end_is_told() {
+    mod program {
+        use super::*;
+
+        #[mini::main(grace = "1h")]
+        pub(super) async fn main() {
+            let group = Group::new().name("forgotten");
+            let token = group.token();
+            let task = group.spawn_any(async move { token.cancelled().await.reason() });
+            drop(group);
+            yield_now().await; // so this is not the end
+            assert_eq!(task.await.unwrap(), Reason::ParentGone);
+        }
+    }
+    let name = "a_group_that_main_drops_before_its_end_is_told";
+    let Some(stderr) = in_child(name, || assert!(is_code(program::main(), 0))) else { return };
+    assert_eq!(stderr.matches("mini: ").count(), 1, "{stderr}");
+    assert!(stderr.contains("the last handle of the group \"forgotten\" made at "), "{stderr}");
+    assert!(stderr.contains("was dropped with 1 task alive: they are cancelled"), "{stderr}");
+}

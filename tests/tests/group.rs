@@ -408,7 +408,7 @@ fn outside_of_a_runtime_the_last_handle_aborts_at_once_and_an_ending_runtime_say
     };
     let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
     assert_eq!(said.len(), 2, "{stderr}");
-    assert!(said[0].contains("with 1 tasks alive") && said[1] == "mini: --", "{stderr}");
+    assert!(said[0].contains("with 1 task alive") && said[1] == "mini: --", "{stderr}");
 }
 
 #[test]
@@ -528,5 +528,45 @@ fn a_subgroup_whose_last_handle_goes_with_an_aborted_task_is_in_the_report() {
             let report = mini::block_on(top.shutdown(Reason::Requested));
             assert_eq!((report.aborted().len(), report.running().len()), (2, 0), "{report}");
         }
+    });
+}
+
+#[test]
+fn a_report_that_was_given_is_not_printed_when_the_group_goes() {
+    let name = "a_report_that_was_given_is_not_printed_when_the_group_goes";
+    let child = in_child(name, || {
+        mini::block_on(async {
+            let group = Group::new().grace(Duration::ZERO);
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            let (begun, has_begun) = mini::sync::oneshot::channel();
+            let job = group.spawn_blocking(move || {
+                begun.send(()).unwrap();
+                let _ = ended.recv();
+            });
+            has_begun.await.unwrap();
+            let report = group.shutdown(Reason::Requested).await;
+            assert_eq!(report.running().len(), 1);
+            drop(group);
+            mini::task::yield_now().await;
+            drop(end);
+            job.await.unwrap();
+        });
+    });
+    if let Some(stderr) = child {
+        assert!(!stderr.contains("mini: "), "{stderr}");
+    }
+}
+
+#[test]
+fn a_task_can_read_the_deadline_under_which_it_was_spawned() {
+    mini::block_on(async {
+        mini::time::pause();
+        let (group, second) = (Group::new(), Duration::from_secs(1));
+        let limited = mini::time::deadline(mini::time::Instant::now() + second, async {
+            group.spawn_any(async { mini::time::remaining() }).await.unwrap()
+        });
+        assert_eq!(limited.await, Ok(Some(second)));
+        assert_eq!(group.spawn_any(async { mini::time::remaining() }).await.unwrap(), None);
+        group.shutdown(Reason::Requested).await;
     });
 }

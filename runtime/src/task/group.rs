@@ -193,7 +193,8 @@ impl Group {
         self.len() == 0
     }
 
-    /// Starts a task in the group, on the current runtime. The output says whether it has failed: see [`Outcome`], and
+    /// Starts a task in the group, on the current runtime. A [`deadline`](crate::time::deadline) around the call can be
+    /// read in the task, by [`remaining`](crate::time::remaining); it does not end the task. The output says whether it has failed: see [`Outcome`], and
     /// [`spawn_any`](Self::spawn_any) for outputs of other types.
     ///
     /// While a shutdown waits, tasks may still be started: their token is cancelled. When the shutdown has ended, or is
@@ -370,6 +371,7 @@ where
         drop(future);
         return refuse(node, name, location, judge);
     };
+    let future = mini_time::inherit(future);
     place.take(location, |seat| shared.spawn(Member::new(Some(future), seat, judge), (location, name)))
 }
 
@@ -421,39 +423,34 @@ impl fmt::Display for Called<'_> {
     }
 }
 
-impl Handle {
-    /// The last handle goes. Somebody has to see to the tasks that are left.
-    fn abandon(&self) {
-        let left = self.node.left_behind();
-        if !left.needs_end {
-            return;
+/// The last handle of a group has gone. Somebody has to see to the tasks that are left.
+fn abandon(node: &Arc<Node>) {
+    let left = node.left_behind();
+    if !left.needs_end || program::takes_over(node) {
+        return;
+    }
+    if left.tasks > 0 && !is_closing() {
+        let (group, are) = (Called(node), if left.tasks == 1 { "task" } else { "tasks" });
+        say!("the last handle of the group {group} was dropped with {} {are} alive: they are cancelled", left.tasks);
+    }
+    node.begin_end(Reason::ParentGone, node.location);
+    let end = End::new(node.clone(), node.location);
+    let reaper = async move {
+        let report = end.await;
+        if !report.is_complete() {
+            say!("{report}");
         }
-        if left.tasks > 0 && !is_closing() {
-            say!(
-                "the last handle of the group {} was dropped with {} tasks alive: they are cancelled",
-                Called(&self.node),
-                left.tasks
-            );
-        }
-        self.node.begin_end(Reason::ParentGone, self.node.location);
-        let end = End::new(self.node.clone(), self.node.location);
-        let reaper = async move {
-            let report = end.await;
-            if !report.is_complete() {
-                say!("{report}");
-            }
-        };
-        let origin = (self.node.location, Some("group".into()));
-        let mut is_spawned = false;
-        if !is_closing() {
-            contain(|| {
-                let spawned = context::with_shared(|shared| drop(shared.spawn(reaper, origin)));
-                is_spawned = spawned.is_some();
-            });
-        }
-        if !is_spawned {
-            self.node.abort_all(None);
-        }
+    };
+    let origin = (node.location, Some("group".into()));
+    let mut is_spawned = false;
+    if !is_closing() {
+        contain(|| {
+            let spawned = context::with_shared(|shared| drop(shared.spawn(reaper, origin)));
+            is_spawned = spawned.is_some();
+        });
+    }
+    if !is_spawned {
+        node.abort_all(None);
     }
 }
 
@@ -465,7 +462,7 @@ fn is_closing() -> bool {
 impl Drop for Handle {
     /// As the drop of a token's node: climbs, and does not recurse.
     fn drop(&mut self) {
-        self.abandon();
+        abandon(&self.node);
         let mut parent = self.parent.take();
         while let Some(handle) = parent {
             parent = Arc::into_inner(handle).and_then(|mut last| last.parent.take()); // `last` is abandoned here

@@ -125,6 +125,9 @@ fn describe<T: 'static>(output: &T) -> Option<String> {
     if let Some(Err(error)) = output.downcast_ref::<Result<(), String>>() {
         return known(error);
     }
+    if let Some(Err(error)) = output.downcast_ref::<Result<(), &'static str>>() {
+        return known(error);
+    }
     Some(format!("an `Err` of a {}", type_name::<T>()))
 }
 

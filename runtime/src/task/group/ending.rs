@@ -12,7 +12,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use mini_context::{Note, Reason, forget_wait, leave_note};
@@ -118,7 +118,9 @@ impl Future for ShutdownGroup {
     type Output = Report;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Report> {
-        Pin::new(&mut self.end).poll(cx)
+        let report = ready!(Pin::new(&mut self.end).poll(cx));
+        self.end.node.tell_end();
+        Poll::Ready(report)
     }
 }
 

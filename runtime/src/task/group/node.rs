@@ -117,6 +117,8 @@ pub(super) struct Ending {
     pub(super) deadline: Option<Instant>,
     /// When not to wait any longer for tasks that were aborted.
     pub(super) patience: Option<Instant>,
+    /// Somebody has got the report: nothing is left to see to.
+    is_told: bool,
 }
 
 impl Node {
@@ -192,11 +194,12 @@ impl Node {
     pub(super) fn left_behind(self: &Arc<Self>) -> LeftBehind {
         let state = lock(&self.state);
         let (own, has_begun) = (state.seats.len(), state.ending.is_some());
+        let is_told = state.ending.is_some_and(|ending| ending.is_told);
         drop(state);
         // Groups below have had handles of their own, which have seen to them.
         let tasks = if has_begun { 0 } else { own };
         let is_seen_to = || self.up().skip(1).any(|above| lock(&above.state).ending.is_some());
-        let needs_end = (tasks > 0 || has_begun && self.alive() > 0) && !is_seen_to();
+        let needs_end = (tasks > 0 || has_begun && self.alive() > 0) && !is_told && !is_seen_to();
         LeftBehind { needs_end, tasks }
     }
 
@@ -314,10 +317,17 @@ impl Node {
         let mut state = lock(&self.state);
         if state.ending.is_none() {
             let deadline = now.checked_add(state.grace);
-            state.ending = Some(Ending { began: now, order: next(), deadline, patience: None });
+            state.ending = Some(Ending { began: now, order: next(), deadline, patience: None, is_told: false });
         }
         drop(state);
         self.token.cancel_from(reason, location);
+    }
+
+    /// The report is given to somebody.
+    pub(super) fn tell_end(&self) {
+        if let Some(ending) = &mut lock(&self.state).ending {
+            ending.is_told = true;
+        }
     }
 
     pub(super) fn ending(&self) -> Ending {

@@ -2,10 +2,15 @@
 
 #![cfg_attr(not(feature = "signal"), allow(dead_code))] // without signals nothing ends it
 
+use std::cell::RefCell;
 use std::future::Future;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
+
+use pin_project_lite::pin_project;
 
 use super::super::{CancelToken, JoinHandle, Reason};
 use super::GRACE;
@@ -49,16 +54,50 @@ pub(crate) fn grace() -> Duration {
     root().grace()
 }
 
+thread_local! {
+    /// Groups whose last handle was dropped in the poll in progress, if that is one of the body of `main`.
+    static LEFT_BY_BODY: RefCell<Option<Vec<Arc<Node>>>> = const { RefCell::new(None) };
+}
+
+/// Whether the program may see to what the last handle of a group has left: that was dropped by the body of `main`,
+/// which may be about to return.
+pub(super) fn takes_over(node: &Arc<Node>) -> bool {
+    LEFT_BY_BODY.with(|left| left.borrow_mut().as_mut().map(|left| left.push(node.clone())).is_some())
+}
+
+pin_project! {
+    /// The body of `main`. Groups that it still has when it returns end with the program, with its reason and grace.
+    /// Those that it drops before are abandoned, as by any other task.
+    pub(crate) struct MainBody<F> {
+        #[pin]
+        future: F,
+    }
+}
+
+impl<F: Future> Future for MainBody<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        LEFT_BY_BODY.set(Some(Vec::new()));
+        let poll = catch_unwind(AssertUnwindSafe(|| self.project().future.poll(cx)));
+        let left = LEFT_BY_BODY.take().unwrap_or_default();
+        if let Ok(Poll::Pending) = poll {
+            left.iter().for_each(super::abandon);
+        }
+        poll.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
 /// Starts the body of `main` as a task of the program, by `start`.
 pub(crate) fn enter<F: Future>(
     future: F,
     location: &'static Location<'static>,
-    start: impl FnOnce(Member<F>) -> JoinHandle<F::Output>,
+    start: impl FnOnce(Member<MainBody<F>>) -> JoinHandle<F::Output>,
 ) -> JoinHandle<F::Output> {
     let Some(place) = root().reserve() else {
         panic!("a `main` with a `grace` was called after the program has shut down: it ends once");
     };
-    place.take(location, |seat| start(Member::new(Some(future), seat, |_| None)))
+    place.take(location, |seat| start(Member::new(Some(MainBody { future }), seat, |_| None)))
 }
 
 /// Asks all tasks of all groups to end, and sees to it.
