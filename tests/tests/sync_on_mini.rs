@@ -1,10 +1,11 @@
 //! `mini::sync` on mini: where its blocking methods may be called, and what a wait says.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mini::runtime::Builder;
 use mini::sync::{Mutex, mpsc, oneshot};
-use mini::task::block_in_place;
+use mini::task::{Group, Reason, block_in_place, yield_now};
 use mini::time::{pause, timeout};
 use mini_tests::{caught, multi_thread};
 
@@ -66,8 +67,26 @@ fn a_wait_for_a_lock_names_the_task_that_has_it() {
             (mini::task::id(), elapsed.to_string(), text)
         });
         let (id, elapsed, text) = task.await.unwrap();
-        assert!(elapsed.contains(&format!("Lock, which task {id} has, at ")), "{elapsed}");
+        assert!(elapsed.contains("Lock at ") && elapsed.ends_with(", held by this task itself"), "{elapsed}");
         assert!(text.contains(&format!("held by task {id} at ")) && text.contains("sync_on_mini.rs:"), "{text}");
+    });
+}
+
+#[test]
+fn a_report_names_the_task_that_has_the_lock() {
+    mini::block_on(async {
+        pause();
+        let group = Group::new().grace(Duration::ZERO);
+        let mutex = Arc::new(Mutex::new(()));
+        let held = mutex.clone();
+        let holder = group.spawn_named("holder", async move {
+            let _guard = held.lock().await;
+            std::future::pending::<()>().await;
+        });
+        group.spawn_named("waiter", async move { drop(mutex.lock().await) });
+        yield_now().await;
+        let text = group.shutdown(Reason::Requested).await.to_string();
+        assert!(text.contains(&format!(", held by task {} (\"holder\")", holder.id())), "{text}");
     });
 }
 

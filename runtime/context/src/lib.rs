@@ -58,7 +58,7 @@ pub use notes::{
 pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
-pub use wait::Wait;
+pub use wait::{ITSELF, Wait};
 
 use std::cell::Cell;
 

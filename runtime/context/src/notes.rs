@@ -76,7 +76,8 @@ pub enum Reason {
     JoinSet(u64),
     /// For its worker to have nothing else to do.
     Idle,
-    /// For a lock or channel; with the id of the task that has what it waits for, 0 if that is not known.
+    /// For a lock or channel; with the id of the task that has what it waits for, 0 if that is not known,
+    /// [`ITSELF`](crate::ITSELF) if it is the task itself.
     Sync(SyncKind, u64),
     /// For the cancellation of a token.
     Cancel,

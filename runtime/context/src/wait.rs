@@ -48,6 +48,9 @@ const CANCEL: u64 = 8;
 const HOLDER_BITS: u32 = 48;
 const HOLDER: u64 = (1 << HOLDER_BITS) - 1;
 
+/// In place of the id of a task, in a [`Reason::Sync`]: the task waits for what it holds itself.
+pub const ITSELF: u64 = HOLDER;
+
 impl Wait {
     /// The wait that is told of these notes; none if there is no note.
     ///
@@ -218,7 +221,12 @@ impl fmt::Display for Note {
             Reason::Idle => write!(f, "Idle worker at {location}"),
             Reason::Cancel => write!(f, "Cancellation at {location}"),
             Reason::Sync(kind, 0) => write!(f, "{kind:?} at {location}"),
-            Reason::Sync(kind, holder) => write!(f, "{kind:?}, which task {holder} has, at {location}"),
+            Reason::Sync(kind, holder) => {
+                // Of several holders only the last one to come is known.
+                let held = if kind == SyncKind::Lock { "held" } else { "last taken" };
+                write!(f, "{kind:?} at {location}, {held} by ")?;
+                if holder == ITSELF { f.write_str("this task itself") } else { write!(f, "task {holder}") }
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
 
-use mini_context::{Notes, Wait};
+use mini_context::{Notes, Reason, Wait};
 
 /// The wait slot of a task: what its last poll was pending for.
 #[derive(Debug)]
@@ -71,6 +71,18 @@ impl WaitSlot {
 }
 
 impl LastWait {
+    /// The id of the task that has what this one waits for, if that is known to be another task.
+    pub(super) fn holder(self) -> Option<u64> {
+        match self {
+            Self::Known(wait) => match wait.reason() {
+                Reason::Sync(_, 0 | mini_context::ITSELF) => None,
+                Reason::Sync(_, holder) => Some(holder),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// What `notes` say of a poll that was pending.
     pub(super) fn of(notes: Notes) -> Self {
         Wait::of(notes).map_or(Self::Unknown, Self::Known)

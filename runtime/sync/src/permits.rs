@@ -401,9 +401,8 @@ impl<S: Source> Acquire<S> {
         if done.is_ready() {
             *this.phase = Phase::Through;
         } else {
-            let holder = source.with(|permits| permits.last).map_or(0, |last| last.task);
-            let holder = if holder == mini_context::MAIN { 0 } else { holder };
-            let reason = Reason::Sync(*this.kind, holder);
+            let last = source.with(|permits| permits.last);
+            let reason = Reason::Sync(*this.kind, holder_of(*this.kind, last, claim.task));
             mini_context::leave_note(Note { reason, location: this.location });
         }
         done
@@ -422,6 +421,17 @@ impl<S: Source> Acquire<S> {
         drop(waker);
         let location = *this.location;
         mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+    }
+}
+
+/// What the note of a wait says of who has what `task` waits for.
+fn holder_of(kind: SyncKind, last: Option<Claim>, task: u64) -> u64 {
+    match last.map_or(0, |last| last.task) {
+        mini_context::MAIN => 0,
+        // Of a channel the last claim is of another sender, which has nothing that this one waits for.
+        _ if matches!(kind, SyncKind::Send | SyncKind::Closed) => 0,
+        holder if holder == task && task != 0 => mini_context::ITSELF,
+        holder => holder,
     }
 }
 

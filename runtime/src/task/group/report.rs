@@ -455,6 +455,22 @@ impl fmt::Display for Straggler {
     }
 }
 
+/// One beside others: it may have waited for what another one had.
+struct Listed<'a>(&'a Straggler, &'a Report);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(task, report) = self;
+        task.fmt(f)?;
+        let Some(holder) = task.last_wait.and_then(LastWait::holder) else { return Ok(()) };
+        let mut all = report.tally.aborted.iter().chain(&report.running);
+        match all.find(|other| other.id.get() == holder).and_then(Straggler::name) {
+            Some(name) => write!(f, " ({name:?})"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// One that runs: what it waited for before says little.
 struct Stuck<'a>(&'a Straggler);
 
@@ -484,7 +500,8 @@ impl fmt::Display for Report {
             write!(f, ", {count} {what}")?;
         }
         lines(f, "failed ", &self.tally.failures, self.tally.failed)?;
-        lines(f, "aborted", &self.tally.aborted, self.tally.aborted.len() as u64)?;
+        let aborted: Vec<_> = self.tally.aborted.iter().map(|task| Listed(task, self)).collect();
+        lines(f, "aborted", &aborted, aborted.len() as u64)?;
         let running: Vec<_> = self.running.iter().map(Stuck).collect();
         lines(f, "running", &running, running.len() as u64)
     }
