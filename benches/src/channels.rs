@@ -1,5 +1,5 @@
-//! Channels, locks and scopes, mini's beside those of tokio, async-channel, flume, kanal, async-lock and futures, all on
-//! mini and on tokio.
+//! Channels, locks and scopes, mini's beside those of tokio, async-channel, flume, kanal, async-lock and futures, all
+//! on mini and on tokio.
 //!
 //! ```console
 //! $ cargo bench -p mini-benches -- channels
@@ -13,8 +13,8 @@
 //! - *Stream*: one task sends as fast as it can, another one receives.
 //! - *Reply*: a task that makes a channel for one answer, and another task that answers.
 //! - *Alone*: a task takes a lock and releases it.
-//! - *Crowd*: 64 tasks take one lock in turn and hold it while they yield once. Beside it the longest wait for the lock,
-//!   in rounds of all 64.
+//! - *Crowd*: 64 tasks take one lock in turn and hold it while they yield once. Beside it the longest wait for the
+//!   lock, in rounds of all 64.
 //! - *Scope*: 100 futures in one task, and what one of them costs; beside it `FuturesUnordered` of futures-util.
 
 mod channel;

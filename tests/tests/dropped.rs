@@ -1,9 +1,9 @@
 //! Every future of mini, dropped half-way: nothing is left behind, and what its docs promise to keep is kept.
 //!
-//! `net`, `io`, `fs`, `process`, `sync`, `task` and `time` list the futures, by rows; `sources` looks through the crates
-//! for those that are missing here. A row is made and dropped several times: unpolled, after one poll and after two. Each
-//! time, all that this file counts must soon be what it was before, and nothing may hold the waker. After its rows each
-//! list checks what must still be there.
+//! `net`, `io`, `fs`, `process`, `sync`, `task` and `time` list the futures, by rows; `sources` looks through the
+//! crates for those that are missing here. A row is made and dropped several times: unpolled, after one poll and after
+//! two. Each time, all that this file counts must soon be what it was before, and nothing may hold the waker. After its
+//! rows each list checks what must still be there.
 //!
 //! Rejected: a test for each row (open files and children are counted for the whole process).
 

@@ -32,7 +32,7 @@ pub struct DueGuard {
     stays: PhantomData<*const ()>,
 }
 
-/// Until when the future that is being polled has to be ready, if somebody said so.
+/// Until when the future that is being polled has to be ready, if there is such a time.
 ///
 /// # Examples
 ///

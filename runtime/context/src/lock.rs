@@ -3,7 +3,7 @@
 //! The store of a wheel uses it, and the channels and locks for tasks. A few dozen instructions run under it, and no
 //! user code, so a thread that finds it taken spins. If that takes long, the holder was preempted or moves very many
 //! timers, and the waiting thread gives up its own CPU for a while. The lock is not fair, and nothing here needs it to
-//! be: who waits for a task's lock or a channel waits in a list that it guards.
+//! be: tasks that wait for a lock or a channel of `mini-sync` wait in a list that it guards.
 //!
 //! Rejected:
 //! - The standard library's mutex: a second locked instruction to unlock, as a waiter may sleep in the kernel. 10.8 ns

@@ -63,8 +63,8 @@ use crate::args::Entry;
 /// A second signal ends the program at once, as if it had never listened. If `main` returns by itself, the tokens are
 /// cancelled too, with the reason `Shutdown`, and the groups get the same grace. What does not belong to a group is
 /// dropped at the end, as without `grace`. A task of a group that blocks a thread, and so cannot be dropped within a
-/// second, is named, and the process ends with code 124; so it does if a task of no group blocks the thread of `main` for
-/// more than two seconds then. A thread of its own sees to all this, so it works where every worker is blocked.
+/// second, is named, and the process ends with code 124; so it does if a task of no group blocks the thread of `main`
+/// for more than two seconds then. A thread of its own sees to all this, so it works where every worker is blocked.
 ///
 /// The argument needs the feature `signal` of `mini-rt`, which is on by default, and a function called `main`.
 ///

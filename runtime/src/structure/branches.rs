@@ -1,8 +1,8 @@
 //! `Branches`: the futures of a `join!` or a `race!`, side by side in one value.
 //!
-//! A list of pairs, which the macros build and take apart: `Pair(first, Pair(second, End))`. It has no allocation and no
-//! limit, and the compiler makes straight code of a walk along it. What a branch does with the output of its future is
-//! up to its type: those of a join keep it, those of a race have their own list in `race.rs`.
+//! A list of pairs, which the macros build and take apart: `Pair(first, Pair(second, End))`. It has no allocation and
+//! no limit, and the compiler makes straight code of a walk along it. What a branch does with the output of its future
+//! is up to its type: those of a join keep it, those of a race have their own list in `race.rs`.
 //!
 //! A poll walks the list twice, from some branch to the end and then from the beginning to that one. Which one comes
 //! first changes from poll to poll, so that a branch that spends the budget does not starve those behind it.

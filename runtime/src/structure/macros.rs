@@ -155,31 +155,30 @@ macro_rules! try_local_scope {
     ($($scope:tt)*) => { $crate::__scope!(TryLocalScope $($scope)*) };
 }
 
+// The body is the arm of a `match`, where no lint minds its braces.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __scope {
     ($kind:ident |$s:ident| $body:expr) => {
         async {
             let scope = $crate::task::$kind::new();
-            let handle = scope.clone();
-            scope
-                .run(async {
-                    let $s = &handle;
-                    $body
-                })
-                .await
+            let body = async {
+                match &scope {
+                    $s => $body,
+                }
+            };
+            scope.clone().run(body).await
         }
     };
     ($kind:ident move |$s:ident| $body:expr) => {
         async move {
             let scope = $crate::task::$kind::new();
-            let handle = scope.clone();
-            scope
-                .run(async {
-                    let $s = &handle;
-                    $body
-                })
-                .await
+            let body = async {
+                match &scope {
+                    $s => $body,
+                }
+            };
+            scope.clone().run(body).await
         }
     };
     ($kind:ident $($other:tt)*) => {

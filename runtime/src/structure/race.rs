@@ -1,10 +1,10 @@
 //! `Race`: waits for the first of some futures.
 //!
-//! The hard part is that the arms belong to the function around the macro: `return`, `break`, `?` and `.await` in an arm
-//! act there. So the macro has one `match` whose arms are the user's, and no loop, closure or block of its own around
-//! them. What goes round until an output matches its pattern is the future, which is why it must know the patterns. It
-//! checks them by a `match` whose guard notes that the pattern has matched, and then refuses: bindings are moved only
-//! after the guard, so the output stays whole, whatever the pattern binds and how.
+//! The hard part is that the arms belong to the function around the macro: `return`, `break`, `?` and `.await` in an
+//! arm act there. So the macro has one `match` whose arms are the user's, and no loop, closure or block of its own
+//! around them. What goes round until an output matches its pattern is the future, which is why it must know the
+//! patterns. It checks them by a `match` whose guard notes that the pattern has matched, and then refuses: bindings are
+//! moved only after the guard, so the output stays whole, whatever the pattern binds and how.
 //!
 //! The outputs have different types, so the winner's goes out as one of nested enums. By then the futures have been
 //! dropped.

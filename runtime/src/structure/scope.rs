@@ -14,9 +14,9 @@
 //! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes.
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
-//! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own what
-//! children wait for, then the children in the order of their places. Only then is the error returned, or the panic
-//! resumed. A destructor that panics does not keep the others from being dropped.
+//! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
+//! what children wait for, then the children in the order of their places. Only then is the error returned, or the
+//! panic resumed. A destructor that panics does not keep the others from being dropped.
 //!
 //! Rejected: polling a child in the list where it was spawned (the list is locked then). One allocation for future,
 //! output and waker (the waker must be `'static` and the output may borrow, so that needs `unsafe`).
@@ -383,7 +383,7 @@ where
         if this.shared.ready.rest(cx.waker()).is_ready() {
             cx.waker().wake_by_ref();
         } else if mini_context::notes().is_empty() {
-            // Nobody who waits was polled.
+            // No child that waits was polled.
             let reason = Reason::JoinSet(this.children.len() as u64 + u64::from(this.body.is_some()));
             mini_context::leave_note(Note { reason, location: this.shared.location });
         }

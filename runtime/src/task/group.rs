@@ -194,8 +194,8 @@ impl Group {
     }
 
     /// Starts a task in the group, on the current runtime. A [`deadline`](crate::time::deadline) around the call can be
-    /// read in the task, by [`remaining`](crate::time::remaining); it does not end the task. The output says whether it has failed: see [`Outcome`], and
-    /// [`spawn_any`](Self::spawn_any) for outputs of other types.
+    /// read in the task, by [`remaining`](crate::time::remaining); it does not end the task. The output says whether it
+    /// has failed: see [`Outcome`], and [`spawn_any`](Self::spawn_any) for outputs of other types.
     ///
     /// While a shutdown waits, tasks may still be started: their token is cancelled. When the shutdown has ended, or is
     /// aborting what is left, the group refuses: the future is dropped in this call, the handle says
@@ -423,7 +423,7 @@ impl fmt::Display for Called<'_> {
     }
 }
 
-/// The last handle of a group has gone. Somebody has to see to the tasks that are left.
+/// The last handle of a group has gone: sees to the tasks that are left.
 fn abandon(node: &Arc<Node>) {
     let left = node.left_behind();
     if !left.needs_end || program::takes_over(node) {

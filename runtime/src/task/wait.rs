@@ -1,7 +1,8 @@
 //! What a task waits for: written by its runner after a poll that was not ready, read by threads that print the task.
 //!
-//! The slot has room for one leaf of the last poll, which [`Wait::of`] chooses. Of several of one kind that is the last,
-//! the furthest point of the task. Each poll writes the slot anew: if no leaf of mini's is left waiting, it is `unknown`.
+//! The slot has room for one leaf of the last poll, which [`Wait::of`] chooses. Of several of one kind that is the
+//! last, the furthest point of the task. Each poll writes the slot anew: if no leaf of mini's is left waiting, it is
+//! `unknown`.
 //!
 //! One or two plain stores per pending poll. A reader on another thread may see the two fields of different waits of
 //! the task; this is for people, not for decisions.

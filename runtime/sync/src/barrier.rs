@@ -1,4 +1,4 @@
-//! A barrier: a count of those who have come, and a round that ends with the last.
+//! A barrier: a count of tasks that have come, and a round that ends with the last one.
 //!
 //! Rejected: counting a task whose future was dropped while it waited (the others would pass with one too few, and a
 //! task that tries again would count twice).
@@ -86,7 +86,7 @@ impl fmt::Debug for Barrier {
 pub struct BarrierWaitResult(bool);
 
 impl BarrierWaitResult {
-    /// Whether this task was the last that came: it is one of those who waited together.
+    /// Whether this task was the last that came: it is one of the tasks that waited together.
     pub fn is_leader(&self) -> bool {
         self.0
     }

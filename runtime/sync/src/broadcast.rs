@@ -71,7 +71,7 @@ struct Shared<T> {
     state: Lock<State<T>>,
 }
 
-/// The place of those who wait for a message.
+/// The place of tasks that wait for a message.
 struct Messages<'a, T>(&'a Shared<T>);
 
 impl<T> Place for Messages<'_, T> {
@@ -87,7 +87,7 @@ impl<T> Place for Messages<'_, T> {
     }
 }
 
-/// The place of those who wait for the receivers to be gone.
+/// The place of tasks that wait for the receivers to be gone.
 struct Closes<'a, T>(&'a Shared<T>);
 
 impl<T> Place for Closes<'_, T> {

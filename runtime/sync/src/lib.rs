@@ -1,10 +1,10 @@
-//! Locks and channels for tasks: fair, cancel-safe, and known by name to who looks for what a task waits for.
+//! Locks and channels for tasks: fair, cancel-safe, and known by name when a task waits for them.
 //!
 //! Names and behaviour are those of `tokio::sync`, so a port changes its `use` lines. They run on any executor. Beyond
 //! that:
 //!
-//! - **Fair.** Who waits for a lock, a permit or room in a channel is served first come, first served; nobody who comes
-//!   later takes what was released for a waiter.
+//! - **Fair.** Tasks that wait for a lock, a permit or room in a channel are served first come, first served; a task
+//!   that comes later does not take what was released for a waiter.
 //! - **Cancel-safe.** A future that is dropped gives back what it was given; the section "Cancel safety" of a method
 //!   says what else there is to know.
 //! - **No allocation per wait.** A waiter is a part of its future.
@@ -53,7 +53,7 @@ pub use semaphore::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePerm
 
 pub use set_once::{SetOnce, SetOnceError};
 
-/// The futures of the methods, for those who keep one in a struct.
+/// The futures of the methods, for programs that keep one in a struct.
 pub mod future {
     pub use crate::barrier::BarrierWait;
     pub use crate::broadcast::BroadcastClosed;

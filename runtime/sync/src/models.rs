@@ -1,6 +1,6 @@
 //! Models of what the primitives promise, in all orders of their steps; run by `tests/models/run.sh loom`.
 //!
-//! The lock is loom's mutex here. A model that ends has found nobody who waits for ever: loom fails where all wait.
+//! The lock is loom's mutex here. A model that ends has found no task that waits for ever: loom fails where all wait.
 
 use std::pin::pin;
 use std::sync::Arc;

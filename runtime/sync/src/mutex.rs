@@ -20,8 +20,8 @@ use crate::permits::{self, Acquire, Claim, Permits, Source};
 
 /// A value for one task at a time, whose guard may be held across an `.await`.
 ///
-/// Fair: who waits is served first come, first served. A panic releases the lock and does not poison it. If no guard
-/// is held across an `.await`, a [`std::sync::Mutex`] is the faster choice.
+/// Fair: waiting tasks are served first come, first served. A panic releases the lock and does not poison it. If no
+/// guard is held across an `.await`, a [`std::sync::Mutex`] is the faster choice.
 ///
 /// `{:?}` says which task holds it, and since which line.
 ///
@@ -98,7 +98,7 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Cancel safety
     ///
-    /// A dropped future loses its place among those who wait.
+    /// A dropped future loses its place in the queue.
     #[track_caller]
     #[inline]
     pub fn lock(&self) -> LockRef<'_, T> {
@@ -120,7 +120,7 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// # Errors
     ///
-    /// If somebody does.
+    /// If a task does.
     #[track_caller]
     #[inline]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {

@@ -138,7 +138,7 @@ impl Notify {
         OwnedNotified { inner: Wait::new(self) }
     }
 
-    /// Notifies the first who waits. If nobody waits, the next one who comes will not wait.
+    /// Notifies the first waiting task. If no task waits, the next one that comes will not wait.
     pub fn notify_one(&self) {
         self.notify(Told::First);
     }
@@ -173,7 +173,8 @@ impl Notify {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    /// Notifies all who wait, and all futures that were made before. Nothing is kept for those who come later.
+    /// Notifies all waiting tasks, and all futures that were made before. Nothing is kept for futures that are made
+    /// later.
     ///
     /// # Examples
     ///

@@ -155,7 +155,7 @@ impl<T> OnceCell<T> {
     ///
     /// # Errors
     ///
-    /// If there is a value, or somebody makes one. The error has `value`.
+    /// If there is a value, or a task is making one. The error has `value`.
     ///
     /// # Examples
     ///
@@ -397,7 +397,7 @@ future!(
 pub enum SetError<T> {
     /// There is a value.
     AlreadyInitializedError(T),
-    /// Somebody makes one.
+    /// A task is making one.
     InitializingError(T),
 }
 
@@ -407,7 +407,7 @@ impl<T> SetError<T> {
         matches!(self, Self::AlreadyInitializedError(_))
     }
 
-    /// Whether somebody makes one.
+    /// Whether a task is making one.
     pub fn is_initializing_err(&self) -> bool {
         matches!(self, Self::InitializingError(_))
     }

@@ -12,9 +12,9 @@
 //! # });
 //! ```
 
-// How it works: the sender ends its part once, under the lock: it puts the message into its place, then sets `has_news`.
-// Before that the place is the sender's, after that the receiver's, which needs no lock to fetch the message. What else
-// the two tell each other (wakers, `is_closed`) is plain state under the lock.
+// How it works: the sender ends its part once, under the lock: it puts the message into its place, then sets
+// `has_news`. Before that the place is the sender's, after that the receiver's, which needs no lock to fetch the
+// message. What else the two tell each other (wakers, `is_closed`) is plain state under the lock.
 
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! Permits that are handed out first come, first served: the one mechanism under semaphore, mutex, read-write lock and
 //! bounded channel.
 //!
-//! [`Permits`] is plain state under a lock. While somebody waits, every permit that comes back belongs to the first
+//! [`Permits`] is plain state under a lock. While a waiter is queued, every permit that comes back belongs to the first
 //! waiter, who keeps what is already there for it, so a wait for many permits is not overtaken by waits for few. A
 //! permit is handed over before its new owner runs: nobody can take it in between.
 //!
@@ -29,7 +29,7 @@ use pin_project_lite::pin_project;
 use crate::panics::Steps;
 use crate::waiters::{WaitList, Waiter};
 
-/// Who has taken something, or asks for it.
+/// The task and the line that have taken permits, or ask for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     /// The id of its task; 0 outside of tasks.
@@ -104,7 +104,7 @@ impl Permits {
         self.last
     }
 
-    /// Takes `count` permits if they are free and nobody waits. Who asks for none waits for nobody.
+    /// Takes `count` permits if they are free and no waiter is queued. A caller that asks for none never waits.
     #[inline]
     pub(crate) fn try_take(&mut self, count: usize, claim: Claim) -> Result<(), Refusal> {
         if self.is_closed {
@@ -118,7 +118,7 @@ impl Permits {
         Ok(())
     }
 
-    /// As [`try_take`](Self::try_take), for somebody who needs no permit after all.
+    /// As [`try_take`](Self::try_take), for a caller that needs no permit after all.
     #[inline]
     pub(crate) fn could_take(&mut self, count: usize, claim: Claim) -> Result<(), Refusal> {
         self.try_take(count, claim)?;
@@ -258,7 +258,7 @@ pub(crate) fn close(source: &(impl Source + ?Sized)) {
     }
 }
 
-/// Permits in somebody's hands, given back when this is dropped.
+/// Permits that a caller holds, given back when this is dropped.
 pub(crate) struct Held<S: Source> {
     pub(crate) source: S,
     pub(crate) count: usize,
@@ -424,7 +424,7 @@ impl<S: Source> Acquire<S> {
     }
 }
 
-/// What the note of a wait says of who has what `task` waits for.
+/// The holder that the note of a wait names, where `task` waits.
 fn holder_of(kind: SyncKind, last: Option<Claim>, task: u64) -> u64 {
     match last.map_or(0, |last| last.task) {
         mini_context::MAIN => 0,

@@ -1,8 +1,8 @@
 //! Waiters who leave all at once when a round ends: what a notification of all, a barrier and channels to everybody
 //! have in common.
 //!
-//! To end a round is one step, however many wait: the list of those who wait is appended to the list of those who
-//! leave. They are woken from there, a batch at a time, and the lock is free in between. A waiter who joins meanwhile
+//! To end a round is one step, however many wait: the list of waiting waiters is appended to the list of leaving
+//! ones. They are woken from there, a batch at a time, and the lock is free in between. A waiter who joins meanwhile
 //! waits for the next round, and does not prolong this one.
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!                          '--------------------------> not queued
 //! ```
 //!
-//! A queued waiter is in the list of those who leave exactly if it joined in an earlier round.
+//! A queued waiter is in the list of leaving ones exactly if it joined in an earlier round.
 //!
 //! Rejected: waking from the one list until it is empty (waiters who join again at once keep that going). A mark in
 //! each waiter (all of them are touched under one lock).
@@ -78,12 +78,12 @@ impl<D> Rounds<D> {
         }
     }
 
-    /// Edge 4, for the first who waits, after `tell` has written into its data.
+    /// Edge 4, for the first waiter, after `tell` has written into its data.
     pub(crate) fn pop_front(&mut self, tell: impl FnOnce(&mut D)) -> Option<Waker> {
         self.waiting.pop_front(|entry| tell(&mut entry.data))
     }
 
-    /// Edge 4, for the last who waits, after `tell` has written into its data.
+    /// Edge 4, for the last waiter, after `tell` has written into its data.
     pub(crate) fn pop_back(&mut self, tell: impl FnOnce(&mut D)) -> Option<Waker> {
         self.waiting.pop_back(|entry| tell(&mut entry.data))
     }

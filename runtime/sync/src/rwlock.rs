@@ -31,8 +31,8 @@ const MAX_READERS: u32 = u32::MAX >> 3;
 
 /// A value for many tasks that read it or one that writes it; guards may be held across an `.await`.
 ///
-/// Fair: who waits is served first come, first served. So a task that holds a read guard and waits for another one may
-/// wait for ever: a writer may stand between the two. A panic releases the lock and does not poison it.
+/// Fair: waiting tasks are served first come, first served. So a task that holds a read guard and waits for another one
+/// may wait for ever: a writer may stand between the two. A panic releases the lock and does not poison it.
 ///
 /// `{:?}` says which task took it last, and at which line.
 ///
@@ -135,11 +135,11 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until nobody writes and who came before has had a turn, and locks for reading.
+    /// Waits until no task writes and the tasks before this one have had their turn, and locks for reading.
     ///
     /// # Cancel safety
     ///
-    /// A dropped future loses its place among those who wait.
+    /// A dropped future loses its place in the queue.
     #[track_caller]
     #[inline]
     pub fn read(&self) -> ReadRef<'_, T> {
@@ -170,11 +170,11 @@ impl<T: ?Sized> RwLock<T> {
         ReadOwned { inner: Acquire::new(self, 1) }
     }
 
-    /// Waits until the lock is free and who came before has had a turn, and locks for writing.
+    /// Waits until the lock is free and the tasks before this one have had their turn, and locks for writing.
     ///
     /// # Cancel safety
     ///
-    /// A dropped future loses its place among those who wait.
+    /// A dropped future loses its place in the queue.
     #[track_caller]
     #[inline]
     pub fn write(&self) -> WriteRef<'_, T> {
@@ -197,7 +197,7 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// If somebody does, or there are as many readers as there may be.
+    /// If a task does, or there are as many readers as there may be.
     #[track_caller]
     #[inline]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
@@ -220,7 +220,7 @@ impl<T: ?Sized> RwLock<T> {
     ///
     /// # Errors
     ///
-    /// If somebody does.
+    /// If a task does.
     #[track_caller]
     #[inline]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {

@@ -14,7 +14,8 @@ use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
 
 /// So many permits, each for one holder at a time.
 ///
-/// Fair: who waits is served first come, first served, also who waits for many permits behind whom others wait for few.
+/// Fair: waiting tasks are served first come, first served. A task that waits for many permits is not overtaken by
+/// tasks that wait for few.
 ///
 /// # Examples
 ///
@@ -73,12 +74,12 @@ impl Semaphore {
         Self(Lock::new(Permits::new(permits)))
     }
 
-    /// How many permits are free: not held, and not kept for somebody who waits.
+    /// How many permits are free: not held, and not kept for a waiting task.
     pub fn available_permits(&self) -> usize {
         self.with(|permits| permits.free())
     }
 
-    /// Adds permits, which go to those who wait first.
+    /// Adds permits, which go to waiting tasks first.
     ///
     /// # Panics
     ///
@@ -110,7 +111,7 @@ impl Semaphore {
     ///
     /// # Cancel safety
     ///
-    /// A dropped future loses its place among those who wait, and gives back what it was given.
+    /// A dropped future loses its place in the queue, and gives back what it was given.
     #[track_caller]
     #[inline]
     pub fn acquire(&self) -> AcquireRef<'_> {
@@ -281,7 +282,7 @@ impl Semaphore {
         })
     }
 
-    /// From now on nobody gets a permit; who waits gets an error. Permits that are held stay valid.
+    /// From now on no task gets a permit; waiting tasks get an error. Permits that are held stay valid.
     ///
     /// # Examples
     ///

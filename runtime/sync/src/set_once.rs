@@ -12,7 +12,7 @@ use crate::rounds::{self, Place, Rounds, Wait};
 
 /// A value that one sets, once, and others wait for.
 ///
-/// If those who need the value also make it, [`OnceCell`](crate::OnceCell) is meant.
+/// If the tasks that need the value also make it, [`OnceCell`](crate::OnceCell) is meant.
 ///
 /// # Examples
 ///
@@ -160,7 +160,7 @@ impl<'a, T> Future for SetOnceWait<'a, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<&'a T> {
         let inner = self.project().inner;
         let cell: &'a SetOnce<T> = inner.place();
-        // The value is set before the round ends, so who looks under the lock misses neither.
+        // The value is set before the round ends, so a look under the lock misses neither.
         Poll::Ready(ready!(inner.poll_until(cx, |_| cell.get())))
     }
 }

@@ -1,4 +1,4 @@
-//! The list of those who wait for a lock, a permit or a notification, first come, first served.
+//! The list of tasks that wait for a lock, a permit or a notification, first come, first served.
 //!
 //! The list is intrusive: a [`Waiter`] is a part of the future that waits, so that waiting allocates nothing, and any
 //! waiter can leave in constant time. All of a waiter but its address is plain state under the lock that guards the
@@ -83,7 +83,7 @@ impl<D> WaitList<D> {
     /// See [`WaitList`].
     pub(crate) unsafe fn push_back(&mut self, waiter: Pin<&Waiter<D>>, waker: Waker) {
         let this = NonNull::from(waiter.get_ref());
-        // SAFETY: the caller's promise; whoever uses a node has the list borrowed mutably.
+        // SAFETY: the caller's promise; every use of a node has the list borrowed mutably.
         let node = unsafe { &mut *waiter.node.get() };
         debug_assert!(!node.is_queued);
         (node.previous, node.next) = (self.tail, None);
@@ -205,7 +205,7 @@ impl<D> fmt::Debug for WaitList<D> {
     }
 }
 
-/// Wakers to call when the lock is released. A batch: who has more to wake releases the lock in between.
+/// Wakers to call when the lock is released. A batch: with more to wake, the caller releases the lock in between.
 #[derive(Default)]
 pub(crate) struct Wakes {
     wakers: [Option<Waker>; Wakes::BATCH],
@@ -255,7 +255,7 @@ pub(crate) fn wake_all(mut wakes: Wakes, mut next: impl FnMut(&mut Wakes)) {
     }
 }
 
-/// Whoever panics before the call wakes them all the same.
+/// A panic before the call wakes them all the same.
 impl Drop for Wakes {
     fn drop(&mut self) {
         self.wake_all();

@@ -24,8 +24,8 @@
 //! ```
 
 // The value and its version are under a read-write lock, which readers hold while they look, and user code runs there.
-// The version stands once more with those who wait, under a lock that is held for a few instructions. It changes while
-// the value's lock is held for writing, so who has that lock in either way sees one version.
+// The version stands once more beside the waiters, under a lock that is held for a few instructions. It changes while
+// the value's lock is held for writing, so a thread that has that lock in either way sees one version.
 //
 // Rejected: the version beside the value alone (a task that waits would take the lock under which user code runs).
 
@@ -88,7 +88,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The place of those who wait for a new value.
+/// The place of tasks that wait for a new value.
 struct Changes<'a, T>(&'a Shared<T>);
 
 impl<T> Place for Changes<'_, T> {
@@ -104,7 +104,7 @@ impl<T> Place for Changes<'_, T> {
     }
 }
 
-/// The place of those who wait for the receivers to be gone.
+/// The place of tasks that wait for the receivers to be gone.
 struct Closes<'a, T>(&'a Shared<T>);
 
 impl<T> Place for Closes<'_, T> {

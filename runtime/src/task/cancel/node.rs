@@ -1,4 +1,4 @@
-//! A token's place in the tree: whether it is cancelled, who waits for that, and who is cancelled with it.
+//! A token's place in the tree: whether it is cancelled, its waiters, and the tokens that are cancelled with it.
 //!
 //! Called by `CancelToken` and by the futures that wait for one.
 //!
@@ -7,7 +7,7 @@
 //! `cancel` notes the reason under the lock of the node, and in the same critical section takes out the wakers and the
 //! children. A waker or a child is added under that lock too, and only while there is no reason. So each is either
 //! taken out by `cancel`, or its owner finds the reason. The flag repeats the reason for readers without the lock; it
-//! is raised inside of the critical section, so whoever sees it finds the reason.
+//! is raised inside of the critical section, so a thread that sees it finds the reason.
 //!
 //! # Depth
 //!
@@ -110,7 +110,7 @@ impl Node {
         is_first
     }
 
-    /// Cancels this node alone: hands out who waits for it, and its children.
+    /// Cancels this node alone: hands out its waiters and its children.
     fn mark(&self, why: Cancelled, wakers: &mut Vec<Waker>, nodes: &mut Vec<Arc<Node>>) -> bool {
         let mut state = lock(&self.state);
         if state.why.is_some() {

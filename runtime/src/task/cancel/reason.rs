@@ -21,7 +21,7 @@ use std::panic::Location;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Somebody asked for it.
+    /// The program asked for it.
     Requested,
     /// It took too long.
     Deadline,

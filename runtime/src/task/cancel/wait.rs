@@ -1,4 +1,5 @@
-//! The futures that wait for a token: one that borrows it, one that owns it, and one that runs another future meanwhile.
+//! The futures that wait for a token: one that borrows it, one that owns it, and one that runs another future
+//! meanwhile.
 //!
 //! A waiter keeps a clone of the waker that it has left with the node. So a poll by the same task compares two wakers
 //! and reads a flag. It takes no lock: the connections of a server all wait for one token, each in every poll.
@@ -62,7 +63,7 @@ pin_project! {
     }
 }
 
-/// A place among those that wait for a node. Whoever has it must call [`leave`](Self::leave) in the end.
+/// A place among the waiters of a node. Its owner must call [`leave`](Self::leave) in the end.
 struct Waiter {
     place: Option<(u32, Waker)>,
     location: &'static Location<'static>,

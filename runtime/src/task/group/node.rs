@@ -5,8 +5,8 @@
 //! # Seats
 //!
 //! A task is entered under the group's lock before it is spawned, so that it is counted before it can end, and its
-//! handle is added afterwards. It may have ended by then: so a seat says which of the two came first, and the second one
-//! frees it.
+//! handle is added afterwards. It may have ended by then: so a seat says which of the two came first, and the second
+//! one frees it.
 //!
 //! # Nobody is missed
 //!
@@ -15,8 +15,8 @@
 //! under the lock and then reads the count; the task that lowers the count takes the wakers after that, under the lock.
 //! A task that waits for its own group is one that it need not wait for, so wakers are called at two already.
 //!
-//! Rejected: a count of busy groups instead of one of tasks (a spawn would not touch its ancestors, but a chain of locks
-//! would be held at each change). A list of the ended tasks (a server's group would grow for ever).
+//! Rejected: a count of busy groups instead of one of tasks (a spawn would not touch its ancestors, but a chain of
+//! locks would be held at each change). A list of the ended tasks (a server's group would grow for ever).
 
 use std::iter;
 use std::panic::Location;
@@ -56,7 +56,7 @@ struct State {
     ending: Option<Ending>,
     seats: Slab<Taken>,
     children: Slab<Child>,
-    /// A place is its waiter's until that removes it; its waker is taken out by who wakes.
+    /// A place is its waiter's until that removes it; its waker is taken out by the thread that wakes.
     waiters: Slab<Option<Waker>>,
 }
 
@@ -101,7 +101,7 @@ fn next() -> u64 {
 
 /// What the last handle of a group leaves behind.
 pub(super) struct LeftBehind {
-    /// Whether somebody has to shut the group down, and nobody does.
+    /// Whether the group has to be shut down, and no shutdown is in progress.
     pub(super) needs_end: bool,
     /// Tasks of the group itself that nobody has asked to end.
     pub(super) tasks: usize,
@@ -117,7 +117,7 @@ pub(super) struct Ending {
     pub(super) deadline: Option<Instant>,
     /// When not to wait any longer for tasks that were aborted.
     pub(super) patience: Option<Instant>,
-    /// Somebody has got the report: nothing is left to see to.
+    /// A caller has got the report: nothing is left to see to.
     is_told: bool,
 }
 
@@ -323,7 +323,7 @@ impl Node {
         self.token.cancel_from(reason, location);
     }
 
-    /// The report is given to somebody.
+    /// The report is given to a caller.
     pub(super) fn tell_end(&self) {
         if let Some(ending) = &mut lock(&self.state).ending {
             ending.is_told = true;
@@ -371,8 +371,8 @@ impl Node {
         }
     }
 
-    /// Aborts all tasks here and below, except the one that asks. Those that are still there at `patience` have not been
-    /// dropped in time.
+    /// Aborts all tasks here and below, except the one that asks. Those that are still there at `patience` have not
+    /// been dropped in time.
     pub(super) fn abort_all(self: &Arc<Self>, patience: Option<Instant>) {
         let mine = Place::current();
         let mut ending = self.ending();

@@ -1,7 +1,7 @@
 //! `Outcome`: which outputs of a group's task mean that it has failed, and what the report then says.
 //!
-//! A trait, and no guess by the name of the type as `task/unseen.rs` makes it: only a bound gives the text of an error of
-//! any type. What has no such text goes by `spawn_any`, which guesses.
+//! A trait, and no guess by the name of the type as `task/unseen.rs` makes it: only a bound gives the text of an error
+//! of any type. What has no such text goes by `spawn_any`, which guesses.
 //!
 //! Rejected: a trait that users implement. The type of a `loop` without an end can be named in a roundabout way only,
 //! and the compiler then takes every other implementation for one of that type too. Such loops are more common than
@@ -16,8 +16,8 @@ use super::super::Cancelled;
 /// The output of a task in a [`Group`](super::Group), which says whether the task has failed.
 ///
 /// Implemented for `()`, for a `Result` whose error can be displayed, for the exit status of a process, and for what
-/// never returns. A [`Cancelled`] is no failure, also as the whole content of an [`std::io::Error`] or of a boxed error:
-/// the task did as it was asked. No other crate can implement it; tasks with other outputs are started by
+/// never returns. A [`Cancelled`] is no failure, also as the whole content of an [`std::io::Error`] or of a boxed
+/// error: the task did as it was asked. No other crate can implement it; tasks with other outputs are started by
 /// [`spawn_any`](super::Group::spawn_any).
 ///
 /// # Examples

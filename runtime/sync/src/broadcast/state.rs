@@ -1,11 +1,12 @@
 //! A ring of messages under one lock. A place in it counts the receivers that have not got its message; with the last
 //! of them the message leaves the ring. Receivers get messages in order, so those that all have got are the older ones.
 //!
-//! A message is in an `Arc`, which is what is cloned under the lock. The user's `clone` runs later, under a mutex of that
-//! message, as the message need not be `Sync`; the last receiver gets the message itself.
+//! A message is in an `Arc`, which is what is cloned under the lock. The user's `clone` runs later, under a mutex of
+//! that message, as the message need not be `Sync`; the last receiver gets the message itself.
 //!
-//! Rejected: messages in the ring itself (the user's `clone` and `drop` under the lock of the channel, or a lock for each
-//! place and a protocol between those and the channel's). Cloning without a mutex (messages would have to be `Sync`).
+//! Rejected: messages in the ring itself (the user's `clone` and `drop` under the lock of the channel, or a lock for
+//! each place and a protocol between those and the channel's). Cloning without a mutex (messages would have to be
+//! `Sync`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,7 +98,7 @@ impl<T> State<T> {
         Found::Message(self.pay(position).or(shared).expect("a message that is owed"))
     }
 
-    /// How many messages are owed to somebody. They are the newest ones.
+    /// How many messages are owed to some receiver. They are the newest ones.
     pub(super) fn len(&mut self) -> usize {
         let (mut low, mut high) = (self.oldest(), self.tail);
         while low < high {

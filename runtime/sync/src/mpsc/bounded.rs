@@ -67,7 +67,7 @@ impl<T> Sender<T> {
     ///
     /// # Cancel safety
     ///
-    /// A dropped future drops its message unsent, and loses its place among those who wait. To keep the message,
+    /// A dropped future drops its message unsent, and loses its place in the queue. To keep the message,
     /// [`reserve`](Self::reserve) room first.
     #[track_caller]
     #[inline]
@@ -112,7 +112,7 @@ impl<T> Sender<T> {
     ///
     /// # Cancel safety
     ///
-    /// A dropped future loses its place among those who wait.
+    /// A dropped future loses its place in the queue.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What senders and receiver share: a short lock around the queue, the permits that are its bound, and who waits.
+//! What senders and receiver share: a short lock around the queue, the permits that are its bound, and its waiters.
 //!
 //! A message takes the lock once on its way in and once on its way out (of an unbounded channel: once per chunk). A
 //! bound is a number of [`Permits`]: a message holds one from before it is queued until it is received, a reservation
@@ -45,7 +45,7 @@ pub(super) struct Chan<T> {
 struct State<T> {
     queue: Queue<T>,
     permits: Permits,
-    /// For those who wait until the channel is closed: there never is one.
+    /// For tasks that wait until the channel is closed: there never is one.
     ends: Permits,
     occupant: Occupant,
     is_receiver_gone: bool,

@@ -89,7 +89,7 @@ fn a_full_channel_goes_on() {
     });
 }
 
-/// Closing wakes who waits for room; what was reserved still arrives, and the receiver waits for it.
+/// Closing wakes the senders that wait for room; what was reserved still arrives, and the receiver waits for it.
 ///
 /// Fails if `Chan::take_back` does not call the receiver.
 #[test]

@@ -20,8 +20,8 @@
 //! | `spare` | who holds the lock |
 //! | `message` | the receiver's while `is_full`; otherwise of who holds the lock and calls |
 //!
-//! A receiver that comes back while its last caller is still at the waker does not wait for that: it leaves a clone, the
-//! spare, which the next sender takes and uses up. So no thread waits for another one here.
+//! A receiver that comes back while its last caller is still at the waker does not wait for that: it leaves a clone,
+//! the spare, which the next sender takes and uses up. So no thread waits for another one here.
 //!
 //! Memory order: who calls has seen TAKEN under the lock, in which the receiver wrote it after the waker. Edge 4
 //! releases, and the receiver's look acquires. `is_full` is stored with Release after the message, and loaded with
