@@ -55,6 +55,14 @@ fn blocking_methods_refuse_to_block_a_task_or_a_main_future() {
 }
 
 #[test]
+fn a_thread_may_block_again_when_its_block_on_has_panicked() {
+    caught(|| mini::block_on(async { panic!("the main future") }));
+    let (sender, mut receiver) = mpsc::channel(1);
+    sender.blocking_send(7).unwrap();
+    assert_eq!(receiver.blocking_recv(), Some(7));
+}
+
+#[test]
 fn a_wait_for_a_lock_names_the_task_that_has_it() {
     mini::block_on(async {
         pause();

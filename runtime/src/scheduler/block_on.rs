@@ -41,9 +41,9 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
             return true;
         };
         mini_context::begin_poll(mini_context::MAIN);
+        let _polling = EndPoll; // a panic passes through
         let polled =
             future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
-        mini_context::end_poll();
         match polled {
             Poll::Ready(value) => {
                 output = Some(value);
@@ -53,6 +53,15 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
         }
     });
     output.expect("it runs until the future is ready")
+}
+
+/// Dropped when the poll is over.
+struct EndPoll;
+
+impl Drop for EndPoll {
+    fn drop(&mut self) {
+        mini_context::end_poll();
+    }
 }
 
 /// Runs the future to its end, and drops it.
