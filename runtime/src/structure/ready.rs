@@ -160,3 +160,75 @@ impl Wake for Place {
 pub(super) fn waker(ready: &Arc<Ready>, number: u32) -> Waker {
     Waker::from(Arc::new(Place { ready: ready.clone(), number }))
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    use std::future::poll_fn;
+
+    use loom::future::block_on;
+    use loom::thread;
+
+    use super::*;
+
+    /// A scope that waits until `is_done` says so of what it has been told: the numbers so far, and whether children
+    /// were spawned.
+    fn wait(ready: &Ready, is_done: impl Fn(&[u32], bool) -> bool) {
+        let (mut all, mut pass, mut has_spawned) = (Vec::new(), Vec::new(), false);
+        block_on(poll_fn(|cx| {
+            ready.take(&mut pass);
+            all.append(&mut pass);
+            has_spawned |= ready.take_spawned();
+            if is_done(&all, has_spawned) {
+                return Poll::Ready(());
+            }
+            if ready.rest(cx.waker()).is_ready() {
+                cx.waker().wake_by_ref();
+            }
+            Poll::Pending
+        }));
+    }
+
+    /// Fails if `wake` pushes nothing while the parent polls, or if `rest` does not look at the queue again after it
+    /// has left the waker.
+    #[test]
+    fn a_wake_reaches_the_scope_whenever_it_comes() {
+        loom::model(|| {
+            let ready = Ready::new();
+            let wakes = [1, 2].map(|number| {
+                let waker = waker(&ready, number);
+                thread::spawn(move || waker.wake())
+            });
+            wait(&ready, |numbers, _| numbers.contains(&1) && numbers.contains(&2));
+            wakes.map(|wake| wake.join().unwrap());
+        });
+    }
+
+    /// Fails if `rest` does not ask for spawns.
+    #[test]
+    fn a_spawn_from_elsewhere_reaches_the_scope() {
+        loom::model(|| {
+            let ready = Ready::new();
+            let spawning = ready.clone();
+            let spawn = thread::spawn(move || {
+                if !spawning.has_spawned() {
+                    spawning.announce();
+                }
+            });
+            wait(&ready, |_, has_spawned| has_spawned);
+            spawn.join().unwrap();
+        });
+    }
+
+    /// A wake beside the end of a scope is one of a child that is gone.
+    #[test]
+    fn a_late_wake_does_no_harm() {
+        loom::model(|| {
+            let ready = Ready::new();
+            let waker = waker(&ready, 1);
+            let late = thread::spawn(move || waker.wake());
+            assert!(ready.rest(std::task::Waker::noop()).is_pending() || ready.queue.lock().numbers == [1]);
+            ready.close();
+            late.join().unwrap();
+        });
+    }
+}
