@@ -5,7 +5,7 @@ mod by_hand;
 use std::future::{pending, ready};
 
 use by_hand::{now, spawn};
-use mini_context::{Reason, SyncKind, begin_poll, notes, take_notes};
+use mini_context::{ITSELF, Reason, SyncKind, begin_poll, notes, take_notes};
 use mini_sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, watch};
 
 /// Polls a future that waits, made in the line `line`.
@@ -44,6 +44,8 @@ fn who_waits_for_others_says_so() {
     begin_poll(7);
     let mut makes = spawn(cell.get_or_init(pending));
     makes.waits();
+    check(cell.get_or_init(|| ready(1)), SyncKind::Once, ITSELF, line!());
+    begin_poll(8);
     check(cell.get_or_init(|| ready(1)), SyncKind::Once, 7, line!());
     begin_poll(0);
 }
