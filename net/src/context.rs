@@ -7,8 +7,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use crate::primitives::thread_local;
 use crate::reactor::Reactor;
-use crate::sync::thread_local;
 
 /// Runs a closure on the runtime's pool of threads that may block.
 ///

@@ -20,6 +20,7 @@ mod hop;
 #[cfg(any(feature = "futures-io", feature = "hyper", feature = "tokio-io"))]
 mod io_traits;
 mod leaf;
+mod primitives;
 mod reactor;
 mod ready;
 mod slot;
@@ -27,7 +28,6 @@ mod socket;
 mod source;
 mod split;
 mod stdio;
-mod sync;
 mod sys;
 pub mod tcp;
 #[cfg(test)]

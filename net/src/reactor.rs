@@ -28,10 +28,10 @@ use std::time::Duration;
 
 use mini_context::contain;
 
+use crate::primitives::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
+use crate::primitives::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::ready::Ready;
 use crate::slot::Slot;
-use crate::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Release};
-use crate::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::sys::{Custody, Poller, Token, fork::Process};
 
 mod blocks;

@@ -35,8 +35,8 @@ use std::mem;
 use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
+use crate::primitives::{Mutex, MutexGuard};
 use crate::ready::{Interest, Ready};
-use crate::sync::{Mutex, MutexGuard};
 
 mod crowd;
 mod waiters;

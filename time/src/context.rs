@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::clock;
 use crate::instant::Instant;
-use crate::sync::thread_local;
+use crate::primitives::thread_local;
 use crate::timers::{Lease, Shared, Timers};
 
 /// Leaves the context it was given for, see [`enter`].

@@ -32,10 +32,10 @@ pub mod error;
 mod instant;
 mod interval;
 mod pause;
+mod primitives;
 #[cfg(test)]
 mod probe;
 mod sleep;
-mod sync;
 mod timeout;
 mod timers;
 mod wheel;

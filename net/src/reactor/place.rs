@@ -16,9 +16,9 @@ use std::array;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::primitives::atomic::{AtomicU32, Ordering::Relaxed};
 use crate::ready::Ready;
 use crate::slot::Slot;
-use crate::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Places per chunk. A model has few, as it pays for each atomic.
 const LEN: u32 = if cfg!(loom) { 2 } else { 64 };

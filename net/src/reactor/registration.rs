@@ -39,9 +39,9 @@ use std::sync::{Arc, PoisonError};
 
 use super::Reactor;
 use super::place::{Chunk, Lease};
+use crate::primitives::Mutex;
 use crate::ready::Ready;
 use crate::slot::Slot;
-use crate::sync::Mutex;
 use crate::sys::{Custody, Token};
 
 /// One fd's entry in a reactor; dropping it removes the entry.

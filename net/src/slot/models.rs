@@ -6,7 +6,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::*;
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Counts its wakes.
 struct Count(AtomicUsize);

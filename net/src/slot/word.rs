@@ -14,8 +14,8 @@
 //!
 //! Had the edge come before `seen`, the op would have found the data. So an edge is lost in neither order.
 
+use crate::primitives::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::ready::{Interest, Ready};
-use crate::sync::atomic::{AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 
 const FLAGS: usize = 0xff;
 const ONE_TICK: usize = 0x100;

@@ -29,8 +29,8 @@ use std::os::fd::RawFd;
 use std::sync::PoisonError;
 
 use super::{Custody, Token};
-use crate::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use crate::sync::{Mutex, MutexGuard};
+use crate::primitives::atomic::{AtomicUsize, Ordering::Relaxed};
+use crate::primitives::{Mutex, MutexGuard};
 
 #[derive(Debug, Default)]
 pub(super) struct Claims {

@@ -6,7 +6,7 @@ use std::task::Wake;
 use loom::thread;
 
 use super::*;
-use crate::sync::atomic::AtomicUsize;
+use crate::primitives::atomic::AtomicUsize;
 
 /// Counts its wakes.
 struct Count(AtomicUsize);

@@ -26,7 +26,7 @@
 //! - Standing the announcement up and taking it down under the lock at each park: two locks a park for a server that
 //!   has no timers.
 
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use crate::wheel::NEVER;
 
 /// No announcement stands.
@@ -93,7 +93,7 @@ impl Announcement {
 #[cfg(all(test, loom))]
 mod models {
     use super::*;
-    use crate::sync::atomic::{Ordering::SeqCst, fence};
+    use crate::primitives::atomic::{Ordering::SeqCst, fence};
     use loom::{
         sync::{Arc, Mutex},
         thread,

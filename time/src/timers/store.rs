@@ -18,8 +18,8 @@ use super::park::Announcement;
 use crate::clock::Clock;
 use crate::context;
 use crate::instant::Instant;
-use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use crate::sync::{Guard, IS_MODEL, Lock};
+use crate::primitives::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::primitives::{Guard, IS_MODEL, Lock};
 use crate::wheel::{Key, NEVER, Wheel};
 
 /// Why a timer cannot be set.

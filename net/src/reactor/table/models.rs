@@ -4,8 +4,8 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::*;
+use crate::primitives::{RwLock, RwLockWriteGuard};
 use crate::ready::Interest;
-use crate::sync::{RwLock, RwLockWriteGuard};
 
 fn lock(table: &RwLock<Table>) -> RwLockWriteGuard<'_, Table> {
     table.write().unwrap()
