@@ -20,6 +20,9 @@ pub mod tasks {}
 #[doc = include_str!("../guide/structure.md")]
 pub mod structure {}
 
+#[doc = include_str!("../guide/select.md")]
+pub mod select {}
+
 #[doc = include_str!("../guide/time.md")]
 pub mod time {}
 

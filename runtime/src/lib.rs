@@ -29,6 +29,8 @@
 //!   I/O and timers; [`runtime::Builder`] configures.
 //! - [`spawn`] starts a task, [`spawn_local`] one whose future is not `Send`, [`spawn_blocking`] runs what blocks;
 //!   [`task`] has sets of tasks, names, task locals.
+//! - [`scope!`] has children that borrow, [`join!`] waits for several futures and [`race!`] for the first;
+//!   [`task::Group`] keeps the tasks of a part of the program, which end together.
 //! - [`time`] has sleeps, timeouts, intervals and a clock that tests can pause; [`net`] has the sockets; [`io`] has
 //!   copying, the standard streams, and what other file descriptors need; [`fs`], [`process`] and [`signal`] are what
 //!   they say.
@@ -48,7 +50,8 @@
 //! Dropping a future stops it where it awaits; the section "Cancel safety" of each function says what that may lose.
 //! Without such a section, nothing is lost. Dropping a [`JoinHandle`](task::JoinHandle) detaches its task.
 //! [`abort`](task::JoinHandle::abort) asks a task to stop; [`cancel`](task::JoinHandle::cancel) also waits until its
-//! future has been dropped.
+//! future has been dropped. A [`CancelToken`](task::CancelToken) tells code that something is over, and why, and leaves
+//! the stop to it; what must not be cut off is [shielded](task::shield).
 //!
 //! # Blocking
 //!
@@ -65,6 +68,9 @@
 //! [`io::raw_os_error`] finds the number.
 //!
 //! # Shutdown
+//!
+//! `#[mini::main(grace = "10s")]` turns Ctrl-C and SIGTERM into the cancellation of [`shutdown()`](shutdown): the
+//! program's groups have ten seconds to end, and what does not is named with the line where it waits.
 //!
 //! Dropping a [`Runtime`](runtime::Runtime) drops each task where it ran, and its join handle says so. A socket that is
 //! used later gives an error, and a timer that is polled later panics, instead of waiting for ever. Blocking jobs that
