@@ -1,7 +1,9 @@
 //! Groups of tasks: a shutdown ends all of them in time, says what became of each, and misses none.
 
+use std::cell::Cell;
 use std::future::{Future, pending};
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll, Waker};
@@ -12,7 +14,8 @@ use mini::task::{Group, Reason, yield_now};
 use mini::time::{Duration, Instant, pause, sleep};
 use mini_tests::net_support::in_each_runtime;
 use mini_tests::{
-    Counts, LIMIT, Token, caught, counted, in_child, line_of, multi_thread, never, text_of, until, within,
+    Counts, LIMIT, Token, caught, counted, in_child, line_of, multi_thread, never, on_each_flavour, text_of, until,
+    within,
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -487,6 +490,8 @@ fn a_group_needs_a_runtime_to_spawn() {
     let panicked = caught(|| group.spawn(async {}));
     assert!(panicked.message.contains("Group::spawn"), "{}", panicked.message);
     assert!(panicked.file.ends_with("group.rs"), "{}", panicked.file);
+    let panicked = caught(|| group.spawn_local(async {}));
+    assert!(panicked.message.contains("Group::spawn_local"), "{}", panicked.message);
     assert!(group.is_empty());
     let mut wait = pin!(group.wait());
     assert!(wait.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
@@ -568,5 +573,36 @@ fn a_task_can_read_the_deadline_under_which_it_was_spawned() {
         assert_eq!(limited.await, Ok(Some(second)));
         assert_eq!(group.spawn_any(async { mini::time::remaining() }).await.unwrap(), None);
         group.shutdown(Reason::Requested).await;
+    });
+}
+
+#[test]
+fn local_tasks_belong_to_the_group_and_end_with_it() {
+    on_each_flavour(|builder| {
+        builder.build().expect("a runtime").block_on(async {
+            let (group, count) = (Group::new().grace(Duration::ZERO), Rc::new(Cell::new(0)));
+            let (seen, counts) = (count.clone(), Counts::new());
+            let counted = group.spawn_local(async move { seen.set(seen.get() + 1) });
+            let (held, deaf) = (count.clone(), never(&counts));
+            let deaf = group.spawn_local(async move {
+                let _held = held;
+                deaf.await; // the local one waits here
+            });
+            counted.await.unwrap();
+            let report = group.shutdown(Reason::Requested).await;
+            assert_eq!((report.finished(), report.aborted().len(), count.get()), (1, 1, 1));
+            assert!(deaf.await.unwrap_err().is_cancelled());
+            assert_eq!((counts.drops(), Rc::strong_count(&count)), (1, 1));
+
+            let (late, held) = (Counts::new(), count.clone());
+            let (future, refused) = (never(&late), late.clone());
+            let handle = group.spawn_local(async move {
+                let _held = held;
+                future.await;
+            });
+            assert_eq!((refused.drops(), Rc::strong_count(&count)), (1, 1), "dropped in the call");
+            assert!(handle.await.unwrap_err().is_cancelled());
+            assert_eq!(group.shutdown(Reason::Requested).await.refused(), 1);
+        });
     });
 }

@@ -18,7 +18,7 @@ pub(crate) mod program;
 mod report;
 
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, Pending};
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,7 @@ pub use report::{FailedTask, Report, Straggler};
 
 use super::shield::Ended;
 use super::slab::NONE;
+use super::spawn::spawn_local_from;
 use super::unseen::error_in;
 use super::{CancelToken, JoinHandle, Reason};
 use crate::scheduler::context;
@@ -49,6 +50,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// If the last handle is dropped while tasks of the group are alive and nobody shuts it down, that is told on stderr
 /// with the line that made the group. The token is cancelled with [`Reason::ParentGone`], and the tasks are aborted
 /// after the grace; at once if the handle is dropped outside of a runtime.
+///
+/// The report has each error and panic. One of a task whose handle was dropped is also told on stderr as it happens, as
+/// of any [task](crate::spawn).
 ///
 /// With [`#[mini::main(grace = "10s")]`](crate::main) all groups end when the program is asked to.
 ///
@@ -264,6 +268,43 @@ impl Group {
         spawn(self.node(), future, None, error_in, "Group::spawn_any")
     }
 
+    /// Starts a task in the group that never leaves this thread, so its future need not be `Send`: see
+    /// [`mini::spawn_local`](crate::spawn_local).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::{cell::Cell, rc::Rc};
+    /// use mini::task::{Group, Reason};
+    ///
+    /// mini::block_on(async {
+    ///     let (group, count) = (Group::new(), Rc::new(Cell::new(0)));
+    ///     for n in 1..=3 {
+    ///         let count = count.clone();
+    ///         group.spawn_local(async move { count.set(count.get() + n) });
+    ///     }
+    ///     assert_eq!((group.shutdown(Reason::Requested).await.finished(), count.get()), (3, 6));
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Where [`mini::spawn_local`](crate::spawn_local) does.
+    #[track_caller]
+    pub fn spawn_local<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Outcome> + 'static,
+    {
+        let (location, call) = (Location::caller(), "Group::spawn_local");
+        let Some(place) = self.node().reserve() else {
+            drop(future);
+            let start = |never| spawn_local_from(never, location, call);
+            return refuse(self.node(), location, Outcome::failure, start);
+        };
+        let future = mini_time::inherit(future);
+        place.take(location, |seat| spawn_local_from(Member::new(Some(future), seat, Outcome::failure), location, call))
+    }
+
     /// Runs `job` on a thread of the blocking pool, where it may block, as a task of the group.
     ///
     /// A job that has begun cannot be aborted: a shutdown that finds it after the grace names it as still running. It
@@ -298,7 +339,7 @@ impl Group {
         let (shared, location) = (context::current_shared("Group::spawn_blocking"), Location::caller());
         let Some(place) = self.node().reserve() else {
             drop(job);
-            return refuse(self.node(), None, location, T::failure);
+            return refuse(self.node(), location, T::failure, |never| shared.spawn(never, location));
         };
         place.take(location, |seat| shared.spawn_blocking(move || seat.run(T::failure, job), location))
     }
@@ -369,7 +410,7 @@ where
     let (shared, location) = (context::current_shared(call), Location::caller());
     let Some(place) = node.reserve() else {
         drop(future);
-        return refuse(node, name, location, judge);
+        return refuse(node, location, judge, |never| shared.spawn(never, (location, name)));
     };
     let future = mini_time::inherit(future);
     place.take(location, |seat| shared.spawn(Member::new(Some(future), seat, judge), (location, name)))
@@ -393,20 +434,19 @@ where
     }
 }
 
-/// The handle of a task that a group has refused: cancelled, and nothing has run.
+/// The handle of a task that a group has refused: cancelled, and nothing has run. `start` starts a task that never ends.
 #[cold]
-fn refuse<T: Send + 'static>(
+fn refuse<T>(
     node: &Arc<Node>,
-    name: Option<Arc<str>>,
     location: &'static Location<'static>,
     judge: Judge<T>,
+    start: impl FnOnce(Member<Pending<T>>) -> JoinHandle<T>,
 ) -> JoinHandle<T> {
     if node.is_first_refusal() {
         say!("the group {} has shut down and does not run the task spawned at {location}", Called(node));
     }
     let nowhere = Seat::new(Place { node: node.clone(), key: NONE }, location);
-    let never = Member::<std::future::Pending<T>>::new(None, nowhere, judge);
-    let handle = context::current_shared("Group::spawn").spawn(never, (location, name));
+    let handle = start(Member::new(None, nowhere, judge));
     handle.abort();
     handle
 }
