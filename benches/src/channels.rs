@@ -14,7 +14,7 @@
 //! - *Reply*: a task that makes a channel for one answer, and another task that answers.
 //! - *Alone*: a task takes a lock and releases it.
 //! - *Crowd*: 64 tasks take one lock in turn and hold it while they yield once. Beside it the longest wait for the
-//!   lock, in rounds of all 64.
+//!   lock in rounds of all 64: in time, where each pause of the machine counts, and in locks that others took meanwhile.
 //! - *Scope*: 100 futures in one task, and what one of them costs; beside it `FuturesUnordered` of futures-util.
 
 mod channel;
@@ -44,7 +44,21 @@ const ROUNDS: usize = 11;
 #[derive(Default)]
 struct Sample {
     took: Duration,
-    longest: Duration,
+    longest: LongestWait,
+}
+
+/// The longest wait for a lock, in time and in locks that others took meanwhile.
+#[derive(Clone, Copy, Default)]
+struct LongestWait {
+    time: Duration,
+    others: u64,
+}
+
+impl LongestWait {
+    fn note(&mut self, wait: Self) {
+        self.time = self.time.max(wait.time);
+        self.others = self.others.max(wait.others);
+    }
 }
 
 /// A primitive under a load, on a runtime.
@@ -52,7 +66,9 @@ struct Cell {
     primitive: &'static str,
     run: fn(Flavour) -> io::Result<Sample>,
     nanoseconds: Samples,
+    /// In rounds.
     longest: Samples,
+    others: Samples,
 }
 
 /// A load with its cells: a table.
@@ -62,7 +78,7 @@ struct Table {
 }
 
 fn cell(primitive: &'static str, run: fn(Flavour) -> io::Result<Sample>) -> Cell {
-    Cell { primitive, run, nanoseconds: Samples::default(), longest: Samples::default() }
+    Cell { primitive, run, nanoseconds: Samples::default(), longest: Samples::default(), others: Samples::default() }
 }
 
 fn measure<R: Rt, F>(flavour: Flavour, load: impl FnOnce(u32) -> F) -> io::Result<Sample>
@@ -126,7 +142,8 @@ impl Cell {
         let sample = (self.run)(flavour)?;
         self.nanoseconds.0.push(sample.took.as_nanos() as f64 / f64::from(OPERATIONS));
         let round = sample.took.as_secs_f64() / f64::from(OPERATIONS) * f64::from(mutex::CROWD);
-        self.longest.0.push(sample.longest.as_secs_f64() / round);
+        self.longest.0.push(sample.longest.time.as_secs_f64() / round);
+        self.others.0.push(sample.longest.others as f64 / f64::from(mutex::CROWD));
         Ok(())
     }
 }
@@ -134,10 +151,10 @@ impl Cell {
 /// A line for each primitive: on mini, on tokio, and the ratio of mini's own to it on the same runtime.
 fn print(text: &mut String, table: &Table, flavour: &str) {
     let has_longest = table.cells.iter().any(|cell| cell.longest.max() > 0.0);
-    let longest = if has_longest { " longest wait, rounds |" } else { "" };
+    let longest = if has_longest { " longest wait, rounds | in locks of others |" } else { "" };
     let _ = writeln!(text, "\n## {}, {flavour}\n", table.name);
     let _ = writeln!(text, "| | on mini, ns | mini's / this one | on tokio, ns | mini's / this one |{longest}");
-    let _ = writeln!(text, "|---|---:|---:|---:|---:|{}", if has_longest { "---:|" } else { "" });
+    let _ = writeln!(text, "|---|---:|---:|---:|---:|{}", if has_longest { "---:|---:|" } else { "" });
     for pair in table.cells.chunks(2) {
         let _ = write!(text, "| {} |", pair[0].primitive);
         for (cell, own) in pair.iter().zip(&table.cells) {
@@ -145,7 +162,8 @@ fn print(text: &mut String, table: &Table, flavour: &str) {
             let _ = write!(text, " {} | {} |", value(&cell.nanoseconds), number(ratio.median()));
         }
         if has_longest {
-            let _ = write!(text, " {} |", number(pair[0].longest.median()));
+            let [time, others] = [&pair[0].longest, &pair[0].others].map(|rounds| number(rounds.median()));
+            let _ = write!(text, " {time} | {others} |");
         }
         let _ = writeln!(text);
     }

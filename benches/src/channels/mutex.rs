@@ -3,9 +3,10 @@
 use std::future::Future;
 use std::ops::DerefMut;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
-use super::{Cell, Sample, cell, measure};
+use super::{Cell, LongestWait, Sample, cell, measure};
 use crate::clock::Stopwatch;
 use crate::rt::Rt;
 use crate::rt::mini::Mini;
@@ -49,26 +50,29 @@ async fn lock_alone<R: Rt, M: Mutex>(times: u32) -> Sample {
 }
 
 async fn lock_in_crowd<R: Rt, M: Mutex>(times: u32) -> Sample {
-    let mutex = Arc::new(M::make());
+    let crowd = Arc::new((M::make(), AtomicU64::new(0)));
     let watch = Stopwatch::start();
-    let tasks: Vec<_> = (0..CROWD).map(|_| R::spawn(take_turns::<R, M>(mutex.clone(), times / CROWD))).collect();
-    let mut longest = Duration::ZERO;
+    let tasks: Vec<_> = (0..CROWD).map(|_| R::spawn(take_turns::<R, M>(crowd.clone(), times / CROWD))).collect();
+    let mut longest = LongestWait::default();
     for task in tasks {
-        longest = longest.max(task.await);
+        longest.note(task.await);
     }
-    assert_eq!(*mutex.lock().await, u64::from(times / CROWD * CROWD));
+    assert_eq!(*crowd.0.lock().await, u64::from(times / CROWD * CROWD));
     Sample { took: watch.stop().wall, longest }
 }
 
 /// The longest wait. The first is left out: then not all tasks are there.
-async fn take_turns<R: Rt, M: Mutex>(mutex: Arc<M>, times: u32) -> Duration {
-    let mut longest = Duration::ZERO;
+async fn take_turns<R: Rt, M: Mutex>(crowd: Arc<(M, AtomicU64)>, times: u32) -> LongestWait {
+    let (mutex, served) = &*crowd;
+    let mut longest = LongestWait::default();
     for turn in 0..times {
-        let start = Instant::now();
+        let (start, served_before) = (Instant::now(), served.load(Relaxed));
         let mut count = mutex.lock().await;
         if turn > 0 {
-            longest = longest.max(start.elapsed());
+            let others = served.load(Relaxed) - served_before;
+            longest.note(LongestWait { time: start.elapsed(), others });
         }
+        served.fetch_add(1, Relaxed);
         *count += 1;
         R::yield_now().await;
     }
