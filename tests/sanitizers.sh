@@ -28,11 +28,11 @@ skip=(mistakes_are_reported_where_they_stand what_is_allowed_builds_and_runs
   every_line_for_those_who_come_from_tokio_compiles)
 # It moves so much that it would take minutes:
 skip+=(a_hundred_megabytes_come_back_as_they_went)
-# These leak on purpose, a guard or a task that may not leave its thread, to see what comes of it:
+# These leak on purpose, a guard, a scope, or a task that may not leave its thread, to see what comes of it:
 leaking=(a_leaked_guard_ends_with_its_thread local_tasks_that_had_to_be_leaked_hold_no_descriptor
   local_tasks_whose_destructors_spawn_their_like_end_with_block_on
   tasks_that_may_not_leave_their_thread_are_leaked_and_it_is_said a_leaked_task_is_named_and_its_name_is_dropped
-  a_leaked_local_task_stays_leaked_when_the_end_wakes_it)
+  a_leaked_local_task_stays_leaked_when_the_end_wakes_it a_scope_that_is_forgotten_is_no_harm)
 
 run_tests() {
   local packages=() skips=()

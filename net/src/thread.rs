@@ -40,6 +40,43 @@ pub fn pin_thread(number: usize) -> io::Result<bool> {
     sys::pin(number)
 }
 
+/// The cheap half of a pair of fences: between two threads of which one has passed this and the other
+/// [`heavy_fence`] there is the order that two fences with [`SeqCst`](std::sync::atomic::Ordering::SeqCst) would make.
+/// It costs no instruction on Linux. Between two threads that have both passed this one there is none.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+///
+/// static HERE: AtomicBool = AtomicBool::new(false);
+/// static THERE: AtomicBool = AtomicBool::new(false);
+/// let other = std::thread::spawn(|| {
+///     THERE.store(true, Relaxed);
+///     mini_net::heavy_fence().then(|| HERE.load(Relaxed)) // none if there is no such fence
+/// });
+/// HERE.store(true, Relaxed);
+/// mini_net::light_fence();
+/// let sees = THERE.load(Relaxed);
+/// assert!(sees || other.join().unwrap() != Some(false)); // one at least sees the other
+/// ```
+#[inline]
+pub fn light_fence() {
+    sys::light_fence();
+}
+
+/// The dear half: makes all running threads of this process pass a fence, by one system call. See [`light_fence`].
+///
+/// Returns whether it has done so. A filter of system calls may forbid it. Source: membarrier(2).
+///
+/// # Examples
+///
+/// See [`light_fence`].
+#[must_use]
+pub fn heavy_fence() -> bool {
+    sys::heavy_fence()
+}
+
 /// A thread of this process, seen from the others.
 ///
 /// # Examples

@@ -153,6 +153,14 @@ impl<J: Job> Blocking<J> {
         Gauge { threads: state.threads, idle: state.idle(), queued: state.queue.len() }
     }
 
+    /// The same, and where the jobs that run were spawned.
+    pub(crate) fn at_work(&self) -> (Gauge, Vec<&'static Location<'static>>) {
+        let mut running = Vec::with_capacity(self.in_flight()); // not under the lock
+        let state = lock(&self.state);
+        running.extend(state.running.iter().take(running.capacity()));
+        (Gauge { threads: state.threads, idle: state.idle(), queued: state.queue.len() }, running)
+    }
+
     /// Jobs queued or running.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(SeqCst)

@@ -109,6 +109,7 @@
 mod say;
 
 mod accept;
+mod biased_lock;
 mod blocking;
 #[cfg(feature = "fs")]
 pub mod fs;
@@ -118,6 +119,7 @@ mod futures_task;
 pub mod guide;
 #[cfg(feature = "hyper")]
 pub mod hyper;
+mod insight;
 mod primitives;
 #[cfg(feature = "process")]
 pub mod process;

@@ -27,6 +27,23 @@ mod deadline;
 
 pub(crate) use deadline::{Deadline, HAS_TIME};
 
+/// The fences of a [`BiasedLock`](crate::biased_lock::BiasedLock): models make them of ordinary ones.
+pub(crate) mod fences {
+    #[cfg(not(any(loom, shuttle)))]
+    pub(crate) use mini_net::{heavy_fence as heavy, light_fence as light};
+
+    #[cfg(any(loom, shuttle))]
+    pub(crate) fn light() {
+        super::atomic::fence(super::atomic::Ordering::SeqCst);
+    }
+
+    #[cfg(any(loom, shuttle))]
+    pub(crate) fn heavy() -> bool {
+        light();
+        true
+    }
+}
+
 /// Threads of loom, which has no park with a time limit.
 #[cfg(loom)]
 pub(crate) mod thread {

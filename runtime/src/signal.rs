@@ -38,8 +38,11 @@ use std::task::{Context, Poll, ready};
 use mini_net::{IoKind, Object, Site, Wait, failed};
 
 mod mailbox;
+mod quits;
 mod second;
 pub mod unix;
+
+pub(crate) use quits::Quits;
 
 use unix::{Signal, SignalKind};
 

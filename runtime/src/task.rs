@@ -39,7 +39,7 @@
 // | `stage` | the thread that has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
 // | `slot` | the registry's owner or lock holder |
-// | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task, or holds it to look at it |
+// | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task, or holds it to look at it; any thread reads |
 // | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; any thread reads |
 //
 // Rejected: a header without the spawn location, id and wait slot (40 bytes less, and nothing to print when a program
@@ -69,6 +69,7 @@ mod refcount;
 pub(crate) mod schedule;
 mod shared_join;
 mod shield;
+mod sight;
 mod slab;
 #[cfg_attr(not(feature = "tracing"), path = "task/no_span.rs")]
 mod span;
@@ -108,6 +109,7 @@ pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use shared_join::SharedJoinHandle;
 pub use shield::{Shield, shield};
+pub(crate) use sight::{Sight, Standing};
 pub(crate) use spawn::spawn_local_from;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;
@@ -124,7 +126,7 @@ use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
 use times::Times;
-use wait::WaitSlot;
+pub(crate) use wait::{LastWait, WaitSlot};
 
 /// What all tasks have, whatever their future.
 struct Header {

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst, compiler_fence, fence};
 use std::time::Duration;
 
 /// Sets how late the kernel may wake this thread's waits, in nanoseconds; returns what was set before.
@@ -18,6 +19,35 @@ pub(crate) fn set_timer_slack(nanos: u64) -> Option<u64> {
     // SAFETY: takes no pointer, and touches the calling thread's slack alone; the same test runs it.
     let done = unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, wanted) };
     (before >= 0 && done == 0).then_some(before as u64)
+}
+
+/// Whether fences of two kinds are not needed or not to be had: Miri has no such system call, and Android's filter of
+/// system calls may kill a process that tries it.
+const ALIKE: bool = cfg!(any(miri, target_os = "android"));
+
+/// See [`light_fence`](crate::light_fence).
+#[inline]
+pub(crate) fn light_fence() {
+    if ALIKE { fence(SeqCst) } else { compiler_fence(SeqCst) }
+}
+
+/// See [`heavy_fence`](crate::heavy_fence). Source: membarrier(2), Linux 4.14.
+pub(crate) fn heavy_fence() -> bool {
+    static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+    const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
+    if ALIKE {
+        fence(SeqCst);
+        return true;
+    }
+    let command = |command: libc::c_int| {
+        // SAFETY: takes three numbers and no pointer. Test: `fences_of_both_kinds_order_two_threads`.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    };
+    if !IS_REGISTERED.load(Relaxed) {
+        IS_REGISTERED.store(command(REGISTER_PRIVATE_EXPEDITED), Relaxed);
+    }
+    command(PRIVATE_EXPEDITED)
 }
 
 /// The calling thread, for the functions below. Source: gettid(2).
@@ -83,6 +113,23 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn fences_of_both_kinds_order_two_threads() {
+        for _ in 0..1000 {
+            let (here, there) = (&AtomicBool::new(false), &AtomicBool::new(false));
+            let (sees_there, sees_here) = thread::scope(|scope| {
+                let other = scope.spawn(|| {
+                    there.store(true, Relaxed);
+                    heavy_fence().then(|| here.load(Relaxed))
+                });
+                here.store(true, Relaxed);
+                light_fence();
+                (there.load(Relaxed), other.join().unwrap())
+            });
+            assert!(sees_there || sees_here != Some(false));
+        }
+    }
 
     #[test]
     fn timer_slack_is_set_and_told() {

@@ -1,11 +1,22 @@
 //! For systems that tell nothing about a thread of this process, and let it set neither its timer slack nor its
-//! processor.
+//! processor, nor make the other threads pass a fence.
 
 use std::io;
+use std::sync::atomic::{Ordering::SeqCst, fence};
 use std::time::Duration;
 
 pub(crate) fn set_timer_slack(_: u64) -> Option<u64> {
     None
+}
+
+#[inline]
+pub(crate) fn light_fence() {
+    fence(SeqCst);
+}
+
+pub(crate) fn heavy_fence() -> bool {
+    fence(SeqCst);
+    true
 }
 
 pub(crate) fn own_thread() -> i32 {

@@ -121,7 +121,7 @@ pub fn begin_poll(task: u64) {
 }
 
 /// In place of the id of a task: the future of a `block_on` is polled.
-pub const MAIN: u64 = u64::MAX;
+pub const MAIN: u64 = ITSELF - 1;
 
 /// Sets which task is polled, and says which it was. For code within a poll that is no part of it.
 #[inline]

@@ -11,6 +11,7 @@
 use std::fmt;
 use std::panic::Location;
 
+use crate::MAIN;
 use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
 
 /// What a task or a future waits for, or has waited for.
@@ -225,7 +226,11 @@ impl fmt::Display for Note {
                 // Of several holders only the last one to come is known.
                 let held = if kind == SyncKind::Lock { "held" } else { "last taken" };
                 write!(f, "{kind:?} at {location}, {held} by ")?;
-                if holder == ITSELF { f.write_str("this task itself") } else { write!(f, "task {holder}") }
+                match holder {
+                    ITSELF => f.write_str("this task itself"),
+                    MAIN => f.write_str("the main task"),
+                    task => write!(f, "task {task}"),
+                }
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::literal::{is_integer, is_zero, milliseconds, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace` and `crate`";
+const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
 /// Which of the two attributes is at work; displayed as the user writes it.
@@ -43,6 +43,8 @@ pub(crate) struct Args {
     pub(crate) main_thread: bool,
     /// How long a program may take to end, in milliseconds, and where that stands.
     pub(crate) grace: Option<(u64, Span)>,
+    /// Whether SIGQUIT prints a dump, if that is said.
+    pub(crate) dump: Option<bool>,
     /// Path of the `mini` crate; `None` means `::mini`.
     pub(crate) path: Option<Vec<TokenTree>>,
 }
@@ -67,6 +69,7 @@ impl Args {
             start_paused: None,
             main_thread: entry == Entry::Test,
             grace: None,
+            dump: None,
             path: None,
         };
         errors.extend(arguments.iter().filter_map(|argument| args.set(argument).err()));
@@ -89,6 +92,7 @@ impl Args {
             Key::StartPaused => self.start_paused = Some(vec![argument.bool()?]),
             Key::MainThread => self.main_thread = is_ident(&argument.bool()?, "true"),
             Key::Grace => self.grace = Some((argument.grace()?, argument.name.span())),
+            Key::Dump => self.dump = Some(is_ident(&argument.bool()?, "true")),
             Key::Crate => self.path = Some(argument.path()?),
         }
         Ok(())
@@ -112,6 +116,7 @@ enum Key {
     StartPaused,
     MainThread,
     Grace,
+    Dump,
     Crate,
 }
 
@@ -134,6 +139,7 @@ impl Argument {
             "start_paused" => Key::StartPaused,
             "main_thread" => Key::MainThread,
             "grace" => Key::Grace,
+            "dump" => Key::Dump,
             "crate" => Key::Crate,
             other => {
                 return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {KNOWN}")));
@@ -214,7 +220,7 @@ impl Argument {
     /// The error, if only the other attribute or flavor knows this argument.
     fn misfit(&self, entry: Entry, flavor: Flavor) -> Option<Error> {
         let wanted = match (self.key, entry, flavor) {
-            (Key::MainThread | Key::Grace, Entry::Test, _) => Entry::Main.to_string(),
+            (Key::MainThread | Key::Grace | Key::Dump, Entry::Test, _) => Entry::Main.to_string(),
             (Key::WorkerThreads | Key::MainThread, _, Flavor::CurrentThread) => {
                 "`flavor = \"multi_thread\"`".to_owned()
             }

@@ -7,7 +7,7 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     ::mini::runtime::Builder::new_multi_thread().build().expect("...").block_on(main())
+//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).build().expect("...").block_on(main())
 //! }
 //! ```
 //!
@@ -144,6 +144,10 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
             runtime.extend(source(method));
             runtime.extend(parenthesized(value.into_iter().collect()));
         }
+    }
+    let is_program = entry == Entry::Main && name.to_string() == "main";
+    if args.dump.unwrap_or(is_program) {
+        runtime.extend(source(".dump_on_quit(true)"));
     }
     runtime.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\")")));
     let body = match ending {

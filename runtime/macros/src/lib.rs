@@ -90,6 +90,13 @@ use crate::args::Entry;
 /// }
 /// ```
 ///
+/// # What the program is doing
+///
+/// On SIGQUIT (`kill -QUIT`, or Ctrl-\ at a terminal) a `main` prints on stderr what each worker does, what each task
+/// waits for and where, and which tasks wait for each other or for nobody; and the program goes on. Without the attribute
+/// that signal ends a program, and so it does with `dump = false`. A program that listens to SIGQUIT by
+/// `mini::signal` hears it itself. Needs the feature `signal`.
+///
 /// # Errors
 ///
 /// An error that a function called `main` returns is printed by its `Display`, with a line for each cause that this
@@ -110,6 +117,7 @@ use crate::args::Entry;
 /// | `start_paused` | `true`, `false`: whether the clock starts paused; with `"current_thread"` only | `false` |
 /// | `main_thread` | `true`, `false`: whether the body stays on the thread that calls; with `"multi_thread"` only | `false` |
 /// | `grace` | a time such as `"10s"`, `"500ms"`, `"2m"` or `"1h"`; on `main` only | none: nothing ends it |
+/// | `dump` | `true`, `false`: whether SIGQUIT prints what the program is doing | `true` for `main`, else `false` |
 /// | `crate` | path of the `mini` crate, as a path or a string, where it has another name | `::mini` |
 ///
 /// # Examples

@@ -38,6 +38,11 @@ mod recorder {
                 self
             }
 
+            pub(crate) fn dump_on_quit(&mut self, dumps: bool) -> &mut Builder {
+                crate::record(&format!("dump {dumps}"));
+                self
+            }
+
             pub(crate) fn build(&mut self) -> io::Result<Runtime> {
                 if crate::REFUSE.get() { Err(io::Error::other("no more threads")) } else { Ok(Runtime) }
             }
@@ -162,7 +167,7 @@ fn a_main_that_returns_something_gives_its_exit_code() {
     let code: ExitCode = program::main();
     assert_eq!(
         (format!("{code:?}"), calls()),
-        (format!("{:?}", ExitCode::SUCCESS), vec!["main".to_owned(), "multi_thread".to_owned()])
+        (format!("{:?}", ExitCode::SUCCESS), ["main", "multi_thread", "dump true"].map(str::to_owned).to_vec())
     );
 }
 
@@ -179,7 +184,7 @@ fn a_main_on_its_own_thread_gives_its_exit_code_too() {
     let code: ExitCode = program::main();
     assert_eq!(
         (format!("{code:?}"), calls()),
-        (format!("{:?}", ExitCode::from(7)), ["main", "multi_thread", "here"].map(str::to_owned).to_vec())
+        (format!("{:?}", ExitCode::from(7)), ["main", "multi_thread", "dump true", "here"].map(str::to_owned).to_vec())
     );
 }
 
@@ -201,7 +206,25 @@ fn a_main_with_a_grace_gives_an_exit_code_whatever_it_returns() {
     }
     let codes: [ExitCode; 2] = [program::main(), here::main()];
     assert_eq!(format!("{codes:?}"), format!("{:?}", [ExitCode::SUCCESS, ExitCode::FAILURE]));
-    assert_eq!(calls(), ["main", "multi_thread", "grace 120000", "main", "current_thread", "here", "grace 500"]);
+    let first = ["main", "multi_thread", "dump true", "grace 120000"];
+    assert_eq!(calls(), [&first[..], &["main", "current_thread", "dump true", "here", "grace 500"]].concat());
+}
+
+#[test]
+fn a_dump_is_for_main_unless_something_else_is_said() {
+    mod program {
+        use crate::recorder;
+
+        #[mini_macros::main(crate = recorder, dump = false)]
+        pub(super) async fn main() -> std::process::ExitCode {
+            std::process::ExitCode::SUCCESS
+        }
+    }
+    #[mini_macros::main(crate = recorder, dump = true, flavor = "current_thread")]
+    async fn other() {}
+    let _: ExitCode = program::main();
+    other();
+    assert_eq!(calls(), ["main", "multi_thread", "current_thread", "dump true"]);
 }
 
 #[test]

@@ -181,6 +181,24 @@ impl<R> Builder<R> {
         self
     }
 
+    /// Prints a [`Dump`](crate::runtime::Dump) of every runtime of the process on stderr when the process gets SIGQUIT
+    /// (`kill -QUIT`, or Ctrl-\ at a terminal), from when this one is built, and the program goes on. Otherwise that
+    /// signal ends the process. Off by default; [`#[mini::main]`](crate::main) turns it on.
+    ///
+    /// A thread of its own waits for the signal. If the program listens to SIGQUIT by [`mini::signal`](crate::signal), it
+    /// is left to the program. Does nothing without the feature `signal`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().dump_on_quit(true).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn dump_on_quit(&mut self, dumps: bool) -> &mut Self {
+        self.config.dump_on_quit = dumps;
+        self
+    }
+
     /// Does nothing: every runtime has timers and I/O. For programs that come from tokio.
     ///
     /// # Examples

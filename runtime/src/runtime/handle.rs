@@ -7,6 +7,7 @@ use std::panic::Location;
 use std::sync::Arc;
 
 use super::Id;
+use crate::insight::Dump;
 use crate::runtime::metrics::Metrics;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::{block_on, context};
@@ -25,6 +26,21 @@ pub struct Handle {
 }
 
 impl Handle {
+    /// What the runtime is doing now: its workers, its tasks and where each waits, and which of them wait for each other
+    /// or for nobody. Any thread may call this, also while every worker is stuck. A program of
+    /// [`#[mini::main]`](crate::main) prints it when it gets SIGQUIT.
+    ///
+    /// Takes about a tenth of a second for 100,000 tasks, and two milliseconds while a worker is at work. Of the tasks
+    /// that came or went meanwhile some are in it. It polls none, and no worker waits for it for longer than a few
+    /// microseconds at a time.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump`](crate::runtime::Dump).
+    pub fn dump(&self) -> Dump {
+        self.shared.dump()
+    }
+
     /// The runtime this thread is inside of.
     ///
     /// # Examples

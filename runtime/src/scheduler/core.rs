@@ -20,7 +20,8 @@ use std::sync::Arc;
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
 
-use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::biased_lock::BiasedLock;
+use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
@@ -39,7 +40,7 @@ use crate::scheduler::unparker::Unparker;
 use crate::task::cache::{RemoteFrees, TaskCache};
 use crate::task::owned::OwnedTasks;
 use crate::task::schedule::Schedule;
-use crate::task::{Class, Queued, Task};
+use crate::task::{Class, Queued, Task, WaitSlot};
 
 mod close;
 mod inbox;
@@ -60,6 +61,8 @@ pub(crate) struct Core {
     remote_frees: RemoteFrees,
     /// The owner works, or is about to.
     pub(crate) is_up: AtomicBool,
+    /// The owned tasks. Changed by the owner.
+    owned_tasks: BiasedLock<OwnedTasks<Task>>,
     /// The shared tasks that were spawned here.
     shared_tasks: Mutex<OwnedTasks<Task>>,
     pub(crate) counts: Counts,
@@ -70,6 +73,8 @@ pub(crate) struct Core {
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
     pub(crate) run: RunState,
+    /// What the main task waits for. Written by the owner.
+    pub(crate) main_wait: WaitSlot,
     /// The owner's.
     pub(crate) spins_for_job: Spins,
     pub(crate) spins_for_wake: Spins,
@@ -92,6 +97,10 @@ pub(crate) struct RunState {
     pub(crate) wakes_early: AtomicBool,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
+    /// The task that the owner runs, or ran last. Written by the owner.
+    pub(crate) task: AtomicU64,
+    /// Since when the run is seen to be stalled, in nanoseconds since the runtime began. Written by the monitor.
+    pub(crate) stalled_at: AtomicU64,
 }
 
 impl RunState {
@@ -119,7 +128,6 @@ pub(crate) enum Entry {
 struct Local {
     /// By class.
     queues: [VecDeque<Entry>; 2],
-    tasks: OwnedTasks<Task>,
     blocks: TaskCache,
     kept: Kept,
     /// The thread that some tasks of this core may not leave, while there are such tasks.
@@ -161,7 +169,6 @@ impl Core {
         let (driver, unparker) = Driver::new(clock.clone(), handle);
         let local = Local {
             queues: Default::default(),
-            tasks: OwnedTasks::default(),
             blocks: TaskCache::new(),
             kept: Kept { events: Events::new(), owed: 0 },
             pinned_to: None,
@@ -179,12 +186,14 @@ impl Core {
             next: Next::new(),
             remote_frees: RemoteFrees::default(),
             is_up: AtomicBool::default(),
+            owned_tasks: BiasedLock::new(OwnedTasks::default()),
             shared_tasks: Mutex::default(),
             counts: Counts::new(clock),
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
             run: RunState::default(),
+            main_wait: WaitSlot::new(),
             spins_for_job: Spins::default(),
             spins_for_wake: Spins::default(),
             idle_queue: Arc::default(),
@@ -254,6 +263,14 @@ impl Core {
         f(unsafe { &mut *self.local.get() })
     }
 
+    /// Calls `f` with the list of owned tasks. `f` is short and runs no user code. Owner only.
+    #[inline]
+    fn owned_tasks<T>(&self, f: impl FnOnce(&mut OwnedTasks<Task>) -> T) -> T {
+        debug_assert!(self.is_held(), "only the thread that holds a core changes the list of its tasks");
+        // SAFETY: as in `local`. Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+        unsafe { self.owned_tasks.own(f) }
+    }
+
     // Spawning.
 
     /// A reference to this core for a new task.
@@ -264,18 +281,16 @@ impl Core {
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
     pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
         let entry = task.queued();
-        let refused = self.local(|local| {
-            local.tasks.insert(task, pinned)?;
+        if let Err(task) = self.owned_tasks(|tasks| tasks.insert(task, pinned)) {
+            return task.into_queued().cancel();
+        }
+        self.local(|local| {
             if pinned {
                 local.pinned_to = Some(thread::current().id());
             }
             local.queues[Class::Woken as usize].push_back(Entry::Task(entry));
-            self.counts.spawned.add(1);
-            Ok(())
         });
-        if let Err(task) = refused.map_err(Task::into_queued) {
-            task.cancel();
-        }
+        self.counts.spawned.add(1);
     }
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
@@ -332,14 +347,12 @@ impl Core {
         if task.is_shared() {
             return lock(&self.shared_tasks).remove(task.slot());
         }
-        self.local(|local| {
-            let task = local.tasks.remove(task.slot());
-            self.counts.ended.add(1);
-            if local.tasks.pinned() == 0 {
-                local.pinned_to = None;
-            }
-            task
-        })
+        let (task, pinned) = self.owned_tasks(|tasks| (tasks.remove(task.slot()), tasks.pinned()));
+        self.counts.ended.add(1);
+        if pinned == 0 {
+            self.local(|local| local.pinned_to = None);
+        }
+        task
     }
 
     // What others are told.
@@ -391,14 +404,14 @@ impl Core {
 
     /// Owned tasks that are alive. Owner only.
     pub(crate) fn owned_alive(&self) -> usize {
-        self.local(|local| local.tasks.len())
+        self.owned_tasks(|tasks| tasks.len())
     }
 
     /// The owned tasks of which nobody has a waker; those in the queue are among them. None, if one is not. Owner only.
     pub(crate) fn lost_owned(&self) -> Vec<LeftTask> {
-        self.local(|local| {
-            let all_are_lost = local.tasks.iter().all(|task| !task.has_other_references());
-            if all_are_lost { local.tasks.iter().map(LeftTask::new).collect() } else { Vec::new() }
+        self.owned_tasks(|tasks| {
+            let all_are_lost = tasks.iter().all(|task| !task.has_other_references());
+            if all_are_lost { tasks.iter().map(LeftTask::new).collect() } else { Vec::new() }
         })
     }
 
@@ -417,6 +430,35 @@ impl Core {
             self.schedule().schedule(task);
         }
         lost
+    }
+
+    /// Calls `f` with each task that belongs here, from any thread; says whether it could look at all. The tasks may not
+    /// come and go during a call of `f`, which is short, allocates nothing and runs no user code; during one of
+    /// `make_room`, which is told for how many tasks, they may.
+    pub(crate) fn each_task(&self, mut f: impl FnMut(&Task), mut make_room: impl FnMut(usize)) -> bool {
+        /// Few enough that nobody notices the wait for the list.
+        const AT_ONCE: usize = 64;
+        for from in (0..).step_by(AT_ONCE) {
+            make_room(AT_ONCE);
+            let visited = self.owned_tasks.visit(|tasks| tasks.part(from, AT_ONCE).map(|tasks| tasks.for_each(&mut f)));
+            match visited {
+                None => return false,
+                Some(None) => break,
+                Some(Some(())) => {}
+            }
+        }
+        for from in (0..).step_by(AT_ONCE) {
+            make_room(AT_ONCE);
+            let tasks = lock(&self.shared_tasks);
+            let Some(tasks) = tasks.part(from, AT_ONCE) else { break };
+            tasks.for_each(&mut f);
+        }
+        true
+    }
+
+    /// How many new tasks wait in the inbox, where [`each_task`](Self::each_task) does not see them.
+    pub(crate) fn in_inbox(&self) -> usize {
+        self.inbox.len()
     }
 
     /// How many tasks have ever begun here, owned or shared.

@@ -14,6 +14,7 @@ use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
+use crate::insight::{Before, on_quit};
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
@@ -35,6 +36,7 @@ pub(crate) struct Shared {
     pub(crate) cores: Box<[Core]>,
     pub(crate) config: Config,
     pub(crate) id: Id,
+    pub(crate) begun_at: Instant,
     /// By class: woken tasks for any worker; tasks of the class *again* that the queue of a worker had no room for.
     injectors: [Fifo<Queued>; 2],
     pub(crate) idle: ParkedSet,
@@ -45,6 +47,8 @@ pub(crate) struct Shared {
     /// In an allocation of its own: the last thing that a thread does is to say that it no longer keeps this runtime.
     pub(super) end: Arc<End>,
     pub(super) until_idle: UntilIdle,
+    /// The last dump.
+    pub(crate) dumped: Mutex<Option<Before>>,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -67,7 +71,8 @@ impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
-        Ok(Arc::new_cyclic(|weak| {
+        let dumps = config.dump_on_quit;
+        let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
             let new_core = |index| Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
@@ -83,12 +88,19 @@ impl Shared {
                 process: mini_net::Process::current(),
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
+                dumped: Mutex::default(),
                 quota: Mutex::default(),
                 cores,
                 config,
                 id: Id::next(),
+                begun_at: Instant::now(),
             }
-        }))
+        });
+        on_quit::note(Arc::downgrade(&shared));
+        if dumps {
+            on_quit::start();
+        }
+        Ok(shared)
     }
 
     pub(crate) fn is_multi_thread(&self) -> bool {

@@ -19,15 +19,15 @@ use std::mem::MaybeUninit;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-use libc::{SIGINT, SIGTERM, c_int};
+use libc::{SIGINT, SIGQUIT, SIGTERM, c_int};
 
 use crate::primitives::lock;
 
 /// The requests to end.
 const REQUESTS: [c_int; 2] = [SIGINT, SIGTERM];
 
-/// How many listen to each.
-static LISTENERS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+/// How many listen to each, and to SIGQUIT (`quits.rs`).
+static LISTENERS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
 /// When one was heard, in milliseconds of the monotonic clock, or [`NEVER`].
 static HEARD_AT: AtomicU64 = AtomicU64::new(NEVER);
@@ -47,7 +47,7 @@ pub(super) struct Listening(Option<&'static AtomicUsize>);
 
 impl Listening {
     pub(super) fn to(signal: c_int) -> Self {
-        let count = REQUESTS.iter().position(|&request| request == signal).map(|at| &LISTENERS[at]);
+        let count = listeners(signal);
         if let Some(count) = count {
             count.fetch_add(1, SeqCst);
         }
@@ -61,6 +61,11 @@ impl Drop for Listening {
             count.fetch_sub(1, SeqCst);
         }
     }
+}
+
+/// How many listen to `signal`, if they are counted.
+pub(super) fn listeners(signal: c_int) -> Option<&'static AtomicUsize> {
+    REQUESTS.into_iter().chain([SIGQUIT]).position(|counted| counted == signal).map(|at| &LISTENERS[at])
 }
 
 /// A request has been heard: the next one ends the program, unless somebody listens then.

@@ -199,7 +199,9 @@ mod models {
                 thread::spawn(move || waker.wake())
             });
             wait(&ready, |numbers, _| numbers.contains(&1) && numbers.contains(&2));
-            wakes.map(|wake| wake.join().unwrap());
+            for wake in wakes {
+                wake.join().unwrap();
+            }
         });
     }
 

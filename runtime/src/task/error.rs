@@ -35,6 +35,7 @@ struct Inner {
 }
 
 /// Which task it was.
+#[derive(Clone, Debug)]
 pub(crate) struct Source {
     pub(crate) id: Id,
     pub(crate) location: &'static Location<'static>,

@@ -93,6 +93,12 @@ impl<T: Slotted> OwnedTasks<T> {
         list
     }
 
+    /// Those in `count` slots from slot `from` on; none if there are no such slots.
+    pub(crate) fn part(&self, from: usize, count: usize) -> Option<impl Iterator<Item = &T>> {
+        let slots = self.slots.get(from..)?.iter().take(count);
+        (slots.len() > 0).then(|| slots.flatten())
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().flatten()
     }

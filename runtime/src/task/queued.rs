@@ -190,6 +190,10 @@ impl Queued {
         self.header().slot.get()
     }
 
+    pub(crate) fn id(&self) -> Id {
+        self.header().id
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
         self.header().state.is_shared()
     }

@@ -44,7 +44,7 @@
 //! from outside of the runtime: the task may be gone as soon as it is queued, and with it the runtime, which the thread
 //! that wakes needs until it has rung.
 
-use std::cell::Cell;
+use std::sync::atomic::AtomicI16;
 
 use crate::primitives::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -111,20 +111,20 @@ pub(crate) enum OnRelease {
 #[derive(Debug)]
 pub(crate) struct RefCount(AtomicU32);
 
-/// What the owner counts beside the word. A type of its own: in one struct the two would take eight bytes of a header.
+/// What the owner counts beside the word, by plain loads and stores. A type of its own: in one struct the two would take eight bytes of a header.
 #[derive(Debug)]
-pub(crate) struct LocalCount(Cell<i16>);
+pub(crate) struct LocalCount(AtomicI16);
 
 impl LocalCount {
     pub(crate) fn new() -> Self {
-        Self(Cell::new(0))
+        Self(AtomicI16::new(0))
     }
 
     /// One more reference. The owner, before DONE.
     #[inline]
     pub(crate) fn retain(&self, refs: &RefCount) {
-        match self.0.get().checked_add(1) {
-            Some(more) => self.0.set(more),
+        match self.0.load(Relaxed).checked_add(1) {
+            Some(more) => self.0.store(more, Relaxed),
             None => refs.retain(),
         }
     }
@@ -132,8 +132,8 @@ impl LocalCount {
     /// One reference less, which is not the last. The owner, before DONE.
     #[inline]
     pub(crate) fn release(&self, refs: &RefCount) {
-        match self.0.get().checked_sub(1) {
-            Some(less) => self.0.set(less),
+        match self.0.load(Relaxed).checked_sub(1) {
+            Some(less) => self.0.store(less, Relaxed),
             None => drop(refs.0.fetch_sub(REF, Release)),
         }
     }
@@ -172,14 +172,14 @@ impl RefCount {
         OnRelease::Free
     }
 
-    /// How many references there are beside those of the runtime and the handle. The owner, before DONE.
-    ///
-    /// A count that another thread holds up is seen, as that thread has had it since before.
+    /// How many references there are beside those of the runtime and the handle, before DONE. Exact for the owner: a
+    /// count that another thread holds up is seen, as that thread has had it since before. For another thread it is a
+    /// hint, as the two counts are read one after the other.
     pub(crate) fn others(&self, local: &LocalCount) -> i32 {
         // Acquire: pairs with the Release of those that have given theirs back.
         let now = self.0.load(Acquire);
         let handle = i32::from(now & GONE == 0);
-        count(now) + i32::from(local.0.get()) - 1 - handle
+        count(now) + i32::from(local.0.load(Relaxed)) - 1 - handle
     }
 
     // The hand-over.
@@ -200,7 +200,7 @@ impl RefCount {
     ///
     /// `waiter` reads the waiter; what it returned last is in the answer.
     pub(crate) fn complete<W>(&self, local: &LocalCount, waiter: impl Fn() -> W) -> OnComplete<W> {
-        let merged = DONE.wrapping_add((i32::from(local.0.get()) * REF as i32) as u32);
+        let merged = DONE.wrapping_add((i32::from(local.0.load(Relaxed)) * REF as i32) as u32);
         let mut now = self.0.load(Acquire);
         loop {
             let (next, then) = match now & (WAITER | GONE | AGAIN) {

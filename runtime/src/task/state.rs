@@ -47,7 +47,8 @@
 //! exchanges the word, so that a task in a queue looks unlike one that runs (a yield on two workers took 1.3 times as
 //! long).
 
-use crate::primitives::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
+use super::sight::Standing;
+use crate::primitives::atomic::{AtomicU8, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The task was woken: its next runner, or its current one, must take note.
 const WOKEN: u8 = 1;
@@ -186,6 +187,17 @@ impl State {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.main.load(Relaxed) == 0
+    }
+
+    /// Whether the task wants to run, for a thread that does not run it.
+    pub(crate) fn standing(&self) -> Standing {
+        let main = self.main.load(Acquire);
+        let is_posted = !self.is_shared() && self.remote.load(Relaxed) & NOTIFIED != 0;
+        match main & (DONE | WOKEN | CLAIMED) {
+            ended if ended & DONE != 0 => Standing::Ended,
+            0 if !is_posted => Standing::Waits,
+            _ => Standing::Ready,
+        }
     }
 
     /// Changes the main word and returns what it was.

@@ -5,7 +5,7 @@
 //! `unknown`.
 //!
 //! One or two plain stores per pending poll. A reader on another thread may see the two fields of different waits of
-//! the task; this is for people, not for decisions.
+//! the task; then the number of polls has changed meanwhile (`sight.rs`).
 //!
 //! Rejected: the first leaf of a poll in place of the last one. A poll that goes on after a leaf, and drops it or not,
 //! waits further down.
@@ -15,7 +15,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release};
 
 use mini_context::{Notes, Reason, Wait};
 
@@ -48,17 +48,23 @@ impl WaitSlot {
 
     /// After a poll that was pending: what its leaves have noted. The runner only.
     #[inline]
-    pub(super) fn fill(&self, notes: Notes, has_yielded: bool) {
+    pub(crate) fn fill(&self, notes: Notes, has_yielded: bool) {
         let Some(wait) = Wait::of(notes) else {
-            return self.word.store(if has_yielded { YIELDED } else { UNKNOWN }, Relaxed);
+            return self.word.store(if has_yielded { YIELDED } else { UNKNOWN }, Release);
         };
-        self.word.store(wait.word(), Relaxed);
-        self.location.store(ptr::from_ref(wait.location()).cast_mut(), Relaxed);
+        // Release: a reader that sees one of these sees the number of the poll too.
+        self.word.store(wait.word(), Release);
+        self.location.store(ptr::from_ref(wait.location()).cast_mut(), Release);
+    }
+
+    /// There is no task any more.
+    pub(crate) fn clear(&self) {
+        self.word.store(0, Release);
     }
 
     /// The last wait, if a poll was pending.
     pub(crate) fn get(&self) -> Option<LastWait> {
-        let word = self.word.load(Relaxed);
+        let word = self.word.load(Acquire);
         match word {
             UNKNOWN => return Some(LastWait::Unknown),
             YIELDED => return Some(LastWait::Yielded),
@@ -66,7 +72,7 @@ impl WaitSlot {
         }
         // SAFETY: the pointer is null or came from a `&'static Location` in `fill`.
         // Test: tests/tests/tasks.rs `debug_shows_where_a_task_waits`.
-        let location = unsafe { self.location.load(Relaxed).as_ref() }?;
+        let location = unsafe { self.location.load(Acquire).as_ref() }?;
         Wait::from_word(word, location).map(LastWait::Known)
     }
 }

@@ -49,7 +49,8 @@ impl Claim {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.task {
-            0 | mini_context::MAIN => write!(f, "at {}", self.location)?,
+            0 => write!(f, "at {}", self.location)?,
+            mini_context::MAIN => write!(f, "by the main task at {}", self.location)?,
             task => write!(f, "by task {task} at {}", self.location)?,
         }
         if self.is_seen { Ok(()) } else { f.write_str(", which has not been polled since") }
@@ -427,7 +428,6 @@ impl<S: Source> Acquire<S> {
 /// The holder that the note of a wait names, where `task` waits.
 fn holder_of(kind: SyncKind, last: Option<Claim>, task: u64) -> u64 {
     match last.map_or(0, |last| last.task) {
-        mini_context::MAIN => 0,
         // Of a channel the last claim is of another sender, which has nothing that this one waits for.
         _ if matches!(kind, SyncKind::Send | SyncKind::Closed) => 0,
         holder if holder == task && task != 0 => mini_context::ITSELF,

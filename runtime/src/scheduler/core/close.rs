@@ -22,7 +22,7 @@ impl Core {
                 return self.give_up_owned();
             }
             self.read_inbox();
-            let tasks = self.local(|local| local.tasks.list());
+            let tasks = self.owned_tasks(|tasks| tasks.list());
             for task in tasks {
                 if let Some(entry) = task.cancel_here() {
                     entry.cancel();
@@ -35,10 +35,8 @@ impl Core {
     /// Leaks owned tasks whose destructors spawn new tasks without end.
     #[cold]
     fn give_up_owned(&self) {
-        let tasks = self.local(|local| {
-            local.forget(|entry| matches!(entry, Entry::Task(_)));
-            local.tasks.take_all()
-        });
+        self.local(|local| local.forget(|entry| matches!(entry, Entry::Task(_))));
+        let tasks = self.owned_tasks(OwnedTasks::take_all);
         self.counts.ended.add(tasks.len() as u64);
         for task in tasks {
             say!("{} is leaked: dropping it spawns another, for ever", task.source());
@@ -66,7 +64,7 @@ impl Core {
             return false;
         }
         let shared = lock(&self.shared_tasks).close();
-        self.local(|local| local.tasks.refuse());
+        self.owned_tasks(OwnedTasks::refuse);
         for task in shared {
             if let Some(entry) = task.cancel_here() {
                 entry.cancel();
@@ -84,10 +82,10 @@ impl Core {
     /// Gives up the tasks that may not leave `thread`, which is not the calling one: their futures are leaked, and that
     /// is reported.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
-        let forgotten = self.local(|local| {
+        self.local(|local| {
             local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.slot())));
-            local.tasks.take_pinned()
         });
+        let forgotten = self.owned_tasks(OwnedTasks::take_pinned);
         self.counts.ended.add(forgotten.len() as u64);
         for task in forgotten {
             say!(

@@ -56,7 +56,7 @@ impl Core {
             return;
         }
         let inbox_ref = task.clone();
-        let inserted = self.local(|local| local.tasks.insert(task, false));
+        let inserted = self.owned_tasks(|tasks| tasks.insert(task, false));
         match inserted {
             Ok(()) => self.queue_remote(&inbox_ref),
             Err(task) => {

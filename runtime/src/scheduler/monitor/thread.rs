@@ -163,6 +163,7 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Cor
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
         *seen = is_up.then(|| before.unwrap_or_else(|| LastLook::of(core)));
         if is_stalled != core.run.is_stalled.load(Relaxed) {
+            core.run.stalled_at.store(shared.begun_at.elapsed().as_nanos() as u64, Relaxed);
             core.run.is_stalled.store(is_stalled, Relaxed);
         }
         if core.is_stuck() {

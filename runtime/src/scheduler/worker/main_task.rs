@@ -28,6 +28,7 @@ pub(crate) struct MainTask {
 
 impl MainTask {
     pub(crate) fn new(core: &Core) -> Arc<Self> {
+        core.main_wait.clear(); // the last main task may have panicked
         let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
         Arc::new(Self { schedule: core.schedule(), queued, running, woken, since_wait: AtomicU64::new(0) })
     }

@@ -1,0 +1,276 @@
+//! `Dump`: what a runtime is doing at a moment: its workers, its tasks and where each waits.
+//!
+//! `insight/gather.rs` reads, `insight/circles.rs` finds the tasks that wait for each other, `insight/text.rs` and
+//! `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT. Any thread may make a dump,
+//! while every worker is stuck too: it asks no worker for anything and polls no task.
+//!
+//! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at least
+//! since then: so the second of two dumps tells what hangs.
+//!
+//! Rejected: a time in each header (8 bytes a task, and a store for each wait). To poll each task with a waker that
+//! traces, as others do: a user's code would run once more than it should, on a thread where it should not, and not at
+//! all while its worker is stuck.
+
+mod circles;
+mod gather;
+mod json;
+mod line;
+#[cfg(feature = "signal")]
+pub(crate) mod on_quit;
+#[cfg(not(feature = "signal"))]
+#[path = "insight/no_signal.rs"]
+pub(crate) mod on_quit;
+mod text;
+
+use std::panic::Location;
+use std::time::Duration;
+
+pub(crate) use gather::Before;
+
+use crate::runtime::Id;
+use crate::task::{self, LastWait, Sight, Standing};
+use circles::Circle;
+
+/// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
+///
+/// Its `Display` is for people: a line for each worker; for each task, or group of tasks that were spawned at one line
+/// and wait at one line, what they wait for and where; then what cannot end by itself. [`to_json`](Self::to_json) is
+/// for programs.
+///
+/// - *DEADLOCK*: tasks that wait for each other in a circle, each for nothing else. A circle in which a task may be
+///   waiting for something else too is said to be a circle. Followed are joins, the holders of a
+///   [`Mutex`](crate::sync::Mutex) and of the right to fill a [`OnceCell`](crate::sync::OnceCell); and of an
+///   [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) the one who took it last, who may not be
+///   the one who keeps it.
+/// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not every
+///   lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts as
+///   somebody, and so does an abort handle.
+///
+/// Of the several futures for which a task may be waiting the dump has the last one to have been polled.
+///
+/// # Examples
+///
+/// ```
+/// mini::block_on(async {
+///     let lock = std::sync::Arc::new(mini::sync::Mutex::new(0));
+///     let held = lock.clone().lock_owned().await;
+///     mini::spawn(async move { *lock.lock().await += 1 });
+///     mini::task::yield_now().await;
+///
+///     let dump = mini::runtime::Handle::current().dump();
+///     let task = &dump.tasks()[0];
+///     assert!(task.waits_for().unwrap().ends_with(", held by the main task"));
+///     println!("{dump}");
+///     drop(held);
+/// });
+/// ```
+#[derive(Clone, Debug)]
+pub struct Dump {
+    runtime: Id,
+    flavour: &'static str,
+    up: Duration,
+    workers: Vec<Worker>,
+    tasks: Vec<DumpedTask>,
+    circles: Vec<Circle>,
+    /// Threads for blocking jobs, idle ones among them, jobs in the queue, and where those were spawned that run.
+    threads: usize,
+    idle_threads: usize,
+    queued_jobs: usize,
+    jobs: Vec<&'static Location<'static>>,
+    /// New tasks that no worker has registered.
+    new: usize,
+    /// How long ago the dump before was made.
+    before: Option<Duration>,
+    /// In nanoseconds of the clock of its timers.
+    now: u64,
+}
+
+/// A worker in a [`Dump`].
+#[derive(Clone, Debug)]
+struct Worker {
+    index: usize,
+    doing: Doing,
+    /// Its main task, the future of a `block_on`, waits for this.
+    main: Option<LastWait>,
+    /// The tasks that only it may touch could not be read.
+    is_hidden: bool,
+}
+
+/// What a worker does.
+#[derive(Clone, Debug)]
+enum Doing {
+    /// Nobody works here.
+    Rests,
+    Parks,
+    /// Between two runs, or in one.
+    Works(Run),
+    /// In `block_in_place`, in the task of that id.
+    Blocks(u64),
+}
+
+/// What a worker runs.
+#[derive(Clone, Debug)]
+struct Run {
+    task: u64,
+    /// It is known to have lasted this long.
+    lasts: Option<Duration>,
+    /// The monitor has seen it last too long.
+    is_stalled: bool,
+    /// The thread computes; it does not wait in the kernel. Where the system tells.
+    computes: Option<bool>,
+}
+
+/// A task in a [`Dump`].
+///
+/// # Examples
+///
+/// See [`Dump`].
+#[derive(Clone, Debug)]
+pub struct DumpedTask {
+    sight: Sight,
+    is_running: bool,
+    is_lost: bool,
+    /// It was not polled since the dump before, which was made this long ago.
+    unchanged: Option<Duration>,
+}
+
+impl Dump {
+    /// The tasks that were alive, in the order of their ids.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump`].
+    pub fn tasks(&self) -> &[DumpedTask] {
+        &self.tasks
+    }
+
+    /// The circles of tasks that wait for each other and for nothing else, by their ids. A future of a `block_on` has
+    /// none, so a circle through one is only told by `Display`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::{Arc, OnceLock};
+    /// use mini::sync::oneshot;
+    ///
+    /// mini::block_on(async {
+    ///     let (send, receive) = oneshot::channel();
+    ///     let first = mini::spawn(async move {
+    ///         let second: mini::task::JoinHandle<()> = receive.await.unwrap();
+    ///         second.await.unwrap()
+    ///     });
+    ///     let id = first.id();
+    ///     let second = mini::spawn(async move { first.await.unwrap() });
+    ///     send.send(second).unwrap(); // each joins the other
+    ///     mini::task::yield_now().await;
+    ///     mini::task::yield_now().await;
+    ///
+    ///     let dump = mini::runtime::Handle::current().dump();
+    ///     assert!(dump.deadlocks()[0].contains(&id));
+    /// });
+    /// ```
+    pub fn deadlocks(&self) -> Vec<Vec<task::Id>> {
+        let of = |circle: &Circle| {
+            let tasks = circle.tasks.iter().filter_map(|&id| self.task(id));
+            tasks.map(DumpedTask::id).collect()
+        };
+        self.circles.iter().filter(|circle| circle.is_deadlock).map(of).collect()
+    }
+
+    /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `workers`, `tasks`, `circles`
+    /// and `blocking`. Fields may be added.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// assert!(runtime.handle().dump().to_json().contains(r#""tasks":[]"#));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn to_json(&self) -> String {
+        json::of(self)
+    }
+
+    fn task(&self, id: u64) -> Option<&DumpedTask> {
+        let at = self.tasks.binary_search_by_key(&id, |task| task.id().get()).ok()?;
+        Some(&self.tasks[at])
+    }
+}
+
+impl DumpedTask {
+    /// The id of the task, as its join handle gave it.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump::deadlocks`].
+    pub fn id(&self) -> task::Id {
+        self.sight.source.id
+    }
+
+    /// The name of the task, if it has one.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump`].
+    pub fn name(&self) -> Option<&str> {
+        self.sight.source.name.as_deref()
+    }
+
+    /// Where the task was spawned.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump`].
+    pub fn location(&self) -> &'static Location<'static> {
+        self.sight.source.location
+    }
+
+    /// How often the task was polled, modulo 2^30.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump`].
+    pub fn polls(&self) -> u32 {
+        self.sight.polls
+    }
+
+    /// What the task waits for, and the line where: the same text as in a [`Debug`](std::fmt::Debug) of its handle.
+    /// `None` if it runs, or waits to run.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump`].
+    pub fn waits_for(&self) -> Option<String> {
+        self.waits().map(|wait| wait.to_string())
+    }
+
+    /// Whether nobody is left who could wake it: see [`Dump`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     mini::spawn(std::future::pending::<()>()); // drops the waker that it is given
+    ///     mini::task::yield_now().await;
+    ///     let dump = mini::runtime::Handle::current().dump();
+    ///     assert!(dump.tasks()[0].is_lost());
+    /// });
+    /// ```
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    /// It waits, and was not polled for this long at least: since the [`Dump`] of this runtime before. `None` if it was
+    /// polled since, or there was none.
+    ///
+    /// # Examples
+    ///
+    /// See [`Dump`].
+    pub fn unchanged_for(&self) -> Option<Duration> {
+        self.unchanged
+    }
+
+    fn waits(&self) -> Option<LastWait> {
+        if self.sight.standing == Standing::Waits { self.sight.wait } else { None }
+    }
+}

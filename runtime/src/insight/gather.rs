@@ -1,0 +1,172 @@
+//! Reads what a [`Dump`] tells, from any thread.
+//!
+//! Nothing is allocated, printed or called under a lock that a worker may want: the place for the tasks is made between
+//! two parts of a list.
+
+use std::collections::HashMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::circles::circles;
+use super::{Doing, Dump, DumpedTask, Run, Worker};
+use crate::primitives::atomic::Ordering::Relaxed;
+use crate::primitives::lock;
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::task::{LastWait, Sight, Standing};
+
+/// What the dump before has seen: of each task that waited the polls, of each core the progress.
+#[derive(Debug)]
+pub(crate) struct Before {
+    at: Instant,
+    polls: HashMap<u64, u32>,
+    progress: Vec<u64>,
+}
+
+/// A run that lasts while so much time passes is told with its time.
+const MOMENT: Duration = Duration::from_millis(2);
+
+impl Shared {
+    /// What this runtime does now.
+    pub(crate) fn dump(&self) -> Dump {
+        let begin = Instant::now();
+        let before = lock(&self.dumped).take();
+        let progress: Vec<u64> = self.cores.iter().map(|core| core.counts.progress()).collect();
+        let mut tasks = Vec::new();
+        let hidden: Vec<bool> = self.cores.iter().map(|core| !read(core, &mut tasks)).collect();
+        if self.idle.up().next().is_some() {
+            thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // so that what runs on can be told from what passes
+        }
+        tasks.sort_unstable_by_key(|task: &Sight| task.source.id.get());
+        let lost = self.lost(&tasks);
+        let look = Look { shared: self, begin, progress: &progress, before: before.as_ref() };
+        let workers: Vec<Worker> =
+            self.cores.iter().zip(hidden).map(|(core, is_hidden)| look.at_worker(core, is_hidden)).collect();
+        let since = before.as_ref().map(|before| begin - before.at);
+        let dumped = |sight: Sight| {
+            let id = sight.source.id.get();
+            let was = before.as_ref().and_then(|before| before.polls.get(&id));
+            DumpedTask {
+                is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
+                is_lost: lost.binary_search(&id).is_ok(),
+                unchanged: since.filter(|_| sight.standing == Standing::Waits && was == Some(&sight.polls)),
+                sight,
+            }
+        };
+        let tasks: Vec<DumpedTask> = tasks.into_iter().map(dumped).collect();
+        let mains = workers.iter().filter_map(|worker| worker.main);
+        let circles = circles(&tasks, mains);
+        let waiting = tasks.iter().filter(|task| task.sight.standing == Standing::Waits);
+        let polls = waiting.map(|task| (task.id().get(), task.polls())).collect();
+        *lock(&self.dumped) = Some(Before { at: begin, polls, progress });
+        let (gauge, jobs) = self.blocking.at_work();
+        Dump {
+            runtime: self.id,
+            flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
+            up: self.begun_at.elapsed(),
+            workers,
+            tasks,
+            circles,
+            threads: gauge.threads,
+            idle_threads: gauge.idle,
+            queued_jobs: gauge.queued,
+            jobs,
+            new: self.cores.iter().map(Core::in_inbox).sum(),
+            before: since,
+            now: {
+                let clock = self.cores[0].driver().timers().clock();
+                clock.nanos(clock.now())
+            },
+        }
+    }
+
+    /// The ids of those `tasks` that wait and of which nobody has a waker, in order. They are looked at a second time:
+    /// their references are counted in two words, and a task that goes on may be seen in the middle. One that is lost
+    /// never changes again.
+    fn lost(&self, tasks: &[Sight]) -> Vec<u64> {
+        let is_lost = |sight: &Sight| {
+            sight.standing == Standing::Waits
+                && sight.polls > 0
+                && sight.others == 0
+                && sight.wait != Some(LastWait::Yielded)
+        };
+        let first: HashMap<u64, u32> =
+            tasks.iter().filter(|sight| is_lost(sight)).map(|sight| (sight.source.id.get(), sight.polls)).collect();
+        if first.is_empty() {
+            return Vec::new();
+        }
+        let mut again = Vec::new();
+        for core in &self.cores {
+            read(core, &mut again);
+        }
+        let mut lost: Vec<u64> = again
+            .iter()
+            .filter(|sight| is_lost(sight) && first.get(&sight.source.id.get()) == Some(&sight.polls))
+            .map(|sight| sight.source.id.get())
+            .collect();
+        lost.sort_unstable();
+        lost
+    }
+}
+
+impl Doing {
+    fn runs(&self, id: u64) -> bool {
+        matches!(self, Self::Works(Run { task, .. }) | Self::Blocks(task) if *task == id)
+    }
+}
+
+/// Adds the tasks of `core`; says whether it could see all.
+fn read(core: &Core, tasks: &mut Vec<Sight>) -> bool {
+    let tasks = std::cell::RefCell::new(tasks);
+    core.each_task(
+        |task| {
+            let sight = task.sight();
+            if sight.standing != Standing::Ended {
+                tasks.borrow_mut().push(sight);
+            }
+        },
+        |more| tasks.borrow_mut().reserve(more),
+    )
+}
+
+/// A look at the workers of a runtime.
+struct Look<'a> {
+    shared: &'a Shared,
+    begin: Instant,
+    /// Of each core, at the beginning.
+    progress: &'a [u64],
+    before: Option<&'a Before>,
+}
+
+impl Look<'_> {
+    fn at_worker(&self, core: &Core, is_hidden: bool) -> Worker {
+        let index = core.index();
+        let is_parked = self.shared.idle.parked().any(|parked| parked == index);
+        let task = core.run.task.load(Relaxed);
+        let doing = if core.run.is_blocked.load(Relaxed) {
+            Doing::Blocks(task)
+        } else if !core.ownership.is_held() {
+            Doing::Rests
+        } else if is_parked {
+            Doing::Parks
+        } else {
+            Doing::Works(self.run(core, task))
+        };
+        let is_main_running = matches!(&doing, Doing::Works(run) if run.task == mini_context::MAIN);
+        Worker { index, doing, main: core.main_wait.get().filter(|_| !is_main_running), is_hidden }
+    }
+
+    fn run(&self, core: &Core, task: u64) -> Run {
+        let progress = core.counts.progress();
+        let is_stalled = core.run.is_stalled.load(Relaxed);
+        let is_same = |earlier: &[u64]| earlier[core.index()] == progress;
+        let since_before = self.before.filter(|before| is_same(&before.progress)).map(|before| before.at.elapsed());
+        let since_begin = is_same(self.progress).then(|| self.begin.elapsed());
+        let stalled = is_stalled.then(|| {
+            let at = Duration::from_nanos(core.run.stalled_at.load(Relaxed));
+            self.shared.begun_at.elapsed().saturating_sub(at)
+        });
+        let lasts = [stalled, since_before, since_begin].into_iter().flatten().max();
+        Run { task, lasts, is_stalled, computes: lasts.and_then(|_| core.owner().is_runnable()) }
+    }
+}

@@ -1,0 +1,195 @@
+//! A [`Dump`] for programs. RFC 8259.
+
+use std::fmt::{Display, Write};
+
+use mini_context::{MAIN, Reason};
+
+use super::{Doing, Dump, DumpedTask, Worker};
+use crate::task::{LastWait, Standing};
+
+/// A text in quotes.
+struct Quoted<T>(T);
+
+impl<T: Display> Display for Quoted<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_char('"')?;
+        for char in self.0.to_string().chars() {
+            match char {
+                '"' | '\\' => write!(f, "\\{char}")?,
+                '\0'..' ' => write!(f, "\\u{:04x}", char as u32)?,
+                _ => f.write_char(char)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+/// The fields of an object, then its end.
+struct Fields<'a> {
+    text: &'a mut String,
+    is_first: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn begin(text: &'a mut String) -> Self {
+        text.push('{');
+        Self { text, is_first: true }
+    }
+
+    /// The place for a value.
+    fn name(&mut self, name: &str) -> &mut String {
+        let comma = if std::mem::take(&mut self.is_first) { "" } else { "," };
+        put(self.text, format_args!("{comma}\"{name}\":"));
+        self.text
+    }
+
+    /// A value that is JSON already: a number, `true`.
+    fn value(&mut self, name: &str, value: impl Display) {
+        put(self.name(name), value);
+    }
+
+    fn text(&mut self, name: &str, value: impl Display) {
+        put(self.name(name), Quoted(value));
+    }
+
+    fn array<T>(&mut self, name: &str, items: impl IntoIterator<Item = T>, mut print: impl FnMut(&mut String, T)) {
+        let text = self.name(name);
+        text.push('[');
+        for (at, item) in items.into_iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            print(text, item);
+        }
+        text.push(']');
+    }
+
+    fn end(self) {
+        self.text.push('}');
+    }
+}
+
+fn put(text: &mut String, value: impl Display) {
+    let _ = write!(text, "{value}"); // a `String` takes all
+}
+
+pub(super) fn of(dump: &Dump) -> String {
+    let mut text = String::new();
+    let mut fields = Fields::begin(&mut text);
+    fields.value("runtime", dump.runtime);
+    fields.text("flavour", dump.flavour);
+    fields.value("up_seconds", dump.up.as_secs_f64());
+    fields.array("workers", &dump.workers, worker);
+    fields.array("tasks", &dump.tasks, task);
+    fields.array("circles", &dump.circles, |text, circle| {
+        let mut fields = Fields::begin(text);
+        fields.value("is_deadlock", circle.is_deadlock);
+        fields.array("tasks", &circle.tasks, |text, &task| put(text, Id(task)));
+        fields.end();
+    });
+    fields.value("new_tasks", dump.new);
+    let mut blocking = Fields::begin(fields.name("blocking"));
+    blocking.value("threads", dump.threads);
+    blocking.value("idle", dump.idle_threads);
+    blocking.value("queued", dump.queued_jobs);
+    blocking.array("running", &dump.jobs, |text, job| put(text, Quoted(job)));
+    blocking.end();
+    fields.end();
+    text
+}
+
+/// The id of a task; a main task has none, and is called so.
+struct Id(u64);
+
+impl Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0 == MAIN { f.write_str("\"main\"") } else { self.0.fmt(f) }
+    }
+}
+
+fn worker(text: &mut String, worker: &Worker) {
+    let mut fields = Fields::begin(text);
+    fields.value("index", worker.index);
+    let state = match &worker.doing {
+        Doing::Rests => "no thread",
+        Doing::Parks => "parked",
+        Doing::Works(run) if run.is_stalled => "stalled",
+        Doing::Works(_) => "running",
+        Doing::Blocks(_) => "block_in_place",
+    };
+    fields.text("state", state);
+    match &worker.doing {
+        Doing::Works(run) => {
+            fields.value("task", Id(run.task));
+            if let Some(lasts) = run.lasts {
+                fields.value("seconds", lasts.as_secs_f64());
+            }
+        }
+        Doing::Blocks(task) => fields.value("task", Id(*task)),
+        Doing::Rests | Doing::Parks => {}
+    }
+    if let Some(main) = worker.main {
+        wait(&mut fields, "main_waits_for", main);
+    }
+    if worker.is_hidden {
+        fields.value("is_hidden", true);
+    }
+    fields.end();
+}
+
+fn task(text: &mut String, task: &DumpedTask) {
+    let mut fields = Fields::begin(text);
+    fields.value("id", task.id());
+    if let Some(name) = task.name() {
+        fields.text("name", name);
+    }
+    fields.text("spawned_at", task.location());
+    fields.value("polls", task.polls());
+    let state = match task.sight.standing {
+        _ if task.is_lost => "lost",
+        _ if task.is_running => "running",
+        Standing::Waits => "waiting",
+        Standing::Ready | Standing::Ended => "ready",
+    };
+    fields.text("state", state);
+    if let Some(waits) = task.waits() {
+        wait(&mut fields, "waits_for", waits);
+    }
+    if let Some(unchanged) = task.unchanged {
+        fields.value("unchanged_seconds", unchanged.as_secs_f64());
+    }
+    fields.end();
+}
+
+/// The text for people, and what a program would look for in it.
+fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
+    let mut inner = Fields::begin(fields.name(name));
+    inner.text("text", wait);
+    if let LastWait::Known(known) = wait {
+        match known.reason() {
+            Reason::Io(kind, fd) => {
+                inner.text("kind", format_args!("{kind:?}"));
+                inner.value("fd", fd);
+            }
+            Reason::Timer(_) => inner.text("kind", "Timer"),
+            Reason::Limit(_) => inner.text("kind", "Limit"),
+            Reason::Join(task) => {
+                inner.text("kind", "Join");
+                inner.value("task", task);
+            }
+            Reason::JoinSet(_) => inner.text("kind", "JoinSet"),
+            Reason::Idle => inner.text("kind", "Idle"),
+            Reason::Cancel => inner.text("kind", "Cancel"),
+            Reason::Sync(kind, holder) => {
+                inner.text("kind", format_args!("{kind:?}"));
+                match holder {
+                    0 => {}
+                    mini_context::ITSELF => inner.value("holder", "\"itself\""),
+                    task => inner.value("holder", Id(task)),
+                }
+            }
+        }
+        inner.text("at", known.location());
+    }
+    inner.end();
+}

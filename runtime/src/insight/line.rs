@@ -1,0 +1,141 @@
+//! The tasks that a dump tells in one line: spawned at one line, and waiting for the same at one line.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::Location;
+use std::ptr;
+
+use mini_context::{IoKind, Reason, SyncKind};
+
+use super::DumpedTask;
+use crate::task::{LastWait, Standing};
+
+/// A deadline after this is none: nine years.
+const NEVER: u64 = 1 << 58;
+
+/// At least one task.
+pub(super) struct Line<'a> {
+    pub(super) tasks: Vec<&'a DumpedTask>,
+}
+
+/// What is the same for all tasks of a line. Lines of code are told apart by their address: two addresses for one line
+/// make two lines.
+#[derive(PartialEq, Eq, Hash)]
+struct Key<'a> {
+    spawned: *const Location<'static>,
+    name: Option<&'a str>,
+    standing: Standing,
+    is_running: bool,
+    is_lost: bool,
+    wait: Option<(Kind, *const Location<'static>)>,
+}
+
+/// What is waited for, without its number.
+#[derive(PartialEq, Eq, Hash)]
+enum Kind {
+    Unknown,
+    Yielded,
+    Io(u8),
+    Timer,
+    Limit,
+    /// Of each its own task.
+    Join(u64),
+    JoinSet,
+    Idle,
+    Cancel,
+    Sync(u8, u64),
+}
+
+/// The lines of a dump: the largest first, and then in the order of the ids.
+pub(super) fn lines(tasks: &[DumpedTask]) -> Vec<Line<'_>> {
+    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for task in tasks {
+        let place = *places.entry(key(task)).or_insert_with(|| {
+            lines.push(Line { tasks: Vec::new() });
+            lines.len() - 1
+        });
+        lines[place].tasks.push(task);
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.tasks.len()));
+    lines
+}
+
+fn key(task: &DumpedTask) -> Key<'_> {
+    let kind = |wait| match wait {
+        LastWait::Unknown => (Kind::Unknown, ptr::null()),
+        LastWait::Yielded => (Kind::Yielded, ptr::null()),
+        LastWait::Known(wait) => {
+            let kind = match wait.reason() {
+                Reason::Io(kind, _) => Kind::Io(kind as u8),
+                Reason::Timer(_) => Kind::Timer,
+                Reason::Limit(_) => Kind::Limit,
+                Reason::Join(task) => Kind::Join(task),
+                Reason::JoinSet(_) => Kind::JoinSet,
+                Reason::Idle => Kind::Idle,
+                Reason::Cancel => Kind::Cancel,
+                Reason::Sync(kind, holder) => Kind::Sync(kind as u8, holder),
+            };
+            (kind, ptr::from_ref(wait.location()))
+        }
+    };
+    Key {
+        spawned: task.location(),
+        name: task.name(),
+        standing: task.sight.standing,
+        is_running: task.is_running,
+        is_lost: task.is_lost,
+        wait: task.waits().map(kind),
+    }
+}
+
+/// What the tasks of the line wait for.
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(wait) = self.tasks[0].waits() else { return Ok(()) };
+        match wait {
+            LastWait::Unknown => return f.write_str("something unknown to mini"),
+            LastWait::Known(known) if self.tasks.len() > 1 => {
+                if let Reason::Io(kind, fd) = known.reason()
+                    && fd >= 0
+                {
+                    return self.fds(f, kind, known.location());
+                }
+            }
+            _ => {}
+        }
+        write!(f, "{wait}")
+    }
+}
+
+impl Line<'_> {
+    /// If these are timers: the first of their deadlines, in nanoseconds.
+    pub(super) fn due(&self) -> Option<u64> {
+        let deadlines = self.tasks.iter().filter_map(|task| match task.waits() {
+            Some(LastWait::Known(wait)) => match wait.reason() {
+                Reason::Timer(deadline) | Reason::Limit(deadline) => Some(deadline),
+                _ => None,
+            },
+            _ => None,
+        });
+        deadlines.filter(|&deadline| deadline < NEVER).min()
+    }
+
+    /// As that of one task, with several descriptors.
+    fn fds(&self, f: &mut fmt::Formatter<'_>, kind: IoKind, location: &Location<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        let fds = self.tasks.iter().filter_map(|task| match task.waits() {
+            Some(LastWait::Known(wait)) => match wait.reason() {
+                Reason::Io(_, fd) => Some(fd.to_string()),
+                _ => None,
+            },
+            _ => None,
+        });
+        let shown: Vec<String> = fds.take(SHOWN).collect();
+        let more = if self.tasks.len() > SHOWN { ", …" } else { "" };
+        write!(f, "{kind:?} at {location}, on fd {}{more}", shown.join(", "))
+    }
+}
+
+/// That the kinds fit into the keys.
+const _: () = assert!(SyncKind::Closed as usize <= u8::MAX as usize);

@@ -1,0 +1,234 @@
+//! A [`Dump`] for people.
+
+use std::fmt::{self, Write};
+use std::time::Duration;
+
+use mini_context::MAIN;
+
+use super::line::{Line, lines};
+use super::{Doing, Dump, DumpedTask, Run, Worker};
+use crate::task::{LastWait, Standing};
+
+impl fmt::Display for Dump {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.header(f)?;
+        for worker in &self.workers {
+            writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?;
+        }
+        for line in lines(&self.tasks) {
+            writeln!(f, "  {}", Told(self, &line))?;
+        }
+        self.jobs(f)?;
+        self.verdicts(f)
+    }
+}
+
+impl Dump {
+    fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (workers, tasks) = (self.workers.len(), self.tasks.len());
+        let up = Rounded(self.up);
+        write!(f, "mini: runtime {}, {}, up {up}: ", self.runtime, self.flavour)?;
+        write!(f, "{}, {}", Counted(workers, "worker"), Counted(tasks, "task"))?;
+        if self.new > 0 {
+            write!(f, " and {} new", self.new)?;
+        }
+        if self.threads > 0 {
+            write!(f, ", {}", Counted(self.threads, "blocking thread"))?;
+        }
+        if let Some(before) = self.before {
+            write!(f, "; the dump before was made {} ago", Rounded(before))?;
+        }
+        writeln!(f)
+    }
+
+    fn jobs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut counts: Vec<(_, usize)> = Vec::new();
+        for &job in &self.jobs {
+            match counts.iter_mut().find(|(location, _)| *location == job) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((job, 1)),
+            }
+        }
+        for (location, count) in counts {
+            writeln!(f, "  {} spawned at {location}", Counted(count, "running blocking job"))?;
+        }
+        if self.queued_jobs > 0 {
+            let (threads, idle) = (Counted(self.threads, "thread"), self.idle_threads);
+            writeln!(
+                f,
+                "  {} in the queue, for {threads}, {idle} of them idle",
+                Counted(self.queued_jobs, "blocking job")
+            )?;
+        }
+        Ok(())
+    }
+
+    fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for circle in &self.circles {
+            f.write_str(match circle.is_deadlock {
+                true => "  DEADLOCK: each of these waits for the next, and for nothing else\n",
+                false => {
+                    "  CIRCLE: each of these waits for the next, a deadlock unless it waits for something else too\n"
+                }
+            })?;
+            for &task in &circle.tasks {
+                writeln!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
+            }
+        }
+        let lost = self.tasks.iter().filter(|task| task.is_lost).count();
+        match lost {
+            0 => Ok(()),
+            1 => writeln!(f, "  1 LOST task: it waits, and nobody is left who could wake it"),
+            _ => writeln!(f, "  {lost} LOST tasks: each waits, and nobody is left who could wake it"),
+        }
+    }
+}
+
+impl Dump {
+    /// What a task of a circle waits for.
+    fn wait_in(&self, task: u64) -> LastWait {
+        let wait = match task {
+            MAIN => self.workers.iter().find_map(|worker| worker.main),
+            _ => self.task(task).and_then(DumpedTask::waits),
+        };
+        wait.unwrap_or(LastWait::Unknown)
+    }
+}
+
+/// A part of a dump, told with what the rest of it knows.
+struct Told<'a, T>(&'a Dump, &'a T);
+
+impl fmt::Display for Told<'_, Worker> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(dump, worker) = *self;
+        match &worker.doing {
+            Doing::Rests => f.write_str("has no thread now")?,
+            Doing::Parks => f.write_str("parked")?,
+            Doing::Works(run) => write!(f, "{}", Told(dump, run))?,
+            Doing::Blocks(task) => write!(f, "in block_in_place, in {}", Name(dump, *task))?,
+        }
+        if let Some(main) = worker.main {
+            write!(f, "; its main task waits for {main}")?;
+        }
+        if worker.is_hidden {
+            f.write_str("; its own tasks could not be looked at")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Told<'_, Run> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(dump, run) = *self;
+        let Some(lasts) = run.lasts else { return f.write_str("at work") };
+        f.write_str(if run.is_stalled { "STALLED for " } else { "for at least " })?;
+        write!(f, "{} in {}", Rounded(lasts), Name(dump, run.task))?;
+        match run.computes {
+            Some(true) => f.write_str(", which computes"),
+            Some(false) => f.write_str(", which waits in a system call"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Told<'_, Line<'_>> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = self.1;
+        let first = line.tasks[0];
+        match &line.tasks[..] {
+            [task] => write!(f, "{}", task.sight.source)?,
+            tasks => {
+                write!(f, "{} tasks ", tasks.len())?;
+                if let Some(name) = first.name() {
+                    write!(f, "{name:?} ")?;
+                }
+                write!(f, "spawned at {}", first.location())?;
+            }
+        }
+        match (first.sight.standing, first.waits()) {
+            (_, Some(_)) if first.is_lost => write!(f, ", LOST; its last wait: {line}")?,
+            (_, Some(_)) => {
+                write!(f, ", waiting: {line}")?;
+                self.due(f)?;
+            }
+            (Standing::Waits, None) => f.write_str(", waiting")?,
+            _ if first.is_running => f.write_str(", running")?,
+            _ => f.write_str(", ready to run")?,
+        }
+        let unchanged = line.tasks.iter().filter(|task| task.unchanged.is_some()).count();
+        match unchanged {
+            0 => Ok(()),
+            _ if unchanged == line.tasks.len() => f.write_str("; unchanged since the dump before"),
+            _ => write!(f, "; {unchanged} of them unchanged since the dump before"),
+        }
+    }
+}
+
+impl Told<'_, Line<'_>> {
+    /// When the first timer of the line fires.
+    fn due(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(due) = self.1.due() else { return Ok(()) };
+        let first = if self.1.tasks.len() > 1 { ", the first" } else { "" };
+        match due.checked_sub(self.0.now) {
+            Some(left) => write!(f, "{first}, due in {}", Rounded(Duration::from_nanos(left))),
+            None => write!(f, "{first}, late by {}", Rounded(Duration::from_nanos(self.0.now - due))),
+        }
+    }
+}
+
+/// How a task is called in a sentence about others.
+struct Name<'a>(&'a Dump, u64);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.1, self.0.task(self.1)) {
+            (MAIN, _) => f.write_str("the main task"),
+            (_, Some(task)) => write!(f, "{}", task.sight.source),
+            (id, None) => write!(f, "task {id}"),
+        }
+    }
+}
+
+/// "1 task", "1,042 tasks".
+struct Counted<'a>(usize, &'a str);
+
+impl fmt::Display for Counted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = self.0.to_string();
+        for (at, digit) in digits.chars().enumerate() {
+            if at > 0 && (digits.len() - at).is_multiple_of(3) {
+                f.write_char(',')?;
+            }
+            f.write_char(digit)?;
+        }
+        write!(f, " {}{}", self.1, if self.0 == 1 { "" } else { "s" })
+    }
+}
+
+/// A time as people say it.
+pub(super) struct Rounded(pub(super) Duration);
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.as_secs_f64() {
+            seconds if seconds < 1.0 => write!(f, "{:.0} ms", seconds * 1e3),
+            seconds if seconds < 120.0 => write!(f, "{seconds:.1} s"),
+            seconds if seconds < 7200.0 => write!(f, "{:.0} min", seconds / 60.0),
+            seconds => write!(f, "{:.0} h", seconds / 3600.0),
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_read_well() {
+        let counted = [0, 1, 42, 1042, 1_234_567].map(|count| Counted(count, "task").to_string());
+        assert_eq!(counted, ["0 tasks", "1 task", "42 tasks", "1,042 tasks", "1,234,567 tasks"]);
+        let times =
+            [0.0123, 2.14, 119.94, 720.0, 7300.0].map(|seconds| Rounded(Duration::from_secs_f64(seconds)).to_string());
+        assert_eq!(times, ["12 ms", "2.1 s", "119.9 s", "12 min", "2 h"]);
+    }
+}

@@ -1,0 +1,73 @@
+//! What a thread that does not run a task sees of it.
+//!
+//! The caller keeps the task alive, by a reference or by the lock of the list in which the task is; nothing here counts
+//! or queues. What is read are several words, and the task may go on between two of them. A poll changes the number of
+//! polls, so what was read counts if that is the same before and after, and the state with it; else it is read again.
+//!
+//! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
+//! to read an owned one its owner would have to go on.
+
+use super::error::Source;
+use super::wait::LastWait;
+use super::{Header, Task};
+
+/// Whether a task wants to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Standing {
+    /// For a wake.
+    Waits,
+    /// It runs, is queued, or is on its way to a queue.
+    Ready,
+    Ended,
+}
+
+/// A task at a moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Sight {
+    pub(crate) source: Source,
+    /// Modulo 2^30.
+    pub(crate) polls: u32,
+    pub(crate) standing: Standing,
+    /// What its last poll was pending for; none before that.
+    pub(crate) wait: Option<LastWait>,
+    /// References beside those of the runtime and the join handle: wakers, and handles that abort.
+    pub(crate) others: i32,
+}
+
+/// What changes while it is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Changing {
+    polls: u32,
+    standing: Standing,
+    wait: Option<LastWait>,
+    others: i32,
+}
+
+/// How often a task is read that goes on meanwhile.
+const TRIES: usize = 3;
+
+impl Task {
+    /// The task as it is now. Any thread.
+    pub(crate) fn sight(&self) -> Sight {
+        let header = self.header();
+        let mut seen = Changing::read(header);
+        for _ in 0..TRIES {
+            let before = std::mem::replace(&mut seen, Changing::read(header));
+            if before == seen {
+                break;
+            }
+            seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
+        }
+        let Changing { polls, standing, wait, others } = seen;
+        Sight { source: self.source(), polls, standing, wait, others }
+    }
+}
+
+impl Changing {
+    fn read(header: &Header) -> Self {
+        let polls = header.stage.polls();
+        let wait = header.wait.get();
+        let others = header.refs.others(&header.local);
+        Self { polls, standing: header.state.standing(), wait, others }
+    }
+}

@@ -1,0 +1,405 @@
+//! Dumps: who waits where, for whom, and for nobody; from any thread, also while every worker is stuck.
+
+use std::future::{pending, poll_fn};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+use std::task::{Poll, Waker};
+use std::thread;
+
+use mini::net::UnixStream;
+use mini::runtime::{Dump, Handle};
+use mini::sync::{Mutex, RwLock, oneshot};
+use mini::task::{Builder, JoinHandle, yield_now};
+use mini::time::{Duration, sleep};
+use mini_tests::net_support::in_each_runtime;
+use mini_tests::{LIMIT, line_of, on_each_flavour, within};
+use rustix::process::{Pid, Signal, kill_process};
+
+fn line(mark: &str) -> String {
+    format!("dump.rs:{}:", line_of(include_str!("dump.rs"), mark))
+}
+
+fn dump() -> Dump {
+    Handle::current().dump()
+}
+
+/// Waits until all that was spawned waits.
+async fn settled(tasks: usize) -> Dump {
+    loop {
+        let dump = dump();
+        let waiting = dump.tasks().iter().filter(|task| task.waits_for().is_some()).count();
+        if waiting == tasks {
+            return dump;
+        }
+        yield_now().await;
+    }
+}
+
+/// Whether one line of `text` has all the `parts`.
+fn has_line(text: &str, parts: &[&str]) -> bool {
+    text.lines().any(|line| parts.iter().all(|part| line.contains(part)))
+}
+
+#[test]
+fn it_names_the_lines_where_tasks_were_spawned_and_wait() {
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let mut peers = Vec::new();
+            for _ in 0..50 {
+                let (stream, peer) = UnixStream::pair().unwrap();
+                peers.push(peer);
+                let reader = async move {
+                    let _ = stream.read(&mut [0; 8]).await; // read here
+                };
+                mini::spawn(reader); // the readers
+            }
+            let sleeper = async {
+                sleep(Duration::from_secs(600)).await; // slept here
+            };
+            Builder::new().name("sleeper").spawn(sleeper); // the sleeper
+            let dump = settled(51).await;
+            let text = dump.to_string();
+            assert!(
+                has_line(&text, &["50 tasks", &line("// the readers"), "Read", &line("// read here"), "on fd"]),
+                "{text}"
+            );
+            assert!(
+                has_line(
+                    &text,
+                    &["\"sleeper\"", &line("// the sleeper"), "Timer", &line("// slept here"), "due in 10 min"]
+                ),
+                "{text}"
+            );
+            assert!(!text.contains("LOST") && !text.contains("DEADLOCK") && !text.contains("CIRCLE"), "{text}");
+            let sleeper = dump.tasks().iter().find(|task| task.name() == Some("sleeper")).unwrap();
+            assert_eq!((sleeper.polls(), sleeper.is_lost()), (1, false));
+            let later = self::dump();
+            assert!(later.tasks().iter().all(|task| task.unchanged_for().is_some()), "{later}");
+            assert!(later.to_string().contains("; unchanged since the dump before"), "{later}");
+        });
+    });
+}
+
+/// A task that takes the first lock, then waits for the second.
+fn locks_both(name: &str, first: &Arc<Mutex<()>>, second: &Arc<Mutex<()>>) -> JoinHandle<()> {
+    let (first, second) = (first.clone(), second.clone());
+    Builder::new().name(name).spawn(async move {
+        let _first = first.lock().await;
+        yield_now().await;
+        yield_now().await;
+        let _second = second.lock().await; // the second lock
+    })
+}
+
+#[test]
+fn two_locks_taken_in_both_orders_are_a_deadlock() {
+    in_each_runtime(|| async {
+        let before = dump().tasks().len();
+        let (lock, other_lock) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+        // Each has its first lock before either asks for its second.
+        let ((here, here_is), (there, there_is)) = (oneshot::channel(), oneshot::channel());
+        let (mine, its) = (lock.clone(), other_lock.clone());
+        let first = Builder::new().name("one").spawn(async move {
+            let _mine = mine.lock().await;
+            here.send(()).unwrap();
+            there_is.await.unwrap();
+            let _its = its.lock().await; // the one waits
+        });
+        let second = Builder::new().name("other").spawn(async move {
+            let _mine = other_lock.lock().await;
+            there.send(()).unwrap();
+            here_is.await.unwrap();
+            let _its = lock.lock().await; // the other waits
+        });
+        let ids = [first.id(), second.id()];
+        let deadlock = loop {
+            let dump = dump();
+            if let [deadlock] = &dump.deadlocks()[..] {
+                let text = dump.to_string();
+                assert!(
+                    has_line(&text, &["\"one\"", "waits for Lock", &line("// the one waits"), "held by task"]),
+                    "{text}"
+                );
+                assert!(
+                    has_line(&text, &["\"other\"", "waits for Lock", &line("// the other waits"), "held by task"]),
+                    "{text}"
+                );
+                assert!(text.contains("DEADLOCK") && !text.contains("LOST"), "{text}");
+                break deadlock.clone();
+            }
+            yield_now().await;
+        };
+        assert!(deadlock.len() == 2 && ids.iter().all(|id| deadlock.contains(id)), "{deadlock:?}");
+        for task in [first, second] {
+            let _ = task.cancel().await;
+        }
+        assert_eq!((dump().deadlocks().len(), dump().tasks().len()), (0, before));
+    });
+}
+
+#[test]
+fn what_may_end_by_another_way_is_no_deadlock() {
+    in_each_runtime(|| async {
+        let (lock, other) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+        let first = locks_both("first", &lock, &other);
+        let second = {
+            let (lock, other) = (lock.clone(), other.clone());
+            mini::spawn(async move {
+                let _other = other.lock().await;
+                yield_now().await;
+                yield_now().await;
+                // Whoever polls only one of them does not see the other one.
+                mini::race!(async { drop(lock.lock().await) }, sleep(Duration::from_secs(600)));
+            })
+        };
+        let text = loop {
+            let dump = dump();
+            assert!(dump.deadlocks().is_empty(), "{dump}");
+            let text = dump.to_string();
+            if text.contains("CIRCLE") {
+                break text;
+            }
+            if first.is_finished() && second.is_finished() {
+                return; // one was through before the other had begun
+            }
+            yield_now().await;
+        };
+        assert!(has_line(&text, &["\"first\"", "waits for Lock", &line("// the second lock")]), "{text}");
+        for task in [first, second] {
+            let _ = task.cancel().await;
+        }
+    });
+}
+
+#[test]
+fn a_lock_that_the_main_task_holds_is_its_own() {
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let lock = Arc::new(Mutex::new(()));
+            let guard = lock.lock().await;
+            let theirs = lock.clone();
+            let task = mini::spawn(async move { drop(theirs.lock().await) });
+            let text = settled(1).await.to_string();
+            assert!(has_line(&text, &["waiting: Lock", "held by the main task"]), "{text}");
+            let (handle, id) = (Handle::current(), task.id());
+            let (seen, see) = mpsc::channel();
+            thread::spawn(move || {
+                let text = loop {
+                    let text = handle.dump().to_string();
+                    if text.contains("CIRCLE") {
+                        break text;
+                    }
+                    thread::yield_now();
+                };
+                seen.send(text).unwrap();
+            });
+            // Awaits what waits for its own guard.
+            let waiting = mini::race!(async { task.await.is_ok() }, async {
+                loop {
+                    if let Ok(text) = see.try_recv() {
+                        assert!(has_line(&text, &["the main task waits for", &format!("task {id}")]), "{text}");
+                        break false;
+                    }
+                    sleep(Duration::from_millis(1)).await;
+                }
+            });
+            assert!(!waiting);
+            drop(guard);
+        });
+    });
+}
+
+#[test]
+fn a_reader_that_asks_to_write_waits_for_itself() {
+    in_each_runtime(|| async {
+        let lock = Arc::new(RwLock::new(()));
+        let task = Builder::new().name("both").spawn(async move {
+            let _reads = lock.read().await;
+            let _writes = lock.write().await; // upgraded here
+        });
+        let text = loop {
+            let text = dump().to_string();
+            if text.contains("CIRCLE") {
+                break text;
+            }
+            yield_now().await;
+        };
+        assert!(
+            has_line(&text, &["\"both\"", "WriteLock", &line("// upgraded here"), "by this task itself"]),
+            "{text}"
+        );
+        let _ = task.cancel().await;
+    });
+}
+
+#[test]
+fn a_task_is_lost_when_its_last_waker_goes_and_not_before() {
+    in_each_runtime(|| async {
+        let (give, given) = mpsc::channel::<Waker>();
+        let gives_its_waker = poll_fn(move |cx| {
+            let _ = give.send(cx.waker().clone());
+            Poll::<()>::Pending
+        });
+        let lost = Builder::new().name("lost").spawn(gives_its_waker); // spawned to be lost
+        let waker = loop {
+            match given.try_recv() {
+                Ok(waker) => break waker,
+                Err(_) => yield_now().await,
+            }
+        };
+        let is_lost = |dump: &Dump| dump.tasks().iter().any(|task| task.name() == Some("lost") && task.is_lost());
+        for _ in 0..10 {
+            assert!(!is_lost(&dump()), "somebody has its waker");
+            yield_now().await;
+        }
+        let abort = lost.abort_handle();
+        drop(waker);
+        assert!(!is_lost(&dump()), "an abort handle ends it");
+        drop(abort);
+        while !is_lost(&dump()) {
+            yield_now().await;
+        }
+        let text = dump().to_string();
+        assert!(has_line(&text, &["\"lost\"", &line("// spawned to be lost"), "LOST"]), "{text}");
+        assert!(has_line(&text, &["1 LOST task"]), "{text}");
+        assert!(lost.cancel().await.unwrap_err().is_cancelled());
+    });
+}
+
+#[test]
+fn it_tells_what_every_worker_is_stuck_in() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let workers = runtime.handle().metrics().num_workers();
+        let (quit, wait) = mpsc::channel::<()>();
+        let wait = Arc::new(std::sync::Mutex::new(wait));
+        let handle = runtime.handle().clone();
+        let dumper = thread::spawn(move || {
+            let is_stuck =
+                |line: &&str| line.contains("worker ") && line.contains(" in task ") && line.contains("\"stuck\"");
+            let stuck = loop {
+                let text = handle.dump().to_string();
+                if text.lines().filter(is_stuck).count() == workers {
+                    break text;
+                }
+                thread::yield_now();
+            };
+            drop(quit);
+            stuck
+        });
+        runtime.block_on(async {
+            let mut tasks = Vec::new();
+            for _ in 0..workers {
+                let wait = wait.clone();
+                let blocks = async move {
+                    let _ = wait.lock().unwrap().recv();
+                };
+                tasks.push(Builder::new().name("stuck").spawn(blocks)); // blocks here
+            }
+            mini::spawn(pending::<()>());
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+        let text = dumper.join().unwrap();
+        assert!(has_line(&text, &["worker 0", "\"stuck\"", &line("// blocks here")]), "{text}");
+        assert!(has_line(&text, &["\"stuck\"", &line("// blocks here"), "running"]), "{text}");
+    });
+}
+
+/// The dumps run beside all that a task does to its list: it comes, goes, is aborted, and its core ends.
+#[test]
+fn dumps_of_many_threads_disturb_nobody() {
+    on_each_flavour(|builder| {
+        let runtime = builder.build().unwrap();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let dumpers = [(); 2].map(|()| {
+            let (handle, is_over) = (runtime.handle().clone(), is_over.clone());
+            thread::spawn(move || {
+                let mut most = 0;
+                while !is_over.load(SeqCst) {
+                    let dump = handle.dump();
+                    let ids: Vec<_> = dump.tasks().iter().map(|task| task.id()).collect();
+                    assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "each once: {ids:?}");
+                    assert!(dump.deadlocks().is_empty(), "{dump}");
+                    assert!(!dump.tasks().iter().any(|task| task.is_lost()), "{dump}");
+                    most = most.max(ids.len());
+                }
+                most
+            })
+        });
+        runtime.block_on(async {
+            for round in 0..200_u64 {
+                let tasks: Vec<_> = (0..100)
+                    .map(|n| {
+                        mini::spawn(async move {
+                            for _ in 0..n % 4 {
+                                yield_now().await;
+                            }
+                            if n % 10 == 0 {
+                                sleep(Duration::from_micros(round)).await;
+                            }
+                        })
+                    })
+                    .collect();
+                for (n, task) in (0..).zip(tasks) {
+                    if n % 3 == 0 { drop(task.cancel().await) } else { task.await.unwrap() }
+                }
+            }
+        });
+        drop(runtime);
+        is_over.store(true, SeqCst);
+        for dumper in dumpers {
+            assert!(dumper.join().unwrap() > 0, "the dumps have seen tasks");
+        }
+    });
+}
+
+/// The child of a test about SIGQUIT.
+const QUIT: &str = "MINI_DUMP_AT_QUIT";
+
+/// Runs the test `name` in a process of its own with [`QUIT`] set, and returns it and the lines that it prints.
+fn child_of(name: &str) -> (std::process::Child, impl Iterator<Item = String>) {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child
+        .args([name, "--exact", "--nocapture"])
+        .env(QUIT, "1")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    let out = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    (child, out)
+}
+
+#[test]
+fn sigquit_prints_every_runtime_and_the_program_goes_on() {
+    #[mini::main(crate = mini, dump = true)]
+    async fn program() {
+        let lock = Arc::new(Mutex::new(()));
+        let _guard = lock.lock().await;
+        let theirs = lock.clone();
+        mini::spawn(async move { drop(theirs.lock().await) }); // waits for main
+        settled(1).await;
+        println!("ready");
+        std::io::stdin().lines().next(); // blocks a worker
+        println!("ended");
+    }
+    if std::env::var_os(QUIT).is_some() {
+        return program();
+    }
+    within(LIMIT, || {
+        let (mut child, mut out) = child_of("sigquit_prints_every_runtime_and_the_program_goes_on");
+        assert!(out.any(|line| line.ends_with("ready")));
+        let mut err = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        for _ in 0..2 {
+            kill_process(Pid::from_child(&child), Signal::QUIT).unwrap();
+            assert!(err.any(|text| has_line(&text, &["waiting: Lock", &line("// waits for main")])));
+        }
+        drop(child.stdin.take()); // which it waits for
+        assert!(out.any(|line| line.ends_with("ended")));
+        assert!(child.wait().unwrap().success());
+    });
+}
