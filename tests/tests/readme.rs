@@ -38,14 +38,13 @@ const RUNS: [&str; 4] = [
         mini::block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-            let (stop, stopped) = futures::channel::oneshot::channel::<()>();
-            let server = mini::spawn(serve(listener, async { stopped.await.map_err(io::Error::other) }));
+            let connections = Group::new();
+            let server = mini::spawn(serve(listener, connections.clone()));
             client.write_all(b"hello").await.unwrap();
             let mut answer = [0; 5];
             client.read_exact(&mut answer).await.unwrap();
             assert_eq!(&answer, b"hello");
-            stop.send(()).unwrap();
-            drop(client);
+            assert!(connections.shutdown(mini::task::Reason::Requested).await.is_clean());
             server.await.unwrap().unwrap();
         });
     }"#,
@@ -71,9 +70,14 @@ fn templates() -> Vec<String> {
     let test = templates.remove(2);
     let (library, _use) = templates[1].split_once("// In a program").expect("a library and its use");
     templates[1] = format!("{library}{test}");
-    templates.extend(blocks(&chapter("servers.md")).into_iter().filter(|block| block.contains("async fn serve<")));
+    templates.extend(
+        blocks(&chapter("servers.md"))
+            .into_iter()
+            .filter(|block| block.contains("async fn serve(listener: TcpListener")),
+    );
     let replaced = |block: String| {
         let block = block.replace("async fn main(", "async fn template_main(").replace("#[test]\n", "");
+        let block = block.replace("#[mini::main(grace = \"5s\")]", "#[mini::main]"); // which is for `main` alone
         block.replace("#[mini::test(", "#[mini::main(flavor = \"current_thread\", ")
     };
     templates.into_iter().map(replaced).collect()
@@ -112,8 +116,8 @@ const SHORTAGE: &str = r#"fn main() {
     mini::block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (stop, stopped) = futures::channel::oneshot::channel::<()>();
-        let server = mini::spawn(serve(listener, async { stopped.await.map_err(io::Error::other) }));
+        let connections = Group::new();
+        let server = mini::spawn(serve(listener, connections.clone()));
         let first = TcpStream::connect(address).await.unwrap();
         is_served(&first).await;
         let second = mini::net::TcpSocket::new_v4().unwrap();
@@ -128,8 +132,7 @@ const SHORTAGE: &str = r#"fn main() {
         files.pop();
         is_served(&second).await;
         is_served(&first).await;
-        stop.send(()).unwrap();
-        drop((first, second));
+        assert!(connections.shutdown(mini::task::Reason::Requested).await.is_clean());
         server.await.unwrap().unwrap();
     });
 }"#;
@@ -137,7 +140,10 @@ const SHORTAGE: &str = r#"fn main() {
 #[test]
 fn a_server_made_of_the_template_goes_on_when_there_are_no_files_left() {
     let templates = templates();
-    let server = templates.iter().find(|template| template.contains("async fn serve<")).expect("the server");
+    let server = templates
+        .iter()
+        .find(|template| template.contains("async fn serve(listener: TcpListener"))
+        .expect("the server");
     run("shortage", [(server, SHORTAGE)].into_iter());
 }
 

@@ -142,7 +142,7 @@ impl Look<'_> {
     fn at_worker(&self, core: &Core, is_hidden: bool) -> Worker {
         let index = core.index();
         let is_parked = self.shared.idle.parked().any(|parked| parked == index);
-        let task = core.run.task.load(Relaxed);
+        let task = core.counts.task.load(Relaxed);
         let doing = if core.run.is_blocked.load(Relaxed) {
             Doing::Blocks(task)
         } else if !core.ownership.is_held() {

@@ -97,8 +97,6 @@ pub(crate) struct RunState {
     pub(crate) wakes_early: AtomicBool,
     /// The owner is in `block_in_place`.
     pub(crate) is_blocked: AtomicBool,
-    /// The task that the owner runs, or ran last. Written by the owner.
-    pub(crate) task: AtomicU64,
     /// Since when the run is seen to be stalled, in nanoseconds since the runtime began. Written by the monitor.
     pub(crate) stalled_at: AtomicU64,
 }

@@ -40,6 +40,8 @@ impl Count {
 /// What is counted at one core.
 #[derive(Debug)]
 pub(crate) struct Counts {
+    /// The task that is polled, or was polled last: no count, but in the cache line that each run writes anyway.
+    pub(crate) task: AtomicU64,
     /// Tasks and `block_on` futures polled.
     pub(crate) runs: Count,
     /// Waits for something to do.
@@ -61,6 +63,7 @@ impl Counts {
     /// For a core on which no thread works yet, in the time of `clock`.
     pub(crate) fn new(clock: Clock) -> Self {
         Self {
+            task: AtomicU64::new(0),
             runs: Count::default(),
             parks: Count::default(),
             sittings: Count::default(),

@@ -231,7 +231,7 @@ impl<'a> Worker<'a> {
             self.begin_long_run(expected);
             self.meter.leave_out();
         }
-        self.core.run.task.store(task.id().get(), Relaxed);
+        self.core.counts.task.store(task.id().get(), Relaxed);
         let again_after = self.again_after();
         let (meter, mut took) = (&mut self.meter, None);
         let ran = task.run(again_after, || {
@@ -254,7 +254,7 @@ impl<'a> Worker<'a> {
     fn run_main(&mut self, future: &mut MainFuture<'_>, waker: &Waker) -> bool {
         let Some(main) = &self.main else { return false };
         main.begin_run();
-        self.core.run.task.store(mini_context::MAIN, Relaxed);
+        self.core.counts.task.store(mini_context::MAIN, Relaxed);
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
         if is_ready {
