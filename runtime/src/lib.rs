@@ -109,7 +109,6 @@
 mod say;
 
 mod accept;
-mod biased_lock;
 mod blocking;
 #[cfg(feature = "fs")]
 pub mod fs;

@@ -27,7 +27,7 @@ mod deadline;
 
 pub(crate) use deadline::{Deadline, HAS_TIME};
 
-/// The fences of a [`BiasedLock`](crate::biased_lock::BiasedLock): models make them of ordinary ones.
+/// The fences of a [list of tasks](crate::task::owned): models make them of ordinary ones.
 pub(crate) mod fences {
     #[cfg(not(any(loom, shuttle)))]
     pub(crate) use mini_net::{heavy_fence as heavy, light_fence as light};

@@ -38,7 +38,7 @@
 // |---|---|
 // | `stage` | the thread that has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
-// | `slot` | the registry's owner or lock holder |
+// | `seat` | the registry's owner or lock holder |
 // | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task, or holds it to look at it; any thread reads |
 // | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; any thread reads |
 //
@@ -121,7 +121,7 @@ use crate::scheduler::context;
 use crate::task::schedule::Schedule;
 use cell::{Unseen, Vtable};
 pub(crate) use origin::Origin;
-use owned::Slotted;
+use owned::Seated;
 use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
@@ -139,7 +139,7 @@ struct Header {
     location: &'static Location<'static>,
     waiter: waiter::WaiterSlot,
     wait: WaitSlot,
-    slot: Cell<u32>,
+    seat: Cell<u32>,
     stage: StageWord,
     times: Times,
 }
@@ -160,7 +160,7 @@ pub(crate) enum Start {
     Injected,
 }
 
-/// The slot of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's
+/// The seat of a task that is in no registry; its one entry in a queue or inbox then stands for the runtime's
 /// reference.
 const UNREGISTERED: u32 = u32::MAX;
 
@@ -208,7 +208,7 @@ where
         location,
         waiter: waiter::WaiterSlot::new(),
         wait: WaitSlot::new(),
-        slot: Cell::new(UNREGISTERED),
+        seat: Cell::new(UNREGISTERED),
         stage: StageWord::new(),
         times: Times::new(),
     };
@@ -216,15 +216,25 @@ where
     (Task(ptr), JoinHandle::new(Task(ptr)))
 }
 
-impl Slotted for Task {
+impl Seated for Task {
     #[inline]
-    fn set_slot(&self, slot: u32) {
-        self.header().slot.set(slot);
+    fn set_seat(&self, number: u32) {
+        self.header().seat.set(number);
     }
 
     #[inline]
-    fn slot(&self) -> Option<u32> {
-        Some(self.header().slot.get()).filter(|&slot| slot != UNREGISTERED)
+    fn seat(&self) -> Option<u32> {
+        Some(self.header().seat.get()).filter(|&number| number != UNREGISTERED)
+    }
+
+    #[inline]
+    fn into_raw(self) -> NonNull<()> {
+        ManuallyDrop::new(self).0.cast()
+    }
+
+    #[inline]
+    unsafe fn from_raw(raw: NonNull<()>) -> Self {
+        Self(raw.cast())
     }
 }
 
@@ -237,7 +247,7 @@ impl Task {
 
     /// Turns the runtime's reference into the queue entry of a task that is not registered.
     pub(crate) fn into_queued(self) -> Queued {
-        debug_assert_eq!(self.header().slot.get(), UNREGISTERED);
+        debug_assert_eq!(self.header().seat.get(), UNREGISTERED);
         Queued(ManuallyDrop::new(self).0)
     }
 
@@ -327,7 +337,7 @@ impl Task {
             if header.state.cancel() == OnWake::Enqueue {
                 header.schedule.schedule(self.queued());
             }
-        } else if header.schedule.is_held() && self.slot().is_some() {
+        } else if header.schedule.is_held() && self.seat().is_some() {
             // Not for a task that is still in the inbox: the owner queues it when it registers it.
             if header.state.cancel() == OnWake::Enqueue {
                 header.schedule.push_owned(self.queued());
@@ -410,7 +420,7 @@ impl Header {
     /// have it) and has not ended.
     #[inline]
     fn is_owned_here(&self) -> bool {
-        !self.state.is_shared() && self.schedule.is_held() && self.slot.get() != UNREGISTERED && !self.state.is_done()
+        !self.state.is_shared() && self.schedule.is_held() && self.seat.get() != UNREGISTERED && !self.state.is_done()
     }
 }
 

@@ -20,7 +20,6 @@ use std::sync::Arc;
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
 
-use crate::biased_lock::BiasedLock;
 use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
@@ -62,9 +61,11 @@ pub(crate) struct Core {
     /// The owner works, or is about to.
     pub(crate) is_up: AtomicBool,
     /// The owned tasks. Changed by the owner.
-    owned_tasks: BiasedLock<OwnedTasks<Task>>,
+    owned_tasks: OwnedTasks<Task>,
     /// The shared tasks that were spawned here.
     shared_tasks: Mutex<OwnedTasks<Task>>,
+    /// How many have ever been spawned here. Written under that lock.
+    shared_begun: AtomicU64,
     pub(crate) counts: Counts,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
@@ -108,7 +109,7 @@ impl RunState {
 }
 
 // SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in
-// `core_refs` (schedule.rs); `shared` is a plain address. Everything else is `Sync` by itself. Test:
+// `core_refs` (schedule.rs), and `owned_tasks` through the method of that name, but for visits, which are any thread's; `shared` is a plain address. Everything else is `Sync` by itself. Test:
 // tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
 unsafe impl Send for Core {}
 // SAFETY: as above.
@@ -184,8 +185,9 @@ impl Core {
             next: Next::new(),
             remote_frees: RemoteFrees::default(),
             is_up: AtomicBool::default(),
-            owned_tasks: BiasedLock::new(OwnedTasks::default()),
+            owned_tasks: OwnedTasks::default(),
             shared_tasks: Mutex::default(),
+            shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
             queued: AtomicUsize::default(),
             noted: Default::default(),
@@ -261,12 +263,11 @@ impl Core {
         f(unsafe { &mut *self.local.get() })
     }
 
-    /// Calls `f` with the list of owned tasks. `f` is short and runs no user code. Owner only.
+    /// The list of owned tasks. Owner only.
     #[inline]
-    fn owned_tasks<T>(&self, f: impl FnOnce(&mut OwnedTasks<Task>) -> T) -> T {
+    fn owned_tasks(&self) -> &OwnedTasks<Task> {
         debug_assert!(self.is_held(), "only the thread that holds a core changes the list of its tasks");
-        // SAFETY: as in `local`. Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
-        unsafe { self.owned_tasks.own(f) }
+        &self.owned_tasks
     }
 
     // Spawning.
@@ -279,7 +280,7 @@ impl Core {
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
     pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
         let entry = task.queued();
-        if let Err(task) = self.owned_tasks(|tasks| tasks.insert(task, pinned)) {
+        if let Err(task) = self.owned_tasks().insert(task, pinned) {
             return task.into_queued().cancel();
         }
         self.local(|local| {
@@ -302,7 +303,12 @@ impl Core {
     /// Registers a shared task; `None` if the core is closed and the task was cancelled.
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
         let entry = task.queued();
-        let inserted = lock(&self.shared_tasks).insert(task, false);
+        let tasks = lock(&self.shared_tasks);
+        let inserted = tasks.insert(task, false);
+        if inserted.is_ok() {
+            self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
+        }
+        drop(tasks);
         match inserted {
             Ok(()) => Some(entry),
             Err(task) => {
@@ -343,11 +349,11 @@ impl Core {
     /// Gives back the runtime's reference of a task that completes.
     pub(crate) fn unregister(&self, task: &Queued) -> Task {
         if task.is_shared() {
-            return lock(&self.shared_tasks).remove(task.slot());
+            return lock(&self.shared_tasks).remove(task.seat());
         }
-        let (task, pinned) = self.owned_tasks(|tasks| (tasks.remove(task.slot()), tasks.pinned()));
+        let task = self.owned_tasks().remove(task.seat());
         self.counts.ended.add(1);
-        if pinned == 0 {
+        if self.owned_tasks().pinned() == 0 {
             self.local(|local| local.pinned_to = None);
         }
         task
@@ -402,27 +408,33 @@ impl Core {
 
     /// Owned tasks that are alive. Owner only.
     pub(crate) fn owned_alive(&self) -> usize {
-        self.owned_tasks(|tasks| tasks.len())
+        self.owned_tasks().len()
     }
 
     /// The owned tasks of which nobody has a waker; those in the queue are among them. None, if one is not. Owner only.
     pub(crate) fn lost_owned(&self) -> Vec<LeftTask> {
-        self.owned_tasks(|tasks| {
-            let all_are_lost = tasks.iter().all(|task| !task.has_other_references());
-            if all_are_lost { tasks.iter().map(LeftTask::new).collect() } else { Vec::new() }
-        })
+        let tasks = self.owned_tasks();
+        let (mut lost, mut all_are_lost) = (Vec::with_capacity(tasks.len()), true);
+        tasks.each(|task| {
+            all_are_lost &= !task.has_other_references();
+            lost.push(LeftTask::new(task));
+        });
+        if all_are_lost { lost } else { Vec::new() }
     }
 
     /// The shared tasks that wait and of which nobody has a waker. None, if there is another one.
     pub(crate) fn lost_shared(&self) -> Vec<LeftTask> {
         let tasks = lock(&self.shared_tasks);
-        let mut woken = None;
-        let all_are_lost = tasks.iter().all(|task| {
+        let (mut lost, mut all_are_lost, mut woken) = (Vec::new(), true, None);
+        tasks.each(|task| {
+            if !all_are_lost {
+                return;
+            }
             let (is_lost, entry) = task.is_lost();
-            woken = entry;
-            is_lost
+            (all_are_lost, woken) = (is_lost, entry);
+            lost.push(LeftTask::new(task));
         });
-        let lost = if all_are_lost { tasks.iter().map(LeftTask::new).collect() } else { Vec::new() };
+        let lost = if all_are_lost { lost } else { Vec::new() };
         drop(tasks);
         if let Some(task) = woken {
             self.schedule().schedule(task);
@@ -438,18 +450,17 @@ impl Core {
         const AT_ONCE: usize = 64;
         for from in (0..).step_by(AT_ONCE) {
             make_room(AT_ONCE);
-            let visited = self.owned_tasks.visit(|tasks| tasks.part(from, AT_ONCE).map(|tasks| tasks.for_each(&mut f)));
-            match visited {
+            match self.owned_tasks.visit(from, AT_ONCE, &mut f) {
                 None => return false,
-                Some(None) => break,
-                Some(Some(())) => {}
+                Some(has_more) if !has_more => break,
+                Some(_) => {}
             }
         }
         for from in (0..).step_by(AT_ONCE) {
             make_room(AT_ONCE);
-            let tasks = lock(&self.shared_tasks);
-            let Some(tasks) = tasks.part(from, AT_ONCE) else { break };
-            tasks.for_each(&mut f);
+            if !lock(&self.shared_tasks).each_in(from, AT_ONCE, &mut f) {
+                break;
+            }
         }
         true
     }
@@ -461,7 +472,8 @@ impl Core {
 
     /// How many tasks have ever begun here, owned or shared.
     pub(crate) fn begun(&self) -> u64 {
-        self.counts.owned_begun() + lock(&self.shared_tasks).inserted()
+        let _registry = lock(&self.shared_tasks);
+        self.counts.owned_begun() + self.shared_begun.load(Relaxed)
     }
 
     /// The thread that this core's tasks may not leave, unless it is the calling one. Owner only.

@@ -1,148 +1,444 @@
-//! The tasks that are alive on a core, so that a shutdown finds them.
+//! The tasks that are alive on a core: a shutdown finds them here, and any thread may look at them.
 //!
 //! Called by spawning, by a task's completion and by the closing of a core. The owner of the core keeps one list for
-//! its owned tasks; a second list, under a mutex, holds the shared tasks that were spawned there.
+//! its owned tasks; a second list, under a mutex, holds the shared tasks that were spawned there. The holder of that
+//! mutex is the owner of the list.
+//!
+//! # Visits
+//!
+//! A dump looks at a list from wherever it is made, also while the owner is stuck. Tasks come and go meanwhile, but none
+//! that is being looked at is freed:
+//!
+//! ```text
+//!   owner removes a task               visitor, one at a time by the lock `visits`
+//!   the seat is free                   is_visited = true
+//!   light fence                        heavy fence
+//!   is_visited? --- no: go on          reads the seats, and the tasks that sit there
+//!        '--------- yes: wait for      is_visited = false (Release)
+//!                   `visits`
+//! ```
+//!
+//! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner waits until it has
+//! gone, and only then gives away what was the list's reference. So an owner that spawns pays nothing for all this, and
+//! one whose task ends a load and a branch; a visitor pays a system call that interrupts the processors of this process.
+//! The same holds for the memory of the seats, which moves when it grows. A visitor may see an empty list half moved; it
+//! sees each task that sat there before it came and does so until it goes.
+//!
+//! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait
+//! for an owner that is not given a CPU). A locked instruction for each owned task that comes or goes: 10 ns of 55. To
+//! ask the owner for its list: the one that does not answer is the one that matters.
 
-use std::mem;
+#![allow(unsafe_code)]
 
-/// A task that keeps the number of its slot.
-pub(crate) trait Slotted: Clone {
-    fn set_slot(&self, slot: u32);
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::ptr::{self, NonNull};
+
+use crate::primitives::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::{Mutex, fences, lock};
+
+/// A counted reference to a task that keeps the number of its seat.
+pub(crate) trait Seated: Clone {
+    fn set_seat(&self, number: u32);
 
     /// `None` before it has one.
-    fn slot(&self) -> Option<u32>;
+    fn seat(&self) -> Option<u32>;
+
+    /// The address of what is referred to, which is even; the reference is kept.
+    fn into_raw(self) -> NonNull<()>;
+
+    /// # Safety
+    ///
+    /// `raw` came from [`into_raw`](Self::into_raw), and that reference is still there; it is this one from now on.
+    unsafe fn from_raw(raw: NonNull<()>) -> Self;
 }
 
-/// Set in a slot number: the task's future is not `Send` and must end on the thread that spawned it.
+/// Set in the number of a seat: the task's future is not `Send` and must end on the thread that spawned it.
 const PINNED: u32 = 1 << 31;
 
+/// Seats of a list that is not empty, at first.
+const FIRST: usize = 4;
+
+/// A task; or, marked by [`FREE`], the number of the next free seat.
+type Seat = AtomicPtr<()>;
+
+/// In a free seat the number is above this bit. Addresses of tasks are even.
+const FREE: usize = 1;
+
+/// In place of the number of a seat: there is none.
+const NONE: u32 = PINNED - 1;
+
+static NO_SEATS: Vec<Seat> = Vec::new();
+
 /// A slab of tasks: inserting and removing are a few plain stores.
-#[derive(Debug)]
-pub(crate) struct OwnedTasks<T> {
-    slots: Vec<Option<T>>,
-    free: Vec<u32>,
-    pinned: usize,
-    closed: bool,
-    inserted: u64,
+pub(crate) struct OwnedTasks<T: Seated> {
+    /// The seats: [`NO_SEATS`], or a box of [`grow`](Self::grow). Those that are published do not change their number.
+    seats: AtomicPtr<Vec<Seat>>,
+    is_visited: AtomicBool,
+    visits: Mutex<()>,
+    /// The owner's alone, as are all below: the first free seat.
+    free: Cell<u32>,
+    len: Cell<usize>,
+    pinned: Cell<usize>,
+    closed: Cell<bool>,
+    /// It has references.
+    tasks: PhantomData<T>,
 }
 
-impl<T> Default for OwnedTasks<T> {
+// SAFETY: a list may change its owner: what it has are references, which may if `T` may.
+// Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+unsafe impl<T: Seated + Send> Send for OwnedTasks<T> {}
+
+impl<T: Seated> Default for OwnedTasks<T> {
     fn default() -> Self {
-        Self { slots: Vec::new(), free: Vec::new(), pinned: 0, closed: false, inserted: 0 }
+        Self {
+            seats: AtomicPtr::new(no_seats()),
+            is_visited: AtomicBool::new(false),
+            visits: Mutex::new(()),
+            free: Cell::new(NONE),
+            len: Cell::new(0),
+            pinned: Cell::new(0),
+            closed: Cell::new(false),
+            tasks: PhantomData,
+        }
     }
 }
 
-impl<T: Slotted> OwnedTasks<T> {
+/// For the owner, but for [`visit`](Self::visit). That the type is not `Sync` reminds of it; `Core` says who that is.
+impl<T: Seated> OwnedTasks<T> {
     /// Takes the runtime's reference.
     ///
     /// # Errors
     ///
     /// Gives it back if the registry was closed.
     #[inline]
-    pub(crate) fn insert(&mut self, task: T, pinned: bool) -> Result<(), T> {
-        if self.closed {
+    pub(crate) fn insert(&self, task: T, pinned: bool) -> Result<(), T> {
+        if self.closed.get() {
             return Err(task);
         }
-        let slot = self.free.pop().unwrap_or_else(|| self.grow());
-        task.set_slot(if pinned { slot | PINNED } else { slot });
-        self.pinned += usize::from(pinned);
-        self.inserted += 1;
-        let before = self.slots[slot as usize].replace(task);
-        debug_assert!(before.is_none(), "a free slot is empty");
-        mem::forget(before); // so that nobody looks whether it has to be dropped
+        let mut number = self.free.get();
+        if number == NONE {
+            number = self.grow();
+        }
+        let seat = &self.seats()[number as usize];
+        self.free.set((seat.load(Relaxed).addr() >> 1) as u32);
+        task.set_seat(if pinned { number | PINNED } else { number });
+        self.pinned.set(self.pinned.get() + usize::from(pinned));
+        self.len.set(self.len.get() + 1);
+        // Release: a visitor that finds the task sees all of it.
+        seat.store(task.into_raw().as_ptr(), Release);
         Ok(())
     }
 
-    /// Makes a new slot.
-    #[cold]
-    fn grow(&mut self) -> u32 {
-        self.slots.push(None);
-        let slot = u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX);
-        assert!(slot < PINNED - 1, "fewer than 2^31 tasks on one core");
-        slot
+    #[inline]
+    fn seats(&self) -> &[Seat] {
+        // SAFETY: a static, or a box of `grow`, which frees it only when another one is in its place and no visitor has it;
+        // the owner, who calls that, holds no such reference then.
+        // Test: model `a_visitor_reads_no_seats_that_have_moved`.
+        unsafe { &*self.seats.load(Acquire) }
     }
 
-    /// Gives the runtime's reference back when the task of that slot number completes.
-    pub(crate) fn remove(&mut self, slot: u32) -> T {
-        self.pinned -= usize::from(slot & PINNED != 0);
-        let slot = slot & !PINNED;
-        self.free.push(slot);
-        self.slots[slot as usize].take().expect("a registered task is removed once")
+    /// Makes new seats, and returns the first of them, which is free.
+    #[cold]
+    fn grow(&self) -> u32 {
+        let old = self.seats();
+        let (first, len) = (old.len(), (old.len() * 2).max(FIRST));
+        assert!(len < NONE as usize, "fewer than 2^30 tasks on one core");
+        let mut seats = Vec::with_capacity(len);
+        seats.extend(old.iter().map(|seat| Seat::new(seat.load(Relaxed))));
+        for next in first + 1..len {
+            seats.push(Seat::new(link(next as u32)));
+        }
+        seats.push(Seat::new(link(NONE)));
+        // Release: a visitor sees what is in them.
+        let old = self.seats.swap(Box::into_raw(Box::new(seats)), Release);
+        self.wait_for_visitor();
+        free_seats(old);
+        first as u32
+    }
+
+    /// What was just taken out of the list is no visitor's any more.
+    #[inline]
+    fn wait_for_visitor(&self) {
+        fences::light();
+        // Acquire: what the last visitor has read is over.
+        if self.is_visited.load(Acquire) {
+            self.wait_long();
+        }
+    }
+
+    #[cold]
+    fn wait_long(&self) {
+        drop(lock(&self.visits));
+    }
+
+    /// Gives the runtime's reference back when the task in the seat of that number completes.
+    #[inline]
+    pub(crate) fn remove(&self, number: u32) -> T {
+        self.pinned.set(self.pinned.get() - usize::from(number & PINNED != 0));
+        let task = self.vacate(number & !PINNED);
+        self.wait_for_visitor();
+        task
+    }
+
+    /// Frees a seat that is taken. The caller then waits for a visitor.
+    #[inline]
+    fn vacate(&self, number: u32) -> T {
+        let seat = &self.seats()[number as usize];
+        let task = Self::task_in(seat.load(Relaxed)).expect("a registered task is removed once");
+        seat.store(link(self.free.get()), Relaxed);
+        self.free.set(number);
+        self.len.set(self.len.get() - 1);
+        ManuallyDrop::into_inner(task)
+    }
+
+    /// The list's reference to the task that was read from a seat, if it was one.
+    #[inline]
+    fn task_in(seat: *mut ()) -> Option<ManuallyDrop<T>> {
+        if seat.addr() & FREE != 0 {
+            return None;
+        }
+        // SAFETY: no seat is null.
+        let raw = unsafe { NonNull::new_unchecked(seat) };
+        // SAFETY: what is even in a seat is a task of which the list has a reference. The caller makes sure that it still
+        // has, and uses it up once at most. Test: model `a_task_is_not_freed_while_it_is_looked_at`.
+        Some(ManuallyDrop::new(unsafe { T::from_raw(raw) }))
     }
 
     /// Refuses new tasks from now on.
-    pub(crate) fn refuse(&mut self) {
-        self.closed = true;
+    pub(crate) fn refuse(&self) {
+        self.closed.set(true);
     }
 
     /// Refuses new tasks from now on, and lists those that are alive.
-    pub(crate) fn close(&mut self) -> Vec<T> {
+    pub(crate) fn close(&self) -> Vec<T> {
         self.refuse();
         self.list()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed
+        self.closed.get()
     }
 
     pub(crate) fn list(&self) -> Vec<T> {
         let mut list = Vec::with_capacity(self.len());
-        for task in self.iter() {
-            list.push(task.clone());
-        }
+        self.each(|task| list.push(task.clone()));
         list
     }
 
-    /// Those in `count` slots from slot `from` on; none if there are no such slots.
-    pub(crate) fn part(&self, from: usize, count: usize) -> Option<impl Iterator<Item = &T>> {
-        let slots = self.slots.get(from..)?.iter().take(count);
-        (slots.len() > 0).then(|| slots.flatten())
+    /// Calls `f` with each task.
+    pub(crate) fn each(&self, f: impl FnMut(&T)) {
+        let _ = self.each_in(0, usize::MAX, f);
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().flatten()
+    /// Calls `f` with the tasks in up to `count` seats from seat `from` on, and says whether there are such seats.
+    pub(crate) fn each_in(&self, from: usize, count: usize, mut f: impl FnMut(&T)) -> bool {
+        let part = self.seats().iter().skip(from).take(count);
+        let has_any = part.len() > 0;
+        for seat in part {
+            // Acquire: pairs with the Release in `insert`, for a visitor.
+            if let Some(task) = Self::task_in(seat.load(Acquire)) {
+                f(&task);
+            }
+        }
+        has_any
     }
 
-    /// How many tasks there ever were.
-    pub(crate) fn inserted(&self) -> u64 {
-        self.inserted
+    /// As [`each_in`](Self::each_in), from any thread; `None` if the system has no such fence. None of the tasks is freed
+    /// meanwhile, and an owner whose task ends waits. So `f` is short, takes no lock that an owner may have, and gives no
+    /// reference back.
+    pub(crate) fn visit(&self, from: usize, count: usize, f: impl FnMut(&T)) -> Option<bool> {
+        let _alone = lock(&self.visits);
+        self.is_visited.store(true, Relaxed);
+        let seen = fences::heavy().then(|| self.each_in(from, count, f));
+        self.is_visited.store(false, Release);
+        seen
     }
 
     /// The tasks that are alive.
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.len.get()
     }
 
-    /// Whether the task of that slot number must end on the thread that spawned it.
-    pub(crate) fn is_pinned(slot: u32) -> bool {
-        slot & PINNED != 0
+    /// Whether the task in the seat of that number must end on the thread that spawned it.
+    pub(crate) fn is_pinned(number: u32) -> bool {
+        number & PINNED != 0
     }
 
     /// Removes the tasks that must end on the thread that spawned them.
-    pub(crate) fn take_pinned(&mut self) -> Vec<T> {
+    pub(crate) fn take_pinned(&self) -> Vec<T> {
         self.take_marked(PINNED)
     }
 
     /// Removes all tasks.
-    pub(crate) fn take_all(&mut self) -> Vec<T> {
+    pub(crate) fn take_all(&self) -> Vec<T> {
         self.take_marked(0)
     }
 
-    /// Removes the tasks in whose slot number the bits of `mark` are set.
-    fn take_marked(&mut self, mark: u32) -> Vec<T> {
-        let mut taken = Vec::new();
-        for (index, slot) in (0..).zip(&mut self.slots) {
-            if let Some(task) = slot.take_if(|task| task.slot().is_some_and(|number| number & mark == mark)) {
-                self.free.push(index);
-                taken.push(task);
-            }
-        }
-        self.pinned = 0; // these are among them either way
+    /// Removes the tasks in whose seat's number the bits of `mark` are set.
+    fn take_marked(&self, mark: u32) -> Vec<T> {
+        let mut numbers = Vec::new();
+        self.each(|task| numbers.extend(task.seat().filter(|number| number & mark == mark)));
+        let taken = numbers.into_iter().map(|number| self.vacate(number & !PINNED)).collect();
+        self.pinned.set(0); // these are among them either way
+        self.wait_for_visitor();
         taken
     }
 
     /// How many tasks must end on the thread that spawned them.
     pub(crate) fn pinned(&self) -> usize {
-        self.pinned
+        self.pinned.get()
+    }
+}
+
+impl<T: Seated> Drop for OwnedTasks<T> {
+    fn drop(&mut self) {
+        drop(self.take_all());
+        free_seats(self.seats.load(Relaxed));
+    }
+}
+
+fn no_seats() -> *mut Vec<Seat> {
+    (&raw const NO_SEATS).cast_mut()
+}
+
+/// Frees what a list has had as its seats, and nobody finds any more.
+fn free_seats(seats: *mut Vec<Seat>) {
+    if seats != no_seats() {
+        // SAFETY: a box of `grow`; its list has others now or is dropped, and no visitor has it.
+        // Test: model `a_visitor_reads_no_seats_that_have_moved`.
+        drop(unsafe { Box::from_raw(seats) });
+    }
+}
+
+/// What stands in a free seat.
+fn link(next: u32) -> *mut () {
+    ptr::without_provenance_mut((next as usize) << 1 | FREE)
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    use std::sync::Arc;
+
+    use loom::cell::UnsafeCell;
+    use loom::thread;
+
+    use super::*;
+
+    /// A task of which loom knows when it is read and when it is freed.
+    #[derive(Clone)]
+    struct Watched(Arc<Inner>);
+
+    struct Inner {
+        /// Written when it is freed.
+        word: UnsafeCell<u32>,
+        number: Cell<Option<u32>>,
+    }
+
+    impl Watched {
+        fn new() -> Self {
+            let new = Self(Arc::new(Inner { word: UnsafeCell::new(0), number: Cell::new(None) }));
+            new.write(7);
+            new
+        }
+
+        fn read(&self) {
+            self.0.word.with(|word| {
+                // SAFETY: loom checks that nobody writes meanwhile. Test: the models below.
+                assert_eq!(unsafe { *word }, 7);
+            });
+        }
+
+        fn write(&self, new: u32) {
+            self.0.word.with_mut(|word| {
+                // SAFETY: loom checks that nobody reads meanwhile. Test: the models below.
+                unsafe { *word = new }
+            });
+        }
+
+        fn free(&self) {
+            self.write(0);
+        }
+    }
+
+    impl Seated for Watched {
+        fn set_seat(&self, number: u32) {
+            self.0.number.set(Some(number));
+        }
+
+        fn seat(&self) -> Option<u32> {
+            self.0.number.get()
+        }
+
+        fn into_raw(self) -> NonNull<()> {
+            NonNull::new(Arc::into_raw(self.0).cast_mut().cast()).expect("an address")
+        }
+
+        unsafe fn from_raw(raw: NonNull<()>) -> Self {
+            // SAFETY: the caller's. Test: the models below.
+            Self(unsafe { Arc::from_raw(raw.as_ptr().cast()) })
+        }
+    }
+
+    /// A list that is seen by two threads, of which one is its owner.
+    struct Both(OwnedTasks<Watched>);
+
+    // SAFETY: the models keep to the rights: the thread that made it is the owner. Test: the models below.
+    unsafe impl Send for Both {}
+    // SAFETY: as above.
+    unsafe impl Sync for Both {}
+
+    fn visitor(list: &Arc<Both>) -> thread::JoinHandle<usize> {
+        let list = list.clone();
+        thread::spawn(move || {
+            let mut seen = 0;
+            let _ = list.0.visit(0, 8, |task| {
+                task.read();
+                seen += 1;
+            });
+            seen
+        })
+    }
+
+    #[test]
+    fn a_task_is_not_freed_while_it_is_looked_at() {
+        loom::model(|| {
+            let list = Arc::new(Both(OwnedTasks::default()));
+            let first = Watched::new();
+            assert!(list.0.insert(first.clone(), false).is_ok());
+            let visitor = visitor(&list);
+            assert!(list.0.insert(Watched::new(), false).is_ok());
+            list.0.remove(first.seat().unwrap()).free();
+            assert!(visitor.join().unwrap() <= 2);
+        });
+    }
+
+    #[test]
+    fn a_visitor_reads_no_seats_that_have_moved() {
+        loom::model(|| {
+            let list = Arc::new(Both(OwnedTasks::default()));
+            for _ in 0..FIRST {
+                assert!(list.0.insert(Watched::new(), false).is_ok());
+            }
+            let visitor = visitor(&list);
+            assert!(list.0.insert(Watched::new(), false).is_ok()); // moves them
+            assert!((FIRST..=FIRST + 1).contains(&visitor.join().unwrap()));
+        });
+    }
+
+    #[test]
+    fn two_visitors_and_an_owner_whose_tasks_all_end() {
+        loom::model(|| {
+            let list = Arc::new(Both(OwnedTasks::default()));
+            assert!(list.0.insert(Watched::new(), true).is_ok());
+            let visitors = [visitor(&list), visitor(&list)];
+            for task in list.0.take_all() {
+                task.free();
+            }
+            for visitor in visitors {
+                assert!(visitor.join().unwrap() <= 1);
+            }
+        });
     }
 }

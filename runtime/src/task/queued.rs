@@ -179,15 +179,15 @@ impl Queued {
     #[inline(never)]
     fn complete(self) {
         let header = self.header();
-        let runtimes = match header.slot.get() {
+        let runtimes = match header.seat.get() {
             UNREGISTERED => Task(self.0),
             _ => header.schedule.unregister(&self),
         };
         runtimes.end(Task::drop_output);
     }
 
-    pub(crate) fn slot(&self) -> u32 {
-        self.header().slot.get()
+    pub(crate) fn seat(&self) -> u32 {
+        self.header().seat.get()
     }
 
     pub(crate) fn id(&self) -> Id {

@@ -22,7 +22,7 @@ impl Core {
                 return self.give_up_owned();
             }
             self.read_inbox();
-            let tasks = self.owned_tasks(|tasks| tasks.list());
+            let tasks = self.owned_tasks().list();
             for task in tasks {
                 if let Some(entry) = task.cancel_here() {
                     entry.cancel();
@@ -36,7 +36,7 @@ impl Core {
     #[cold]
     fn give_up_owned(&self) {
         self.local(|local| local.forget(|entry| matches!(entry, Entry::Task(_))));
-        let tasks = self.owned_tasks(OwnedTasks::take_all);
+        let tasks = self.owned_tasks().take_all();
         self.counts.ended.add(tasks.len() as u64);
         for task in tasks {
             say!("{} is leaked: dropping it spawns another, for ever", task.source());
@@ -64,7 +64,7 @@ impl Core {
             return false;
         }
         let shared = lock(&self.shared_tasks).close();
-        self.owned_tasks(OwnedTasks::refuse);
+        self.owned_tasks().refuse();
         for task in shared {
             if let Some(entry) = task.cancel_here() {
                 entry.cancel();
@@ -83,9 +83,9 @@ impl Core {
     /// is reported.
     pub(crate) fn forget_pinned(&self, thread: ThreadId) {
         self.local(|local| {
-            local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.slot())));
+            local.forget(|entry| matches!(entry, Entry::Task(task) if OwnedTasks::<Task>::is_pinned(task.seat())));
         });
-        let forgotten = self.owned_tasks(OwnedTasks::take_pinned);
+        let forgotten = self.owned_tasks().take_pinned();
         self.counts.ended.add(forgotten.len() as u64);
         for task in forgotten {
             say!(

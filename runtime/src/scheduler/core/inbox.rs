@@ -8,7 +8,7 @@ use super::Core;
 use crate::primitives::atomic::Ordering::SeqCst;
 use crate::primitives::lock;
 use crate::task::Task;
-use crate::task::owned::Slotted;
+use crate::task::owned::Seated;
 
 impl Core {
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
@@ -41,7 +41,7 @@ impl Core {
     pub(crate) fn read_inbox(&self) {
         for _ in 0..MAIL_LIMIT {
             let Some(task) = self.inbox.pop() else { break };
-            if task.slot().is_some() {
+            if task.seat().is_some() {
                 self.queue_remote(&task);
                 continue; // drops the inbox's reference
             }
@@ -56,7 +56,7 @@ impl Core {
             return;
         }
         let inbox_ref = task.clone();
-        let inserted = self.owned_tasks(|tasks| tasks.insert(task, false));
+        let inserted = self.owned_tasks().insert(task, false);
         match inserted {
             Ok(()) => self.queue_remote(&inbox_ref),
             Err(task) => {
@@ -77,7 +77,7 @@ impl Core {
     /// After the core was closed any thread may empty its inbox: what lies there has ended, or was never admitted.
     pub(super) fn bury_inbox(&self) {
         while let Some(task) = self.inbox.pop() {
-            if task.slot().is_none() && !task.is_finished() {
+            if task.seat().is_none() && !task.is_finished() {
                 task.into_queued().cancel();
             }
         }
