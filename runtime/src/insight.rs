@@ -37,16 +37,17 @@ use circles::Circle;
 /// and wait at one line, what they wait for and where; then what cannot end by itself. [`to_json`](Self::to_json) is
 /// for programs.
 ///
-/// - *DEADLOCK*: tasks that wait for each other in a circle, each for nothing else. A circle in which a task may be
-///   waiting for something else too is said to be a circle. Followed are joins, the holders of a
-///   [`Mutex`](crate::sync::Mutex) and of the right to fill a [`OnceCell`](crate::sync::OnceCell); and of an
-///   [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) the one who took it last, who may not be
-///   the one who keeps it.
+/// - *CIRCLE*: tasks of which each waited for the next one when it was polled last. That is a deadlock, unless one of
+///   them waits for something else too, or what it waits for has changed hands meanwhile. If the second of two dumps
+///   says that none of them has gone on since the first, it most likely is. Followed are joins, and the tasks that took a
+///   [`Mutex`](crate::sync::Mutex), the right to fill a [`OnceCell`](crate::sync::OnceCell), or a permit of an
+///   [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) last.
 /// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not every
 ///   lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts as
-///   somebody, and so does an abort handle.
+///   somebody, and so does an abort handle, which a [`Group`](crate::task::Group) has of each task.
 ///
-/// Of the several futures for which a task may be waiting the dump has the last one to have been polled.
+/// "Held by" names the task that took the lock, as the waiting task saw it when it was polled last; a guard may have been
+/// given to somebody else since. Of the several futures for which a task may be waiting the dump has the last one to have been polled.
 ///
 /// # Examples
 ///
@@ -91,7 +92,7 @@ struct Worker {
     index: usize,
     doing: Doing,
     /// Its main task, the future of a `block_on`, waits for this.
-    main: Option<LastWait>,
+    main: Option<(u64, LastWait)>,
     /// The tasks that only it may touch could not be read.
     is_hidden: bool,
 }
@@ -144,13 +145,11 @@ impl Dump {
         &self.tasks
     }
 
-    /// The circles of tasks that wait for each other and for nothing else, by their ids. A future of a `block_on` has
-    /// none, so a circle through one is only told by `Display`.
+    /// The circles of tasks, see [`Dump`], by their ids. A future of a `block_on` has none, so it is left out.
     ///
     /// # Examples
     ///
     /// ```
-    /// use std::sync::{Arc, OnceLock};
     /// use mini::sync::oneshot;
     ///
     /// mini::block_on(async {
@@ -166,15 +165,12 @@ impl Dump {
     ///     mini::task::yield_now().await;
     ///
     ///     let dump = mini::runtime::Handle::current().dump();
-    ///     assert!(dump.deadlocks()[0].contains(&id));
+    ///     assert!(dump.circles()[0].contains(&id));
     /// });
     /// ```
-    pub fn deadlocks(&self) -> Vec<Vec<task::Id>> {
-        let of = |circle: &Circle| {
-            let tasks = circle.tasks.iter().filter_map(|&id| self.task(id));
-            tasks.map(DumpedTask::id).collect()
-        };
-        self.circles.iter().filter(|circle| circle.is_deadlock).map(of).collect()
+    pub fn circles(&self) -> Vec<Vec<task::Id>> {
+        let ids = |circle: &Circle| circle.iter().filter_map(|&id| self.task(id)).map(DumpedTask::id).collect();
+        self.circles.iter().map(ids).collect()
     }
 
     /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `workers`, `tasks`, `circles`

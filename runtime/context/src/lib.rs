@@ -61,6 +61,7 @@ pub use unwind::contain;
 pub use wait::{ITSELF, Wait};
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[cfg(shuttle)]
 use shuttle::thread_local;
@@ -120,8 +121,21 @@ pub fn begin_poll(task: u64) {
     });
 }
 
-/// In place of the id of a task: the future of a `block_on` is polled.
-pub const MAIN: u64 = ITSELF - 1;
+/// Set in what stands for the id of a task: it is the future of a `block_on`, see [`new_main`].
+const MAIN: u64 = 1 << 47;
+
+/// In place of the id of a task: that of the future of one call of `block_on`. No other one of this process has it.
+#[must_use]
+pub fn new_main() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(MAIN);
+    LAST.fetch_add(1, Relaxed) + 1
+}
+
+/// Whether that is the id of the future of a `block_on`.
+#[must_use]
+pub fn is_main(id: u64) -> bool {
+    id & MAIN != 0 && id != ITSELF
+}
 
 /// Sets which task is polled, and says which it was. For code within a poll that is no part of it.
 #[inline]
@@ -135,7 +149,7 @@ pub fn end_poll() {
     LOCAL.with(|local| local.task.set(0));
 }
 
-/// The id of the task that this thread polls; [`MAIN`] for the future of a `block_on`, 0 if it polls none.
+/// The id of the task that this thread polls; that of [`new_main`] for the future of a `block_on`, 0 if it polls none.
 #[inline]
 pub fn task() -> u64 {
     LOCAL.with(|local| local.task.get())

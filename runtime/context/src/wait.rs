@@ -11,7 +11,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::MAIN;
+use crate::is_main;
 use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
 
 /// What a task or a future waits for, or has waited for.
@@ -228,7 +228,7 @@ impl fmt::Display for Note {
                 write!(f, "{kind:?} at {location}, {held} by ")?;
                 match holder {
                     ITSELF => f.write_str("this task itself"),
-                    MAIN => f.write_str("the main task"),
+                    main if is_main(main) => f.write_str("the main task"),
                     task => write!(f, "task {task}"),
                 }
             }

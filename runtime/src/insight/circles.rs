@@ -5,53 +5,28 @@
 
 use std::collections::HashMap;
 
-use mini_context::{ITSELF, MAIN, Reason, SyncKind};
+use mini_context::{ITSELF, Reason};
 
 use super::DumpedTask;
 use crate::task::LastWait;
 
 /// Each waits for the next one, the last for the first.
-#[derive(Clone, Debug)]
-pub(super) struct Circle {
-    pub(super) tasks: Vec<u64>,
-    /// None of them waits for anything else.
-    pub(super) is_deadlock: bool,
-}
+pub(super) type Circle = Vec<u64>;
 
-/// Whom a task waits for.
-#[derive(Clone, Copy)]
-struct Edge {
-    to: u64,
-    /// And for nothing and nobody else.
-    is_only: bool,
-}
-
-/// The circles among `tasks`, and the main task that waits for the one of `mains`, if there is one.
-pub(super) fn circles(tasks: &[DumpedTask], mains: impl Iterator<Item = LastWait>) -> Vec<Circle> {
-    let mut edges = HashMap::new();
-    for task in tasks {
-        let id = task.id().get();
-        // The one waker is with the one that it waits for.
-        let is_alone = task.sight.others == 1;
-        if let Some(edge) = task.waits().and_then(|wait| edge(id, wait, is_alone)) {
-            edges.insert(id, edge);
-        }
-    }
-    let mains: Vec<LastWait> = mains.collect();
-    if let [main] = mains[..] // of several nobody knows which one has a lock
-        && let Some(edge) = edge(MAIN, main, false)
-    {
-        edges.insert(MAIN, edge);
-    }
+/// The circles among `tasks` and main tasks.
+pub(super) fn circles(tasks: &[DumpedTask], mains: impl Iterator<Item = (u64, LastWait)>) -> Vec<Circle> {
+    let tasks = tasks.iter().filter_map(|task| Some((task.id().get(), task.waits()?)));
+    let edges: HashMap<u64, u64> =
+        tasks.chain(mains).filter_map(|(from, wait)| Some((from, waits_for(from, wait)?))).collect();
     let mut starts: Vec<u64> = edges.keys().copied().collect();
     starts.sort_unstable();
     let mut walked: HashMap<u64, usize> = HashMap::new(); // in which walk
     let mut circles = Vec::new();
     for (number, start) in starts.into_iter().enumerate() {
         let mut at = start;
-        while let Some(edge) = edges.get(&at) {
+        while let Some(&to) = edges.get(&at) {
             match walked.insert(at, number) {
-                None => at = edge.to,
+                None => at = to,
                 Some(earlier) if earlier == number => {
                     circles.push(circle(at, &edges));
                     break;
@@ -63,30 +38,19 @@ pub(super) fn circles(tasks: &[DumpedTask], mains: impl Iterator<Item = LastWait
     circles
 }
 
-fn circle(start: u64, edges: &HashMap<u64, Edge>) -> Circle {
-    let (mut tasks, mut is_deadlock, mut at) = (Vec::new(), true, start);
-    loop {
-        let edge = edges[&at];
-        tasks.push(at);
-        is_deadlock &= edge.is_only;
-        at = edge.to;
-        if at == start {
-            return Circle { tasks, is_deadlock };
-        }
-    }
+fn circle(start: u64, edges: &HashMap<u64, u64>) -> Circle {
+    let next = |&at: &u64| Some(edges[&at]).filter(|&to| to != start);
+    std::iter::successors(Some(start), next).collect()
 }
 
-fn edge(from: u64, wait: LastWait, is_alone: bool) -> Option<Edge> {
+/// Whom a task waits for, as it knew when it was polled last.
+fn waits_for(from: u64, wait: LastWait) -> Option<u64> {
     let LastWait::Known(wait) = wait else { return None };
-    let is_only = is_alone && !wait.is_timed();
     match wait.reason() {
-        Reason::Join(to) => Some(Edge { to, is_only }),
+        Reason::Join(to) => Some(to),
         Reason::Sync(_, 0) => None,
-        Reason::Sync(kind, holder) => {
-            let is_certain = matches!(kind, SyncKind::Lock | SyncKind::Once); // of others it may be one of several
-            let to = if holder == ITSELF { from } else { holder };
-            Some(Edge { to, is_only: is_only && is_certain })
-        }
+        Reason::Sync(_, ITSELF) => Some(from),
+        Reason::Sync(_, holder) => Some(holder),
         _ => None,
     }
 }

@@ -152,8 +152,8 @@ impl Look<'_> {
         } else {
             Doing::Works(self.run(core, task))
         };
-        let is_main_running = matches!(&doing, Doing::Works(run) if run.task == mini_context::MAIN);
-        Worker { index, doing, main: core.main_wait.get().filter(|_| !is_main_running), is_hidden }
+        let main = core.main.get().filter(|(id, _)| !doing.runs(*id) && !matches!(doing, Doing::Rests));
+        Worker { index, doing, main, is_hidden }
     }
 
     fn run(&self, core: &Core, task: u64) -> Run {

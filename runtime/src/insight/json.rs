@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use mini_context::{MAIN, Reason};
+use mini_context::{Reason, is_main};
 
 use super::{Doing, Dump, DumpedTask, Worker};
 use crate::task::{LastWait, Standing};
@@ -83,8 +83,7 @@ pub(super) fn of(dump: &Dump) -> String {
     fields.array("tasks", &dump.tasks, task);
     fields.array("circles", &dump.circles, |text, circle| {
         let mut fields = Fields::begin(text);
-        fields.value("is_deadlock", circle.is_deadlock);
-        fields.array("tasks", &circle.tasks, |text, &task| put(text, Id(task)));
+        fields.array("tasks", circle, |text, &task| put(text, Id(task)));
         fields.end();
     });
     fields.value("new_tasks", dump.new);
@@ -103,7 +102,7 @@ struct Id(u64);
 
 impl Display for Id {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0 == MAIN { f.write_str("\"main\"") } else { self.0.fmt(f) }
+        if is_main(self.0) { f.write_str("\"main\"") } else { self.0.fmt(f) }
     }
 }
 
@@ -128,7 +127,7 @@ fn worker(text: &mut String, worker: &Worker) {
         Doing::Blocks(task) => fields.value("task", Id(*task)),
         Doing::Rests | Doing::Parks => {}
     }
-    if let Some(main) = worker.main {
+    if let Some((_, main)) = worker.main {
         wait(&mut fields, "main_waits_for", main);
     }
     if worker.is_hidden {

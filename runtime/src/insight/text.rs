@@ -3,8 +3,9 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use mini_context::MAIN;
+use mini_context::is_main;
 
+use super::circles::Circle;
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Run, Worker};
 use crate::task::{LastWait, Standing};
@@ -65,13 +66,8 @@ impl Dump {
 
     fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for circle in &self.circles {
-            f.write_str(match circle.is_deadlock {
-                true => "  DEADLOCK: each of these waits for the next, and for nothing else\n",
-                false => {
-                    "  CIRCLE: each of these waits for the next, a deadlock unless it waits for something else too\n"
-                }
-            })?;
-            for &task in &circle.tasks {
+            writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
+            for &task in circle {
                 writeln!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
             }
         }
@@ -87,11 +83,20 @@ impl Dump {
 impl Dump {
     /// What a task of a circle waits for.
     fn wait_in(&self, task: u64) -> LastWait {
-        let wait = match task {
-            MAIN => self.workers.iter().find_map(|worker| worker.main),
-            _ => self.task(task).and_then(DumpedTask::waits),
-        };
+        let main = || self.workers.iter().filter_map(|worker| worker.main).find(|(id, _)| *id == task);
+        let wait = self.task(task).and_then(DumpedTask::waits).or_else(|| Some(main()?.1));
         wait.unwrap_or(LastWait::Unknown)
+    }
+
+    /// How sure it is that a circle is a deadlock.
+    fn since(&self, circle: &Circle) -> String {
+        let is_unchanged = |&id: &u64| self.task(id).is_none_or(|task| task.unchanged.is_some());
+        match self.before {
+            Some(before) if circle.iter().all(is_unchanged) => {
+                format!(", and none has gone on for {}: a deadlock, most likely", Rounded(before))
+            }
+            _ => ": a deadlock, unless one waits for something else too; see the next dump".to_owned(),
+        }
     }
 }
 
@@ -107,8 +112,8 @@ impl fmt::Display for Told<'_, Worker> {
             Doing::Works(run) => write!(f, "{}", Told(dump, run))?,
             Doing::Blocks(task) => write!(f, "in block_in_place, in {}", Name(dump, *task))?,
         }
-        if let Some(main) = worker.main {
-            write!(f, "; its main task waits for {main}")?;
+        if let Some((_, wait)) = worker.main {
+            write!(f, "; its main task waits for {wait}")?;
         }
         if worker.is_hidden {
             f.write_str("; its own tasks could not be looked at")?;
@@ -182,7 +187,7 @@ struct Name<'a>(&'a Dump, u64);
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.1, self.0.task(self.1)) {
-            (MAIN, _) => f.write_str("the main task"),
+            (main, _) if is_main(main) => f.write_str("the main task"),
             (_, Some(task)) => write!(f, "{}", task.sight.source),
             (id, None) => write!(f, "task {id}"),
         }

@@ -34,13 +34,13 @@ pub(crate) type MainFuture<'a> = dyn FnMut(Option<&Waker>) -> bool + 'a;
 #[track_caller]
 pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output {
     let mut future = pin!(Some(future));
-    let mut output = None;
-    run(shared, &mut |waker| {
+    let (mut output, id) = (None, mini_context::new_main());
+    run(shared, id, &mut |waker| {
         let Some(waker) = waker else {
             future.set(None);
             return true;
         };
-        mini_context::begin_poll(mini_context::MAIN);
+        mini_context::begin_poll(id);
         let _polling = EndPoll; // a panic passes through
         let polled =
             future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));
@@ -66,7 +66,7 @@ impl Drop for EndPoll {
 
 /// Runs the future to its end, and drops it.
 #[track_caller]
-fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
+fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     shared.process.check("block_on");
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
@@ -74,8 +74,8 @@ fn run(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
     match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {
-        Some(core) => work(shared, core, given),
-        None => run_external(shared, given),
+        Some(core) => work(shared, core, id, given),
+        None => run_external(shared, id, given),
     }
 }
 
@@ -101,7 +101,7 @@ impl Drop for DropInside<'_, '_> {
 
 /// Works on `core`, whose ownership has been taken, until the future is ready.
 #[track_caller]
-fn work(shared: &Arc<Shared>, core: &Core, given: &mut MainFuture<'_>) {
+fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) {
     let mut worker = match Worker::new(shared, core) {
         Ok(worker) => worker,
         Err(thread) => {
@@ -112,7 +112,7 @@ fn work(shared: &Arc<Shared>, core: &Core, given: &mut MainFuture<'_>) {
             );
         }
     };
-    let main = MainTask::new(core);
+    let main = MainTask::new(core, id);
     let waker = Waker::from(main.clone());
     worker.attach(main);
     waker.wake_by_ref();
@@ -142,7 +142,7 @@ impl Wake for External {
 
 /// Polls the future beside the workers until it is ready or a core is free.
 #[track_caller]
-fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
+fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     let core = &shared.cores[0];
     let thread = thread::current();
     let external = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
@@ -172,7 +172,7 @@ fn run_external(shared: &Arc<Shared>, given: &mut MainFuture<'_>) {
         }
         std::mem::forget((polled, waiting)); // the future goes on, on the core
     }
-    work(shared, core, given)
+    work(shared, core, id, given)
 }
 
 /// Asks the worker threads of `cores` to give one up, and waits for at most `patience`.

@@ -20,7 +20,10 @@ use std::sync::Arc;
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
 
-use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use crate::primitives::atomic::{
+    AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    Ordering::SeqCst,
+};
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
@@ -39,7 +42,7 @@ use crate::scheduler::unparker::Unparker;
 use crate::task::cache::{RemoteFrees, TaskCache};
 use crate::task::owned::OwnedTasks;
 use crate::task::schedule::Schedule;
-use crate::task::{Class, Queued, Task, WaitSlot};
+use crate::task::{Class, LastWait, Queued, Task, WaitSlot};
 
 mod close;
 mod inbox;
@@ -74,8 +77,7 @@ pub(crate) struct Core {
     /// The owner, as a `ThreadNumber`.
     owner: AtomicI32,
     pub(crate) run: RunState,
-    /// What the main task waits for. Written by the owner.
-    pub(crate) main_wait: WaitSlot,
+    pub(crate) main: MainSight,
     /// The owner's.
     pub(crate) spins_for_job: Spins,
     pub(crate) spins_for_wake: Spins,
@@ -100,6 +102,33 @@ pub(crate) struct RunState {
     pub(crate) is_blocked: AtomicBool,
     /// Since when the run is seen to be stalled, in nanoseconds since the runtime began. Written by the monitor.
     pub(crate) stalled_at: AtomicU64,
+}
+
+/// What others see of the owner's main task. Written by the owner.
+pub(crate) struct MainSight {
+    /// Of the last one.
+    id: AtomicU64,
+    pub(crate) wait: WaitSlot,
+}
+
+impl Default for MainSight {
+    fn default() -> Self {
+        Self { id: AtomicU64::new(0), wait: WaitSlot::new() }
+    }
+}
+
+impl MainSight {
+    /// Another main task.
+    pub(crate) fn begin(&self, id: u64) {
+        self.wait.clear(); // the one before may have panicked
+        self.id.store(id, Release);
+    }
+
+    /// The id of a main task that waits, and for what.
+    pub(crate) fn get(&self) -> Option<(u64, LastWait)> {
+        let id = self.id.load(Acquire);
+        Some((id, self.wait.get()?))
+    }
 }
 
 impl RunState {
@@ -193,7 +222,7 @@ impl Core {
             noted: Default::default(),
             owner: AtomicI32::default(),
             run: RunState::default(),
-            main_wait: WaitSlot::new(),
+            main: MainSight::default(),
             spins_for_job: Spins::default(),
             spins_for_wake: Spins::default(),
             idle_queue: Arc::default(),

@@ -254,16 +254,16 @@ impl<'a> Worker<'a> {
     fn run_main(&mut self, future: &mut MainFuture<'_>, waker: &Waker) -> bool {
         let Some(main) = &self.main else { return false };
         main.begin_run();
-        self.core.counts.task.store(mini_context::MAIN, Relaxed);
+        self.core.counts.task.store(main.id, Relaxed);
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
         if is_ready {
-            self.core.main_wait.clear();
+            self.core.main.wait.clear();
             self.count_run(took);
             return true; // it counts as running, so a late wake queues nothing
         }
         let since_wait = main.end_run(took);
-        self.core.main_wait.fill(mini_context::notes(), since_wait.is_some());
+        self.core.main.wait.fill(mini_context::notes(), since_wait.is_some());
         let is_again = since_wait.is_some_and(|time| time >= self.again_after().into());
         if since_wait.is_some() {
             self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });

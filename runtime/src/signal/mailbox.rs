@@ -67,11 +67,6 @@ impl Mailbox {
         Ok(Mailbox { _hook: hook, letter, reader, _listening: listening })
     }
 
-    /// [`take`](Self::take) waits from now on, instead of `WouldBlock`.
-    pub(super) fn set_blocking(&self) -> io::Result<()> {
-        self.reader.set_nonblocking(false)
-    }
-
     /// Takes all signals so far; `WouldBlock` if there were none.
     pub(super) fn take(&self) -> io::Result<()> {
         let read = loop {

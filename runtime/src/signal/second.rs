@@ -93,6 +93,11 @@ fn end_if_unheard(signal: c_int, listeners: &AtomicUsize) {
     if heard_at == NEVER || listeners.load(SeqCst) > 0 || now().saturating_sub(heard_at) < SAME {
         return;
     }
+    default_effect(signal);
+}
+
+/// Gives the signal the effect that it has where nobody handles it, and has it again. For handlers.
+pub(super) fn default_effect(signal: c_int) -> ! {
     // SAFETY: the default action refers to nothing. Test: as above, like all below.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
     let mut set = MaybeUninit::uninit();

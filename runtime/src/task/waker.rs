@@ -80,8 +80,8 @@ impl Task {
         if self.header().is_owned_here() {
             let task = ManuallyDrop::new(self);
             let header = task.header();
-            header.local.release(&header.refs); // not the last: the runtime has one
-            return task.wake_owned();
+            task.wake_owned(); // first: a task without a waker that is not queued is taken for a lost one
+            return header.local.release(&header.refs); // not the last: the runtime has one
         }
         let left = if self.header().state.is_shared() { self.wake_here() } else { Some(self) };
         if let Some(task) = left {

@@ -50,7 +50,7 @@ impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.task {
             0 => write!(f, "at {}", self.location)?,
-            mini_context::MAIN => write!(f, "by the main task at {}", self.location)?,
+            main if mini_context::is_main(main) => write!(f, "by the main task at {}", self.location)?,
             task => write!(f, "by task {task} at {}", self.location)?,
         }
         if self.is_seen { Ok(()) } else { f.write_str(", which has not been polled since") }

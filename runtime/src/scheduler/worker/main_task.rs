@@ -15,6 +15,8 @@ use crate::task::schedule::Schedule;
 
 /// Wakes the future given to `block_on`, the main task of a worker.
 pub(crate) struct MainTask {
+    /// See `mini_context::new_main`.
+    pub(super) id: u64,
     schedule: Schedule,
     /// Its entry is in one of the owner's queues.
     queued: AtomicBool,
@@ -27,10 +29,10 @@ pub(crate) struct MainTask {
 }
 
 impl MainTask {
-    pub(crate) fn new(core: &Core) -> Arc<Self> {
-        core.main_wait.clear(); // the last main task may have panicked
+    pub(crate) fn new(core: &Core, id: u64) -> Arc<Self> {
+        core.main.begin(id);
         let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
-        Arc::new(Self { schedule: core.schedule(), queued, running, woken, since_wait: AtomicU64::new(0) })
+        Arc::new(Self { id, schedule: core.schedule(), queued, running, woken, since_wait: AtomicU64::new(0) })
     }
 
     /// Owner only: it is polled from here on.
