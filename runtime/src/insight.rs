@@ -37,17 +37,16 @@ use circles::Circle;
 /// and wait at one line, what they wait for and where; then what cannot end by itself. [`to_json`](Self::to_json) is
 /// for programs.
 ///
-/// - *CIRCLE*: tasks of which each waited for the next one when it was polled last. That is a deadlock, unless one of
-///   them waits for something else too, or what it waits for has changed hands meanwhile. If the second of two dumps
-///   says that none of them has gone on since the first, it most likely is. Followed are joins, and the tasks that took a
-///   [`Mutex`](crate::sync::Mutex), the right to fill a [`OnceCell`](crate::sync::OnceCell), or a permit of an
-///   [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) last.
+/// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too, as a
+///   [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first, it most
+///   likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to fill a
+///   [`OnceCell`](crate::sync::OnceCell). "Last taken by" is not followed: an owned guard may have gone to another task,
+///   and of an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) somebody else may have the rest.
 /// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not every
 ///   lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts as
 ///   somebody, and so does an abort handle, which a [`Group`](crate::task::Group) has of each task.
 ///
-/// "Held by" names the task that took the lock, as the waiting task saw it when it was polled last; a guard may have been
-/// given to somebody else since. Of the several futures for which a task may be waiting the dump has the last one to have been polled.
+/// Of the several futures for which a task may be waiting the dump has the last one to have been polled.
 ///
 /// # Examples
 ///

@@ -279,7 +279,7 @@ impl Task {
 
     /// What its last poll was pending for.
     pub(crate) fn last_wait(&self) -> Option<wait::LastWait> {
-        self.header().wait.get()
+        self.header().wait.get(self.id().get())
     }
 
     /// How messages name the task.
@@ -484,7 +484,7 @@ impl fmt::Debug for Task {
         }
         out.field("spawned_at", &format_args!("{}", header.location));
         out.field("polls", &header.stage.polls()).field("finished", &header.refs.is_done());
-        if let Some(wait) = header.wait.get() {
+        if let Some(wait) = header.wait.get(header.id.get()) {
             out.field("last_wait", &format_args!("{wait}"));
         }
         out.finish()

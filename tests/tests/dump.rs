@@ -1,5 +1,6 @@
 //! Dumps: who waits where, for whom, and for nobody; from any thread, also while every worker is stuck.
 
+use std::collections::HashMap;
 use std::future::{pending, poll_fn};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -10,7 +11,7 @@ use std::thread;
 
 use mini::net::UnixStream;
 use mini::runtime::{Dump, Handle};
-use mini::sync::{Mutex, RwLock, oneshot};
+use mini::sync::{Mutex, oneshot};
 use mini::task::{Builder, JoinHandle, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::in_each_runtime;
@@ -82,19 +83,8 @@ fn it_names_the_lines_where_tasks_were_spawned_and_wait() {
     });
 }
 
-/// A task that takes the first lock, then waits for the second.
-fn locks_both(name: &str, first: &Arc<Mutex<()>>, second: &Arc<Mutex<()>>) -> JoinHandle<()> {
-    let (first, second) = (first.clone(), second.clone());
-    Builder::new().name(name).spawn(async move {
-        let _first = first.lock().await;
-        yield_now().await;
-        yield_now().await;
-        let _second = second.lock().await; // the second lock
-    })
-}
-
 #[test]
-fn two_locks_taken_in_both_orders_are_a_deadlock() {
+fn two_locks_taken_in_both_orders_are_a_circle() {
     in_each_runtime(|| async {
         let before = dump().tasks().len();
         let (lock, other_lock) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
@@ -114,9 +104,9 @@ fn two_locks_taken_in_both_orders_are_a_deadlock() {
             let _its = lock.lock().await; // the other waits
         });
         let ids = [first.id(), second.id()];
-        let deadlock = loop {
+        let circle = loop {
             let dump = dump();
-            if let [deadlock] = &dump.deadlocks()[..] {
+            if let [circle] = &dump.circles()[..] {
                 let text = dump.to_string();
                 assert!(
                     has_line(&text, &["\"one\"", "waits for Lock", &line("// the one waits"), "held by task"]),
@@ -126,49 +116,108 @@ fn two_locks_taken_in_both_orders_are_a_deadlock() {
                     has_line(&text, &["\"other\"", "waits for Lock", &line("// the other waits"), "held by task"]),
                     "{text}"
                 );
-                assert!(text.contains("DEADLOCK") && !text.contains("LOST"), "{text}");
-                break deadlock.clone();
+                assert!(text.contains("a deadlock, unless") && !text.contains("LOST"), "{text}");
+                let later = self::dump().to_string();
+                assert!(has_line(&later, &["CIRCLE", "none has gone on for", "a deadlock, most likely"]), "{later}");
+                break circle.clone();
             }
             yield_now().await;
         };
-        assert!(deadlock.len() == 2 && ids.iter().all(|id| deadlock.contains(id)), "{deadlock:?}");
+        assert!(circle.len() == 2 && ids.iter().all(|id| circle.contains(id)), "{circle:?}");
         for task in [first, second] {
             let _ = task.cancel().await;
         }
-        assert_eq!((dump().deadlocks().len(), dump().tasks().len()), (0, before));
+        assert_eq!((dump().circles().len(), dump().tasks().len()), (0, before));
     });
 }
 
+/// What is waited for ends by itself, so it is no circle, whatever it looks like.
 #[test]
-fn what_may_end_by_another_way_is_no_deadlock() {
+fn what_ends_by_itself_is_no_circle() {
     in_each_runtime(|| async {
-        let (lock, other) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
-        let first = locks_both("first", &lock, &other);
-        let second = {
-            let (lock, other) = (lock.clone(), other.clone());
-            mini::spawn(async move {
-                let _other = other.lock().await;
-                yield_now().await;
-                yield_now().await;
-                // Whoever polls only one of them does not see the other one.
-                mini::race!(async { drop(lock.lock().await) }, sleep(Duration::from_secs(600)));
-            })
-        };
-        let text = loop {
-            let dump = dump();
-            assert!(dump.deadlocks().is_empty(), "{dump}");
-            let text = dump.to_string();
-            if text.contains("CIRCLE") {
-                break text;
-            }
-            if first.is_finished() && second.is_finished() {
-                return; // one was through before the other had begun
-            }
+        // A limit.
+        let lock = Arc::new(Mutex::new(()));
+        let (mine, (go, gone)) = (lock.clone(), oneshot::channel::<JoinHandle<()>>());
+        let holder = mini::spawn(async move {
+            let _guard = mine.lock().await;
+            gone.await.unwrap().await.unwrap(); // the other one
+        });
+        let theirs = lock.clone();
+        let other = mini::spawn(async move {
             yield_now().await;
+            mini::race!(async { drop(theirs.lock().await) }, sleep(Duration::from_millis(50)));
+        });
+        go.send(other).unwrap();
+        while !holder.is_finished() {
+            assert!(dump().circles().is_empty(), "{}", dump());
+            yield_now().await;
+        }
+
+        // A guard that another task drops.
+        let guard = lock.clone().lock_owned().await;
+        let (end, ended) = oneshot::channel::<()>();
+        let has_guard = mini::spawn(async move {
+            ended.await.unwrap();
+            drop(guard);
+        });
+        let (again, waits) = (lock.clone(), Arc::new(AtomicBool::new(false)));
+        let seen = waits.clone();
+        let watcher = mini::spawn(async move {
+            while !has_line(&dump().to_string(), &["Lock", "last taken by"]) {
+                yield_now().await;
+            }
+            assert!(dump().circles().is_empty(), "{}", dump());
+            seen.store(true, SeqCst);
+            end.send(()).unwrap();
+        });
+        drop(again.lock_owned().await);
+        assert!(waits.load(SeqCst));
+        for task in [has_guard, watcher] {
+            task.await.unwrap();
+        }
+    });
+}
+
+/// Of several that wait for a lock each names who has it now, though none of them was polled since it changed hands.
+#[test]
+fn a_queue_at_a_lock_names_the_holder_of_now() {
+    in_each_runtime(|| async {
+        let lock = Arc::new(Mutex::new(()));
+        let first = lock.lock().await;
+        let mut tasks = HashMap::new();
+        for _ in 0..5 {
+            let (lock, (end, ended)) = (lock.clone(), oneshot::channel::<()>());
+            let task = mini::spawn(async move {
+                let _guard = lock.lock().await; // the queue
+                let _ = ended.await;
+            });
+            tasks.insert(task.id(), (task, end));
+        }
+        let waiters = || {
+            let dump = dump();
+            let waits = dump.tasks().iter().filter_map(|task| Some((task.id(), task.waits_for()?)));
+            waits.filter(|(_, wait)| wait.contains(&line("// the queue"))).collect::<Vec<_>>()
         };
-        assert!(has_line(&text, &["\"first\"", "waits for Lock", &line("// the second lock")]), "{text}");
-        for task in [first, second] {
-            let _ = task.cancel().await;
+        while waiters().len() < 5 {
+            yield_now().await;
+        }
+        drop(first);
+        for left in (0..5).rev() {
+            let holder = loop {
+                let waiters = waiters();
+                let is_waiting = |id| waiters.iter().any(|(other, _)| *other == id);
+                if let [holder] = tasks.keys().filter(|id| !is_waiting(**id)).collect::<Vec<_>>()[..]
+                    && waiters.len() == left
+                {
+                    let text = format!(", held by task {holder}");
+                    assert!(waiters.iter().all(|(_, wait)| wait.ends_with(&text)), "{waiters:?}");
+                    break *holder;
+                }
+                yield_now().await;
+            };
+            let (task, end) = tasks.remove(&holder).unwrap();
+            end.send(()).unwrap();
+            task.await.unwrap();
         }
     });
 }
@@ -184,7 +233,7 @@ fn a_lock_that_the_main_task_holds_is_its_own() {
             let text = settled(1).await.to_string();
             assert!(has_line(&text, &["waiting: Lock", "held by the main task"]), "{text}");
             let (handle, id) = (Handle::current(), task.id());
-            let (seen, see) = mpsc::channel();
+            let (seen, see) = oneshot::channel();
             thread::spawn(move || {
                 let text = loop {
                     let text = handle.dump().to_string();
@@ -196,41 +245,16 @@ fn a_lock_that_the_main_task_holds_is_its_own() {
                 seen.send(text).unwrap();
             });
             // Awaits what waits for its own guard.
-            let waiting = mini::race!(async { task.await.is_ok() }, async {
-                loop {
-                    if let Ok(text) = see.try_recv() {
-                        assert!(has_line(&text, &["the main task waits for", &format!("task {id}")]), "{text}");
-                        break false;
-                    }
-                    sleep(Duration::from_millis(1)).await;
+            mini::race! {
+                biased;
+                text = see => {
+                    let text = text.unwrap();
+                    assert!(has_line(&text, &["the main task waits for", &format!("task {id}")]), "{text}");
                 }
-            });
-            assert!(!waiting);
+                _ = task => panic!("it has no lock"),
+            }
             drop(guard);
         });
-    });
-}
-
-#[test]
-fn a_reader_that_asks_to_write_waits_for_itself() {
-    in_each_runtime(|| async {
-        let lock = Arc::new(RwLock::new(()));
-        let task = Builder::new().name("both").spawn(async move {
-            let _reads = lock.read().await;
-            let _writes = lock.write().await; // upgraded here
-        });
-        let text = loop {
-            let text = dump().to_string();
-            if text.contains("CIRCLE") {
-                break text;
-            }
-            yield_now().await;
-        };
-        assert!(
-            has_line(&text, &["\"both\"", "WriteLock", &line("// upgraded here"), "by this task itself"]),
-            "{text}"
-        );
-        let _ = task.cancel().await;
     });
 }
 
@@ -323,7 +347,7 @@ fn dumps_of_many_threads_disturb_nobody() {
                     let dump = handle.dump();
                     let ids: Vec<_> = dump.tasks().iter().map(|task| task.id()).collect();
                     assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "each once: {ids:?}");
-                    assert!(dump.deadlocks().is_empty(), "{dump}");
+                    assert!(dump.circles().is_empty(), "{dump}");
                     assert!(!dump.tasks().iter().any(|task| task.is_lost()), "{dump}");
                     most = most.max(ids.len());
                 }

@@ -136,7 +136,7 @@ pub(crate) fn poll_limit(limit: &mut Sleep, cx: &mut Context<'_>) -> Poll<()> {
 pub(crate) fn elapsed(limit: &Sleep, after: u64, before: NoteMark) -> Elapsed {
     let location = limit.location();
     let own = Note { reason: Reason::Limit(0), location };
-    let known = Wait::of(mini_context::notes_since(before));
+    let known = Wait::of(mini_context::notes_since(before)).map(|wait| wait.resolve(mini_context::task()));
     Elapsed::of(known.unwrap_or_else(|| Wait::from(own)), location, after)
 }
 

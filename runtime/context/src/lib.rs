@@ -33,6 +33,7 @@
 
 mod budget;
 mod due;
+mod holders;
 mod lock;
 #[cfg(loom)]
 mod lock_model;
@@ -47,6 +48,7 @@ pub use budget::{
     check_budget, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call, spend_calls,
 };
 pub use due::{Due, DueGuard, due, set_due};
+pub use holders::{holder, set_holder, taken, untaken};
 #[cfg(not(loom))]
 pub use lock::{Guard, Lock};
 #[cfg(loom)]

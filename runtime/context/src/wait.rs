@@ -11,6 +11,7 @@
 use std::fmt;
 use std::panic::Location;
 
+use crate::holders::{holder, untaken};
 use crate::is_main;
 use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
 
@@ -48,6 +49,9 @@ const CANCEL: u64 = 8;
 /// Of a lock or channel: the kind above, below it the id of the task that has it.
 const HOLDER_BITS: u32 = 48;
 const HOLDER: u64 = (1 << HOLDER_BITS) - 1;
+
+/// In the value of a wait for a lock: below the kind is its address.
+const KEYED: u64 = 1 << (KIND_SHIFT - 2);
 
 /// In place of the id of a task, in a [`Reason::Sync`]: the task waits for what it holds itself.
 pub const ITSELF: u64 = HOLDER;
@@ -116,6 +120,31 @@ impl Wait {
         unpack(self.word).expect("the word of a wait has a reason")
     }
 
+    /// The same wait of the task `task`, with the holder of what it waits for as it is now.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Note, Reason, SyncKind, Wait};
+    ///
+    /// let key = std::ptr::from_ref(&0).addr() as u64;
+    /// let wait = Wait::from(Note { reason: Reason::SyncAt(SyncKind::Lock, key), location: Location::caller() });
+    /// mini_context::set_holder(key, 5);
+    /// assert_eq!(wait.resolve(7).reason(), Reason::Sync(SyncKind::Lock, 5));
+    /// assert_eq!(wait.resolve(5).reason(), Reason::Sync(SyncKind::Lock, mini_context::ITSELF));
+    /// ```
+    #[must_use]
+    pub fn resolve(self, task: u64) -> Wait {
+        let Reason::SyncAt(kind, key) = self.reason() else { return self };
+        let holder = match holder(key).unwrap_or(0) {
+            0 => 0,
+            holder if holder == task => ITSELF,
+            holder => holder,
+        };
+        Wait { word: pack(Reason::Sync(kind, holder)) | self.word & TIMED, location: self.location }
+    }
+
     /// The line of the [`Note`].
     ///
     /// # Examples
@@ -155,6 +184,7 @@ fn pack(reason: Reason) -> u64 {
         Reason::Idle => (IDLE, 0),
         Reason::Cancel => (CANCEL, 0),
         Reason::Sync(kind, holder) => (SYNC, (kind as u64) << HOLDER_BITS | holder & HOLDER),
+        Reason::SyncAt(kind, key) => (SYNC, KEYED | (kind as u64) << HOLDER_BITS | key & HOLDER),
         Reason::Io(kind, fd) => (IO, u64::from(kind as u8) << 32 | u64::from(fd as u32)),
     };
     kind << KIND_SHIFT | value & VALUE
@@ -170,6 +200,7 @@ fn unpack(word: u64) -> Option<Reason> {
         IDLE => Reason::Idle,
         CANCEL => Reason::Cancel,
         LIMIT => Reason::Limit(value),
+        SYNC if value & KEYED != 0 => Reason::SyncAt(sync_kind_from((value & !KEYED) >> HOLDER_BITS), value & HOLDER),
         SYNC => Reason::Sync(sync_kind_from(value >> HOLDER_BITS), value & HOLDER),
         _ => return None,
     })
@@ -221,16 +252,13 @@ impl fmt::Display for Note {
             Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
             Reason::Idle => write!(f, "Idle worker at {location}"),
             Reason::Cancel => write!(f, "Cancellation at {location}"),
-            Reason::Sync(kind, 0) => write!(f, "{kind:?} at {location}"),
+            Reason::Sync(kind, 0) | Reason::SyncAt(kind, _) => write!(f, "{kind:?} at {location}"),
+            Reason::Sync(kind, ITSELF) => write!(f, "{kind:?} at {location}, held by this task itself"),
             Reason::Sync(kind, holder) => {
-                // Of several holders only the last one to come is known.
-                let held = if kind == SyncKind::Lock { "held" } else { "last taken" };
+                let (task, is_certain) = untaken(holder);
+                let held = if is_certain { "held" } else { "last taken" };
                 write!(f, "{kind:?} at {location}, {held} by ")?;
-                match holder {
-                    ITSELF => f.write_str("this task itself"),
-                    main if is_main(main) => f.write_str("the main task"),
-                    task => write!(f, "task {task}"),
-                }
+                if is_main(task) { f.write_str("the main task") } else { write!(f, "task {task}") }
             }
         }
     }
@@ -259,7 +287,9 @@ mod tests {
             Reason::Cancel,
         ];
         let sync = (0..=SyncKind::Closed as u64).map(sync_kind_from);
-        let sync = sync.flat_map(|kind| [0, HOLDER].map(|holder| Reason::Sync(kind, holder)));
+        let sync = sync.flat_map(|kind| {
+            [0, HOLDER].into_iter().flat_map(move |value| [Reason::Sync(kind, value), Reason::SyncAt(kind, value)])
+        });
         for reason in io.chain(others).chain(sync) {
             for timer in [None, note(Reason::Timer(1))] {
                 let wait = Wait::of(Notes { wait: note(reason), timer }).unwrap();

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use mini_context::{ITSELF, Reason};
+use mini_context::{ITSELF, Reason, untaken};
 
 use super::DumpedTask;
 use crate::task::LastWait;
@@ -43,14 +43,20 @@ fn circle(start: u64, edges: &HashMap<u64, u64>) -> Circle {
     std::iter::successors(Some(start), next).collect()
 }
 
-/// Whom a task waits for, as it knew when it was polled last.
+/// Whom a task waits for.
 fn waits_for(from: u64, wait: LastWait) -> Option<u64> {
     let LastWait::Known(wait) = wait else { return None };
+    if wait.is_timed() {
+        return None; // which ends by itself
+    }
     match wait.reason() {
         Reason::Join(to) => Some(to),
         Reason::Sync(_, 0) => None,
         Reason::Sync(_, ITSELF) => Some(from),
-        Reason::Sync(_, holder) => Some(holder),
+        Reason::Sync(_, holder) => match untaken(holder) {
+            (task, true) => Some(task),
+            _ => None, // it may have passed on what it took, or be one of several
+        },
         _ => None,
     }
 }

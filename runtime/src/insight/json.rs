@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use mini_context::{Reason, is_main};
+use mini_context::{ITSELF, Reason, is_main, untaken};
 
 use super::{Doing, Dump, DumpedTask, Worker};
 use crate::task::{LastWait, Standing};
@@ -179,12 +179,14 @@ fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
             Reason::JoinSet(_) => inner.text("kind", "JoinSet"),
             Reason::Idle => inner.text("kind", "Idle"),
             Reason::Cancel => inner.text("kind", "Cancel"),
+            Reason::SyncAt(kind, _) => inner.text("kind", format_args!("{kind:?}")), // resolved before
             Reason::Sync(kind, holder) => {
                 inner.text("kind", format_args!("{kind:?}"));
-                match holder {
-                    0 => {}
-                    mini_context::ITSELF => inner.value("holder", "\"itself\""),
-                    task => inner.value("holder", Id(task)),
+                match (holder, untaken(holder)) {
+                    (0, _) => {}
+                    (ITSELF, _) => inner.value("holder", "\"itself\""),
+                    (_, (task, true)) => inner.value("holder", Id(task)),
+                    (_, (task, false)) => inner.value("last_taken_by", Id(task)),
                 }
             }
         }

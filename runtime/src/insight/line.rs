@@ -74,7 +74,7 @@ fn key(task: &DumpedTask) -> Key<'_> {
                 Reason::JoinSet(_) => Kind::JoinSet,
                 Reason::Idle => Kind::Idle,
                 Reason::Cancel => Kind::Cancel,
-                Reason::Sync(kind, holder) => Kind::Sync(kind as u8, holder),
+                Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
             };
             (kind, ptr::from_ref(wait.location()))
         }

@@ -127,7 +127,7 @@ impl MainSight {
     /// The id of a main task that waits, and for what.
     pub(crate) fn get(&self) -> Option<(u64, LastWait)> {
         let id = self.id.load(Acquire);
-        Some((id, self.wait.get()?))
+        Some((id, self.wait.get(id)?))
     }
 }
 

@@ -146,7 +146,7 @@ impl<F: Future<Output: 'static>> Future for Shielded<F> {
         let expired = Pin::new(timer).poll(cx);
         swap_notes(noted);
         ready!(expired);
-        let (location, grace, wait) = (this.location, this.grace, LastWait::of(noted));
+        let (location, grace, wait) = (this.location, this.grace, LastWait::of(noted, mini_context::task()));
         say!("what was shielded at {location} has not ended within its grace of {grace:?} and is dropped: {wait}");
         Poll::Ready(Ended::Expired)
     }

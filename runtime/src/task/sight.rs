@@ -66,7 +66,7 @@ impl Task {
 impl Changing {
     fn read(header: &Header) -> Self {
         let polls = header.stage.polls();
-        let wait = header.wait.get();
+        let wait = header.wait.get(header.id.get());
         let others = header.refs.others(&header.local);
         Self { polls, standing: header.state.standing(), wait, others }
     }

@@ -62,8 +62,8 @@ impl WaitSlot {
         self.word.store(0, Release);
     }
 
-    /// The last wait, if a poll was pending.
-    pub(crate) fn get(&self) -> Option<LastWait> {
+    /// The last wait of the task `task`, whose slot this is, if a poll was pending.
+    pub(crate) fn get(&self, task: u64) -> Option<LastWait> {
         let word = self.word.load(Acquire);
         match word {
             UNKNOWN => return Some(LastWait::Unknown),
@@ -73,7 +73,7 @@ impl WaitSlot {
         // SAFETY: the pointer is null or came from a `&'static Location` in `fill`.
         // Test: tests/tests/tasks.rs `debug_shows_where_a_task_waits`.
         let location = unsafe { self.location.load(Acquire).as_ref() }?;
-        Wait::from_word(word, location).map(LastWait::Known)
+        Some(LastWait::Known(Wait::from_word(word, location)?).resolve(task))
     }
 }
 
@@ -83,16 +83,24 @@ impl LastWait {
         match self {
             Self::Known(wait) => match wait.reason() {
                 Reason::Sync(_, 0 | mini_context::ITSELF) => None,
-                Reason::Sync(_, holder) => Some(holder),
+                Reason::Sync(_, holder) => Some(mini_context::untaken(holder).0),
                 _ => None,
             },
             _ => None,
         }
     }
 
-    /// What `notes` say of a poll that was pending.
-    pub(super) fn of(notes: Notes) -> Self {
-        Wait::of(notes).map_or(Self::Unknown, Self::Known)
+    /// What `notes` say of a poll of `task` that was pending.
+    pub(super) fn of(notes: Notes, task: u64) -> Self {
+        Wait::of(notes).map_or(Self::Unknown, Self::Known).resolve(task)
+    }
+
+    /// That of the task `task`, with the holder of what it waits for as it is now.
+    fn resolve(self, task: u64) -> Self {
+        match self {
+            Self::Known(wait) => Self::Known(wait.resolve(task)),
+            other => other,
+        }
     }
 }
 

@@ -20,6 +20,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
@@ -37,12 +38,19 @@ pub(crate) struct Claim {
     pub(crate) location: &'static Location<'static>,
     /// Whether the owner knows: it has been polled since the grant.
     pub(crate) is_seen: bool,
+    /// Whether nobody else can have what was taken: it is all there is, and cannot leave its task.
+    is_exclusive: bool,
 }
 
 impl Claim {
     #[inline]
     pub(crate) fn new(location: &'static Location<'static>) -> Self {
-        Self { task: mini_context::task(), location, is_seen: true }
+        Self { task: mini_context::task(), location, is_seen: true, is_exclusive: false }
+    }
+
+    /// What tasks that wait are told of it.
+    fn holder(&self) -> u64 {
+        if self.is_exclusive { self.task } else { mini_context::taken(self.task) }
     }
 }
 
@@ -154,6 +162,7 @@ impl Permits {
             return None;
         }
         self.last = Some(Claim { is_seen: false, ..need.claim });
+        self.tell_holder();
         self.waiters.pop_front(|_| ())
     }
 
@@ -175,7 +184,18 @@ impl Permits {
         let is_of = |last: &Claim| last.task == granted.task && std::ptr::eq(last.location, granted.location);
         if let Some(last) = self.last.as_mut().filter(|last| is_of(last)) {
             *last = *now;
+            self.tell_holder();
         }
+    }
+
+    /// What the notes of those who wait name.
+    fn key(&self) -> u64 {
+        ptr::from_ref(self).addr() as u64
+    }
+
+    /// For the dumps: who has it now, for whom others wait.
+    fn tell_holder(&self) {
+        mini_context::set_holder(self.key(), self.last.map_or(0, |last| last.holder()));
     }
 }
 
@@ -183,6 +203,9 @@ impl Permits {
 pub(crate) trait Source {
     /// What waiting for its permits is called.
     const KIND: SyncKind;
+
+    /// Whether what is taken may be given to another task.
+    const IS_OWNED: bool = false;
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
 
@@ -219,6 +242,7 @@ impl<S: Source + ?Sized> Source for &S {
 
 impl<S: Source + ?Sized> Source for Arc<S> {
     const KIND: SyncKind = S::KIND;
+    const IS_OWNED: bool = true;
 
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
@@ -359,7 +383,7 @@ impl<S: Source> Acquire<S> {
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
         ready!(mini_context::poll_budget(cx));
         if self.phase == Phase::New {
-            let claim = Claim::new(self.location);
+            let claim = self.claim();
             let taken = self.source.with(|permits| permits.try_take(self.count, claim));
             if taken != Err(Refusal::Busy) {
                 *self.project().phase = Phase::Through;
@@ -370,9 +394,9 @@ impl<S: Source> Acquire<S> {
     }
 
     fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
+        let claim = self.claim();
         let mut this = self.project();
         let source = &*this.source;
-        let claim = Claim::new(this.location);
         if *this.phase == Phase::New {
             this.waiter.set(Some(Waiter::new(Need { count: *this.count, missing: *this.count, claim })));
         }
@@ -402,11 +426,19 @@ impl<S: Source> Acquire<S> {
         if done.is_ready() {
             *this.phase = Phase::Through;
         } else {
-            let last = source.with(|permits| permits.last);
-            let reason = Reason::Sync(*this.kind, holder_of(*this.kind, last, claim.task));
+            let reason = match *this.kind {
+                // The last claim is of another sender, which has nothing that this one waits for.
+                kind @ (SyncKind::Send | SyncKind::Closed) => Reason::Sync(kind, 0),
+                kind => Reason::SyncAt(kind, source.with(|permits| permits.key())),
+            };
             mini_context::leave_note(Note { reason, location: this.location });
         }
         done
+    }
+
+    fn claim(&self) -> Claim {
+        let is_exclusive = !S::IS_OWNED && matches!(self.kind, SyncKind::Lock | SyncKind::Once);
+        Claim { is_exclusive, ..Claim::new(self.location) }
     }
 
     /// It is dropped while it waits: gives back what it was given.
@@ -422,16 +454,6 @@ impl<S: Source> Acquire<S> {
         drop(waker);
         let location = *this.location;
         mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
-    }
-}
-
-/// The holder that the note of a wait names, where `task` waits.
-fn holder_of(kind: SyncKind, last: Option<Claim>, task: u64) -> u64 {
-    match last.map_or(0, |last| last.task) {
-        // Of a channel the last claim is of another sender, which has nothing that this one waits for.
-        _ if matches!(kind, SyncKind::Send | SyncKind::Closed) => 0,
-        holder if holder == task && task != 0 => mini_context::ITSELF,
-        holder => holder,
     }
 }
 
@@ -457,6 +479,7 @@ impl Permits {
         }
         // SAFETY: the caller's promise.
         unsafe { self.waiters.push_back(waiter, waker) };
+        self.tell_holder();
         (Poll::Pending, None)
     }
 

@@ -5,7 +5,7 @@ mod by_hand;
 use std::future::{pending, ready};
 
 use by_hand::{now, spawn};
-use mini_context::{ITSELF, Reason, SyncKind, begin_poll, notes, take_notes};
+use mini_context::{ITSELF, Reason, SyncKind, Wait, begin_poll, notes, take_notes, taken};
 use mini_sync::{Barrier, Mutex, Notify, OnceCell, RwLock, Semaphore, SetOnce, broadcast, watch};
 
 /// Polls a future that waits, made in the line `line`.
@@ -14,9 +14,9 @@ fn check<F: Future>(future: F, kind: SyncKind, holder: u64, line: u32) {
     take_notes();
     let mut waiting = spawn(future);
     waiting.waits();
-    let note = notes().wait.expect("a note of what it waits for");
-    assert_eq!(note.reason, Reason::Sync(kind, holder));
-    assert_eq!((note.location.file(), note.location.line()), (file!(), line));
+    let wait = Wait::of(notes()).expect("a note of what it waits for").resolve(mini_context::task());
+    assert_eq!(wait.reason(), Reason::Sync(kind, holder));
+    assert_eq!((wait.location().file(), wait.location().line()), (file!(), line));
     drop(waiting);
     assert!(notes().is_empty(), "the note of a dropped future is forgotten");
 }
@@ -28,9 +28,9 @@ fn who_waits_for_a_lock_says_for_which_kind_and_who_has_it() {
     let _held = (now(mutex.lock()), now(lock.write()), now(semaphore.acquire()));
     begin_poll(8);
     check(mutex.lock(), SyncKind::Lock, 7, line!());
-    check(lock.read(), SyncKind::ReadLock, 7, line!());
-    check(lock.write(), SyncKind::WriteLock, 7, line!());
-    check(semaphore.acquire(), SyncKind::Permit, 7, line!());
+    check(lock.read(), SyncKind::ReadLock, taken(7), line!());
+    check(lock.write(), SyncKind::WriteLock, taken(7), line!());
+    check(semaphore.acquire(), SyncKind::Permit, taken(7), line!());
     begin_poll(0);
 }
 
@@ -68,4 +68,31 @@ fn a_maker_of_a_value_says_what_it_waits_for_itself() {
     let mut makes = spawn(cell.get_or_init(|| notify.notified()));
     makes.waits();
     assert_eq!(notes().wait.unwrap().reason, Reason::Sync(SyncKind::Notify, 0));
+}
+
+#[test]
+fn who_waits_names_the_holder_of_now_and_not_that_of_its_last_poll() {
+    let mutex = std::sync::Arc::new(Mutex::new(()));
+    begin_poll(5);
+    let first = now(mutex.lock());
+    begin_poll(6);
+    let mut second = spawn(mutex.lock());
+    second.waits();
+    begin_poll(7);
+    let mut third = spawn(mutex.lock());
+    take_notes();
+    third.waits();
+    let told = || Wait::of(notes()).unwrap().resolve(7).reason();
+    let noted = Wait::of(notes()).unwrap();
+    assert_eq!(told(), Reason::Sync(SyncKind::Lock, 5));
+    drop(first); // which hands it to the second
+    assert_eq!(noted.resolve(7).reason(), Reason::Sync(SyncKind::Lock, 6));
+    begin_poll(8);
+    drop(second.ready());
+    drop(third);
+    // An owned guard may leave the task that took it.
+    let _owned = now(mutex.clone().lock_owned());
+    begin_poll(9);
+    check(mutex.lock(), SyncKind::Lock, taken(8), line!());
+    begin_poll(0);
 }
