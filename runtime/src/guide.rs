@@ -41,6 +41,9 @@ pub mod shutdown {}
 #[doc = include_str!("../guide/testing.md")]
 pub mod testing {}
 
+#[doc = include_str!("../guide/hangs.md")]
+pub mod hangs {}
+
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
 

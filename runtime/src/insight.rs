@@ -46,7 +46,9 @@ use circles::Circle;
 ///   lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts as
 ///   somebody, and so does an abort handle, which a [`Group`](crate::task::Group) has of each task.
 ///
-/// Of the several futures for which a task may be waiting the dump has the last one to have been polled.
+/// A line of a wait is that of the call that made the future: of a [`oneshot`](crate::sync::oneshot) receiver that of
+/// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the first,
+/// and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the last one to have been polled.
 ///
 /// # Examples
 ///
@@ -59,7 +61,7 @@ use circles::Circle;
 ///
 ///     let dump = mini::runtime::Handle::current().dump();
 ///     let task = &dump.tasks()[0];
-///     assert!(task.waits_for().unwrap().ends_with(", held by the main task"));
+///     assert!(task.waits_for().unwrap().ends_with(", last taken by the main task"));
 ///     println!("{dump}");
 ///     drop(held);
 /// });
@@ -130,6 +132,8 @@ pub struct DumpedTask {
     sight: Sight,
     is_running: bool,
     is_lost: bool,
+    /// How often it was polled since the dump before, if it is in that.
+    polled_since: Option<u32>,
     /// It was not polled since the dump before, which was made this long ago.
     unchanged: Option<Duration>,
 }

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::future::{pending, poll_fn};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
@@ -11,6 +12,7 @@ use std::thread;
 
 use mini::net::UnixStream;
 use mini::runtime::{Dump, Handle};
+use mini::signal::unix::{SignalKind, signal};
 use mini::sync::{Mutex, oneshot};
 use mini::task::{Builder, JoinHandle, yield_now};
 use mini::time::{Duration, sleep};
@@ -425,5 +427,51 @@ fn sigquit_prints_every_runtime_and_the_program_goes_on() {
         drop(child.stdin.take()); // which it waits for
         assert!(out.any(|line| line.ends_with("ended")));
         assert!(child.wait().unwrap().success());
+    });
+}
+
+#[test]
+fn a_program_that_listens_to_sigquit_keeps_it() {
+    #[mini::main(crate = mini, dump = true)]
+    async fn program() {
+        let mut asked = signal(SignalKind::quit()).unwrap();
+        println!("ready");
+        for _ in 0..3 {
+            asked.recv().await.unwrap();
+            println!("heard");
+        }
+    }
+    if std::env::var_os(QUIT).is_some() {
+        return program();
+    }
+    within(LIMIT, || {
+        let (mut child, mut out) = child_of("a_program_that_listens_to_sigquit_keeps_it");
+        assert!(out.any(|line| line.ends_with("ready")));
+        for _ in 0..3 {
+            kill_process(Pid::from_child(&child), Signal::QUIT).unwrap();
+            assert!(out.any(|line| line.ends_with("heard")));
+        }
+        assert!(child.wait().unwrap().success());
+        let mut told = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+        assert!(!told.contains("mini: runtime"), "{told}");
+    });
+}
+
+#[test]
+fn a_program_without_dumps_ends_by_sigquit() {
+    #[mini::main(crate = mini)]
+    async fn program() {
+        println!("ready");
+        pending::<()>().await;
+    }
+    if std::env::var_os(QUIT).is_some() {
+        return program();
+    }
+    within(LIMIT, || {
+        let (mut child, mut out) = child_of("a_program_without_dumps_ends_by_sigquit");
+        assert!(out.any(|line| line.ends_with("ready")));
+        kill_process(Pid::from_child(&child), Signal::QUIT).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::QUIT.as_raw()));
     });
 }

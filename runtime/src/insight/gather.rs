@@ -15,7 +15,7 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{LastWait, Sight, Standing};
 
-/// What the dump before has seen: of each task that waited the polls, of each core the progress.
+/// What the dump before has seen: of each task the polls, of each core the progress.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,
@@ -48,6 +48,7 @@ impl Shared {
             let was = before.as_ref().and_then(|before| before.polls.get(&id));
             DumpedTask {
                 is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
+                polled_since: was.map(|was| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
                 is_lost: lost.binary_search(&id).is_ok(),
                 unchanged: since.filter(|_| sight.standing == Standing::Waits && was == Some(&sight.polls)),
                 sight,
@@ -56,8 +57,7 @@ impl Shared {
         let tasks: Vec<DumpedTask> = tasks.into_iter().map(dumped).collect();
         let mains = workers.iter().filter_map(|worker| worker.main);
         let circles = circles(&tasks, mains);
-        let waiting = tasks.iter().filter(|task| task.sight.standing == Standing::Waits);
-        let polls = waiting.map(|task| (task.id().get(), task.polls())).collect();
+        let polls = tasks.iter().map(|task| (task.id().get(), task.polls())).collect();
         *lock(&self.dumped) = Some(Before { at: begin, polls, progress });
         let (gauge, jobs) = self.blocking.at_work();
         Dump {

@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use mini_context::is_main;
+use mini_context::{Reason, is_main};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
@@ -13,14 +13,14 @@ use crate::task::{LastWait, Standing};
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.header(f)?;
+        self.verdicts(f)?;
         for worker in &self.workers {
             writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?;
         }
         for line in lines(&self.tasks) {
             writeln!(f, "  {}", Told(self, &line))?;
         }
-        self.jobs(f)?;
-        self.verdicts(f)
+        self.jobs(f)
     }
 }
 
@@ -88,14 +88,25 @@ impl Dump {
         wait.unwrap_or(LastWait::Unknown)
     }
 
+    /// Whether that is how `#[mini::main]` waits for its body, which is a task.
+    fn is_for_main(&self, wait: LastWait) -> bool {
+        match wait {
+            LastWait::Known(wait) => match wait.reason() {
+                Reason::Join(id) => self.task(id).is_some_and(|task| task.name() == Some("main")),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// How sure it is that a circle is a deadlock.
     fn since(&self, circle: &Circle) -> String {
         let is_unchanged = |&id: &u64| self.task(id).is_none_or(|task| task.unchanged.is_some());
         match self.before {
             Some(before) if circle.iter().all(is_unchanged) => {
-                format!(", and none has gone on for {}: a deadlock, most likely", Rounded(before))
+                format!("; none has gone on for {}: a deadlock, most likely", Rounded(before))
             }
-            _ => ": a deadlock, unless one waits for something else too; see the next dump".to_owned(),
+            _ => "; a deadlock, unless one waits for something else too: another dump will show".to_owned(),
         }
     }
 }
@@ -107,12 +118,12 @@ impl fmt::Display for Told<'_, Worker> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(dump, worker) = *self;
         match &worker.doing {
-            Doing::Rests => f.write_str("has no thread now")?,
+            Doing::Rests => f.write_str("without a thread, as there is nothing for it to do")?,
             Doing::Parks => f.write_str("parked")?,
             Doing::Works(run) => write!(f, "{}", Told(dump, run))?,
             Doing::Blocks(task) => write!(f, "in block_in_place, in {}", Name(dump, *task))?,
         }
-        if let Some((_, wait)) = worker.main {
+        if let Some((_, wait)) = worker.main.filter(|(_, wait)| !dump.is_for_main(*wait)) {
             write!(f, "; its main task waits for {wait}")?;
         }
         if worker.is_hidden {
@@ -138,7 +149,7 @@ impl fmt::Display for Told<'_, Run> {
 
 impl fmt::Display for Told<'_, Line<'_>> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.1;
+        let Self(dump, line) = *self;
         let first = line.tasks[0];
         match &line.tasks[..] {
             [task] => write!(f, "{}", task.sight.source)?,
@@ -155,10 +166,19 @@ impl fmt::Display for Told<'_, Line<'_>> {
             (_, Some(_)) => {
                 write!(f, ", waiting: {line}")?;
                 self.due(f)?;
+                self.holder(f)?;
             }
             (Standing::Waits, None) => f.write_str(", waiting")?,
             _ if first.is_running => f.write_str(", running")?,
             _ => f.write_str(", ready to run")?,
+        }
+        if let (&[task], None) = (&line.tasks[..], first.waits()) {
+            match (task.polled_since, dump.before) {
+                (Some(polls), Some(before)) => {
+                    write!(f, "; polled {} in {}", Counted(polls as usize, "time"), Rounded(before))?
+                }
+                _ => write!(f, "; polled {}", Counted(task.polls() as usize, "time"))?,
+            }
         }
         let unchanged = line.tasks.iter().filter(|task| task.unchanged.is_some()).count();
         match unchanged {
@@ -170,6 +190,15 @@ impl fmt::Display for Told<'_, Line<'_>> {
 }
 
 impl Told<'_, Line<'_>> {
+    /// If what is waited for was taken by a task that is gone.
+    fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let holder = self.1.tasks[0].waits().and_then(LastWait::holder);
+        match holder.filter(|&id| !is_main(id) && self.0.task(id).is_none()) {
+            Some(_) => f.write_str(", which is not among the tasks of this runtime any more"),
+            None => Ok(()),
+        }
+    }
+
     /// When the first timer of the line fires.
     fn due(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(due) = self.1.due() else { return Ok(()) };

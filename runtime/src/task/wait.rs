@@ -79,7 +79,7 @@ impl WaitSlot {
 
 impl LastWait {
     /// The id of the task that has what this one waits for, if that is known to be another task.
-    pub(super) fn holder(self) -> Option<u64> {
+    pub(crate) fn holder(self) -> Option<u64> {
         match self {
             Self::Known(wait) => match wait.reason() {
                 Reason::Sync(_, 0 | mini_context::ITSELF) => None,
