@@ -94,13 +94,13 @@ fn two_locks_taken_in_both_orders_are_a_circle() {
         let ((here, here_is), (there, there_is)) = (oneshot::channel(), oneshot::channel());
         let (mine, its) = (lock.clone(), other_lock.clone());
         let first = Builder::new().name("one").spawn(async move {
-            let _mine = mine.lock().await;
+            let _mine = mine.lock().await; // the one has
             here.send(()).unwrap();
             there_is.await.unwrap();
             let _its = its.lock().await; // the one waits
         });
         let second = Builder::new().name("other").spawn(async move {
-            let _mine = other_lock.lock().await;
+            let _mine = other_lock.lock().await; // the other has
             there.send(()).unwrap();
             here_is.await.unwrap();
             let _its = lock.lock().await; // the other waits
@@ -111,11 +111,29 @@ fn two_locks_taken_in_both_orders_are_a_circle() {
             if let [circle] = &dump.circles()[..] {
                 let text = dump.to_string();
                 assert!(
-                    has_line(&text, &["\"one\"", "waits for Lock", &line("// the one waits"), "held by task"]),
+                    has_line(
+                        &text,
+                        &[
+                            "\"one\"",
+                            "waits for Lock",
+                            &line("// the one waits"),
+                            "held by task",
+                            &line("// the other has")
+                        ]
+                    ),
                     "{text}"
                 );
                 assert!(
-                    has_line(&text, &["\"other\"", "waits for Lock", &line("// the other waits"), "held by task"]),
+                    has_line(
+                        &text,
+                        &[
+                            "\"other\"",
+                            "waits for Lock",
+                            &line("// the other waits"),
+                            "held by task",
+                            &line("// the one has")
+                        ]
+                    ),
                     "{text}"
                 );
                 assert!(text.contains("a deadlock") && !text.contains("LOST"), "{text}");

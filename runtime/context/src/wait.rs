@@ -130,14 +130,14 @@ impl Wait {
     ///
     /// let key = std::ptr::from_ref(&0).addr() as u64;
     /// let wait = Wait::from(Note { reason: Reason::SyncAt(SyncKind::Lock, key), location: Location::caller() });
-    /// mini_context::set_holder(key, 5);
+    /// mini_context::set_holder(key, 5, None);
     /// assert_eq!(wait.resolve(7).reason(), Reason::Sync(SyncKind::Lock, 5));
     /// assert_eq!(wait.resolve(5).reason(), Reason::Sync(SyncKind::Lock, mini_context::ITSELF));
     /// ```
     #[must_use]
     pub fn resolve(self, task: u64) -> Wait {
         let Reason::SyncAt(kind, key) = self.reason() else { return self };
-        let holder = match holder(key).unwrap_or(0) {
+        let holder = match holder(key).map_or(0, |(holder, _)| holder) {
             0 => 0,
             holder if holder == task => ITSELF,
             holder => holder,

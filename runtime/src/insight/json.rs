@@ -154,6 +154,9 @@ fn task(text: &mut String, task: &DumpedTask) {
     if let Some(waits) = task.waits() {
         wait(&mut fields, "waits_for", waits);
     }
+    if let Some(line) = task.sight.taken_at {
+        fields.text("taken_at", line);
+    }
     if let Some(unchanged) = task.unchanged {
         fields.value("unchanged_seconds", unchanged.as_secs_f64());
     }

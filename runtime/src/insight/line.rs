@@ -27,6 +27,7 @@ struct Key<'a> {
     standing: Standing,
     is_running: bool,
     is_lost: bool,
+    taken_at: Option<*const Location<'static>>,
     wait: Option<(Kind, *const Location<'static>)>,
 }
 
@@ -85,6 +86,7 @@ fn key(task: &DumpedTask) -> Key<'_> {
         standing: task.sight.standing,
         is_running: task.is_running,
         is_lost: task.is_lost,
+        taken_at: task.sight.taken_at.map(ptr::from_ref),
         wait: task.waits().map(kind),
     }
 }

@@ -68,7 +68,9 @@ impl Dump {
         for circle in &self.circles {
             writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
             for &task in circle {
-                writeln!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
+                write!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
+                self.task(task).map_or(Ok(()), |task| write!(f, "{}", Since(task)))?;
+                writeln!(f)?;
             }
         }
         let lost = self.tasks.iter().filter(|task| task.is_lost).count();
@@ -192,7 +194,9 @@ impl fmt::Display for Told<'_, Line<'_>> {
 impl Told<'_, Line<'_>> {
     /// If what is waited for was taken by a task that is gone.
     fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let holder = self.1.tasks[0].waits().and_then(LastWait::holder);
+        let first = self.1.tasks[0];
+        write!(f, "{}", Since(first))?;
+        let holder = first.waits().and_then(LastWait::holder);
         match holder.filter(|&id| !is_main(id) && self.0.task(id).is_none()) {
             Some(_) => f.write_str(", which is not among the tasks of this runtime any more"),
             None => Ok(()),
@@ -206,6 +210,20 @@ impl Told<'_, Line<'_>> {
         match due.checked_sub(self.0.now) {
             Some(left) => write!(f, "{first}, due in {}", Rounded(Duration::from_nanos(left))),
             None => write!(f, "{first}, late by {}", Rounded(Duration::from_nanos(self.0.now - due))),
+        }
+    }
+}
+
+/// The line that took the lock for which a task waits, behind the name of the holder.
+struct Since<'a>(&'a DumpedTask);
+
+impl fmt::Display for Since<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Some(line), Some(LastWait::Known(wait))) = (self.0.sight.taken_at, self.0.waits()) else { return Ok(()) };
+        match wait.reason() {
+            Reason::Sync(_, 0) => write!(f, ", taken at {line}"), // by no task
+            Reason::Sync(..) => write!(f, " since {line}"),
+            _ => Ok(()),
         }
     }
 }

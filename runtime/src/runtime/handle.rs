@@ -31,13 +31,18 @@ impl Handle {
     /// [`#[mini::main]`](crate::main) prints it when it gets SIGQUIT.
     ///
     /// Takes about a tenth of a second for 100,000 tasks, and two milliseconds while a worker is at work. Of the tasks
-    /// that came or went meanwhile some are in it. It polls none, and no worker waits for it for longer than a few
-    /// microseconds at a time.
+    /// that came or went meanwhile some are in it. It polls none. A worker whose task ends may have to wait until the
+    /// calling thread has looked at 64 of its tasks: some microseconds, if this thread is given a CPU.
+    ///
+    /// # Panics
+    ///
+    /// In the child of a fork(2), for a runtime of its parent.
     ///
     /// # Examples
     ///
     /// See [`Dump`](crate::runtime::Dump).
     pub fn dump(&self) -> Dump {
+        self.shared.process.check("Handle::dump");
         self.shared.dump()
     }
 

@@ -7,6 +7,8 @@
 //! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
 //! to read an owned one its owner would have to go on.
 
+use std::panic::Location;
+
 use super::error::Source;
 use super::wait::LastWait;
 use super::{Header, Task};
@@ -30,6 +32,8 @@ pub(crate) struct Sight {
     pub(crate) standing: Standing,
     /// What its last poll was pending for; none before that.
     pub(crate) wait: Option<LastWait>,
+    /// If that is a lock: the line that has taken it.
+    pub(crate) taken_at: Option<&'static Location<'static>>,
     /// References beside those of the runtime and the join handle: wakers, and handles that abort.
     pub(crate) others: i32,
 }
@@ -59,7 +63,7 @@ impl Task {
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
         let Changing { polls, standing, wait, others } = seen;
-        Sight { source: self.source(), polls, standing, wait, others }
+        Sight { source: self.source(), polls, standing, wait, taken_at: header.wait.taken_at(), others }
     }
 }
 

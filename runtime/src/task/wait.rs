@@ -62,6 +62,15 @@ impl WaitSlot {
         self.word.store(0, Release);
     }
 
+    /// If it waits for a lock: the line that has taken it.
+    pub(crate) fn taken_at(&self) -> Option<&'static Location<'static>> {
+        let wait = Wait::from_word(self.word.load(Acquire), Location::caller())?;
+        match wait.reason() {
+            Reason::SyncAt(_, key) => mini_context::holder(key)?.1,
+            _ => None,
+        }
+    }
+
     /// The last wait of the task `task`, whose slot this is, if a poll was pending.
     pub(crate) fn get(&self, task: u64) -> Option<LastWait> {
         let word = self.word.load(Acquire);

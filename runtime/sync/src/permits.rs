@@ -195,7 +195,8 @@ impl Permits {
 
     /// For the dumps: who has it now, for whom others wait.
     fn tell_holder(&self) {
-        mini_context::set_holder(self.key(), self.last.map_or(0, |last| last.holder()));
+        let holder = self.last.map_or(0, |last| last.holder());
+        mini_context::set_holder(self.key(), holder, self.last.map(|last| last.location));
     }
 }
 
