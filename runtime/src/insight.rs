@@ -201,7 +201,7 @@ impl DumpedTask {
     ///
     /// # Examples
     ///
-    /// See [`Dump::deadlocks`].
+    /// See [`Dump::circles`].
     pub fn id(&self) -> task::Id {
         self.sight.source.id
     }
