@@ -374,7 +374,28 @@ fn dumps_of_many_threads_disturb_nobody() {
                 most
             })
         });
+        // A worker that is not given a CPU in the middle of a wake is seen there for a long time.
+        let busy = [(); 3].map(|()| {
+            let is_over = is_over.clone();
+            thread::spawn(move || {
+                while !is_over.load(SeqCst) {
+                    std::hint::spin_loop()
+                }
+            })
+        });
         runtime.block_on(async {
+            let (there, mut come) = mini::sync::mpsc::channel::<u32>(1);
+            let (back, mut gone) = mini::sync::mpsc::channel::<u32>(1);
+            mini::spawn(async move {
+                while back.send(come.recv().await?).await.is_ok() {}
+                Some(())
+            });
+            mini::spawn(async move {
+                while there.send(1).await.is_ok() {
+                    gone.recv().await?;
+                }
+                Some(())
+            });
             for round in 0..200_u64 {
                 let tasks: Vec<_> = (0..100)
                     .map(|n| {
@@ -395,6 +416,9 @@ fn dumps_of_many_threads_disturb_nobody() {
         });
         drop(runtime);
         is_over.store(true, SeqCst);
+        for busy in busy {
+            busy.join().unwrap();
+        }
         for dumper in dumpers {
             assert!(dumper.join().unwrap() > 0, "the dumps have seen tasks");
         }
