@@ -44,7 +44,8 @@ use circles::Circle;
 ///   and of an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) somebody else may have the rest.
 /// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not every
 ///   lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts as
-///   somebody, and so does an abort handle, which a [`Group`](crate::task::Group) has of each task.
+///   somebody; and so does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a [`Group`](crate::task::Group)
+///   or of a task made by a [`task::Builder`](crate::task::Builder).
 ///
 /// A line of a wait is that of the call that made the future: of a [`oneshot`](crate::sync::oneshot) receiver that of
 /// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the first,

@@ -277,6 +277,13 @@ impl Task {
         unsafe { (self.header().vtable.name)(self.0) }
     }
 
+    /// Adds to the number of abort handles, if the task counts them, and returns it.
+    fn aborts(&self, change: i32) -> i32 {
+        // SAFETY: a `Task` holds a reference count, so the task is alive, and the table is its own.
+        // Test: tests/tests/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.
+        unsafe { (self.header().vtable.aborts)(self.0, change) }
+    }
+
     /// What its last poll was pending for.
     pub(crate) fn last_wait(&self) -> Option<wait::LastWait> {
         self.header().wait.get(self.id().get())

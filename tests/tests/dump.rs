@@ -14,7 +14,7 @@ use mini::net::UnixStream;
 use mini::runtime::{Dump, Handle};
 use mini::signal::unix::{SignalKind, signal};
 use mini::sync::{Mutex, oneshot};
-use mini::task::{Builder, JoinHandle, yield_now};
+use mini::task::{Builder, Group, JoinHandle, Reason, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::in_each_runtime;
 use mini_tests::{LIMIT, line_of, on_each_flavour, within};
@@ -298,10 +298,8 @@ fn a_task_is_lost_when_its_last_waker_goes_and_not_before() {
             assert!(!is_lost(&dump()), "somebody has its waker");
             yield_now().await;
         }
-        let abort = lost.abort_handle();
+        let _abort = lost.abort_handle(); // which wakes nobody
         drop(waker);
-        assert!(!is_lost(&dump()), "an abort handle ends it");
-        drop(abort);
         while !is_lost(&dump()) {
             yield_now().await;
         }
@@ -350,6 +348,27 @@ fn it_tells_what_every_worker_is_stuck_in() {
         let text = dumper.join().unwrap();
         assert!(has_line(&text, &["worker 0", "\"stuck\"", &line("// blocks here")]), "{text}");
         assert!(has_line(&text, &["\"stuck\"", &line("// blocks here"), "running"]), "{text}");
+    });
+}
+
+#[test]
+fn a_task_of_a_group_is_lost_too_and_one_of_plain_spawn_with_an_abort_handle_is_not() {
+    in_each_runtime(|| async {
+        let group = Group::new().grace(Duration::ZERO);
+        let in_group = group.spawn(pending::<()>());
+        let plain = mini::spawn(pending::<()>());
+        let abort = plain.abort_handle();
+        let is_lost = |id| dump().tasks().iter().any(|task| task.id() == id && task.is_lost());
+        while !is_lost(in_group.id()) {
+            yield_now().await;
+        }
+        assert!(!is_lost(plain.id()));
+        drop(abort);
+        while !is_lost(plain.id()) {
+            yield_now().await;
+        }
+        assert_eq!(group.shutdown(Reason::Requested).await.aborted().len(), 1);
+        drop(plain.cancel().await);
     });
 }
 

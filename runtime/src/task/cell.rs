@@ -56,6 +56,8 @@ pub(super) struct Vtable {
     pub(super) drop_output: unsafe fn(NonNull<Header>) -> Option<Unseen>,
     /// The name of the task.
     pub(super) name: unsafe fn(NonNull<Header>) -> Option<Arc<str>>,
+    /// Adds to the number of abort handles, if that is counted, and returns it.
+    pub(super) aborts: unsafe fn(NonNull<Header>, i32) -> i32,
     /// Frees the task.
     pub(super) free: unsafe fn(NonNull<Header>),
 }
@@ -67,6 +69,7 @@ pub(super) fn vtable<F: Future<Output: 'static>, L: Label>() -> &'static Vtable 
         take_output: take_output::<F, L>,
         drop_output: drop_output::<F, L>,
         name: name::<F, L>,
+        aborts: aborts::<F, L>,
         free: free::<F, L>,
     }
 }
@@ -168,6 +171,15 @@ unsafe fn name<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<Arc<str>> {
     // SAFETY: the caller's promise; the label is written once, before all this.
     // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
     unsafe { cell::<F, L>(ptr) }.label.name().cloned()
+}
+
+/// # Safety
+///
+/// As [`name`].
+unsafe fn aborts<F: Future, L: Label>(ptr: NonNull<Header>, change: i32) -> i32 {
+    // SAFETY: the caller's promise; what changes in the label is an atomic.
+    // Test: tests/tests/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.
+    unsafe { cell::<F, L>(ptr) }.label.aborts(change)
 }
 
 /// # Safety

@@ -159,7 +159,7 @@ impl<T> JoinHandle<T> {
     /// });
     /// ```
     pub fn abort_handle(&self) -> AbortHandle {
-        AbortHandle { task: Task::clone(&self.task) }
+        AbortHandle::new(Task::clone(&self.task))
     }
 
     /// The id of the task.
@@ -323,12 +323,29 @@ impl<T> fmt::Debug for Cancel<T> {
 ///     assert!(abort.is_finished());
 /// });
 /// ```
-#[derive(Clone)]
 pub struct AbortHandle {
     task: Task,
 }
 
+impl Clone for AbortHandle {
+    fn clone(&self) -> Self {
+        Self::new(Task::clone(&self.task))
+    }
+}
+
+/// Before the reference, which is then not taken for a waker.
+impl Drop for AbortHandle {
+    fn drop(&mut self) {
+        self.task.aborts(-1);
+    }
+}
+
 impl AbortHandle {
+    fn new(task: Task) -> Self {
+        task.aborts(1);
+        Self { task }
+    }
+
     /// Asks the task to stop, as [`JoinHandle::abort`] does.
     ///
     /// # Examples

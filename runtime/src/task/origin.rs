@@ -10,10 +10,23 @@
 
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering::AcqRel, Ordering::Acquire};
 
-/// What a task is called.
+/// What a task is called, and how many handles that abort it there are.
 pub(crate) trait Label: Send + Sync + 'static {
     fn name(&self) -> Option<&Arc<str>>;
+
+    /// Adds to the number of handles, if it is counted, and returns it.
+    fn aborts(&self, _change: i32) -> i32 {
+        0
+    }
+}
+
+/// The label of a task that may have a name.
+pub(crate) struct Named {
+    name: Option<Arc<str>>,
+    /// Of the references, those that wake nobody. A group has one to each of its tasks.
+    aborts: AtomicI32,
 }
 
 impl Label for () {
@@ -22,9 +35,14 @@ impl Label for () {
     }
 }
 
-impl Label for Option<Arc<str>> {
+impl Label for Named {
     fn name(&self) -> Option<&Arc<str>> {
-        self.as_ref()
+        self.name.as_ref()
+    }
+
+    fn aborts(&self, change: i32) -> i32 {
+        // A handle is counted after its reference, and no longer counted before that is given back.
+        if change == 0 { self.aborts.load(Acquire) } else { self.aborts.fetch_add(change, AcqRel) + change }
     }
 }
 
@@ -44,9 +62,9 @@ impl Origin for &'static Location<'static> {
 }
 
 impl Origin for (&'static Location<'static>, Option<Arc<str>>) {
-    type Label = Option<Arc<str>>;
+    type Label = Named;
 
-    fn split(self) -> (&'static Location<'static>, Option<Arc<str>>) {
-        self
+    fn split(self) -> (&'static Location<'static>, Named) {
+        (self.0, Named { name: self.1, aborts: AtomicI32::new(0) })
     }
 }

@@ -9,9 +9,9 @@
 
 use std::panic::Location;
 
+use super::Task;
 use super::error::Source;
 use super::wait::LastWait;
-use super::{Header, Task};
 
 /// Whether a task wants to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,7 +34,8 @@ pub(crate) struct Sight {
     pub(crate) wait: Option<LastWait>,
     /// If that is a lock: the line that has taken it.
     pub(crate) taken_at: Option<&'static Location<'static>>,
-    /// References beside those of the runtime and the join handle: wakers, and handles that abort.
+    /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
+    /// in tasks that can have no name, these too.
     pub(crate) others: i32,
 }
 
@@ -45,6 +46,7 @@ struct Changing {
     standing: Standing,
     wait: Option<LastWait>,
     others: i32,
+    aborts: i32,
 }
 
 /// How often a task is read that goes on meanwhile.
@@ -54,24 +56,26 @@ impl Task {
     /// The task as it is now. Any thread.
     pub(crate) fn sight(&self) -> Sight {
         let header = self.header();
-        let mut seen = Changing::read(header);
+        let mut seen = Changing::read(self);
         for _ in 0..TRIES {
-            let before = std::mem::replace(&mut seen, Changing::read(header));
+            let before = std::mem::replace(&mut seen, Changing::read(self));
             if before == seen {
                 break;
             }
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
-        let Changing { polls, standing, wait, others } = seen;
+        let Changing { polls, standing, wait, others, .. } = seen;
         Sight { source: self.source(), polls, standing, wait, taken_at: header.wait.taken_at(), others }
     }
 }
 
 impl Changing {
-    fn read(header: &Header) -> Self {
+    fn read(task: &Task) -> Self {
+        let header = task.header();
         let polls = header.stage.polls();
         let wait = header.wait.get(header.id.get());
-        let others = header.refs.others(&header.local);
-        Self { polls, standing: header.state.standing(), wait, others }
+        let aborts = task.aborts(0);
+        let others = header.refs.others(&header.local) - aborts;
+        Self { polls, standing: header.state.standing(), wait, others, aborts }
     }
 }
