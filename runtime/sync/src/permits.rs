@@ -162,8 +162,11 @@ impl Permits {
             return None;
         }
         self.last = Some(Claim { is_seen: false, ..need.claim });
-        self.tell_holder();
-        self.waiters.pop_front(|_| ())
+        let waker = self.waiters.pop_front(|_| ());
+        if !self.waiters.is_empty() {
+            self.tell_holder();
+        }
+        waker
     }
 
     /// From now on nothing is granted. Each call returns one waiter to be woken, who finds it closed. What was kept for
@@ -183,8 +186,11 @@ impl Permits {
     fn see(&mut self, granted: &Claim, now: &Claim) {
         let is_of = |last: &Claim| last.task == granted.task && std::ptr::eq(last.location, granted.location);
         if let Some(last) = self.last.as_mut().filter(|last| is_of(last)) {
+            let has_moved = last.task != now.task;
             *last = *now;
-            self.tell_holder();
+            if has_moved {
+                self.tell_holder();
+            }
         }
     }
 
@@ -466,11 +472,11 @@ impl Permits {
     unsafe fn join(&mut self, waiter: Pin<&Waiter<Need>>, claim: Claim, waker: Waker) -> Found {
         // SAFETY: the caller's promise.
         let count = unsafe { self.waiters.look(waiter) }.0.count;
-        let taken = self.try_take(count, claim);
+        let (taken, is_first) = (self.try_take(count, claim), self.waiters.is_empty());
         // What is free belongs to the first in line. Between two grants of a release it is not this waiter.
         let given = match taken {
             Ok(()) => count,
-            Err(Refusal::Busy) if self.waiters.is_empty() => std::mem::take(&mut self.free),
+            Err(Refusal::Busy) if is_first => std::mem::take(&mut self.free),
             Err(_) => 0,
         };
         // SAFETY: the caller's promise.
@@ -480,7 +486,9 @@ impl Permits {
         }
         // SAFETY: the caller's promise.
         unsafe { self.waiters.push_back(waiter, waker) };
-        self.tell_holder();
+        if is_first {
+            self.tell_holder(); // later ones find it told, by this or by a grant
+        }
         (Poll::Pending, None)
     }
 
