@@ -102,7 +102,7 @@ struct Worker {
 /// What a worker does.
 #[derive(Clone, Debug)]
 enum Doing {
-    /// Nobody works here.
+    /// Without a thread.
     Rests,
     Parks,
     /// Between two runs, or in one.

@@ -1,4 +1,4 @@
-//! Dumps: who waits where, for whom, and for nobody; from any thread, also while every worker is stuck.
+//! Dumps: where each task waits, and for which other task, or none; from any thread, also while every worker is stuck.
 
 use std::collections::HashMap;
 use std::future::{pending, poll_fn};
@@ -198,7 +198,7 @@ fn what_ends_by_itself_is_no_circle() {
     });
 }
 
-/// Of several that wait for a lock each names who has it now, though none of them was polled since it changed hands.
+/// Each of several tasks that wait for a lock names its holder of now, though none was polled since it changed hands.
 #[test]
 fn a_queue_at_a_lock_names_the_holder_of_now() {
     in_each_runtime(|| async {

@@ -1,11 +1,11 @@
-//! Who has what tasks wait for: of each lock that somebody waits for, the task that has it now.
+//! The holders of what tasks wait for: of each lock with a waiting task, the task that has it now.
 //!
 //! A task that waits is not polled when the lock goes from one task to another, so its [note](crate::Note) names the
-//! lock, and the one who prints the note looks here who has it. Written by the lock, in its own critical section, when
-//! somebody begins to wait and when it changes hands while somebody does.
+//! lock, and the code that prints the note looks the holder up here. Written by the lock, in its own critical section,
+//! when the first task begins to wait and when the lock changes hands while tasks wait.
 //!
 //! The table has a fixed number of places, and two locks may have the same one: then the later one pushes the other out,
-//! whose holder is not known until it changes hands again. Nobody decides anything by it.
+//! whose holder is not known until it changes hands again. No decision depends on it.
 //!
 //! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that wait
 //! for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
@@ -57,7 +57,7 @@ fn place(key: u64) -> &'static Place {
     &TABLE[hash as usize]
 }
 
-/// Notes who has what is at the address `key`, for which somebody waits, and the line that took it.
+/// Notes the task that has the lock at the address `key`, for which tasks wait, and the line that took it.
 ///
 /// # Examples
 ///
@@ -83,8 +83,8 @@ pub fn set_holder(key: u64, holder: u64, location: Option<&'static Location<'sta
     place.location.store(location, Release);
 }
 
-/// Who has what is at the address `key`, and since which line, if that is known. While it changes hands the line may be
-/// that of the holder before.
+/// The task that has the lock at the address `key`, and the line that took it, if that is known. While the lock changes
+/// hands the line may be that of the holder before.
 ///
 /// # Examples
 ///

@@ -43,7 +43,7 @@ fn circle(start: u64, edges: &HashMap<u64, u64>) -> Circle {
     std::iter::successors(Some(start), next).collect()
 }
 
-/// Whom a task waits for.
+/// The task for which another one waits.
 fn waits_for(from: u64, wait: LastWait) -> Option<u64> {
     let LastWait::Known(wait) = wait else { return None };
     if wait.is_timed() {

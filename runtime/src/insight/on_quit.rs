@@ -81,7 +81,7 @@ fn write(mut text: &[u8]) -> io::Result<()> {
             Ok(written) => (text, tries) = (&text[written..], 0),
             Err(error) if error.kind() == ErrorKind::WouldBlock && tries < TRIES => {
                 tries += 1;
-                thread::sleep(Duration::from_millis(10));
+                thread::sleep(Duration::from_millis(10)); // real time: the reader of stderr is another process
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),

@@ -45,7 +45,7 @@ impl Quits {
 
     /// Calls `answer` for each request, on the thread that calls, until it panics.
     pub(crate) fn serve(&self, mut answer: impl FnMut()) {
-        /// Nobody waits any more.
+        /// The thread that waits is gone.
         struct Gone;
         impl Drop for Gone {
             fn drop(&mut self) {

@@ -194,12 +194,12 @@ impl Permits {
         }
     }
 
-    /// What the notes of those who wait name.
+    /// What the notes of waiting tasks name.
     fn key(&self) -> u64 {
         ptr::from_ref(self).addr() as u64
     }
 
-    /// For the dumps: who has it now, for whom others wait.
+    /// Notes the holder for which tasks wait, for dumps.
     fn tell_holder(&self) {
         let holder = self.last.map_or(0, |last| last.holder());
         mini_context::set_holder(self.key(), holder, self.last.map(|last| last.location));
