@@ -21,11 +21,15 @@ pub(crate) mod on_quit;
 #[path = "insight/no_signal.rs"]
 pub(crate) mod on_quit;
 mod text;
+mod warning;
+mod watch;
+pub(crate) mod watcher;
 
 use std::panic::Location;
 use std::time::Duration;
 
 pub(crate) use gather::Before;
+pub use warning::{Warning, WarningKind};
 
 use crate::runtime::Id;
 use crate::task::{self, LastWait, Sight, Standing};
@@ -268,6 +272,10 @@ impl DumpedTask {
     /// See [`Dump`].
     pub fn unchanged_for(&self) -> Option<Duration> {
         self.unchanged
+    }
+
+    fn of(sight: Sight) -> Self {
+        Self { sight, is_running: false, is_lost: false, polled_since: None, unchanged: None }
     }
 
     fn waits(&self) -> Option<LastWait> {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-pub use crate::insight::{Dump, DumpedTask};
+pub use crate::insight::{Dump, DumpedTask, Warning, WarningKind};
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 pub use crate::scheduler::shutdown::{LeftTask, ShutdownReport};

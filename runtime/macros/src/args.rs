@@ -15,7 +15,8 @@ use crate::error::Error;
 use crate::literal::{is_integer, is_zero, milliseconds, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump` and `crate`";
+const KNOWN: &str =
+    "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
 /// Which of the two attributes is at work; displayed as the user writes it.
@@ -45,6 +46,8 @@ pub(crate) struct Args {
     pub(crate) grace: Option<(u64, Span)>,
     /// Whether SIGQUIT prints a dump, if that is said.
     pub(crate) dump: Option<bool>,
+    /// Whether the program is warned, if that is said.
+    pub(crate) warnings: Option<bool>,
     /// Path of the `mini` crate; `None` means `::mini`.
     pub(crate) path: Option<Vec<TokenTree>>,
 }
@@ -70,6 +73,7 @@ impl Args {
             main_thread: entry == Entry::Test,
             grace: None,
             dump: None,
+            warnings: None,
             path: None,
         };
         errors.extend(arguments.iter().filter_map(|argument| args.set(argument).err()));
@@ -93,6 +97,7 @@ impl Args {
             Key::MainThread => self.main_thread = is_ident(&argument.bool()?, "true"),
             Key::Grace => self.grace = Some((argument.grace()?, argument.name.span())),
             Key::Dump => self.dump = Some(is_ident(&argument.bool()?, "true")),
+            Key::Warnings => self.warnings = Some(is_ident(&argument.bool()?, "true")),
             Key::Crate => self.path = Some(argument.path()?),
         }
         Ok(())
@@ -117,6 +122,7 @@ enum Key {
     MainThread,
     Grace,
     Dump,
+    Warnings,
     Crate,
 }
 
@@ -140,6 +146,7 @@ impl Argument {
             "main_thread" => Key::MainThread,
             "grace" => Key::Grace,
             "dump" => Key::Dump,
+            "warnings" => Key::Warnings,
             "crate" => Key::Crate,
             other => {
                 return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {KNOWN}")));

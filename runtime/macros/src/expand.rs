@@ -149,6 +149,11 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
     if args.dump.unwrap_or(is_program) {
         runtime.extend(source(".dump_on_quit(true)"));
     }
+    runtime.extend(source(match args.warnings {
+        Some(true) => ".warnings(true)",
+        Some(false) => ".warnings(false)",
+        None => ".warnings(::core::cfg!(debug_assertions))", // as the user's crate is built
+    }));
     runtime.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\")")));
     let body = match ending {
         Ending::BlockOn => {

@@ -98,6 +98,10 @@ use crate::args::Entry;
 /// `mini::signal` hears it itself. So use `dump = false` where a supervisor stops programs by SIGQUIT, as a container
 /// does whose image says `STOPSIGNAL SIGQUIT`. Needs the feature `signal`.
 ///
+/// In debug builds the program is warned on stderr of polls that take long, of tasks that nobody can wake, and of other
+/// things that it hardly wants: see `Builder::warnings`. `MINI_WARN=1` in the environment turns that on in any build,
+/// `MINI_WARN=0` or `warnings = false` turns it off.
+///
 /// # Errors
 ///
 /// An error that a function called `main` returns is printed by its `Display`, with a line for each cause that this
@@ -119,6 +123,7 @@ use crate::args::Entry;
 /// | `main_thread` | `true`, `false`: whether the body stays on the thread that calls; with `"multi_thread"` only | `false` |
 /// | `grace` | a time such as `"10s"`, `"500ms"`, `"2m"` or `"1h"`; on `main` only | none: nothing ends it |
 /// | `dump` | `true`, `false`: whether SIGQUIT prints what the program is doing | `true` for `main`, else `false` |
+/// | `warnings` | `true`, `false`: whether the program is warned | `true` in debug builds, else `false` |
 /// | `crate` | path of the `mini` crate, as a path or a string, where it has another name | `::mini` |
 ///
 /// # Examples
@@ -166,7 +171,7 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
 /// Takes the arguments of [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here
-/// `flavor` is `"current_thread"` by default, so that a test starts no threads and two runs of it differ less.
+/// `flavor` is `"current_thread"` by default, so that all of a test runs on one thread and two runs of it differ less.
 /// `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and a test may return what
 /// [`Termination`](std::process::Termination) takes, such as a `Result`.
 ///

@@ -43,6 +43,11 @@ mod recorder {
                 self
             }
 
+            pub(crate) fn warnings(&mut self, warns: bool) -> &mut Builder {
+                crate::WARNS.set(warns);
+                self
+            }
+
             pub(crate) fn build(&mut self) -> io::Result<Runtime> {
                 if crate::REFUSE.get() { Err(io::Error::other("no more threads")) } else { Ok(Runtime) }
             }
@@ -141,6 +146,7 @@ mod recorder {
 thread_local! {
     static CALLS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
     static REFUSE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    static WARNS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 fn record(call: &str) {
@@ -208,6 +214,22 @@ fn a_main_with_a_grace_gives_an_exit_code_whatever_it_returns() {
     assert_eq!(format!("{codes:?}"), format!("{:?}", [ExitCode::SUCCESS, ExitCode::FAILURE]));
     let first = ["main", "multi_thread", "dump true", "grace 120000"];
     assert_eq!(calls(), [&first[..], &["main", "current_thread", "dump true", "here", "grace 500"]].concat());
+}
+
+#[test]
+fn there_are_warnings_in_debug_builds_unless_something_else_is_said() {
+    #[mini_macros::main(crate = recorder)]
+    async fn by_default() {}
+    #[mini_macros::main(crate = recorder, warnings = true)]
+    async fn always() {}
+    #[mini_macros::main(crate = recorder, warnings = false)]
+    async fn never() {}
+
+    let warns = [by_default, always, never].map(|entry: fn()| {
+        entry();
+        WARNS.get()
+    });
+    assert_eq!(warns, [cfg!(debug_assertions), true, false]);
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Shared {
     /// The ids of those `tasks` that wait and of which nobody has a waker, in order. They are looked at a second time:
     /// their references are counted in two words, and a task that goes on may be seen in the middle. One that is lost
     /// never changes again.
-    fn lost(&self, tasks: &[Sight]) -> Vec<u64> {
+    pub(super) fn lost(&self, tasks: &[Sight]) -> Vec<u64> {
         let is_lost = |sight: &Sight| {
             sight.standing == Standing::Waits
                 && sight.polls > 0
@@ -95,17 +95,33 @@ impl Shared {
         if first.is_empty() {
             return Vec::new();
         }
-        let mut again = Vec::new();
-        for core in &self.cores {
-            read(core, &mut again);
-        }
-        let mut lost: Vec<u64> = again
+        let lost: Vec<u64> = self
+            .sights()
             .iter()
             .filter(|sight| is_lost(sight) && first.get(&sight.source.id.get()) == Some(&sight.polls))
             .map(|sight| sight.source.id.get())
             .collect();
-        lost.sort_unstable();
         lost
+    }
+
+    /// How many tasks are lost now.
+    pub(crate) fn lost_now(&self) -> usize {
+        self.lost(&self.sights()).len()
+    }
+
+    /// The tasks as they are now, in the order of their ids.
+    pub(super) fn sights(&self) -> Vec<Sight> {
+        let mut sights = Vec::new();
+        for core in &self.cores {
+            read(core, &mut sights);
+        }
+        sights.sort_unstable_by_key(|sight| sight.source.id.get());
+        sights
+    }
+
+    /// The task of that id, if it is alive.
+    pub(super) fn sight(&self, id: u64) -> Option<Sight> {
+        self.sights().into_iter().find(|sight| sight.source.id.get() == id)
     }
 }
 

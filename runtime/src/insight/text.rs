@@ -228,6 +228,13 @@ impl fmt::Display for Since<'_> {
     }
 }
 
+impl DumpedTask {
+    /// The line that took the lock for which it waits, to be told behind the wait.
+    pub(super) fn since(&self) -> impl fmt::Display {
+        Since(self)
+    }
+}
+
 /// How a task is called in a sentence about others.
 struct Name<'a>(&'a Dump, u64);
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::runtime::per_core::PerCore;
-use crate::runtime::{Phases, Runtime};
+use crate::runtime::{Phases, Runtime, Warning};
 use crate::scheduler::config::{self, Config};
 use crate::scheduler::shared::Shared;
 use crate::task::{JoinError, TaskError};
@@ -124,6 +124,7 @@ impl Builder {
             return Err(config::invalid(text));
         }
         config.check()?;
+        config.warnings = config::warns(config.warnings)?;
         Ok(Runtime::new_from(Shared::new(config)?))
     }
 }
@@ -161,7 +162,8 @@ impl Builder<PerCore> {
     pub fn build(&self) -> io::Result<PerCore> {
         let count = config::workers(self.workers)?;
         self.config.check()?;
-        PerCore::new_from(&self.config, count, self.pins)
+        let warnings = config::warns(self.config.warnings)?;
+        PerCore::new_from(&Config { warnings, ..self.config.clone() }, count, self.pins)
     }
 }
 
@@ -196,6 +198,60 @@ impl<R> Builder<R> {
     /// ```
     pub fn dump_on_quit(&mut self, dumps: bool) -> &mut Self {
         self.config.dump_on_quit = dumps;
+        self
+    }
+
+    /// Whether the program is warned, by a line on stderr, of what it hardly wants:
+    ///
+    /// - a poll that has lasted for 100 ms, and a timer that is 50 ms late since its worker is in one poll;
+    /// - a task, or the future of a `block_on`, that waits and that nobody is left to wake; tasks that wait for each other
+    ///   in a circle; a runtime in which nothing has run for five seconds, and that only another thread could wake;
+    /// - a task that asks to run again, over and over, without waiting.
+    ///
+    /// Each is told once for a line of code, and while it lasts. A thread, one in the process, looks twenty times a second,
+    /// and walks over the tasks once a second; it asks nothing of the workers. On by default in debug builds of
+    /// [`#[mini::main]`](crate::main) and [`#[mini::test]`](crate::test), else off. The environment decides before the
+    /// builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off.
+    ///
+    /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has no
+    /// CPU for it is not told (Linux and Android).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().warnings(true).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn warnings(&mut self, warns: bool) -> &mut Self {
+        self.config.warnings = warns;
+        self
+    }
+
+    /// What to do about a warning, in place of a line on stderr. Turns [`warnings`](Self::warnings) on, whatever the
+    /// environment says. The hook is called on the thread that looks, which looks no further meanwhile; a panic in it
+    /// is reported and else ignored.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use std::time::Duration;
+    /// use mini::runtime::WarningKind;
+    ///
+    /// let (send, receive) = mpsc::channel();
+    /// let runtime = mini::runtime::Builder::new_current_thread()
+    ///     .on_warning(move |warning| drop(send.send(warning.clone())))
+    ///     .build()?;
+    /// let warning = runtime.block_on(async {
+    ///     receive.recv() // blocks the thread, where a channel of mini::sync would wait
+    /// });
+    /// let warning = warning.unwrap();
+    /// assert_eq!(warning.kind(), WarningKind::LongPoll);
+    /// println!("{warning}"); // long poll: the future of block_on has been in one poll for 103 ms, …
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn on_warning(&mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> &mut Self {
+        self.config.on_warning = Some(Arc::new(hook));
         self
     }
 

@@ -92,6 +92,23 @@ impl Metrics {
         self.shared.cores.len()
     }
 
+    /// Tasks that wait and that nobody is left to wake, see [`Dump`](crate::runtime::Dump): they never run again, unless
+    /// they are aborted. Looks at each task, which takes 0.2 µs for each: not for every second of a large server.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     let task = mini::spawn(std::future::pending::<()>()); // drops the waker that it is given
+    ///     mini::task::yield_now().await;
+    ///     assert_eq!(mini::runtime::Handle::current().metrics().num_lost_tasks(), 1);
+    /// #   drop(task);
+    /// });
+    /// ```
+    pub fn num_lost_tasks(&self) -> usize {
+        self.shared.lost_now()
+    }
+
     /// Tasks that have not ended. Blocking jobs and the futures given to `block_on` do not count.
     ///
     /// # Examples

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use crate::insight::Warning;
 use crate::task::{JoinError, TaskError};
 use crate::threads::{Hooks, Names};
 
@@ -21,8 +22,14 @@ type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
 /// Called with an error that no join handle will see.
 type ErrorHook = Arc<dyn Fn(&TaskError) + Send + Sync>;
 
+/// Called with what the watcher has seen.
+type WarningHook = Arc<dyn Fn(&Warning) + Send + Sync>;
+
 /// Sets the number of workers of a runtime whose builder does not.
 const WORKERS_VARIABLE: &str = "MINI_WORKER_THREADS";
+
+/// Says whether runtimes warn, whatever their builders say.
+const WARN_VARIABLE: &str = "MINI_WARN";
 
 /// A larger number of workers is taken for a mistake.
 const MAX_WORKERS: usize = 1 << 15;
@@ -42,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     pub(crate) start_paused: bool,
     pub(crate) dump_on_quit: bool,
+    pub(crate) warnings: bool,
+    pub(crate) on_warning: Option<WarningHook>,
     pub(crate) on_task_panic: Option<PanicHook>,
     pub(crate) on_task_error: Option<ErrorHook>,
     pub(crate) hooks: Hooks,
@@ -59,6 +68,8 @@ impl Config {
             thread_name: Names::Prefix("mini".to_owned()),
             stack_size: None,
             dump_on_quit: false,
+            warnings: false,
+            on_warning: None,
             timer_slack: Some(Duration::from_nanos(1)),
             shutdown_grace: Duration::from_secs(1),
             start_paused: false,
@@ -82,6 +93,19 @@ impl Config {
             return Err(invalid(format!("thread_name({name:?}): a name must not contain NUL")));
         }
         Ok(())
+    }
+}
+
+/// Whether there are warnings, if the builder was told `asked`.
+pub(crate) fn warns(asked: bool) -> io::Result<bool> {
+    env::var_os(WARN_VARIABLE).map_or(Ok(asked), |value| parse_switch(WARN_VARIABLE, &value))
+}
+
+fn parse_switch(variable: &str, value: &OsStr) -> io::Result<bool> {
+    match value.to_str() {
+        Some("1") => Ok(true),
+        Some("0") => Ok(false),
+        _ => Err(invalid(format!("{variable}={}: expected 1 or 0", value.display()))),
     }
 }
 
@@ -113,6 +137,16 @@ pub(crate) fn invalid(text: impl Into<String>) -> io::Error {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_switch_is_1_or_0() {
+        assert!(parse_switch("MINI_WARN", OsStr::new("1")).unwrap());
+        assert!(!parse_switch("MINI_WARN", OsStr::new("0")).unwrap());
+        for wrong in ["", "yes", "10", "true"] {
+            let error = parse_switch("MINI_WARN", OsStr::new(wrong)).unwrap_err();
+            assert_eq!(error.to_string(), format!("MINI_WARN={wrong}: expected 1 or 0"));
+        }
+    }
 
     #[test]
     fn the_environment_gives_a_number_or_an_error_that_quotes_it() {

@@ -15,7 +15,7 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
@@ -39,6 +39,7 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
+use crate::scheduler::worker::MainTask;
 use crate::task::cache::{RemoteFrees, TaskCache};
 use crate::task::owned::OwnedTasks;
 use crate::task::schedule::Schedule;
@@ -109,19 +110,26 @@ pub(crate) struct MainSight {
     /// Of the last one.
     id: AtomicU64,
     pub(crate) wait: WaitSlot,
+    task: Mutex<Weak<MainTask>>,
 }
 
 impl Default for MainSight {
     fn default() -> Self {
-        Self { id: AtomicU64::new(0), wait: WaitSlot::new() }
+        Self { id: AtomicU64::new(0), wait: WaitSlot::new(), task: Mutex::default() }
     }
 }
 
 impl MainSight {
     /// Another main task.
-    pub(crate) fn begin(&self, id: u64) {
+    pub(crate) fn begin(&self, id: u64, task: &Arc<MainTask>) {
         self.wait.clear(); // the one before may have panicked
         self.id.store(id, Release);
+        *lock(&self.task) = Arc::downgrade(task);
+    }
+
+    /// The main task, if there is one.
+    pub(crate) fn task(&self) -> Option<Arc<MainTask>> {
+        lock(&self.task).upgrade()
     }
 
     /// The id of a main task that waits, and for what.

@@ -14,7 +14,7 @@ use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
-use crate::insight::{Before, on_quit};
+use crate::insight::{Before, on_quit, watcher};
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
@@ -71,7 +71,7 @@ impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
-        let dumps = config.dump_on_quit;
+        let (dumps, warns) = (config.dump_on_quit, config.warnings || config.on_warning.is_some());
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
@@ -99,6 +99,9 @@ impl Shared {
         on_quit::note(Arc::downgrade(&shared));
         if dumps {
             on_quit::start();
+        }
+        if warns {
+            watcher::watch(&shared);
         }
         Ok(shared)
     }

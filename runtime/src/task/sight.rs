@@ -37,6 +37,8 @@ pub(crate) struct Sight {
     /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
     /// in tasks that can have no name, these too.
     pub(crate) others: i32,
+    /// How long its last measured run was, in nanoseconds.
+    pub(crate) last_run: u64,
 }
 
 /// What changes while it is read.
@@ -65,7 +67,8 @@ impl Task {
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
         let Changing { polls, standing, wait, others, .. } = seen;
-        Sight { source: self.source(), polls, standing, wait, taken_at: header.wait.taken_at(), others }
+        let (taken_at, last_run) = (header.wait.taken_at(), header.times.last());
+        Sight { source: self.source(), polls, standing, wait, taken_at, others, last_run }
     }
 }
 

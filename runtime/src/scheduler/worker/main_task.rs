@@ -8,7 +8,9 @@
 use std::sync::Arc;
 use std::task::Wake;
 
-use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::primitives::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, fence,
+};
 use crate::scheduler::core::{Core, Entry};
 use crate::task::Class;
 use crate::task::schedule::Schedule;
@@ -26,19 +28,44 @@ pub(crate) struct MainTask {
     woken: AtomicBool,
     /// Nanoseconds that it has run since it last waited. Owner only.
     since_wait: AtomicU64,
+    /// How often it was polled. Written by the owner.
+    polls: AtomicU32,
 }
+
+/// The worker has one reference, and `block_on` a waker.
+const OWN_REFERENCES: usize = 2;
 
 impl MainTask {
     pub(crate) fn new(core: &Core, id: u64) -> Arc<Self> {
-        core.main.begin(id);
         let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
-        Arc::new(Self { id, schedule: core.schedule(), queued, running, woken, since_wait: AtomicU64::new(0) })
+        let (since_wait, polls) = (AtomicU64::new(0), AtomicU32::new(0));
+        let main = Arc::new(Self { id, schedule: core.schedule(), queued, running, woken, since_wait, polls });
+        core.main.begin(id, &main);
+        main
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// How often it was polled, and for how many nanoseconds it has run since it last waited. Any thread.
+    pub(crate) fn polls(&self) -> (u32, u64) {
+        (self.polls.load(Relaxed), self.since_wait.load(Relaxed))
+    }
+
+    /// Whether it waits and nobody has a waker of it, if the caller has one reference and no other thread asks.
+    pub(crate) fn is_lost(this: &Arc<Self>) -> bool {
+        let others = Arc::strong_count(this) - 1;
+        fence(Acquire); // the marks of a waker that is gone are seen
+        let marks = [&this.queued, &this.running, &this.woken];
+        others <= OWN_REFERENCES && !marks.iter().any(|mark| mark.load(Relaxed))
     }
 
     /// Owner only: it is polled from here on.
     pub(super) fn begin_run(&self) {
         self.queued.store(false, Relaxed);
         self.running.store(true, Relaxed);
+        self.polls.store(self.polls.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
     /// Owner only: the poll is over, and took `took` nanoseconds. Returns how long the main task has run since it last

@@ -1,0 +1,101 @@
+//! `Warning`: what the watcher has seen that a program hardly wants, in words for people.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::Arc;
+
+use crate::task;
+
+/// Something that a program hardly wants, seen while it runs: see [`Builder::warnings`].
+///
+/// Its `Display` is one line that names the task and the lines of code.
+///
+/// # Examples
+///
+/// A test that fails if a task stops its worker:
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+///
+/// let seen = Arc::new(Mutex::new(Vec::new()));
+/// let hook = { let seen = seen.clone(); move |warning: &mini::runtime::Warning| seen.lock().unwrap().push(warning.clone()) };
+/// let runtime = mini::runtime::Builder::new_current_thread().on_warning(hook).build()?;
+/// runtime.block_on(async { /* the test */ });
+/// assert!(seen.lock().unwrap().is_empty());
+/// # std::io::Result::Ok(())
+/// ```
+///
+/// [`Builder::warnings`]: crate::runtime::Builder::warnings
+#[derive(Clone, Debug)]
+pub struct Warning {
+    pub(super) kind: WarningKind,
+    pub(super) task: Option<task::Id>,
+    pub(super) location: Option<&'static Location<'static>>,
+    pub(super) text: Arc<str>,
+}
+
+/// What a [`Warning`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// A poll has lasted for more than 100 ms: its worker serves no other task, timer or socket meanwhile.
+    LongPoll,
+    /// A timer is late by more than 50 ms, since the worker that should fire it is in one poll.
+    LateTimer,
+    /// A task waits, and nobody is left who could wake it.
+    LostTask,
+    /// Tasks wait for each other in a circle, and none has gone on for a second.
+    Deadlock,
+    /// Nothing can wake the future of a `block_on`, or only another thread could.
+    Stillness,
+    /// A task asks to run again, over and over, without waiting for anything.
+    BusyLoop,
+}
+
+impl Warning {
+    /// What it is about.
+    ///
+    /// # Examples
+    ///
+    /// See [`Warning`].
+    pub fn kind(&self) -> WarningKind {
+        self.kind
+    }
+
+    /// The task. `None` if it is the future of a `block_on`, or no task in particular.
+    ///
+    /// # Examples
+    ///
+    /// See [`Warning`].
+    pub fn task(&self) -> Option<task::Id> {
+        self.task
+    }
+
+    /// Where the task was spawned, or if it is the future of a `block_on`: where it waits, if that is known.
+    ///
+    /// # Examples
+    ///
+    /// See [`Warning`].
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        self.location
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.kind, self.text)
+    }
+}
+
+impl fmt::Display for WarningKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LongPoll => "long poll",
+            Self::LateTimer => "late timer",
+            Self::LostTask => "lost task",
+            Self::Deadlock => "deadlock",
+            Self::Stillness => "stillness",
+            Self::BusyLoop => "busy loop",
+        })
+    }
+}

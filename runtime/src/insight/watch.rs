@@ -1,0 +1,134 @@
+//! What the watcher knows of a runtime, and says of it: each thing once for a line of code.
+//!
+//! At each look it asks whether a worker is in the same run as before (`watch/runs.rs`). About once a second it walks
+//! over the tasks (`watch/walk.rs`, `watch/still.rs`): what two walks see unchanged stands still. A walk over many tasks takes long, so
+//! they are as rare as it takes to keep them below a twentieth of the time.
+
+mod runs;
+mod still;
+mod walk;
+
+use std::collections::HashSet;
+use std::panic::Location;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use mini_context::rules::OVERHEAD;
+
+use super::{Warning, WarningKind};
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+use crate::task::{self, LastWait, Sight};
+use runs::LastRun;
+use walk::Walk;
+
+/// How long it takes at least from one walk to the next.
+const WALK: Duration = Duration::from_secs(1);
+
+pub(super) struct Watch {
+    shared: Weak<Shared>,
+    /// Of each core.
+    runs: Vec<LastRun>,
+    last_walk: Walk,
+    walk_at: Instant,
+    said: Said,
+}
+
+/// What has been said, by the line that it was about.
+#[derive(Default)]
+struct Said(HashSet<(WarningKind, usize)>);
+
+impl Watch {
+    pub(super) fn new(shared: Weak<Shared>) -> Self {
+        let walk_at = Instant::now() + WALK;
+        Self { shared, runs: Vec::new(), last_walk: Walk::default(), walk_at, said: Said::default() }
+    }
+
+    /// The runtime, if it has not ended.
+    pub(super) fn runtime(&self) -> Option<Arc<Shared>> {
+        self.shared.upgrade()
+    }
+
+    /// What was seen before says nothing.
+    pub(super) fn begin_anew(&mut self) {
+        self.runs.clear();
+        self.last_walk = Walk::default();
+    }
+
+    pub(super) fn look(&mut self, shared: &Shared, now: Instant) {
+        if shared.is_closing() {
+            return self.begin_anew();
+        }
+        let voice = &mut Voice { shared, said: &mut self.said };
+        self.runs.resize_with(shared.cores.len(), LastRun::default);
+        for (core, run) in shared.cores.iter().zip(&mut self.runs) {
+            run.look(core, now, voice);
+        }
+        if now >= self.walk_at {
+            let walk = Walk::new(shared, now, &self.last_walk);
+            walk.tell(&self.last_walk, voice);
+            self.last_walk = walk;
+            self.walk_at = now + WALK.max(now.elapsed() * OVERHEAD);
+        }
+    }
+}
+
+/// How the watcher says what it has seen of a runtime.
+struct Voice<'a> {
+    shared: &'a Shared,
+    said: &'a mut Said,
+}
+
+/// A task, or a main task, as it is told.
+struct Subject {
+    task: Option<task::Id>,
+    location: Option<&'static Location<'static>>,
+    name: String,
+}
+
+impl From<&Sight> for Subject {
+    fn from(sight: &Sight) -> Self {
+        let source = &sight.source;
+        Self { task: Some(source.id), location: Some(source.location), name: source.to_string() }
+    }
+}
+
+impl Subject {
+    fn of_main(wait: Option<LastWait>) -> Self {
+        let location = match wait {
+            Some(LastWait::Known(wait)) => Some(wait.location()),
+            _ => None,
+        };
+        Self { task: None, location, name: "the future of block_on".to_owned() }
+    }
+}
+
+impl Voice<'_> {
+    /// Says it, unless the same was said of that line.
+    fn say(&mut self, kind: WarningKind, subject: &Subject, text: impl FnOnce() -> String) {
+        let line = subject.location.map_or(0, |location| std::ptr::from_ref(location).addr());
+        if !self.said.0.insert((kind, line)) {
+            return;
+        }
+        let warning = Warning { kind, task: subject.task, location: subject.location, text: text().into() };
+        match &self.shared.config.on_warning {
+            Some(hook) => {
+                let (hook, warning) = (hook.clone(), &warning);
+                mini_context::contain(move || hook(warning));
+            }
+            None => say!("{warning}"),
+        }
+    }
+
+    /// The task or main task of that id.
+    fn find(&self, id: u64) -> Subject {
+        let main = |core: &Core| core.main.get().filter(|(main, _)| *main == id);
+        match self.shared.sight(id) {
+            Some(sight) => Subject::from(&sight),
+            None if mini_context::is_main(id) => {
+                Subject::of_main(self.shared.cores.iter().find_map(main).map(|(_, wait)| wait))
+            }
+            None => Subject { task: None, location: None, name: "a task".to_owned() },
+        }
+    }
+}

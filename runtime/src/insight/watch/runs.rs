@@ -1,0 +1,93 @@
+//! What a worker runs, as the watcher has last seen it.
+//!
+//! A run that two looks see has lasted at least since the first. If the thread has computed for less than half of that
+//! time, and could run, it waits for a CPU: that is no fault of the task.
+
+use std::time::{Duration, Instant};
+
+use super::Voice;
+use crate::insight::WarningKind;
+use crate::primitives::atomic::Ordering::Relaxed;
+use crate::scheduler::core::Core;
+
+/// A poll that takes longer is told: people notice the delay of what waits for it (Nielsen, Usability Engineering,
+/// 1993, chapter 5).
+const LONG: Duration = Duration::from_millis(100);
+
+/// A timer that is later is told: half of that.
+const LATE: Duration = LONG.checked_div(2).unwrap();
+
+#[derive(Default)]
+pub(super) struct LastRun(Option<Run>);
+
+#[derive(Clone, Copy)]
+struct Run {
+    progress: u64,
+    /// The first look that saw it, and the CPU time that the thread had used then.
+    since: Instant,
+    cpu_time: Option<Duration>,
+}
+
+impl LastRun {
+    pub(super) fn look(&mut self, core: &Core, now: Instant, voice: &mut Voice<'_>) {
+        let progress = core.counts.progress();
+        let is_up = core.ownership.is_held() && !core.unparker.is_parked() && !core.run.is_blocked.load(Relaxed);
+        let before = self.0.filter(|before| is_up && before.progress == progress);
+        let Some(run) = before else {
+            self.0 = is_up.then(|| Run { progress, since: now, cpu_time: core.owner().cpu_time() });
+            return;
+        };
+        let lasts = now - run.since;
+        if lasts < LATE || !run.is_at_work(core, lasts) {
+            return;
+        }
+        let late = late(core);
+        if lasts < LONG && late.is_none() {
+            return;
+        }
+        let subject = voice.find(core.counts.task.load(Relaxed));
+        if progress != core.counts.progress() {
+            return; // it may be another task by now
+        }
+        let does = match core.owner().is_runnable() {
+            Some(true) => ", and computes",
+            Some(false) => ", and waits in a system call",
+            None => "",
+        };
+        let (name, worker) = (&subject.name, core.index());
+        if lasts >= LONG {
+            voice.say(WarningKind::LongPoll, &subject, || {
+                format!(
+                    "{name} has been in one poll for {} ms{does}; until it returns, worker {worker} runs no other task",
+                    lasts.as_millis()
+                )
+            });
+        }
+        if let Some(late) = late {
+            voice.say(WarningKind::LateTimer, &subject, || {
+                format!(
+                    "{} ms up to now, as worker {worker} has been in one poll of {name} for {} ms{does}",
+                    late.as_millis(),
+                    lasts.as_millis()
+                )
+            });
+        }
+    }
+}
+
+impl Run {
+    fn is_at_work(&self, core: &Core, lasts: Duration) -> bool {
+        let used = self.cpu_time.zip(core.owner().cpu_time()).map(|(before, now)| now.saturating_sub(before));
+        used.is_none_or(|used| used >= lasts / 2) || core.owner().is_runnable() != Some(true)
+    }
+}
+
+/// How late the first timer of the core is, if that is too late. Under a clock that was paused no timer is.
+fn late(core: &Core) -> Option<Duration> {
+    let timers = core.driver().timers();
+    if !timers.clock().is_system() {
+        return None;
+    }
+    let late = timers.clock().now().saturating_duration_since(timers.next_deadline()?);
+    (late >= LATE).then_some(late)
+}

@@ -1,0 +1,167 @@
+//! A walk over the tasks of a runtime, and what it and the walk before both saw.
+//!
+//! Kept of a walk is only what looks wrong. What two walks see alike is told: a task that nobody can wake never goes
+//! on, and neither do tasks that wait for nothing but each other.
+
+use std::time::Instant;
+
+use mini_context::rules::{MOVE_COST, READ_INTERVAL};
+
+use super::Voice;
+use super::still::{Mains, Still};
+use crate::insight::circles::{Circle, circles};
+use crate::insight::text::Rounded;
+use crate::insight::{DumpedTask, WarningKind};
+use crate::scheduler::shared::Shared;
+use crate::task::{LastWait, Sight, Standing};
+
+/// A task that asks to run again so often in the time between two walks, and that [`WALKS`] walks see asking.
+const POLLS: u32 = 10_000;
+const WALKS: u32 = 3;
+
+/// A run that is shorter, when it is measured together with those before it, does not compute anything: to yield takes
+/// as long.
+const SHORT: u64 = MOVE_COST * READ_INTERVAL as u64;
+
+/// Polls are counted modulo this.
+const POLLS_END: u32 = 1 << 30;
+
+#[derive(Default)]
+pub(super) struct Walk {
+    lost: Polls,
+    busy: Vec<Busy>,
+    circles: Vec<SeenCircle>,
+    mains: Mains,
+    still: Option<Still>,
+}
+
+/// Tasks, and how often each was polled, in the order of their ids.
+#[derive(Default, PartialEq, Eq)]
+struct Polls(Vec<(u64, u32)>);
+
+/// A task that asks to run again.
+#[derive(Clone, Copy)]
+struct Busy {
+    task: u64,
+    polls: u32,
+    /// In how many walks it did, how often it was polled from the first to this, and when the first was.
+    walks: u32,
+    polled: u32,
+    since: Instant,
+}
+
+struct SeenCircle {
+    circle: Circle,
+    polls: Polls,
+    text: String,
+}
+
+impl Walk {
+    pub(super) fn new(shared: &Shared, now: Instant, before: &Self) -> Self {
+        let sights = shared.sights();
+        let lost = shared.lost(&sights);
+        let is_lost = |sight: &&Sight| lost.binary_search(&sight.source.id.get()).is_ok();
+        let lost = Polls(sights.iter().filter(is_lost).map(polls).collect());
+        let mains = Mains::of(shared);
+        let asking = sights.iter().filter(|sight| asks(sight)).map(polls).chain(mains.asking(SHORT));
+        let busy = asking.map(|(task, polls)| Busy::new(task, polls, now, &before.busy)).collect();
+        let still = Still::of(shared, now, before.still.as_ref());
+        let tasks: Vec<DumpedTask> = sights.into_iter().map(DumpedTask::of).collect();
+        let circles = circles(&tasks, mains.waits()).into_iter();
+        let circles = circles.map(|circle| SeenCircle::new(circle, &tasks, &mains)).collect();
+        Self { lost, busy, circles, mains, still }
+    }
+
+    /// Tells what this walk and the one before have seen.
+    pub(super) fn tell(&self, before: &Self, voice: &mut Voice<'_>) {
+        self.tell_lost(before, voice);
+        self.circles.iter().filter(|circle| before.has(circle)).for_each(|circle| circle.tell(voice));
+        self.busy.iter().filter(|busy| busy.walks >= WALKS).for_each(|busy| busy.tell(voice));
+        self.mains.tell(&before.mains, voice);
+        if let Some(still) = &self.still {
+            still.tell(voice);
+        }
+    }
+
+    /// Of the tasks that were spawned at one line, the first is told.
+    fn tell_lost(&self, before: &Self, voice: &mut Voice<'_>) {
+        let is_same = |&(task, polls): &(u64, u32)| before.lost.of(task) == Some(polls);
+        let lost: Vec<Sight> =
+            self.lost.0.iter().copied().filter(is_same).filter_map(|(task, _)| voice.shared.sight(task)).collect();
+        for sight in &lost {
+            let others = lost.iter().filter(|other| other.source.location == sight.source.location).count() - 1;
+            voice.say(WarningKind::LostTask, &sight.into(), || {
+                let mut text = format!("{} waits, and nobody is left who could wake it", sight.source);
+                match sight.wait {
+                    Some(LastWait::Known(wait)) => text += &format!("; its last wait: {wait}"),
+                    _ => text += "; its last wait was for nothing of mini's",
+                }
+                if others > 0 {
+                    text += &format!("; and {others} more that were spawned there");
+                }
+                text
+            });
+        }
+    }
+
+    fn has(&self, circle: &SeenCircle) -> bool {
+        self.circles.iter().any(|before| before.circle == circle.circle && before.polls == circle.polls)
+    }
+}
+
+fn polls(sight: &Sight) -> (u64, u32) {
+    (sight.source.id.get(), sight.polls)
+}
+
+/// Whether the task asks to run again and has done nothing.
+fn asks(sight: &Sight) -> bool {
+    sight.standing == Standing::Ready && sight.wait == Some(LastWait::Yielded) && sight.last_run < SHORT
+}
+
+impl Polls {
+    fn of(&self, task: u64) -> Option<u32> {
+        let at = self.0.binary_search_by_key(&task, |(id, _)| *id).ok()?;
+        Some(self.0[at].1)
+    }
+}
+
+impl Busy {
+    fn new(task: u64, polls: u32, now: Instant, before: &[Self]) -> Self {
+        let first = Self { task, polls, walks: 1, polled: 0, since: now };
+        let Some(before) = before.iter().find(|before| before.task == task) else { return first };
+        match polls.wrapping_sub(before.polls) % POLLS_END {
+            0..POLLS => first,
+            more => Self { polls, walks: before.walks + 1, polled: before.polled.saturating_add(more), ..*before },
+        }
+    }
+
+    fn tell(&self, voice: &mut Voice<'_>) {
+        let subject = voice.find(self.task);
+        voice.say(WarningKind::BusyLoop, &subject, || {
+            let time = Rounded(self.since.elapsed());
+            format!("{} has asked to run again {} times in {time}, and waits for nothing", subject.name, self.polled)
+        });
+    }
+}
+
+impl SeenCircle {
+    fn new(circle: Circle, tasks: &[DumpedTask], mains: &Mains) -> Self {
+        let task = |id: u64| tasks.binary_search_by_key(&id, |task| task.id().get()).ok().map(|at| &tasks[at]);
+        let mut polls: Vec<(u64, u32)> = circle.iter().filter_map(|&id| Some((id, task(id)?.polls()))).collect();
+        polls.sort_unstable();
+        let told = |&id: &u64| match task(id) {
+            Some(task) => {
+                let wait = task.waits_for().unwrap_or_default();
+                format!("{} waits for {wait}{}", task.sight.source, task.since())
+            }
+            None => format!("the future of block_on waits for {}", mains.wait_of(id)),
+        };
+        let text = circle.iter().map(told).collect::<Vec<_>>().join("; ");
+        Self { circle, polls: Polls(polls), text }
+    }
+
+    fn tell(&self, voice: &mut Voice<'_>) {
+        let subject = voice.find(self.circle[0]);
+        voice.say(WarningKind::Deadlock, &subject, || format!("each of these waits for the next: {}", self.text));
+    }
+}

@@ -1,0 +1,185 @@
+//! What a program is warned of, each with a program that does it; and one that does nothing wrong.
+
+use std::future::pending;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use mini::runtime::{Builder, Runtime, Warning, WarningKind};
+use mini::sync::{Mutex, oneshot};
+
+/// A runtime, and what it warns of.
+fn warned(builder: &mut Builder) -> (Runtime, Receiver<Warning>) {
+    let (send, receive) = channel();
+    let runtime = builder.on_warning(move |warning| drop(send.send(warning.clone()))).build().unwrap();
+    (runtime, receive)
+}
+
+/// The first warning of that kind; the test hangs without one.
+fn wait(warnings: &Receiver<Warning>, kind: WarningKind) -> Warning {
+    warnings.iter().find(|warning| warning.kind() == kind).unwrap()
+}
+
+fn is_at(location: Option<&Location<'_>>, line: u32) -> bool {
+    location.is_some_and(|location| (location.file(), location.line()) == (file!(), line))
+}
+
+#[test]
+fn a_poll_that_blocks_is_named_while_it_does() {
+    for builder in [&mut Builder::new_current_thread(), Builder::new_multi_thread().worker_threads(2)] {
+        let (runtime, warnings) = warned(builder);
+        let (blocks, id) = runtime.block_on(async move {
+            let task =
+                mini::task::Builder::new().name("blocks").spawn(async move { wait(&warnings, WarningKind::LongPoll) });
+            let id = task.id();
+            (task.await.unwrap(), id)
+        });
+        assert_eq!(blocks.task(), Some(id));
+        assert!(is_at(blocks.location(), line!() - 5), "{blocks}");
+        let text = blocks.to_string();
+        assert!(text.starts_with(&format!("long poll: task {id} \"blocks\" spawned at ")), "{text}");
+        if cfg!(target_os = "linux") {
+            assert!(text.contains(", and waits in a system call"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_timer_that_a_poll_makes_late_is_told_with_the_poll() {
+    let (runtime, warnings) = warned(&mut Builder::new_current_thread());
+    let (late, id) = runtime.block_on(async move {
+        mini::spawn(mini::time::sleep(Duration::from_millis(1)));
+        let task = mini::spawn(async move {
+            mini::task::yield_now().await; // so that the timer is there
+            wait(&warnings, WarningKind::LateTimer)
+        });
+        let id = task.id();
+        (task.await.unwrap(), id)
+    });
+    assert_eq!(late.task(), Some(id));
+    assert!(late.to_string().contains(" ms up to now, as worker 0 has been in one poll of task "), "{late}");
+}
+
+#[test]
+fn under_a_paused_clock_no_timer_is_late() {
+    let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(true));
+    let first = runtime.block_on(async move {
+        mini::spawn(mini::time::sleep(Duration::from_millis(1)));
+        mini::time::sleep(Duration::from_secs(1)).await;
+        mini::spawn(mini::time::sleep(Duration::ZERO));
+        warnings.recv().unwrap()
+    });
+    assert_eq!(first.kind(), WarningKind::LongPoll); // which comes after that of a late timer
+}
+
+#[test]
+fn a_task_that_dropped_its_waker_is_lost() {
+    for builder in [&mut Builder::new_current_thread(), Builder::new_multi_thread().worker_threads(2)] {
+        let (runtime, warnings) = warned(builder);
+        let line = line!() + 2;
+        for _ in 0..3 {
+            drop(runtime.spawn(pending::<()>()));
+        }
+        let lost = runtime
+            .block_on(async { mini::spawn_blocking(move || wait(&warnings, WarningKind::LostTask)).await.unwrap() });
+        assert!(is_at(lost.location(), line), "{lost}");
+        let text = lost.to_string();
+        assert!(
+            text.ends_with("; its last wait was for nothing of mini's; and 2 more that were spawned there"),
+            "{text}"
+        );
+        assert_eq!(runtime.metrics().num_lost_tasks(), 3);
+    }
+}
+
+#[test]
+fn tasks_that_wait_for_each_others_locks_are_a_deadlock() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let locks = [Arc::new(Mutex::new(())), Arc::new(Mutex::new(()))];
+    let both = Arc::new(mini::sync::Barrier::new(2));
+    let take = |first: usize, second: usize| {
+        let (first, second, both) = (locks[first].clone(), locks[second].clone(), both.clone());
+        runtime.spawn(async move {
+            let _first = first.lock().await;
+            both.wait().await;
+            drop(second.lock().await)
+        })
+    };
+    let line = line!() - 3;
+    let tasks = [take(0, 1), take(1, 0)];
+    let warning = wait(&warnings, WarningKind::Deadlock);
+    let text = warning.to_string();
+    assert!(text.starts_with("deadlock: each of these waits for the next: task "), "{text}");
+    for task in &tasks {
+        assert!(text.contains(&format!("task {} spawned at ", task.id())), "{text}");
+    }
+    assert_eq!(text.matches(&format!(" waits for Lock at {}:{}:", file!(), line)).count(), 2, "{text}");
+}
+
+#[test]
+fn a_block_on_that_nothing_can_wake_is_told() {
+    for paused in [false, true] {
+        let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(paused));
+        // Never ends.
+        std::thread::spawn(move || runtime.block_on(pending::<()>()));
+        let text = wait(&warnings, WarningKind::Stillness).to_string();
+        assert_eq!(text, "stillness: nothing can wake the future of block_on; it waits for something unknown to mini");
+    }
+}
+
+#[test]
+fn a_runtime_that_only_another_thread_could_wake_is_told() {
+    let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(true));
+    let (send, receive) = oneshot::channel();
+    let line = line!() - 1;
+    let watcher = std::thread::spawn(move || {
+        let warning = wait(&warnings, WarningKind::Stillness);
+        send.send(()).unwrap();
+        warning
+    });
+    runtime.block_on(receive).unwrap();
+    let warning = watcher.join().unwrap();
+    assert!(is_at(warning.location(), line), "{warning}");
+    assert!(warning.to_string().contains("only another thread could wake the future of block_on, which waits for "));
+}
+
+#[test]
+fn a_task_that_asks_again_and_again_is_a_busy_loop() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let task = runtime.spawn(async {
+        loop {
+            mini::task::yield_now().await;
+        }
+    });
+    let busy = wait(&warnings, WarningKind::BusyLoop);
+    assert_eq!(busy.task(), Some(task.id()));
+    assert!(busy.to_string().contains(" has asked to run again "), "{busy}");
+}
+
+/// Tasks that wait, compute, lock and yield as they should, for three walks of the watcher.
+#[test]
+fn a_healthy_program_is_warned_of_nothing() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let (lock, end) = (Arc::new(Mutex::new(0_u64)), std::time::Instant::now() + Duration::from_secs(4));
+    let tasks: Vec<_> = (0..20)
+        .map(|_| {
+            let lock = lock.clone();
+            runtime.spawn(async move {
+                while std::time::Instant::now() < end {
+                    *lock.lock().await += 1;
+                    mini::time::sleep(Duration::from_micros(100)).await;
+                    mini::spawn(mini::task::yield_now()).await.unwrap();
+                    mini::spawn_blocking(|| ()).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    drop(runtime);
+    assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
