@@ -53,6 +53,7 @@ pub(crate) struct Blocking<J> {
     limits: Limits,
     /// Rung after each job: a paused clock waits for the last one.
     unparker: Arc<Unparker>,
+    is_simulated: bool,
     process: mini_net::Process,
 }
 
@@ -143,6 +144,7 @@ impl<J: Job> Blocking<J> {
                 hooks: config.hooks.clone(),
             },
             unparker,
+            is_simulated: config.is_simulated(),
             process: mini_net::Process::current(),
         })
     }
@@ -183,6 +185,10 @@ impl<J: Job> Blocking<J> {
 
     fn push(self: &Arc<Self>, job: Work<J>) {
         self.process.check("a blocking job");
+        let job = match job {
+            Work::Call(call) if self.is_simulated => return call(), // the calling thread is the only one
+            job => job,
+        };
         self.in_flight.fetch_add(1, SeqCst);
         // After it: a job that counts as begun is in flight, or over (`until_idle.rs`).
         self.begun.fetch_add(1, SeqCst);

@@ -170,7 +170,8 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
-/// Takes the arguments of [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here
+/// With `sim` it is simulated, under `seeds` seeds, 100 by default; beside these two there is only `crate` then. Otherwise it
+/// takes the arguments of [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here
 /// `flavor` is `"current_thread"` by default, so that all of a test runs on one thread and two runs of it differ less.
 /// `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and a test may return what
 /// [`Termination`](std::process::Termination) takes, such as a `Result`.
@@ -182,6 +183,18 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// async fn a_task_gives_back_what_it_computed() -> Result<(), mini::task::JoinError> {
 ///     assert_eq!(mini::spawn(async { 6 * 7 }).await?, 42);
 ///     Ok(())
+/// }
+/// ```
+///
+/// Under 200 seeds, each with another schedule, in virtual time; needs the feature `sim`, whose documentation says more:
+///
+/// ```
+/// # #[cfg(any())]
+/// #[mini::test(sim, seeds = 200)]
+/// async fn two_tasks_agree() {
+///     let first = mini::spawn(async { 1 });
+///     let second = mini::spawn(async { 2 });
+///     assert_eq!(first.await.unwrap() + second.await.unwrap(), 3);
 /// }
 /// ```
 ///

@@ -54,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) on_task_panic: Option<PanicHook>,
     pub(crate) on_task_error: Option<ErrorHook>,
     pub(crate) hooks: Hooks,
+    #[cfg(feature = "sim")]
+    pub(crate) simulation: Option<crate::sim::world::Limits>,
 }
 
 impl Config {
@@ -76,7 +78,20 @@ impl Config {
             on_task_panic: None,
             on_task_error: None,
             hooks: Hooks::default(),
+            #[cfg(feature = "sim")]
+            simulation: None,
         }
+    }
+
+    /// Whether all of the runtime happens on one thread, in virtual time.
+    #[cfg(feature = "sim")]
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.simulation.is_some()
+    }
+
+    #[cfg(not(feature = "sim"))]
+    pub(crate) const fn is_simulated(&self) -> bool {
+        false
     }
 
     /// Refuses settings that make no sense, with an error that names the setting.

@@ -71,6 +71,9 @@ pub(crate) struct Core {
     /// How many have ever been spawned here. Written under that lock.
     shared_begun: AtomicU64,
     pub(crate) counts: Counts,
+    /// If the runtime is simulated.
+    #[cfg(feature = "sim")]
+    pub(crate) world: Option<Box<crate::sim::world::World>>,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -229,6 +232,8 @@ impl Core {
             shared_tasks: Mutex::default(),
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
+            #[cfg(feature = "sim")]
+            world: None,
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -376,6 +381,12 @@ impl Core {
 
     pub(crate) fn pop_entry(&self, class: Class) -> Option<Entry> {
         self.local(|local| local.queues[class as usize].pop_front())
+    }
+
+    /// Calls `f` with the owner's queue of a class. Owner only.
+    #[cfg(feature = "sim")]
+    pub(crate) fn entries<T>(&self, class: Class, f: impl FnOnce(&mut VecDeque<Entry>) -> T) -> T {
+        self.local(|local| f(&mut local.queues[class as usize]))
     }
 
     /// Entries of a class in the owner's queue. Owner only.

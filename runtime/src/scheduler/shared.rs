@@ -75,7 +75,10 @@ impl Shared {
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
-            let new_core = |index| Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+            let new_core = |index| {
+                let core = Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+                core.simulated(&config, &clock)
+            };
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
             let blocking = Blocking::new(&config, cores[0].unparker.clone());
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
@@ -158,6 +161,10 @@ impl Shared {
         T: Send + 'static,
     {
         self.process.check("spawn_blocking");
+        #[cfg(feature = "sim")]
+        if self.config.is_simulated() {
+            return self.simulate_blocking(job, origin);
+        }
         let mut job = Some(job);
         // Polled once, by a blocking thread.
         let future = std::future::poll_fn(move |_| {

@@ -33,6 +33,8 @@ mod main_task;
 mod next;
 mod park;
 mod phases;
+#[cfg_attr(not(feature = "sim"), path = "worker/not_simulated.rs")]
+mod simulated;
 mod thread;
 mod turn;
 

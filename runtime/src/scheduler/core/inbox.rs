@@ -26,6 +26,7 @@ impl Core {
 
     /// Leaves a task for the owner, and rings.
     pub(crate) fn post(&self, task: Task) {
+        self.note_intruder(task.id().get());
         self.inbox.push(task);
         self.unparker.unpark(); // a SeqCst fence, which also orders the push before the look at `closed`
         if self.closed.load(SeqCst) {

@@ -112,6 +112,7 @@ impl Wake for MainTask {
         if self.schedule.is_held() {
             self.enqueue();
         } else if !self.woken.swap(true, AcqRel) {
+            self.schedule.note_intruder(self.id);
             self.schedule.unparker.unpark();
         }
     }

@@ -104,6 +104,9 @@ impl Worker<'_> {
         if self.core.has_mail() {
             self.core.read_inbox();
         }
+        if let Some(entry) = self.next_simulated() {
+            return entry;
+        }
         if self.debt.is_due() {
             if let Some(entry) = self.choose(Class::Again, Why::Share) {
                 self.again_runs += 1;
