@@ -29,6 +29,7 @@ use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
+use crate::scheduler::delay::{Pace, Sight};
 use crate::scheduler::driver::{Driver, ReactorHandle};
 use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
@@ -70,6 +71,7 @@ pub(crate) struct Core {
     /// How many have ever been spawned here. Written under that lock.
     shared_begun: AtomicU64,
     pub(crate) counts: Counts,
+    pub(crate) sight: Sight,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -132,8 +134,13 @@ impl MainSight {
 }
 
 impl RunState {
+    /// Whether the owner runs no task, or one for an unknown time.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_stalled.load(Relaxed) || self.is_blocked.load(Relaxed)
+    }
+
     fn is_stuck(&self) -> bool {
-        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+        self.is_away() || self.is_in_long_run.load(Relaxed)
     }
 }
 
@@ -168,6 +175,7 @@ pub(crate) struct Kept {
     pub(crate) events: Events,
     /// The time that the class *again* is owed, in nanoseconds.
     pub(crate) owed: i64,
+    pub(crate) pace: Pace,
 }
 
 impl Local {
@@ -198,7 +206,7 @@ impl Core {
         let local = Local {
             queues: Default::default(),
             blocks: TaskCache::new(),
-            kept: Kept { events: Events::new(), owed: 0 },
+            kept: Kept { events: Events::new(), owed: 0, pace: Pace::default() },
             pinned_to: None,
         };
         Self {
@@ -218,6 +226,7 @@ impl Core {
             shared_tasks: Mutex::default(),
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
+            sight: Sight::default(),
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -533,7 +542,7 @@ impl Core {
 
     /// What the last worker has left. Owner only; given back by [`put_kept`](Self::put_kept).
     pub(crate) fn take_kept(&self) -> Kept {
-        let nothing = Kept { events: Events::with_capacity(1), owed: 0 };
+        let nothing = Kept { events: Events::with_capacity(1), owed: 0, pace: Pace::default() };
         self.local(|local| std::mem::replace(&mut local.kept, nothing))
     }
 

@@ -126,6 +126,7 @@ impl Worker<'_> {
     pub(super) fn announce_wait(&mut self, wait: Wait) {
         let core = self.core;
         core.is_up.store(false, Relaxed);
+        core.sight.note_wait();
         core.counts.parks.add(1);
         core.take_remote_frees();
         let now = self.meter.system_now();
