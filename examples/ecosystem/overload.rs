@@ -3,13 +3,14 @@
 //!
 //! An answer takes the server a millisecond, and its clients wait for a tenth of a second. They come at their own rate,
 //! whether or not the server keeps up (an open loop): half, once, one and a half times, twice and three times what it
-//! can do, which is measured first. Each takes a connection that is idle or opens one, and closes it after ten answers,
-//! or when it gives up. An answer that comes too late is worth nothing; what counts is goodput, the answers in time.
+//! can do, which is measured first. Each takes a connection that is idle or opens one, and closes it after ten answers.
+//! An answer that comes too late is worth nothing; what counts is goodput, the answers in time. Clients that are proxies
+//! read the late answer and throw it away; those with `--hang-up` close the connection instead.
 //!
 //! Server and clients are two processes, and where there is taskset(1), each has a CPU of its own.
 //!
 //! ```text
-//! overload [--runs N] [--milliseconds N]
+//! overload [--runs N] [--milliseconds N] [--hang-up]
 //! ```
 
 use std::cell::{Cell, RefCell};
@@ -29,6 +30,8 @@ use axum::routing::get;
 use mini::net::{TcpListener, TcpStream};
 use mini::time::{sleep, sleep_until, timeout, timeout_at};
 use mini_hyper::Failure;
+
+const USAGE: &str = "usage: overload [--runs N] [--milliseconds N] [--hang-up]; numbers from 1";
 
 /// How long an answer keeps the server busy.
 const WORK: Duration = Duration::from_millis(1);
@@ -137,19 +140,19 @@ struct Tally {
     offered: Cell<u32>,
     good: Cell<u32>,
     shed: Cell<u32>,
-    late: Cell<u32>,
 }
 
 /// The clients of one server.
 struct Clients {
     at: SocketAddr,
+    hangs_up: bool,
     idle: RefCell<Vec<Connection>>,
     tally: Tally,
 }
 
 impl Clients {
-    fn new(at: SocketAddr) -> Rc<Self> {
-        Rc::new(Self { at, idle: RefCell::default(), tally: Tally::default() })
+    fn new(at: SocketAddr, hangs_up: bool) -> Rc<Self> {
+        Rc::new(Self { at, hangs_up, idle: RefCell::default(), tally: Tally::default() })
     }
 
     /// Asks by an idle connection or a new one.
@@ -166,15 +169,16 @@ impl Clients {
         Ok(status)
     }
 
-    /// A request that is due at `due`. A client that has waited for too long closes its connection.
+    /// A request that is due at `due`. What is not answered by then is late, or never answered.
     async fn request(self: Rc<Self>, due: mini::time::Instant, counts: bool) {
-        let answer = timeout_at(due + PATIENCE, self.ask()).await;
-        let count = match answer {
-            Ok(Ok(200)) => &self.tally.good,
-            Ok(Ok(503)) => &self.tally.shed,
-            _ => &self.tally.late,
-        };
-        count.set(count.get() + u32::from(counts));
+        let deadline = due + PATIENCE;
+        let answer = if self.hangs_up { timeout_at(deadline, self.ask()).await } else { Ok(self.ask().await) };
+        let is_late = mini::time::Instant::now() > deadline;
+        match answer {
+            Ok(Ok(200)) if counts && !is_late => self.tally.good.set(self.tally.good.get() + 1),
+            Ok(Ok(503)) if counts && !is_late => self.tally.shed.set(self.tally.shed.get() + 1),
+            _ => {}
+        }
     }
 
     /// Asks `rate` times in a second on average, at random times. The first third of the time does not count.
@@ -194,77 +198,100 @@ impl Clients {
     }
 }
 
-/// How many answers the server gives in a second if it is never without a request.
-async fn capacity(pins: bool, span: Duration) -> Result<f64, Failure> {
-    let server = Server::start(false, pins)?;
-    let clients = Clients::new(server.at);
-    let busy: Vec<_> = (0..4)
-        .map(|_| {
-            let clients = clients.clone();
-            mini::spawn_local(async move {
-                let asked = timeout(span, async {
-                    while clients.ask().await.is_ok() {
-                        clients.tally.good.set(clients.tally.good.get() + 1)
-                    }
-                });
-                asked.await.is_err()
-            })
-        })
-        .collect();
-    for client in busy {
-        if !client.await? {
-            return Err("a client has lost its connection".into());
-        }
-    }
-    Ok(f64::from(clients.tally.good.get()) / span.as_secs_f64())
+/// How a comparison is made.
+struct Plan {
+    runs: u32,
+    span: Duration,
+    hangs_up: bool,
+    pins: bool,
 }
 
-/// What one run at one load brings: answers in time, told to come back, and too late, in a second.
-async fn run(sheds: bool, pins: bool, rate: f64, span: Duration) -> Result<[f64; 4], Failure> {
-    let server = Server::start(sheds, pins)?;
-    let clients = Clients::new(server.at);
-    clients.clone().load(rate, span).await;
-    let Tally { offered, good, shed, late } = &clients.tally;
-    Ok([offered, good, shed, late].map(|count| f64::from(count.get()) / span.as_secs_f64()))
+impl Plan {
+    fn parse(args: &[String]) -> Result<Self, Failure> {
+        let mut plan = Self { runs: 1, span: Duration::from_millis(300), hangs_up: false, pins: false };
+        let mut args = args.iter().map(String::as_str);
+        while let Some(option) = args.next() {
+            let mut number = || args.next().and_then(|text| text.parse::<u32>().ok()).filter(|&number| number > 0);
+            match option {
+                "--hang-up" => plan.hangs_up = true,
+                "--runs" => plan.runs = number().ok_or(USAGE)?,
+                "--milliseconds" => plan.span = Duration::from_millis(number().ok_or(USAGE)?.into()),
+                _ => return Err(USAGE.into()),
+            }
+        }
+        Ok(plan)
+    }
+
+    /// How many answers the server gives in a second if it is never without a request.
+    async fn capacity(&self) -> Result<f64, Failure> {
+        let server = Server::start(false, self.pins)?;
+        let clients = Clients::new(server.at, false);
+        let ask = async |clients: Rc<Clients>| {
+            while clients.ask().await.is_ok() {
+                clients.tally.good.set(clients.tally.good.get() + 1);
+            }
+        };
+        let all: Vec<_> = (0..4).map(|_| mini::spawn_local(timeout(self.span, ask(clients.clone())))).collect();
+        for client in all {
+            if client.await?.is_ok() {
+                return Err("a client has lost its connection".into());
+            }
+        }
+        Ok(f64::from(clients.tally.good.get()) / self.span.as_secs_f64())
+    }
+
+    /// What one run at one load brings in a second: requests, answers in time, requests that were shed, and others.
+    async fn run(&self, sheds: bool, rate: f64) -> Result<[f64; 4], Failure> {
+        let server = Server::start(sheds, self.pins)?;
+        let clients = Clients::new(server.at, self.hangs_up);
+        clients.clone().load(rate, self.span).await;
+        let [offered, good, shed] = [&clients.tally.offered, &clients.tally.good, &clients.tally.shed].map(Cell::get);
+        Ok([offered, good, shed, offered - good - shed].map(|count| f64::from(count) / self.span.as_secs_f64()))
+    }
+
+    /// All runs at one load, as a line; the median of the answers in time.
+    async fn row(&self, sheds: bool, load: u32, capacity: f64) -> Result<f64, Failure> {
+        let mut columns = [const { Vec::new() }; 4];
+        for _ in 0..self.runs {
+            let row = self.run(sheds, capacity * f64::from(load) / 100.0).await?;
+            columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+        }
+        let [offered, good, shed, late] = columns.map(spread);
+        let range = format!("({:.0}-{:.0})", good[0], good[2]);
+        let (name, [offered, median, shed, late]) =
+            (if sheds { "sheds" } else { "" }, [offered, good, shed, late].map(|of| of[1]));
+        println!("{name:<6} {load:>4} % {offered:>9.0} {median:>8.0} {range:>12} {shed:>7.0} {late:>7.0}");
+        Ok(median)
+    }
+
+    async fn compare(&self) -> Result<(), Failure> {
+        let capacity = self.capacity().await?;
+        let Self { runs, span, .. } = self;
+        println!("the server can answer {capacity:.0} requests/s; per second, medians of {runs} runs of {span:?}:");
+        println!(
+            "{:<6} {:>6} {:>9} {:>8} {:>12} {:>7} {:>7}",
+            "", "load", "offered", "in time", "(range)", "503", "late"
+        );
+        let (mut peak, mut doubled) = (1.0_f64, [0.0; 2]);
+        for (sheds, at_double) in [false, true].into_iter().zip(&mut doubled) {
+            for load in LOADS {
+                let good = self.row(sheds, load, capacity).await?;
+                peak = peak.max(good);
+                if load == 200 {
+                    *at_double = good;
+                }
+            }
+        }
+        let [without, with] = doubled.map(|good| 100.0 * good / peak);
+        println!("at twice what it can do: {with:.0} % of the peak with the layer, {without:.0} % without");
+        Ok(())
+    }
 }
 
 /// The smallest, the median, the largest.
 fn spread(mut values: Vec<f64>) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [0, values.len() / 2, values.len() - 1].map(|at| values[at])
-}
-
-async fn compare(runs: u32, span: Duration) -> Result<(), Failure> {
-    let pins = pin_clients();
-    let can = capacity(pins, span).await?;
-    println!(
-        "the server can answer {can:.0} requests/s; medians of {runs} runs of {span:?}, smallest and largest goodput"
-    );
-    println!("{:<8} {:>6} {:>9} {:>8} {:>13} {:>6} {:>6}", "", "load", "offered/s", "in time", "", "503", "late");
-    let mut peaks = [0.0_f64; 2];
-    let mut doubled = [0.0; 2];
-    for (mode, sheds) in [false, true].into_iter().enumerate() {
-        for load in LOADS {
-            let mut columns = [const { Vec::new() }; 4];
-            for _ in 0..runs {
-                let row = run(sheds, pins, can * f64::from(load) / 100.0, span).await?;
-                columns.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
-            }
-            let [offered, good, shed, late] = columns.map(spread);
-            peaks[mode] = peaks[mode].max(good[1]);
-            if load == 200 {
-                doubled[mode] = good[1];
-            }
-            let (name, range) = (if sheds { "sheds" } else { "serves" }, format!("({:.0}-{:.0})", good[0], good[2]));
-            println!(
-                "{name:<8} {load:>4} % {:>9.0} {:>8.0} {range:>13} {:>6.0} {:>6.0}",
-                offered[1], good[1], shed[1], late[1]
-            );
-        }
-    }
-    let [without, with] = [0, 1].map(|mode| 100.0 * doubled[mode] / peaks[1].max(1.0));
-    println!("at twice what it can do: {with:.0} % of the peak with the layer, {without:.0} % without");
-    Ok(())
 }
 
 /// Leaves the first CPU to the server. False if that cannot be done.
@@ -278,21 +305,12 @@ fn pin_clients() -> bool {
 #[mini::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let args: Vec<_> = env::args().skip(1).collect();
-    let (mut runs, mut span) = (1, 300);
-    match &args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", what] => return serve(*what == "shed").await,
-        options => {
-            for option in options.chunks(2) {
-                match option {
-                    ["--runs", number] => runs = number.parse()?,
-                    ["--milliseconds", number] => span = number.parse()?,
-                    _ => return Err("usage: overload [--runs N] [--milliseconds N]".into()),
-                }
-            }
-        }
+    if let [first, what] = &args[..]
+        && first == "serve"
+    {
+        return serve(what == "shed").await;
     }
-    if runs == 0 || span == 0 {
-        return Err("--runs and --milliseconds take a number from 1".into());
-    }
-    compare(runs, Duration::from_millis(span)).await
+    let mut plan = Plan::parse(&args)?;
+    plan.pins = pin_clients();
+    plan.compare().await
 }
