@@ -4,8 +4,8 @@
 //! An answer takes the server a millisecond, and its clients wait for a tenth of a second. They come at their own rate,
 //! whether or not the server keeps up (an open loop): half, once, one and a half times, twice and three times what it
 //! can do, which is measured first. Each takes a connection that is idle or opens one, and closes it after ten answers.
-//! An answer that comes too late is worth nothing; what counts is goodput, the answers in time. Clients that are proxies
-//! read the late answer and throw it away; those with `--hang-up` close the connection instead.
+//! An answer that comes too late is worth nothing; what counts is goodput, the answers in time. A client reads a late
+//! answer and throws it away, as proxies do. With `--hang-up` it closes the connection when its time is over.
 //!
 //! Server and clients are two processes, and where there is taskset(1), each has a CPU of its own.
 //!
@@ -37,7 +37,8 @@ const USAGE: &str = "usage: overload [--runs N] [--milliseconds N] [--hang-up]; 
 const WORK: Duration = Duration::from_millis(1);
 /// How long a client waits.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How much of that may be spent in the queue. The rest is for what the queue does not show, and for errors of the estimate.
+/// How much of that may be spent in the queue. The rest is for what the queue does not show, and for errors of the
+/// estimate.
 const BUDGET: Duration = Duration::from_millis(20);
 /// After so many answers a client closes its connection.
 const ANSWERS: u32 = 10;

@@ -4,11 +4,12 @@
 use std::future::pending;
 use std::panic;
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mini::runtime::{Builder, Handle};
 use mini::task::queue_delay;
 use mini::time::sleep;
+use mini_tests::LIMIT;
 
 fn nanos(delay: Duration) -> u64 {
     delay.as_nanos() as u64
@@ -115,10 +116,25 @@ fn within_a_run_the_delay_grows_by_the_same_for_each_task() {
 }
 
 #[test]
-fn an_idle_runtime_has_no_delay_for_a_foreign_thread() {
-    let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    runtime.block_on(async { mini::spawn(async {}).await.unwrap() });
-    assert!(runtime.handle().queue_delay().is_zero());
+fn a_run_that_goes_on_and_on_counts_for_other_threads() {
+    for runtime in [Builder::new_current_thread().build(), Builder::new_multi_thread().worker_threads(1).build()] {
+        let runtime = runtime.unwrap();
+        assert!(runtime.handle().queue_delay().is_zero(), "nobody works, and nothing waits");
+        runtime.block_on(async {
+            sleep(Duration::from_millis(1)).await;
+            let handle = Handle::current();
+            let thread = std::thread::spawn(move || {
+                let begin = Instant::now();
+                while handle.queue_delay() < Duration::from_millis(2) && begin.elapsed() < LIMIT {
+                    std::thread::yield_now();
+                }
+                (handle.queue_delay(), begin.elapsed())
+            });
+            let (delay, elapsed) = thread.join().unwrap();
+            assert!(delay >= Duration::from_millis(2), "{delay:?} after {elapsed:?}");
+            assert!(queue_delay() < delay, "for the worker it is this run, which is about to end");
+        });
+    }
 }
 
 #[test]
