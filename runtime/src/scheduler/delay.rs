@@ -22,11 +22,11 @@
 //! - The mean of all runs since the last look (`Worker::mean_run`): its error is two to five times as large.
 //! - Reading the clock in [`queue_delay`] (30 ns): a layer that sheds asks for each request.
 
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use mini_context::rules::{HEAD_START, LOOK_RUNS, LOOK_TIME, WOKEN_SHARE};
 
-use crate::primitives::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -61,7 +61,8 @@ impl Pace {
     }
 }
 
-/// What other threads see of a worker's pace. Written by the owner of the core.
+/// What other threads see of a worker's pace. Written by the owner of the core. These are atomics of the standard
+/// library, as in `counts.rs`: no protocol depends on them, and models stay small.
 #[derive(Debug)]
 pub(crate) struct Sight {
     mean: AtomicU64,
