@@ -29,7 +29,7 @@ use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
-use crate::scheduler::delay::{Pace, Sight};
+use crate::scheduler::delay::{Load, Pace};
 use crate::scheduler::driver::{Driver, ReactorHandle};
 use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
@@ -71,7 +71,7 @@ pub(crate) struct Core {
     /// How many have ever been spawned here. Written under that lock.
     shared_begun: AtomicU64,
     pub(crate) counts: Counts,
-    pub(crate) sight: Sight,
+    pub(crate) load: Load,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -226,7 +226,7 @@ impl Core {
             shared_tasks: Mutex::default(),
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
-            sight: Sight::default(),
+            load: Load::default(),
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),

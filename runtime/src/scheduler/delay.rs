@@ -2,7 +2,7 @@
 //!
 //! Called by [`queue_delay`] and [`Handle::queue_delay`](crate::runtime::Handle::queue_delay). At each look and before
 //! each wait a worker notes in its core how long a run of a woken task takes ([`Pace`]), and after it when that was
-//! ([`Sight`]): a division and three plain stores. A caller multiplies the pace by the number of runs that come before
+//! ([`Load`]): a division and three plain stores. A caller multiplies the pace by the number of runs that come before
 //! the new task ([`Ahead`]).
 //!
 //! The hard part: a queue of runs that take 20 µs or 5 ms has no typical run. The mean since the last look is often
@@ -11,7 +11,7 @@
 //! runs where runs are long, and a thousand where they are short. `benches/EXPERIMENTS.md` has the error.
 //!
 //! What no number of waiting tasks shows is the rest of the run in progress. The worker itself is in that run. Another
-//! thread sees when the worker should have looked ([`Sight::overdue`]): a run that has lasted for a second will, if
+//! thread sees when the worker should have looked ([`Load::overdue`]): a run that has lasted for a second will, if
 //! nothing else is known of it, last for about another one (Gott, "Implications of the Copernican principle", 1993).
 //!
 //! Rejected:
@@ -64,7 +64,7 @@ impl Pace {
 /// What other threads see of a worker's pace. Written by the owner of the core. These are atomics of the standard
 /// library, as in `counts.rs`: no protocol depends on them, and models stay small.
 #[derive(Debug)]
-pub(crate) struct Sight {
+pub(crate) struct Load {
     mean: AtomicU64,
     /// When the last look or wait has ended; [`NEVER_LATE`] during a wait, and where runs are counted.
     looked: AtomicU64,
@@ -75,13 +75,13 @@ pub(crate) struct Sight {
 /// A worker that is not expected to look.
 const NEVER_LATE: u64 = u64::MAX;
 
-impl Default for Sight {
+impl Default for Load {
     fn default() -> Self {
         Self { mean: AtomicU64::new(0), looked: AtomicU64::new(NEVER_LATE), owned: AtomicUsize::new(0) }
     }
 }
 
-impl Sight {
+impl Load {
     pub(super) fn note_pace(&self, pace: &Pace) {
         self.mean.store(pace.mean(), Relaxed);
     }
@@ -93,9 +93,9 @@ impl Sight {
         self.owned.store(owned, Relaxed);
     }
 
-    /// The worker waits, or leaves.
-    pub(super) fn note_wait(&self) {
-        self.looked.store(NEVER_LATE, Relaxed);
+    /// The worker waits or leaves, and `owned` tasks wait.
+    pub(super) fn note_wait(&self, owned: usize) {
+        self.note_look(None, owned);
     }
 
     fn mean(&self) -> u64 {
@@ -144,7 +144,7 @@ impl Shared {
     /// How long a task that this thread spawns now would wait.
     pub(crate) fn queue_delay(&self) -> Duration {
         let nanos = match context::held_of(self) {
-            Some(core) => self.ahead(core).nanos(core.sight.mean()),
+            Some(core) => self.ahead(core).nanos(core.load.mean()),
             None => self.delay_from_outside(),
         };
         Duration::from_nanos(nanos)
@@ -172,18 +172,18 @@ impl Shared {
     }
 
     /// The delay of a task that comes through an injector or an inbox. A parked worker has nothing to do and is late for
-    /// nothing, so it counts as one that comes at once.
+    /// nothing, so it counts as one that comes at once. One in `block_in_place` takes nothing, and is late.
     fn delay_from_outside(&self) -> u64 {
         let now = self.cores[0].driver().timers().clock().system_nanos();
-        let at_work = || self.cores.iter().filter(|core| !core.run.is_blocked.load(Relaxed));
-        let overdue = at_work().map(|core| core.sight.overdue(now)).min().unwrap_or(0);
-        let here = |core: &Core| core.sight.owned.load(Relaxed) + core.in_inbox() + core.len_of(Class::Woken);
+        let overdue = self.cores.iter().map(|core| core.load.overdue(now)).min().unwrap_or(0);
+        let at_work = self.cores.iter().filter(|core| !core.run.is_blocked.load(Relaxed));
+        let here = |core: &Core| core.load.owned.load(Relaxed) + core.in_inbox() + core.len_of(Class::Woken);
         let queued = if self.is_multi_thread() {
             let there = self.injector(Class::Woken).len();
-            injector_delay(there, at_work().map(|core| (here(core), core.sight.mean())))
+            injector_delay(there, at_work.map(|core| (here(core), core.load.mean())))
         } else {
             let core = &self.cores[0];
-            core.sight.mean().saturating_mul(here(core) as u64)
+            core.load.mean().saturating_mul(here(core) as u64)
         };
         queued.saturating_add(overdue)
     }
@@ -327,12 +327,12 @@ mod tests {
 
     #[test]
     fn a_worker_that_does_not_look_is_overdue_unless_it_waits() {
-        let sight = Sight::default();
-        assert_eq!(sight.overdue(MS), 0);
-        sight.note_look(Some(MS), 0);
-        assert_eq!(sight.overdue(MS + LOOK_TIME), 0);
-        assert_eq!(sight.overdue(9 * MS + LOOK_TIME), 8 * MS);
-        sight.note_look(None, 0);
-        assert_eq!(sight.overdue(9 * MS), 0);
+        let load = Load::default();
+        assert_eq!(load.overdue(MS), 0);
+        load.note_look(Some(MS), 0);
+        assert_eq!(load.overdue(MS + LOOK_TIME), 0);
+        assert_eq!(load.overdue(9 * MS + LOOK_TIME), 8 * MS);
+        load.note_look(None, 0);
+        assert_eq!(load.overdue(9 * MS), 0);
     }
 }

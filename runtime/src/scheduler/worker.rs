@@ -409,7 +409,7 @@ impl Drop for Worker<'_> {
         }
         self.leave();
         core.is_up.store(false, Relaxed);
-        core.sight.note_wait();
+        core.load.note_wait(core.owned_len(Class::Woken));
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
         core.note_queue();
