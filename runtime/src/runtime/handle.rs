@@ -5,6 +5,7 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Id;
 use crate::insight::Dump;
@@ -139,6 +140,21 @@ impl Handle {
     #[track_caller]
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard { _guard: self.shared.enter(), _handle: PhantomData }
+    }
+
+    /// How long a task that is spawned now by the calling thread would wait for its first poll, about; see
+    /// [`mini::task::queue_delay`](crate::task::queue_delay). On a worker of this runtime it is that function; any other
+    /// thread asks as from outside.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// assert!(runtime.handle().queue_delay().is_zero()); // nothing waits
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn queue_delay(&self) -> Duration {
+        self.shared.queue_delay()
     }
 
     /// What the runtime does, in numbers; see [`Metrics`].

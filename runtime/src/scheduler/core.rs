@@ -29,6 +29,7 @@ use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
+use crate::scheduler::delay::{Load, Pace};
 use crate::scheduler::driver::{Driver, ReactorHandle};
 use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
@@ -74,6 +75,7 @@ pub(crate) struct Core {
     /// If the runtime is simulated.
     #[cfg(feature = "sim")]
     pub(crate) world: Option<Box<crate::sim::world::World>>,
+    pub(crate) load: Load,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -143,8 +145,13 @@ impl MainSight {
 }
 
 impl RunState {
+    /// Whether the owner runs no task, or one for an unknown time.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_stalled.load(Relaxed) || self.is_blocked.load(Relaxed)
+    }
+
     fn is_stuck(&self) -> bool {
-        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+        self.is_away() || self.is_in_long_run.load(Relaxed)
     }
 }
 
@@ -181,6 +188,7 @@ pub(crate) struct Kept {
     pub(crate) events: Events,
     /// The time that the class *again* is owed, in nanoseconds.
     pub(crate) owed: i64,
+    pub(crate) pace: Pace,
 }
 
 impl Local {
@@ -211,7 +219,7 @@ impl Core {
         let local = Local {
             queues: Default::default(),
             blocks: TaskCache::new(),
-            kept: Kept { events: Events::new(), owed: 0 },
+            kept: Kept { events: Events::new(), owed: 0, pace: Pace::default() },
             pinned_to: None,
             numbered: None,
         };
@@ -234,6 +242,7 @@ impl Core {
             counts: Counts::new(clock),
             #[cfg(feature = "sim")]
             world: None,
+            load: Load::default(),
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -559,7 +568,7 @@ impl Core {
 
     /// What the last worker has left. Owner only; given back by [`put_kept`](Self::put_kept).
     pub(crate) fn take_kept(&self) -> Kept {
-        let nothing = Kept { events: Events::with_capacity(1), owed: 0 };
+        let nothing = Kept { events: Events::with_capacity(1), owed: 0, pace: Pace::default() };
         self.local(|local| std::mem::replace(&mut local.kept, nothing))
     }
 

@@ -20,6 +20,7 @@ use crate::primitives::thread::ThreadId;
 use crate::scheduler::MainFuture;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry, Kept};
+use crate::scheduler::delay::Pace;
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
@@ -41,6 +42,7 @@ mod turn;
 use free_core::close_if_closing;
 pub(crate) use free_core::{NoCore, close_core, with_free_core};
 pub(crate) use main_task::MainTask;
+pub(crate) use next::part_of_injector;
 use next::{Debt, Quota, Why};
 use phases::Recorder;
 pub(crate) use thread::start_thread;
@@ -69,6 +71,8 @@ pub(crate) struct Worker<'a> {
     /// Nanoseconds of runs since then, and how long a run took on average before.
     ran: u64,
     mean_run: u64,
+    /// How long a woken run takes, over several looks.
+    pace: Pace,
     /// How many of those runs were of the class *again*, and their nanoseconds.
     again_runs: u64,
     again_ran: u64,
@@ -132,6 +136,7 @@ impl<'a> Worker<'a> {
             look_at_run: 0,
             ran: 0,
             mean_run: 0,
+            pace: kept.pace,
             again_runs: 0,
             again_ran: 0,
             again_after: AGAIN_AFTER,
@@ -289,6 +294,14 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Charges the last runs, which may not have been measured.
+    fn count_unmeasured(&mut self) {
+        if !self.meter.is_fresh() {
+            let took = self.meter.leave_out();
+            self.count_run(took);
+        }
+    }
+
     /// After which time the current task is of the class *again*. A task of that class stays in it until it waits,
     /// however few tasks wait now.
     #[inline]
@@ -398,12 +411,13 @@ impl Drop for Worker<'_> {
         }
         self.leave();
         core.is_up.store(false, Relaxed);
+        core.load.note_wait(core.owned_len(Class::Woken));
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
         core.note_queue();
         core.take_remote_frees();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(1));
-        core.put_kept(Kept { events, owed: self.debt.nanos() });
+        core.put_kept(Kept { events, owed: self.debt.nanos(), pace: self.pace });
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
         }

@@ -65,6 +65,10 @@ impl Worker<'_> {
         if let Some(mean) = self.ran.checked_div(runs) {
             self.mean_run = mean;
         }
+        let woken = runs.saturating_sub(self.again_runs);
+        let took = if self.meter.counts_steps() { woken } else { self.ran.saturating_sub(self.again_ran) };
+        self.pace.note(woken, took);
+        self.core.load.note_pace(&self.pace);
     }
 
     /// After a look or a wait, before which `before` tasks waited for any worker. If the tasks that have come will wait
@@ -124,6 +128,8 @@ impl Worker<'_> {
         self.meter.set();
         let now = self.meter.now();
         self.looked = now;
+        let time = (!self.meter.counts_steps()).then_some(now);
+        self.core.load.note_look(time, self.core.owned_len(Class::Woken));
         self.ran = 0;
         (self.again_runs, self.again_ran) = (0, 0);
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);
