@@ -29,7 +29,7 @@ use crate::primitives::{Mutex, lock};
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
-use crate::scheduler::delay::{Load, Pace};
+use crate::scheduler::delay::Load;
 use crate::scheduler::driver::{Driver, ReactorHandle};
 use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
@@ -188,7 +188,6 @@ pub(crate) struct Kept {
     pub(crate) events: Events,
     /// The time that the class *again* is owed, in nanoseconds.
     pub(crate) owed: i64,
-    pub(crate) pace: Pace,
 }
 
 impl Local {
@@ -219,7 +218,7 @@ impl Core {
         let local = Local {
             queues: Default::default(),
             blocks: TaskCache::new(),
-            kept: Kept { events: Events::new(), owed: 0, pace: Pace::default() },
+            kept: Kept { events: Events::new(), owed: 0 },
             pinned_to: None,
             numbered: None,
         };
@@ -440,6 +439,11 @@ impl Core {
         }
     }
 
+    /// Entries in the owner's queue at its last look.
+    pub(crate) fn noted_owned(&self) -> usize {
+        self.queued.load(Relaxed)
+    }
+
     /// The shared tasks of a class that were here at the owner's last look.
     pub(crate) fn noted(&self, class: Class) -> usize {
         self.noted[class as usize].load(Relaxed)
@@ -568,7 +572,7 @@ impl Core {
 
     /// What the last worker has left. Owner only; given back by [`put_kept`](Self::put_kept).
     pub(crate) fn take_kept(&self) -> Kept {
-        let nothing = Kept { events: Events::with_capacity(1), owed: 0, pace: Pace::default() };
+        let nothing = Kept { events: Events::with_capacity(1), owed: 0 };
         self.local(|local| std::mem::replace(&mut local.kept, nothing))
     }
 

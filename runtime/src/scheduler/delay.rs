@@ -22,10 +22,11 @@
 //! - The mean of all runs since the last look (`Worker::mean_run`): its error is two to five times as large.
 //! - Reading the clock in [`queue_delay`] (30 ns): a layer that sheds asks for each request.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use mini_context::rules::{HEAD_START, LOOK_RUNS, LOOK_TIME, WOKEN_SHARE};
+use mini_time::Clock;
 
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
@@ -39,72 +40,81 @@ const FORGET: u64 = 16;
 /// Runs are counted in parts, so that a sixteenth of a few is not nothing.
 const PARTS: u64 = 1 << 10;
 
-/// How long a woken run takes, lately. Of the worker; it leaves this to the next one on the core.
+/// How long a woken run takes, lately.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
+struct Pace {
+    /// Neither grows beyond sixteen times what comes between two looks.
     nanos: u64,
     parts: u64,
 }
 
 impl Pace {
     /// Since the last look `runs` woken runs have taken `nanos`.
-    pub(super) fn note(&mut self, runs: u64, nanos: u64) {
+    fn note(&mut self, runs: u64, nanos: u64) {
         if runs > 0 {
-            self.nanos = (self.nanos - self.nanos / FORGET).saturating_add(nanos);
-            self.parts = (self.parts - self.parts / FORGET).saturating_add(runs.saturating_mul(PARTS));
+            self.nanos = (self.nanos - self.nanos / FORGET).wrapping_add(nanos);
+            self.parts = (self.parts - self.parts / FORGET).wrapping_add(runs.wrapping_mul(PARTS));
         }
     }
 
     /// Nanoseconds of a run; zero if there was none.
-    pub(super) fn mean(&self) -> u64 {
+    fn mean(&self) -> u64 {
         self.nanos.saturating_mul(PARTS).checked_div(self.parts).unwrap_or(0)
     }
 }
 
 /// What other threads see of a worker's pace. Written by the owner of the core. These are atomics of the standard
 /// library, as in `counts.rs`: no protocol depends on them, and models stay small.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Load {
-    mean: AtomicU64,
-    /// When the last look or wait has ended; [`NEVER_LATE`] during a wait, and where runs are counted.
+    /// The pace. In two words: a reader between the two stores errs by the last look's part.
+    nanos: AtomicU64,
+    parts: AtomicU64,
+    /// When the last look or wait has ended, in system nanoseconds of the clock.
     looked: AtomicU64,
-    /// Owned tasks that waited then.
-    owned: AtomicUsize,
-}
-
-/// A worker that is not expected to look.
-const NEVER_LATE: u64 = u64::MAX;
-
-impl Default for Load {
-    fn default() -> Self {
-        Self { mean: AtomicU64::new(0), looked: AtomicU64::new(NEVER_LATE), owned: AtomicUsize::new(0) }
-    }
 }
 
 impl Load {
-    pub(super) fn note_pace(&self, pace: &Pace) {
-        self.mean.store(pace.mean(), Relaxed);
+    /// Since the last look `runs` woken runs have taken `nanos`.
+    pub(super) fn note_runs(&self, runs: u64, nanos: u64) {
+        let mut pace = self.pace();
+        pace.note(runs, nanos);
+        self.nanos.store(pace.nanos, Relaxed);
+        self.parts.store(pace.parts, Relaxed);
     }
 
-    /// A look or a wait is over, and `owned` tasks wait. It is `now`, in system nanoseconds of the clock, unless runs
-    /// are counted.
-    pub(super) fn note_look(&self, now: Option<u64>, owned: usize) {
-        self.looked.store(now.unwrap_or(NEVER_LATE), Relaxed);
-        self.owned.store(owned, Relaxed);
+    /// A look or a wait is over.
+    #[inline]
+    pub(super) fn note_look(&self, now: u64) {
+        self.looked.store(now, Relaxed);
     }
 
-    /// The worker waits or leaves, and `owned` tasks wait.
-    pub(super) fn note_wait(&self, owned: usize) {
-        self.note_look(None, owned);
-    }
-
-    fn mean(&self) -> u64 {
-        self.mean.load(Relaxed)
-    }
-
-    /// For how long the worker should have looked.
     fn overdue(&self, now: u64) -> u64 {
         now.saturating_sub(self.looked.load(Relaxed)).saturating_sub(LOOK_TIME)
+    }
+
+    fn pace(&self) -> Pace {
+        Pace { nanos: self.nanos.load(Relaxed), parts: self.parts.load(Relaxed) }
+    }
+}
+
+impl Core {
+    fn clock(&self) -> &Clock {
+        self.driver().timers().clock()
+    }
+
+    /// How long a woken run takes, in nanoseconds: one, if runs are counted.
+    fn mean_run(&self) -> u64 {
+        let mean = self.load.pace().mean();
+        if self.clock().is_system() { mean } else { mean.min(1) }
+    }
+
+    /// For how long the worker should have looked. One that is parked looks when it comes back.
+    fn overdue(&self) -> u64 {
+        if !self.is_up.load(Relaxed) || !self.clock().is_system() {
+            return 0;
+        }
+        self.load.overdue(self.clock().system_nanos())
     }
 }
 
@@ -144,7 +154,7 @@ impl Shared {
     /// How long a task that this thread spawns now would wait.
     pub(crate) fn queue_delay(&self) -> Duration {
         let nanos = match context::held_of(self) {
-            Some(core) => self.ahead(core).nanos(core.load.mean()),
+            Some(core) => self.ahead(core).nanos(core.mean_run()),
             None => self.delay_from_outside(),
         };
         Duration::from_nanos(nanos)
@@ -174,16 +184,15 @@ impl Shared {
     /// The delay of a task that comes through an injector or an inbox. A parked worker has nothing to do and is late for
     /// nothing, so it counts as one that comes at once. One in `block_in_place` takes nothing, and is late.
     fn delay_from_outside(&self) -> u64 {
-        let now = self.cores[0].driver().timers().clock().system_nanos();
-        let overdue = self.cores.iter().map(|core| core.load.overdue(now)).min().unwrap_or(0);
+        let overdue = self.cores.iter().map(Core::overdue).min().unwrap_or(0);
         let at_work = self.cores.iter().filter(|core| !core.run.is_blocked.load(Relaxed));
-        let here = |core: &Core| core.load.owned.load(Relaxed) + core.in_inbox() + core.len_of(Class::Woken);
+        let here = |core: &Core| core.noted_owned() + core.in_inbox() + core.len_of(Class::Woken);
         let queued = if self.is_multi_thread() {
             let there = self.injector(Class::Woken).len();
-            injector_delay(there, at_work.map(|core| (here(core), core.load.mean())))
+            injector_delay(there, at_work.map(|core| (here(core), core.mean_run())))
         } else {
             let core = &self.cores[0];
-            core.load.mean().saturating_mul(here(core) as u64)
+            core.mean_run().saturating_mul(here(core) as u64)
         };
         queued.saturating_add(overdue)
     }
@@ -326,13 +335,10 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_does_not_look_is_overdue_unless_it_waits() {
+    fn a_worker_that_does_not_look_is_overdue() {
         let load = Load::default();
-        assert_eq!(load.overdue(MS), 0);
-        load.note_look(Some(MS), 0);
+        load.note_look(MS);
         assert_eq!(load.overdue(MS + LOOK_TIME), 0);
         assert_eq!(load.overdue(9 * MS + LOOK_TIME), 8 * MS);
-        load.note_look(None, 0);
-        assert_eq!(load.overdue(9 * MS), 0);
     }
 }

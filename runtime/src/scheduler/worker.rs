@@ -20,7 +20,6 @@ use crate::primitives::thread::ThreadId;
 use crate::scheduler::MainFuture;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry, Kept};
-use crate::scheduler::delay::Pace;
 use crate::scheduler::meter::Meter;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
@@ -71,8 +70,6 @@ pub(crate) struct Worker<'a> {
     /// Nanoseconds of runs since then, and how long a run took on average before.
     ran: u64,
     mean_run: u64,
-    /// How long a woken run takes, over several looks.
-    pace: Pace,
     /// How many of those runs were of the class *again*, and their nanoseconds.
     again_runs: u64,
     again_ran: u64,
@@ -136,7 +133,6 @@ impl<'a> Worker<'a> {
             look_at_run: 0,
             ran: 0,
             mean_run: 0,
-            pace: kept.pace,
             again_runs: 0,
             again_ran: 0,
             again_after: AGAIN_AFTER,
@@ -411,13 +407,12 @@ impl Drop for Worker<'_> {
         }
         self.leave();
         core.is_up.store(false, Relaxed);
-        core.load.note_wait(core.owned_len(Class::Woken));
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
         core.note_queue();
         core.take_remote_frees();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(1));
-        core.put_kept(Kept { events, owed: self.debt.nanos(), pace: self.pace });
+        core.put_kept(Kept { events, owed: self.debt.nanos() });
         if let Some(slack) = self.slack {
             mini_net::set_timer_slack(slack);
         }

@@ -66,9 +66,7 @@ impl Worker<'_> {
             self.mean_run = mean;
         }
         let woken = runs.saturating_sub(self.again_runs);
-        let took = if self.meter.counts_steps() { woken } else { self.ran.saturating_sub(self.again_ran) };
-        self.pace.note(woken, took);
-        self.core.load.note_pace(&self.pace);
+        self.core.load.note_runs(woken, self.ran.saturating_sub(self.again_ran));
     }
 
     /// After a look or a wait, before which `before` tasks waited for any worker. If the tasks that have come will wait
@@ -128,8 +126,7 @@ impl Worker<'_> {
         self.meter.set();
         let now = self.meter.now();
         self.looked = now;
-        let time = (!self.meter.counts_steps()).then_some(now);
-        self.core.load.note_look(time, self.core.owned_len(Class::Woken));
+        self.core.load.note_look(now);
         self.ran = 0;
         (self.again_runs, self.again_ran) = (0, 0);
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);

@@ -11,7 +11,6 @@ use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin;
 use crate::scheduler::unparker::Wait;
 use crate::scheduler::until_idle::RECHECK;
-use crate::task::Class;
 
 impl Worker<'_> {
     /// Waits until there is something to do.
@@ -128,7 +127,6 @@ impl Worker<'_> {
     pub(super) fn announce_wait(&mut self, wait: Wait) {
         let core = self.core;
         core.is_up.store(false, Relaxed);
-        core.load.note_wait(core.owned_len(Class::Woken));
         core.counts.parks.add(1);
         core.take_remote_frees();
         let now = self.meter.system_now();
