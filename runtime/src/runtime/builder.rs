@@ -111,8 +111,9 @@ impl Builder {
     ///
     /// `InvalidInput` with a text that names the setting, if a setting makes no sense: no workers, more workers than
     /// processors can be addressed, several workers or a paused clock for a flavour that has none, no blocking threads,
-    /// a thread name with a NUL in it; or if `MINI_WORKER_THREADS` decides and is no such number. Otherwise the
-    /// system's error for a new epoll or kqueue descriptor; if too many files are open, with their limit.
+    /// a thread name with a NUL in it, a flight recorder of less than 1 KiB or more than 1 GiB; or if `MINI_WORKER_THREADS` decides and is no such number. Otherwise the
+    /// system's error for a new epoll or kqueue descriptor; if too many files are open, with their limit. With
+    /// [`heed_mini_trace`](Self::heed_mini_trace) also that of the file.
     pub fn build(&self) -> io::Result<Runtime> {
         let (mut config, workers) = (self.config.clone(), self.workers);
         config.workers = match config.is_multi_thread {
@@ -123,6 +124,7 @@ impl Builder {
             let text = format!("worker_threads({}): a current_thread runtime has one worker", config.workers);
             return Err(config::invalid(text));
         }
+        config.heed_trace_variable()?;
         config.check()?;
         Ok(Runtime::new_from(Shared::new(config)?))
     }
@@ -196,6 +198,63 @@ impl<R> Builder<R> {
     /// ```
     pub fn dump_on_quit(&mut self, dumps: bool) -> &mut Self {
         self.config.dump_on_quit = dumps;
+        self
+    }
+
+    /// Records what each worker does, all the time, in the last `bytes` of memory for each, one more for all other
+    /// threads: polls, wakes, spawns, waits, events, timers, steals, blocking jobs. [`Handle::snapshot`] writes what is
+    /// there, for <https://ui.perfetto.dev>; see the [chapter about traces](crate::guide::trace).
+    ///
+    /// An event takes 16 bytes, so 1 MiB has the last 65,535 events: a poll and the wake before it are two. `bytes` is
+    /// from 1 KiB to 1 GiB, and rounded down to a power of two. Recording takes some ten nanoseconds for each poll, wake
+    /// and spawn; without it they cost nothing. Names of tasks and lines of spawns are recorded (of names the first 70
+    /// bytes), never what tasks work on.
+    ///
+    /// [`Handle::snapshot`]: crate::runtime::Handle::snapshot
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().flight_recorder(1 << 20).build()?;
+    /// runtime.block_on(async { mini::spawn(async {}).await })?;
+    /// let path = std::env::temp_dir().join(format!("{}.pftrace", std::process::id()));
+    /// runtime.handle().snapshot(&path)?; // whenever something was slow
+    /// # std::fs::remove_file(&path)?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn flight_recorder(&mut self, bytes: usize) -> &mut Self {
+        self.config.flight_recorder = Some(bytes);
+        self
+    }
+
+    /// Whether to count how long polls take, and how long tasks wait for a worker:
+    /// [`Metrics::poll_time`](crate::runtime::Metrics::poll_time) and
+    /// [`Metrics::queue_delay`](crate::runtime::Metrics::queue_delay). Off by default; on, it takes some ten
+    /// nanoseconds for each poll, wake and spawn, and 8 KiB for each worker.
+    ///
+    /// # Examples
+    ///
+    /// See [`Histogram`](crate::runtime::Histogram).
+    pub fn histograms(&mut self, counts: bool) -> &mut Self {
+        self.config.histograms = counts;
+        self
+    }
+
+    /// Whether the environment variable `MINI_TRACE` turns the [flight recorder](Self::flight_recorder) on. If it has the
+    /// path of a file, the trace is written there when the runtime has shut down, or at a panic of the future of a
+    /// `block_on`. The recorder has 4 MiB for each worker unless this builder says otherwise. Off by default;
+    /// [`#[mini::main]`](crate::main) turns it on. Not for a [`PerCore`].
+    ///
+    /// A program that ends otherwise ([`std::process::exit`], a signal) leaves an empty file.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().heed_mini_trace(true).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn heed_mini_trace(&mut self, heeds: bool) -> &mut Self {
+        self.config.heeds_trace_variable = heeds;
         self
     }
 

@@ -26,6 +26,7 @@ use crate::primitives::atomic::{
 };
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
+use crate::recorder::Probe;
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
@@ -70,6 +71,8 @@ pub(crate) struct Core {
     /// How many have ever been spawned here. Written under that lock.
     shared_begun: AtomicU64,
     pub(crate) counts: Counts,
+    /// What records the owner's doings, if the user asks for that.
+    pub(crate) probe: Option<Box<Probe>>,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -218,6 +221,7 @@ impl Core {
             shared_tasks: Mutex::default(),
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
+            probe: None,
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -308,6 +312,9 @@ impl Core {
 
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
     pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
+        if let Some(probe) = &self.probe {
+            probe.spawned(&task);
+        }
         let entry = task.queued();
         if let Err(task) = self.owned_tasks().insert(task, pinned) {
             return task.into_queued().cancel();
@@ -323,6 +330,9 @@ impl Core {
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
     pub(crate) fn spawn_shared(&self, task: Task) {
+        if let Some(probe) = &self.probe {
+            probe.spawned(&task);
+        }
         if let Some(entry) = self.register_shared(task) {
             self.push_shared(entry, Class::Woken);
             self.shared().wake_early(self);
@@ -351,6 +361,9 @@ impl Core {
 
     /// Queues an owned task that was woken.
     pub(crate) fn push_owned(&self, task: Queued) {
+        if let Some(probe) = &self.probe {
+            probe.woken(task.id().get());
+        }
         self.push_entry(Entry::Task(task), Class::Woken);
     }
 

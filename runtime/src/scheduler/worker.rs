@@ -87,6 +87,8 @@ pub(crate) struct Worker<'a> {
     quotas: [Quota; 2],
     /// Another worker has woken this one, maybe for work, and it has found none yet.
     was_woken: bool,
+    /// From which expected length on a run is told of before it begins: 0 if each one is recorded.
+    long_run: u64,
     /// If the user wants to be told of each turn.
     recorder: Option<Recorder>,
     slack: Option<u64>,
@@ -142,6 +144,7 @@ impl<'a> Worker<'a> {
             owned_first: [false; 2],
             quotas: Default::default(),
             was_woken: true,
+            long_run: if core.probe.is_some() { 0 } else { WAKE_COST },
             recorder: None,
             slack,
             is_closed: core.is_closed(),
@@ -152,6 +155,9 @@ impl<'a> Worker<'a> {
         worker.put_off_look();
         worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
         core.counts.busy.unpark(worker.meter.system_now());
+        if let Some(probe) = &core.probe {
+            probe.unparks();
+        }
         Ok(worker)
     }
 
@@ -223,13 +229,9 @@ impl<'a> Worker<'a> {
     #[inline]
     fn run_task(&mut self, task: Queued) {
         let expected = task.last_run();
-        let is_long = expected >= WAKE_COST;
-        if is_long {
-            // Time before the run that was not measured is not charged to it.
-            let before = self.meter.leave_out();
-            self.debt.note(Why::Woken, before);
-            self.begin_long_run(expected);
-            self.meter.leave_out();
+        let is_told = expected >= self.long_run;
+        if is_told {
+            self.tell_begin(&task, expected);
         }
         self.core.counts.task.store(task.id().get(), Relaxed);
         let again_after = self.again_after();
@@ -238,16 +240,42 @@ impl<'a> Worker<'a> {
             took = meter.lap();
             took
         });
-        if is_long {
-            self.end_long_run();
+        if is_told {
+            self.tell_end(&ran, expected);
         }
         if let Some(took) = took {
             self.note_run(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
         }
         match ran {
-            Ran::Through => {}
+            Ran::Through | Ran::Ended => {}
             Ran::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
             Ran::Asks(task, class) => self.core.push_entry(Entry::Task(task), class),
+        }
+    }
+
+    /// Before a run that is expected to be long, or is recorded.
+    #[inline(never)]
+    fn tell_begin(&mut self, task: &Queued, expected: u64) {
+        if expected >= WAKE_COST {
+            // Time before the run that was not measured is not charged to it.
+            let before = self.meter.leave_out();
+            self.debt.note(Why::Woken, before);
+            self.begin_long_run(expected);
+            self.meter.leave_out();
+        }
+        if let Some(probe) = &self.core.probe {
+            probe.begin(task.id().get(), !self.meter.take_left_out());
+        }
+    }
+
+    /// After such a run.
+    #[inline(never)]
+    fn tell_end(&mut self, ran: &Ran, expected: u64) {
+        if let Some(probe) = &self.core.probe {
+            probe.end(ran);
+        }
+        if expected >= WAKE_COST {
+            self.end_long_run();
         }
     }
 
@@ -255,8 +283,14 @@ impl<'a> Worker<'a> {
         let Some(main) = &self.main else { return false };
         main.begin_run();
         self.core.counts.task.store(main.id, Relaxed);
+        if let Some(probe) = &self.core.probe {
+            probe.begin(main.id, !self.meter.take_left_out());
+        }
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
+        if let Some(probe) = &self.core.probe {
+            probe.end_main(is_ready, main.has_asked());
+        }
         if is_ready {
             self.core.main.wait.clear();
             self.count_run(took);
@@ -398,6 +432,9 @@ impl Drop for Worker<'_> {
         core.is_up.store(false, Relaxed);
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
+        if let Some(probe) = &core.probe {
+            probe.parks();
+        }
         core.note_queue();
         core.take_remote_frees();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(1));

@@ -42,8 +42,10 @@ impl Class {
 /// The result of a run.
 #[must_use]
 pub(crate) enum Ran {
-    /// The task waits, or has ended.
+    /// The task waits.
     Through,
+    /// The task has ended.
+    Ended,
     /// Put it at the back of a queue of this class.
     Asks(Queued, Class),
 }
@@ -92,7 +94,7 @@ impl Queued {
             OnStart::Drop => {
                 self.drop_future();
                 lap();
-                Ran::Through
+                Ran::Ended
             }
         }
     }
@@ -135,7 +137,7 @@ impl Queued {
         if poll.is_ready() {
             running.task.complete();
             lap();
-            return Ran::Through;
+            return Ran::Ended;
         }
         if let Some(took) = lap() {
             header.times.note(took);
@@ -157,7 +159,7 @@ impl Queued {
             }
             OnPending::Drop => {
                 running.task.drop_future();
-                Ran::Through
+                Ran::Ended
             }
         }
     }
@@ -209,9 +211,10 @@ impl Queued {
 impl Job for Queued {
     fn run(self) {
         let shared = self.header().schedule.arc();
+        let _recorded = shared.recorder.as_ref().map(|recorder| recorder.job(self.id().get()));
         context::serve(&shared, || {
             let ran = Queued::run(self, u32::MAX, || None);
-            debug_assert!(matches!(ran, Ran::Through), "a job does not wait");
+            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
         });
     }
 
