@@ -32,15 +32,16 @@ use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub(crate) use event::Then;
 pub use histogram::Histogram;
 pub(crate) use snapshot::{TraceOnPanic, write};
 
 use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use crate::primitives::{Mutex, lock};
 use crate::scheduler::config::Config;
-use crate::task::{Ran, Task};
+use crate::task::Task;
 use clock::Clock;
-use event::{Event, Number, TEXT, Then};
+use event::{Event, Number, TEXT};
 use histogram::Buckets;
 use places::Places;
 use ring::Ring;
@@ -200,25 +201,7 @@ impl Probe {
 
     /// The poll is over.
     #[inline]
-    pub(crate) fn end(&self, ran: &Ran) {
-        match ran {
-            Ran::Through => self.ends(Then::Waits),
-            Ran::Asks(..) => self.ends(Then::Asks),
-            Ran::Ended => self.ends(Then::Ended),
-        }
-    }
-
-    /// The poll of the future of a `block_on` is over.
-    pub(crate) fn end_main(&self, is_ready: bool, has_asked: bool) {
-        match (is_ready, has_asked) {
-            (true, _) => self.ends(Then::Ended),
-            (_, true) => self.ends(Then::Asks),
-            _ => self.ends(Then::Waits),
-        }
-    }
-
-    #[inline]
-    fn ends(&self, then: Then) {
+    pub(crate) fn end(&self, then: Then) {
         let Doing::Polls(task) = Doing::of(self.doing.load(Relaxed)) else { return };
         let at = self.recorder.clock.now();
         let took = at.saturating_sub(self.since.load(Relaxed));
@@ -232,6 +215,15 @@ impl Probe {
             self.recorder.waits(task, at);
         }
         self.becomes(Doing::Nothing, at);
+    }
+
+    /// The poll of the future of a `block_on` is over.
+    pub(crate) fn end_main(&self, is_ready: bool, has_asked: bool) {
+        self.end(match (is_ready, has_asked) {
+            (true, _) => Then::Ended,
+            (_, true) => Then::Asks,
+            _ => Then::Waits,
+        });
     }
 
     /// The owner waits for something to do, or leaves the core.
@@ -261,14 +253,15 @@ impl Probe {
         self.recorder.waits(task, at);
     }
 
-    /// The owner spawns a task.
+    /// The owner spawns a task, which is given back: a reference to it would be a store for those who do not record.
     #[cold]
-    pub(crate) fn spawned(&self, task: &Task) {
+    pub(crate) fn spawned(&self, task: Task) -> Task {
         let at = self.recorder.clock.now();
         if let Some(ring) = &self.ring {
-            write_spawn(ring, at, task, self.recorder.places.number(task.location()));
+            write_spawn(ring, at, &task, self.recorder.places.number(task.location()));
         }
         self.recorder.waits(Number::of(task.id().get()), at);
+        task
     }
 
     /// The owner has taken tasks from another core.

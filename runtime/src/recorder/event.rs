@@ -50,7 +50,7 @@ pub(super) enum Event {
 
 /// What a task does after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(crate) enum Then {
     Waits,
     /// It asks to be polled again, or was woken meanwhile.
     Asks,

@@ -184,7 +184,7 @@ mod tests {
         sum.add(&buckets);
         assert_eq!((sum.count(), sum.max()), (100_000, Duration::from_nanos(200_000)));
         for part in [0.0, 0.001, 0.1, 0.5, 0.9, 0.99, 1.0] {
-            let real = (200_000.0 * part).max(2.0);
+            let real = (200_000.0_f64 * part).max(2.0);
             let told = sum.quantile(part).as_nanos() as f64;
             assert!(told >= real && told <= real * 1.125 + 2.0, "{part}: {told} for {real}");
         }

@@ -312,9 +312,10 @@ impl Core {
 
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
     pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
-        if let Some(probe) = &self.probe {
-            probe.spawned(&task);
-        }
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
         let entry = task.queued();
         if let Err(task) = self.owned_tasks().insert(task, pinned) {
             return task.into_queued().cancel();
@@ -330,9 +331,10 @@ impl Core {
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
     pub(crate) fn spawn_shared(&self, task: Task) {
-        if let Some(probe) = &self.probe {
-            probe.spawned(&task);
-        }
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
         if let Some(entry) = self.register_shared(task) {
             self.push_shared(entry, Class::Woken);
             self.shared().wake_early(self);

@@ -17,6 +17,7 @@ use mini_net::Events;
 
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::thread::ThreadId;
+use crate::recorder::Then;
 use crate::scheduler::MainFuture;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry, Kept};
@@ -89,6 +90,8 @@ pub(crate) struct Worker<'a> {
     was_woken: bool,
     /// From which expected length on a run is told of before it begins: 0 if each one is recorded.
     long_run: u64,
+    /// The run in progress was.
+    is_told: bool,
     /// If the user wants to be told of each turn.
     recorder: Option<Recorder>,
     slack: Option<u64>,
@@ -144,6 +147,7 @@ impl<'a> Worker<'a> {
             owned_first: [false; 2],
             quotas: Default::default(),
             was_woken: true,
+            is_told: false,
             long_run: if core.probe.is_some() { 0 } else { WAKE_COST },
             recorder: None,
             slack,
@@ -229,9 +233,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn run_task(&mut self, task: Queued) {
         let expected = task.last_run();
-        let is_told = expected >= self.long_run;
-        if is_told {
-            self.tell_begin(&task, expected);
+        if expected >= self.long_run {
+            self.tell_begin(task.id().get(), expected);
         }
         self.core.counts.task.store(task.id().get(), Relaxed);
         let again_after = self.again_after();
@@ -240,8 +243,8 @@ impl<'a> Worker<'a> {
             took = meter.lap();
             took
         });
-        if is_told {
-            self.tell_end(&ran, expected);
+        if self.is_told {
+            self.tell_end(ran.then());
         }
         if let Some(took) = took {
             self.note_run(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
@@ -255,7 +258,8 @@ impl<'a> Worker<'a> {
 
     /// Before a run that is expected to be long, or is recorded.
     #[inline(never)]
-    fn tell_begin(&mut self, task: &Queued, expected: u64) {
+    fn tell_begin(&mut self, task: u64, expected: u64) {
+        self.is_told = true;
         if expected >= WAKE_COST {
             // Time before the run that was not measured is not charged to it.
             let before = self.meter.leave_out();
@@ -264,19 +268,18 @@ impl<'a> Worker<'a> {
             self.meter.leave_out();
         }
         if let Some(probe) = &self.core.probe {
-            probe.begin(task.id().get(), !self.meter.take_left_out());
+            probe.begin(task, !self.meter.take_left_out());
         }
     }
 
     /// After such a run.
     #[inline(never)]
-    fn tell_end(&mut self, ran: &Ran, expected: u64) {
+    fn tell_end(&mut self, then: Then) {
+        self.is_told = false;
         if let Some(probe) = &self.core.probe {
-            probe.end(ran);
+            probe.end(then);
         }
-        if expected >= WAKE_COST {
-            self.end_long_run();
-        }
+        self.end_long_run();
     }
 
     fn run_main(&mut self, future: &mut MainFuture<'_>, waker: &Waker) -> bool {

@@ -19,6 +19,7 @@ use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
 use crate::blocking::Job;
+use crate::recorder::Then;
 use crate::scheduler::context;
 
 /// A task's place in a queue. Must be run, or put into another queue.
@@ -48,6 +49,18 @@ pub(crate) enum Ran {
     Ended,
     /// Put it at the back of a queue of this class.
     Asks(Queued, Class),
+}
+
+impl Ran {
+    /// The same without the task, for a record.
+    #[inline]
+    pub(crate) fn then(&self) -> Then {
+        match self {
+            Self::Through => Then::Waits,
+            Self::Asks(..) => Then::Asks,
+            Self::Ended => Then::Ended,
+        }
+    }
 }
 
 /// A task that is being polled, on the runner's stack.
