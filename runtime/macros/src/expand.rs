@@ -7,7 +7,8 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).build().expect("...").block_on(main())
+//!     ::mini::runtime::Builder::new_multi_thread().heed_mini_trace(true).dump_on_quit(true).build().expect("...")
+//!         .block_on(main())
 //! }
 //! ```
 //!
@@ -146,6 +147,9 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         }
     }
     let is_program = entry == Entry::Main && name.to_string() == "main";
+    if is_program {
+        runtime.extend(source(".heed_mini_trace(true)"));
+    }
     if args.dump.unwrap_or(is_program) {
         runtime.extend(source(".dump_on_quit(true)"));
     }

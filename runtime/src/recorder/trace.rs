@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use super::event::{Event, Number};
 use super::proto::{self, Message, event, interned, packet, track};
 pub(super) use history::{Copied, Label, Worker};
-use history::{History, Life, Point, Slice, State};
+use history::{History, Life, Point, Slice, Span, State};
 
 /// The tracks that there are once.
 const PROCESS: u64 = 1;
@@ -55,8 +55,8 @@ pub(super) fn draw(copied: &Copied<'_>, label_others: impl FnOnce(&[Number]) -> 
     }
     let mut picture =
         Picture { tick: copied.tick, labels: &history.labels, names: Names::default(), packets: Vec::new() };
+    history.points.iter().for_each(|point| picture.draw_point(point)); // first: of one time, the wake before its poll
     history.slices.iter().for_each(|slice| picture.draw_slice(slice));
-    history.points.iter().for_each(|point| picture.draw_point(point));
     let mut lives: Vec<&Life> = history.lives.iter().collect();
     if lives.len() > MOST_TASKS {
         lives.sort_by_key(|life| Reverse(life.states.len()));
@@ -180,13 +180,16 @@ impl Picture<'_> {
 
     fn draw_life(&mut self, life: &Life) {
         let track = task_track(life.task);
-        for &(state, begin, end) in &life.states {
+        for &Span { state, begin, end, flow } in &life.states {
             let name = match state {
                 State::Runs => "runs",
                 State::Waits => "waits",
                 State::Ready => "waits for a worker",
             };
-            let slice = self.event(event::SLICE_BEGIN, track, name.to_owned());
+            let mut slice = self.event(event::SLICE_BEGIN, track, name.to_owned());
+            if let Some(flow) = flow {
+                slice = slice.fixed(event::TERMINATING_FLOWS, flow);
+            }
             self.put(begin, &slice);
             self.end(end, track);
         }
@@ -264,5 +267,7 @@ fn process_name() -> String {
     path.file_stem().map_or("mini".into(), |name| name.to_string_lossy().into_owned())
 }
 
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod decode;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;

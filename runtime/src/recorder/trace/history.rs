@@ -73,11 +73,21 @@ pub(super) enum State {
     Ready,
 }
 
+/// From when to when a task did what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) state: State,
+    pub(super) begin: u64,
+    pub(super) end: Option<u64>,
+    /// The arrow that ends here.
+    pub(super) flow: Option<u64>,
+}
+
 /// The life of a task that has run.
 #[derive(Debug)]
 pub(super) struct Life {
     pub(super) task: Number,
-    pub(super) states: Vec<(State, u64, Option<u64>)>,
+    pub(super) states: Vec<Span>,
 }
 
 #[derive(Default)]
@@ -205,7 +215,7 @@ impl History {
     }
 
     /// What a task did, by its polls and the moments when something has woken it, both in order.
-    fn states(&mut self, polls: &[usize], wakes: &[usize], copied: &Copied<'_>) -> Vec<(State, u64, Option<u64>)> {
+    fn states(&mut self, polls: &[usize], wakes: &[usize], copied: &Copied<'_>) -> Vec<Span> {
         let slack = (1_000.0 / copied.tick) as u64; // the clocks of two processors differ by less than a microsecond
         let (mut states, mut wakes) = (States(Vec::new()), wakes.iter().copied().peekable());
         let mut before: Option<(u64, Then)> = None;
@@ -224,15 +234,13 @@ impl History {
                 (slice.flow, slice.begin) = (Some(self.flows), slice.begin.max(at));
             }
             let woken = cause.map(|wake| self.points[wake].at);
-            let next = polls.get(nth + 1).map(|&next| self.slices[next].begin);
             let slice = &self.slices[poll];
-            states.gap(before, woken, slice.begin);
-            let end = match (slice.end, next) {
-                (Some(end), Some(next)) => Some(end.min(next.max(slice.begin))),
-                (None, next) => next.map(|next| next.max(slice.begin)),
-                (end, None) => end,
-            };
-            states.0.push((State::Runs, slice.begin, end));
+            let begin = slice.begin.max(before.map_or(0, |(end, _)| end)); // a task runs once at a time
+            states.gap(before, woken, begin);
+            let next = polls.get(nth + 1).map(|&next| self.slices[next].begin.max(begin));
+            let end = slice.end.map(|end| end.max(begin)).into_iter().chain(next).min();
+            let flow = slice.flow.filter(|_| slice.worker.is_none()); // a poll shows it on the track of its worker
+            states.0.push(Span { state: State::Runs, begin, end, flow });
             before = end.map(|end| (end, slice.then));
         }
         let woken = wakes.next().map(|wake| self.points[wake].at);
@@ -241,13 +249,18 @@ impl History {
     }
 }
 
-struct States(Vec<(State, u64, Option<u64>)>);
+struct States(Vec<Span>);
 
 impl States {
     fn push(&mut self, state: State, begin: u64, end: u64) {
         if begin < end {
-            self.0.push((state, begin, Some(end)));
+            self.0.push(Span { state, begin, end: Some(end), flow: None });
         }
+    }
+
+    /// It is so from then on.
+    fn last(&mut self, state: State, begin: u64) {
+        self.0.push(Span { state, begin, end: None, flow: None });
     }
 
     /// Between the poll `before` and the one that begins.
@@ -266,13 +279,13 @@ impl States {
     /// After the last poll.
     fn rest(&mut self, before: Option<(u64, Then)>, woken: Option<u64>) {
         match before {
-            Some((end, Then::Asks)) => self.0.push((State::Ready, end, None)),
+            Some((end, Then::Asks)) => self.last(State::Ready, end),
             Some((end, Then::Waits)) => {
                 if let Some(woken) = woken.map(|woken| woken.max(end)) {
                     self.push(State::Waits, end, woken);
-                    self.0.push((State::Ready, woken, None));
+                    self.last(State::Ready, woken);
                 } else {
-                    self.0.push((State::Waits, end, None));
+                    self.last(State::Waits, end);
                 }
             }
             Some((_, Then::Ended)) | None => {}
