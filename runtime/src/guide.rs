@@ -44,6 +44,9 @@ pub mod testing {}
 #[doc = include_str!("../guide/hangs.md")]
 pub mod hangs {}
 
+#[doc = include_str!("../guide/trace.md")]
+pub mod trace {}
+
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
 

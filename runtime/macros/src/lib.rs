@@ -98,6 +98,9 @@ use crate::args::Entry;
 /// `mini::signal` hears it itself. So use `dump = false` where a supervisor stops programs by SIGQUIT, as a container
 /// does whose image says `STOPSIGNAL SIGQUIT`. Needs the feature `signal`.
 ///
+/// Started with `MINI_TRACE=file`, a `main` records what its tasks and workers do, and writes the end of it to that file
+/// when it is over, for <https://ui.perfetto.dev>; see `Builder::heed_mini_trace`.
+///
 /// # Errors
 ///
 /// An error that a function called `main` returns is printed by its `Display`, with a line for each cause that this
