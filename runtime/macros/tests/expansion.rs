@@ -238,7 +238,7 @@ fn a_dump_is_for_main_unless_something_else_is_said() {
     async fn other() {}
     let _: ExitCode = program::main();
     other();
-    assert_eq!(calls(), ["main", "multi_thread", "current_thread", "trace true", "dump true"]);
+    assert_eq!(calls(), ["main", "multi_thread", "trace true", "current_thread", "dump true"]);
 }
 
 #[test]
