@@ -8,11 +8,13 @@
 //! The hard part is the cost. Off, a core has no probe. Whether it has one is part of the comparison that a worker makes
 //! before each run anyway (`Worker::long_run`), so a poll pays nothing; a wake and a spawn pay one branch each. On, a
 //! poll is one event that says how long it took, and its end is the begin of the next one, unless the worker did
-//! something else between them: 8 ns for the clock and 3 for the event and the state. A wake and a spawn read the clock
-//! too, as much may happen in a poll before.
+//! something else between them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake takes
+//! as much, and a spawn twice that. They read the clock too, as much may happen in a poll before.
 //!
 //! Rejected:
-//! - Two readings for each poll (16 ns; beside a task that each poll wakes that is 24).
+//! - Two readings for each poll (8 to 14 ns more).
+//! - Wakes with the time at which the poll began (a task that computes for 90 ms and then wakes another one would seem to
+//!   have kept it waiting).
 //! - A number for each event to order those of several workers (a line that all of them write). The clock orders them
 //!   well enough for a picture, and the export does not rely on it.
 //! - A `fetch_add` for a slot in the ring of the other threads (a reader could not tell a slot that is still being
@@ -79,6 +81,8 @@ struct Outside {
 /// What a core records of its owner.
 pub(crate) struct Probe {
     recorder: Arc<Recorder>,
+    /// That of the recorder.
+    clock: Clock,
     ring: Option<Ring>,
     times: Option<Times>,
     /// What the owner does since when: see [`Doing`].
@@ -100,6 +104,25 @@ enum Doing {
     Nothing,
     Waits,
     Polls(Number),
+}
+
+impl Times {
+    /// A task has its turn.
+    fn note_delay(&self, recorder: &Recorder, task: Number, at: u64) {
+        if let Some(waiting) = &recorder.waiting
+            && let Some(ticks) = waiting.take(task, at)
+        {
+            self.delays.note(ticks);
+        }
+    }
+
+    /// It has had it.
+    fn note_poll(&self, recorder: &Recorder, task: Number, took: u64, then: Then, at: u64) {
+        self.polls.note(took);
+        if then == Then::Asks {
+            recorder.waits(task, at);
+        }
+    }
 }
 
 impl Recorder {
@@ -126,6 +149,7 @@ impl Recorder {
         let times = self.waiting.is_some().then(|| Times { polls: Buckets::new(), delays: Buckets::new() });
         Box::new(Probe {
             recorder: self.clone(),
+            clock: self.clock.clone(),
             ring: self.events.map(Ring::new),
             times,
             doing: AtomicU64::new(Doing::Nothing.bits()),
@@ -187,32 +211,29 @@ impl Drop for Job<'_> {
 /// For the owner of the core.
 impl Probe {
     /// The poll of a task begins, with the end of the last one if the worker did `nothing_else` since.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&self, id: u64, nothing_else: bool) {
         let task = Number::of(id);
-        let at = if nothing_else { self.since.load(Relaxed) } else { self.recorder.clock.now() };
-        self.becomes(Doing::Polls(task), at);
-        if let (Some(times), Some(waiting)) = (&self.times, &self.recorder.waiting)
-            && let Some(ticks) = waiting.take(task, at)
-        {
-            times.delays.note(ticks);
+        if !nothing_else {
+            self.since.store(self.clock.now(), Relaxed);
+        }
+        self.doing.store(Doing::Polls(task).bits(), Release);
+        if let Some(times) = &self.times {
+            times.note_delay(&self.recorder, task, self.since.load(Relaxed));
         }
     }
 
     /// The poll is over.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn end(&self, then: Then) {
         let Doing::Polls(task) = Doing::of(self.doing.load(Relaxed)) else { return };
-        let at = self.recorder.clock.now();
+        let at = self.clock.now();
         let took = at.saturating_sub(self.since.load(Relaxed));
         if let Some(ring) = &self.ring {
             ring.push(Event::Poll { task, took, then }.pack(at));
         }
         if let Some(times) = &self.times {
-            times.polls.note(took);
-        }
-        if then == Then::Asks {
-            self.recorder.waits(task, at);
+            times.note_poll(&self.recorder, task, took, then, at);
         }
         self.becomes(Doing::Nothing, at);
     }
@@ -228,18 +249,19 @@ impl Probe {
 
     /// The owner waits for something to do, or leaves the core.
     pub(crate) fn parks(&self) {
-        self.becomes(Doing::Waits, self.recorder.clock.now());
+        self.becomes(Doing::Waits, self.clock.now());
     }
 
     /// The owner has waited, or has come to a core that was left.
     pub(crate) fn unparks(&self) {
-        let (at, since) = (self.recorder.clock.now(), self.since.load(Relaxed));
+        let (at, since) = (self.clock.now(), self.since.load(Relaxed));
         if Doing::of(self.doing.load(Relaxed)) == Doing::Waits {
             self.note(Event::Wait { took: at.saturating_sub(since) }, at);
         }
         self.becomes(Doing::Nothing, at);
     }
 
+    #[inline(always)]
     fn becomes(&self, doing: Doing, at: u64) {
         self.since.store(at, Relaxed);
         self.doing.store(doing.bits(), Release);
@@ -248,15 +270,17 @@ impl Probe {
     /// The owner queues a task.
     #[cold]
     pub(crate) fn woken(&self, id: u64) {
-        let (task, at) = (Number::of(id), self.recorder.clock.now());
+        let (task, at) = (Number::of(id), self.clock.now());
         self.note(Event::Wake { task }, at);
-        self.recorder.waits(task, at);
+        if self.times.is_some() {
+            self.recorder.waits(task, at);
+        }
     }
 
     /// The owner spawns a task, which is given back: a reference to it would be a store for those who do not record.
     #[cold]
     pub(crate) fn spawned(&self, task: Task) -> Task {
-        let at = self.recorder.clock.now();
+        let at = self.clock.now();
         if let Some(ring) = &self.ring {
             write_spawn(ring, at, &task, self.recorder.places.number(task.location()));
         }
@@ -267,13 +291,13 @@ impl Probe {
     /// The owner has taken tasks from another core.
     #[cold]
     pub(crate) fn stole(&self, tasks: usize) {
-        self.note(Event::Steal { tasks: tasks as u64 }, self.recorder.clock.now());
+        self.note(Event::Steal { tasks: tasks as u64 }, self.clock.now());
     }
 
     /// The owner has delivered events and fired timers.
     #[cold]
     pub(crate) fn delivered(&self, events: usize, timers: usize) {
-        let at = self.recorder.clock.now();
+        let at = self.clock.now();
         if events > 0 {
             self.note(Event::Ready { events: events as u64 }, at);
         }
@@ -287,7 +311,7 @@ impl Probe {
     pub(crate) fn queues(&self, here: usize, injected: usize) {
         let both = (here as u64) << 32 | injected as u64 & 0xffff_ffff;
         let before = self.told.swap(both, Relaxed);
-        let at = self.recorder.clock.now();
+        let at = self.clock.now();
         if before >> 32 != both >> 32 {
             self.note(Event::Queue { tasks: here as u64 }, at);
         }
@@ -334,6 +358,7 @@ impl Recorder {
 }
 
 impl Doing {
+    #[inline]
     fn bits(self) -> u64 {
         match self {
             Self::Nothing => 0,
@@ -342,6 +367,7 @@ impl Doing {
         }
     }
 
+    #[inline]
     fn of(bits: u64) -> Self {
         match bits {
             0 => Self::Nothing,

@@ -16,7 +16,7 @@
 use std::time::Instant;
 
 /// Counts ticks from the moment when it was made.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Clock {
     made: Instant,
     /// The counter then, if it is used.

@@ -70,7 +70,9 @@ impl Number {
     /// For the id of a task, or that of the future of a `block_on`.
     #[inline]
     pub(super) fn of(id: u64) -> Self {
-        Self(id & (MAIN - 1) | if mini_context::is_main(id) { MAIN } else { 0 })
+        // Without a branch: the ids of those futures have a bit of their own, above all other ids.
+        let main = mini_context::MAIN;
+        Self(id & (MAIN - 1) | (id & main) >> (main.trailing_zeros() - MAIN.trailing_zeros()))
     }
 
     /// Whether it stands for the future of a `block_on`.
@@ -85,7 +87,7 @@ impl Number {
 
     /// What [`bits`](Self::bits) has returned.
     pub(super) fn from_bits(bits: u64) -> Self {
-        Self(bits & (MAIN << 1) - 1)
+        Self(bits & ((MAIN << 1) - 1))
     }
 
     /// As [`get`](Self::get), but different for the future of a `block_on`.
@@ -99,7 +101,7 @@ const TASK: u32 = 40;
 
 impl Event {
     /// Packs it, with its time.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pack(self, at: u64) -> Words {
         let of = |task: Number, more: u32| task.0 | u64::from(more) << TASK;
         let (kind, number) = match self {
@@ -167,6 +169,11 @@ const PRECISION: u32 = 19;
 /// A length in 24 bits, rounded down.
 #[inline]
 fn squeeze(ticks: u64) -> u32 {
+    if ticks >> PRECISION == 0 { ticks as u32 } else { squeeze_long(ticks) }
+}
+
+#[cold]
+fn squeeze_long(ticks: u64) -> u32 {
     let shift = (u64::BITS - ticks.leading_zeros()).saturating_sub(PRECISION);
     if shift > 31 {
         return u32::MAX >> 8; // 100 hours and more

@@ -55,7 +55,7 @@ impl Waiting {
 
     #[inline]
     fn slot(&self, task: Number) -> (&AtomicU64, u64) {
-        (&self.0[(task.bits() % SLOTS) as usize], task.bits() / SLOTS << TIME)
+        (&self.0[(task.bits() % SLOTS) as usize], (task.bits() / SLOTS) << TIME)
     }
 }
 
