@@ -249,6 +249,7 @@ impl Probe {
 
     /// The owner waits for something to do, or leaves the core.
     pub(crate) fn parks(&self) {
+        self.end(Then::Ended); // a poll of a `block_on` that has panicked
         self.becomes(Doing::Waits, self.clock.now());
     }
 

@@ -115,7 +115,8 @@ fn wakes_and_spawns_by_other_threads_are_shown_beside_the_workers() {
         let outside = trace.track("other threads");
         for (name, mark) in [("wakes", "woken from outside"), ("spawns", "spawned outside")] {
             let place = place(mark);
-            let event = trace.instants(name).find(|event| event.notes["name"].ends_with(&place)).unwrap();
+            let events: Vec<_> = trace.instants(name).filter(|event| event.notes["name"].ends_with(&place)).collect();
+            let [event] = events[..] else { panic!("once, by the thread that did it: {events:?}") };
             assert_eq!(event.track, outside, "{name}");
             let poll = *polls(&trace, &place).last().unwrap();
             assert_eq!(trace.arrow(event).at, poll.at);
@@ -294,8 +295,46 @@ fn a_panic_of_block_on_writes_what_was_before_it() {
     let trace = read(&file);
     assert_eq!(polls(&trace, &place("before the panic")).len(), 1);
     assert_eq!(polls(&trace, &place("after the panic")).len(), 0, "it is written once");
-    let panicked = trace.slices(trace.track("worker 0")).pop().unwrap();
-    assert_eq!(panicked.name, "parked", "the panic has left the core: {panicked:?}");
+    let slices = trace.slices(trace.track("worker 0"));
+    let [panicked, left] = slices.last_chunk().unwrap();
+    assert!(panicked.name == "block_on" && panicked.end.is_some(), "{panicked:?}");
+    assert!(left.name == "parked" && left.end.is_none(), "the panic has left the core: {left:?}");
+}
+
+mod stuck {
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+    #[mini::main(grace = "50ms", worker_threads = 2)]
+    pub(super) async fn main() {
+        let blocks = async {
+            HAS_BEGUN.store(true, SeqCst);
+            loop {
+                std::thread::park();
+            }
+        };
+        mini::task::Group::new().spawn_named("stuck", blocks);
+        mini_tests::until(|| HAS_BEGUN.load(SeqCst)).await;
+    }
+}
+
+#[test]
+fn a_program_that_does_not_end_in_time_writes_its_trace_all_the_same() {
+    let test = "a_program_that_does_not_end_in_time_writes_its_trace_all_the_same";
+    let Some((output, file)) =
+        traced(test, || assert_ne!(stuck::main(), std::process::ExitCode::SUCCESS), path("grace"))
+    else {
+        return;
+    };
+    assert_eq!(output.status.code(), Some(124), "{output:?}");
+    let trace = read(&file);
+    let worker = trace
+        .tracks
+        .keys()
+        .map(|&track| trace.slices(track).pop())
+        .find(|slice| slice.as_ref().is_some_and(|slice| slice.name == "stuck" && slice.end.is_none()));
+    assert!(worker.is_some(), "it is still in its poll");
 }
 
 #[test]

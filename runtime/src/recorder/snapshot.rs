@@ -41,7 +41,8 @@ impl Shared {
         let outside = recorder.outside.as_ref().map_or(Vec::new(), |outside| outside.ring.copy());
         let line = |number| recorder.places.line(number);
         let (now, tick) = (recorder.clock.now(), recorder.clock.tick());
-        trace::draw(&Copied { now, tick, workers, outside, line: &line }, |tasks| self.labels(tasks))
+        let first = self.config.first_worker;
+        trace::draw(&Copied { now, tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
     }
 
     /// Where those of `tasks` come from that are alive.
@@ -51,11 +52,9 @@ impl Shared {
             return labels;
         }
         for core in &self.cores {
-            for (task, line, name) in alive(core) {
-                if tasks.binary_search(&task).is_ok() {
-                    let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
-                    labels.insert(task, Label { line: Some(line), name });
-                }
+            for (task, line, name) in alive(core, tasks) {
+                let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
+                labels.insert(task, Label { line: Some(line), name });
             }
         }
         labels
@@ -80,23 +79,37 @@ pub(crate) fn write(path: &Path, trace: &[u8]) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("cannot write a trace to {}: {error}", path.display())))
 }
 
-/// The tasks of a core.
-fn alive(core: &Core) -> Vec<(Number, Line, Option<Arc<str>>)> {
-    let tasks = RefCell::new(Vec::new());
+/// Those of a core that are among `tasks`, which are in order.
+fn alive(core: &Core, tasks: &[Number]) -> Vec<(Number, Line, Option<Arc<str>>)> {
+    let found = RefCell::new(Vec::new());
     core.each_task(
-        |task| tasks.borrow_mut().push((Number::of(task.id().get()), task.location(), task.name())),
-        |more| tasks.borrow_mut().reserve(more),
+        |task| {
+            let number = Number::of(task.id().get());
+            if tasks.binary_search(&number).is_ok() {
+                found.borrow_mut().push((number, task.location(), task.name()));
+            }
+        },
+        |more| found.borrow_mut().reserve(more),
     );
-    tasks.into_inner()
+    found.into_inner()
 }
 
 /// Writes the trace if it is dropped by a panic.
-pub(crate) struct TraceOnPanic<'a>(pub(crate) &'a Shared);
+pub(crate) struct TraceOnPanic<'a> {
+    shared: &'a Shared,
+    was_panicking: bool,
+}
+
+impl<'a> TraceOnPanic<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self { shared, was_panicking: std::thread::panicking() }
+    }
+}
 
 impl Drop for TraceOnPanic<'_> {
     fn drop(&mut self) {
-        if self.0.recorder.is_some() && std::thread::panicking() {
-            self.0.write_trace();
+        if self.shared.recorder.is_some() && std::thread::panicking() && !self.was_panicking {
+            self.shared.write_trace();
         }
     }
 }

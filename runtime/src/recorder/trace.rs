@@ -63,7 +63,7 @@ pub(super) fn draw(copied: &Copied<'_>, label_others: impl FnOnce(&[Number]) -> 
         lives.truncate(MOST_TASKS);
     }
     lives.iter().for_each(|life| picture.draw_life(life));
-    picture.finish(copied.workers.len(), &lives)
+    picture.finish(copied.first, copied.workers.len(), &lives)
 }
 
 fn woken(event: Event) -> Option<Number> {
@@ -196,7 +196,7 @@ impl Picture<'_> {
     }
 
     /// Puts all packets together.
-    fn finish(mut self, workers: usize, lives: &[&Life]) -> Vec<u8> {
+    fn finish(mut self, first: usize, workers: usize, lives: &[&Life]) -> Vec<u8> {
         let mut names = Message::new();
         let mut sorted: Vec<(&String, &u64)> = self.names.0.iter().collect();
         sorted.sort_unstable_by_key(|(_, number)| **number);
@@ -204,13 +204,13 @@ impl Picture<'_> {
             let name = Message::new().number(interned::IID, *number).text(interned::NAME, name);
             names.append(interned::EVENT_NAMES, &name);
         }
-        let first = Message::new()
+        let names = Message::new()
             .number(packet::SEQUENCE_ID, 1)
             .number(packet::SEQUENCE_FLAGS, packet::STATE_CLEARED)
             .message(packet::INTERNED_DATA, &names);
         let mut trace = Message::new();
-        trace.append(proto::PACKET, &first);
-        for track in self.tracks(workers, lives) {
+        trace.append(proto::PACKET, &names);
+        for track in self.tracks(first, workers, lives) {
             let packet = Message::new().number(packet::SEQUENCE_ID, 1).message(packet::TRACK_DESCRIPTOR, &track);
             trace.append(proto::PACKET, &packet);
         }
@@ -221,7 +221,7 @@ impl Picture<'_> {
         trace.into_bytes()
     }
 
-    fn tracks(&self, workers: usize, lives: &[&Life]) -> Vec<Message> {
+    fn tracks(&self, first: usize, workers: usize, lives: &[&Life]) -> Vec<Message> {
         let process =
             Message::new().number(track::PID, std::process::id().into()).text(track::PROCESS_NAME, &process_name());
         let mut tracks = vec![
@@ -236,8 +236,8 @@ impl Picture<'_> {
         };
         let counts = Message::new().text(track::UNIT_NAME, "tasks");
         for index in 0..workers {
-            tracks.push(below(worker_track(index), &format!("worker {index}"), 2 * index));
-            let queue = below(queue_track(index), &format!("queue of worker {index}"), 2 * index + 1);
+            tracks.push(below(worker_track(index), &format!("worker {}", first + index), 2 * index));
+            let queue = below(queue_track(index), &format!("queue of worker {}", first + index), 2 * index + 1);
             tracks.push(queue.message(track::COUNTER, &counts));
         }
         tracks.push(below(INJECTED, "queue for any worker", 2 * workers).message(track::COUNTER, &counts));

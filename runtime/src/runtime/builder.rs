@@ -96,6 +96,24 @@ impl Builder {
         self
     }
 
+    /// Whether the environment variable `MINI_TRACE` turns the [flight recorder](Self::flight_recorder) on. If it has the
+    /// path of a file, the trace is written there when the runtime has shut down, or at a panic of the future of a
+    /// `block_on`. The recorder has 4 MiB for each worker unless this builder says otherwise. Off by default;
+    /// [`#[mini::main]`](crate::main) turns it on.
+    ///
+    /// A program that ends otherwise ([`std::process::exit`], a signal) leaves an empty file.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_multi_thread().heed_mini_trace(true).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn heed_mini_trace(&mut self, heeds: bool) -> &mut Self {
+        self.config.heeds_trace_variable = heeds;
+        self
+    }
+
     /// Builds the runtime. No thread is started yet.
     ///
     /// # Examples
@@ -237,24 +255,6 @@ impl<R> Builder<R> {
     /// See [`Histogram`](crate::runtime::Histogram).
     pub fn histograms(&mut self, counts: bool) -> &mut Self {
         self.config.histograms = counts;
-        self
-    }
-
-    /// Whether the environment variable `MINI_TRACE` turns the [flight recorder](Self::flight_recorder) on. If it has the
-    /// path of a file, the trace is written there when the runtime has shut down, or at a panic of the future of a
-    /// `block_on`. The recorder has 4 MiB for each worker unless this builder says otherwise. Off by default;
-    /// [`#[mini::main]`](crate::main) turns it on. Not for a [`PerCore`].
-    ///
-    /// A program that ends otherwise ([`std::process::exit`], a signal) leaves an empty file.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let runtime = mini::runtime::Builder::new_multi_thread().heed_mini_trace(true).build()?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub fn heed_mini_trace(&mut self, heeds: bool) -> &mut Self {
-        self.config.heeds_trace_variable = heeds;
         self
     }
 

@@ -52,7 +52,7 @@ impl Handle {
     /// lately; see the [chapter about traces](crate::guide::trace). Any thread may call this, also while every worker is
     /// stuck; recording goes on.
     ///
-    /// Blocks for as long as it takes to sort and write the events: about half a second for a million. In a task use
+    /// Blocks for as long as it takes to sort and write the events: about a second for a million. In a task use
     /// [`spawn_blocking`](crate::spawn_blocking).
     ///
     /// # Errors

@@ -72,7 +72,7 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
-    let _recorded = TraceOnPanic(shared);
+    let _recorded = TraceOnPanic::new(shared);
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
     match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {

@@ -153,6 +153,20 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_out_is_told_once() {
+        let mut meter = Meter::new(Clock::real());
+        assert!(meter.take_left_out(), "nothing ran before");
+        for _ in 0..100 {
+            meter.lap();
+            assert!(!meter.take_left_out(), "a run follows a run");
+        }
+        meter.leave_out();
+        assert!(meter.take_left_out() && !meter.take_left_out());
+        meter.set();
+        assert!(meter.take_left_out() && !meter.take_left_out());
+    }
+
+    #[test]
     fn a_long_run_among_short_ones_is_followed_by_readings() {
         let mut meter = Meter::new(Clock::real());
         while meter.lap().is_some() {}

@@ -17,6 +17,8 @@ pub(in super::super) struct Copied<'a> {
     pub(in super::super) now: u64,
     /// Nanoseconds of a tick.
     pub(in super::super) tick: f64,
+    /// The number of the first worker.
+    pub(in super::super) first: usize,
     /// Of each core.
     pub(in super::super) workers: Vec<Worker>,
     /// Of threads that hold none.

@@ -16,7 +16,7 @@ fn drawn(copied: &Copied<'_>) -> Trace {
 fn copied(now: u64, workers: Vec<Vec<Words>>, outside: Vec<Words>) -> Copied<'static> {
     let worker = |events| Worker { events, doing: (Doing::Nothing, 0) };
     let workers = workers.into_iter().map(worker).collect();
-    Copied { now, tick: 1.0, workers, outside, line: &|_| None }
+    Copied { now, tick: 1.0, first: 0, workers, outside, line: &|_| None }
 }
 
 fn task(number: u64) -> Number {
