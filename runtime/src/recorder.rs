@@ -1,20 +1,20 @@
 //! The flight recorder and the histograms: what the workers of a runtime did lately, and for how long.
 //!
-//! A runtime has a [`Recorder`] if its builder asks for one, and then each core a [`Probe`], to which the owner tells what
-//! it does. Other threads (those that wake tasks from outside, those that run blocking jobs) tell the recorder itself,
-//! which has a ring of its own under a lock: they are many, seldom, and a lock keeps the events of a spawn and its name
-//! together. `trace.rs` makes a picture of all this for any thread that asks, and takes none of these locks.
+//! A runtime has a [`Recorder`] if its builder asks for one, and then each core a [`Probe`], to which the owner tells
+//! what it does. Other threads (those that wake tasks from outside, those that run blocking jobs) tell the recorder
+//! itself, which has a ring of its own under a lock: they are many, seldom, and a lock keeps the events of a spawn and
+//! its name together. `trace.rs` makes a picture of all this for any thread that asks, and takes none of these locks.
 //!
-//! The hard part is the cost. Off, a core has no probe. Whether it has one is part of the comparison that a worker makes
-//! before each run anyway (`Worker::long_run`), so a poll pays nothing; a wake and a spawn pay one branch each. On, a
-//! poll is one event that says how long it took, and its end is the begin of the next one, unless the worker did
-//! something else between them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake takes
-//! as much, and a spawn twice that. They read the clock too, as much may happen in a poll before.
+//! The hard part is the cost. Off, a core has no probe. Whether it has one is part of the comparison that a worker
+//! makes before each run anyway (`Worker::long_run`), so a poll pays nothing; a wake and a spawn pay one branch each.
+//! On, a poll is one event that says how long it took, and its end is the begin of the next one, unless the worker did
+//! something else between them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake
+//! takes as much, and a spawn twice that. They read the clock too, as much may happen in a poll before.
 //!
 //! Rejected:
 //! - Two readings for each poll (8 to 14 ns more).
-//! - Wakes with the time at which the poll began (a task that computes for 90 ms and then wakes another one would seem to
-//!   have kept it waiting).
+//! - Wakes with the time at which the poll began (a task that computes for 90 ms and then wakes another one would seem
+//!   to have kept it waiting).
 //! - A number for each event to order those of several workers (a line that all of them write). The clock orders them
 //!   well enough for a picture, and the export does not rely on it.
 //! - A `fetch_add` for a slot in the ring of the other threads (a reader could not tell a slot that is still being

@@ -176,6 +176,36 @@ fn a_trace_is_taken_while_every_worker_is_stuck() {
 }
 
 #[test]
+fn a_trace_that_is_taken_while_workers_go_round_is_well_formed() {
+    within(LIMIT, || {
+        let runtime = multi_thread(3).flight_recorder(4 << 10).build().unwrap();
+        let is_over = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let tasks: Vec<_> = (0..30)
+            .map(|number| {
+                let is_over = is_over.clone();
+                runtime.spawn(async move {
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        mini::spawn(yield_now()).await.unwrap();
+                        if number % 10 == 0 {
+                            sleep(Duration::from_micros(50)).await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        let mut arrows = 0;
+        while arrows < 1_000 {
+            let trace = trace_of(runtime.handle()); // which checks it
+            arrows += trace.events.iter().map(|event| event.ends.len()).sum::<usize>();
+            let workers = trace.tracks.values().filter(|track| track.name.starts_with("worker ")).count();
+            assert_eq!(workers, 3);
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        tasks.into_iter().for_each(|task| runtime.block_on(task).unwrap());
+    });
+}
+
+#[test]
 fn a_task_that_was_spawned_long_ago_is_still_called_by_its_name() {
     within(LIMIT, || {
         let runtime = Builder::new_current_thread().flight_recorder(1 << 10).build().unwrap();

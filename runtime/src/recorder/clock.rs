@@ -1,8 +1,8 @@
 //! The time of events: the processor's counter where the system itself goes by it, else the system's clock.
 //!
 //! Read by the owner of a core once a poll and once a wake. On the machine where this was decided the counter takes 8
-//! ns and the system's clock 19; an event may cost 20 ns. Its rate is not asked for: an export compares the counter with
-//! the clock, now and when the recorder was made, and histograms keep ticks until they are read.
+//! ns and the system's clock 19; an event may cost 20 ns. Its rate is not asked for: an export compares the counter
+//! with the clock, now and when the recorder was made, and histograms keep ticks until they are read.
 //!
 //! The counter is used on Linux for x86-64, if the kernel's own clock source is `tsc`: the kernel then has found it to
 //! be the same on all processors, of constant rate, and going on in idle states.

@@ -2,8 +2,8 @@
 //!
 //! Called by [`Handle::trace`](crate::runtime::Handle::trace), and by itself at the end of a runtime that the
 //! environment asks to be traced. Nothing here waits for a worker: rings are copied while they are written, and the
-//! lines of spawns are read without a lock. Only tasks whose spawn is no longer in a ring are looked up among those that
-//! are alive, as a dump does it (`task/owned.rs`), and only in a trace that shows such a task.
+//! lines of spawns are read without a lock. Only tasks whose spawn is no longer in a ring are looked up among those
+//! that are alive, as a dump does it (`task/owned.rs`), and only in a trace that shows such a task.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

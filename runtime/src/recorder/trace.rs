@@ -1,11 +1,11 @@
 //! The picture of what was recorded, in the format that <https://ui.perfetto.dev> opens.
 //!
-//! A track for each worker, with its polls and waits as slices and what it has woken, delivered and stolen as moments; a
-//! track for each task that ran, with what it did; counters of the queues; arrows from a wake or a spawn to the poll that
-//! came of it. Times are nanoseconds since the recorder was made.
+//! A track for each worker, with its polls and waits as slices and what it has woken, delivered and stolen as moments;
+//! a track for each task that ran, with what it did; counters of the queues; arrows from a wake or a spawn to the poll
+//! that came of it. Times are nanoseconds since the recorder was made.
 //!
-//! `history.rs` finds out what there is to draw. All packets are of one sequence, in the order of their times; names are
-//! in the first one, and events refer to them.
+//! `history.rs` finds out what there is to draw. All packets are of one sequence, in the order of their times; names
+//! are in the first one, and events refer to them.
 //!
 //! Rejected: the JSON of Chrome's tracing (ten times as long, and its arrows must be tied to the slice by a time that
 //! lies inside). A thread's track for a worker (a core has several threads in its life, and the name of the worker is

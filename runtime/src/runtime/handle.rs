@@ -28,8 +28,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What the runtime is doing now: its workers, its tasks and where each waits, and which of them wait for each other
-    /// or for nobody. Any thread may call this, also while every worker is stuck. A program of
+    /// What the runtime is doing now: its workers, its tasks and where each waits, and which of them wait for each
+    /// other or for nobody. Any thread may call this, also while every worker is stuck. A program of
     /// [`#[mini::main]`](crate::main) prints it when it gets SIGQUIT.
     ///
     /// Takes about a tenth of a second for 100,000 tasks, and two milliseconds while a worker is at work. Of the tasks
@@ -49,8 +49,8 @@ impl Handle {
     }
 
     /// Writes what the flight recorder has to a file, for <https://ui.perfetto.dev>: what each worker and each task did
-    /// lately; see the [chapter about traces](crate::guide::trace). Any thread may call this, also while every worker is
-    /// stuck; recording goes on.
+    /// lately; see the [chapter about traces](crate::guide::trace). Any thread may call this, also while every worker
+    /// is stuck; recording goes on.
     ///
     /// Blocks for as long as it takes to sort and write the events: about a second for a million. In a task use
     /// [`spawn_blocking`](crate::spawn_blocking).

@@ -1,7 +1,7 @@
 //! The writer goes round while a reader copies, in every order that the memory model allows.
 //!
-//! Caught: without the fence in `push`, or that in `copy`; with a Relaxed store of the head, or a Relaxed first load; with
-//! the head stored before the words; with `now` in place of `now + 1` for the oldest event that is whole.
+//! Caught: without the fence in `push`, or that in `copy`; with a Relaxed store of the head, or a Relaxed first load;
+//! with the head stored before the words; with `now` in place of `now + 1` for the oldest event that is whole.
 
 use loom::sync::Arc;
 use loom::thread;

@@ -1,7 +1,7 @@
 //! Reads a trace as Perfetto does, for tests: those of the drawing, and those in `tests/tests/trace.rs`.
 //!
-//! The numbers of the fields stand here a second time, from the same published files (`proto.rs`), so that a number that
-//! is wrong there is not read here as it was written.
+//! The numbers of the fields stand here a second time, from the same published files (`proto.rs`), so that a number
+//! that is wrong there is not read here as it was written.
 
 use std::collections::{BTreeMap, HashMap};
 
