@@ -62,12 +62,18 @@ fn polls_and_waits_are_slices_and_wakes_lie_in_the_poll_that_wakes() {
         poll(8, 1_100, 1_300, Then::Ended),
         Event::Wait { took: 500 }.pack(2_000),
         Event::Ready { events: 3 }.pack(2_010),
+        Event::Timers { fired: 4 }.pack(2_011),
+        Event::Steal { tasks: 5 }.pack(2_012),
     ];
     let trace = drawn(&copied(9_000, vec![worker], Vec::new()));
     let polls = [("task 7", 1_000, Some(1_100)), ("task 8", 1_100, Some(1_300)), ("parked", 1_500, Some(2_000))];
     assert_eq!(slices(&trace, "worker 0"), expected(&polls));
-    let ready = trace.instants("sockets are ready").next().unwrap();
-    assert_eq!((ready.at, ready.notes["count"].as_str()), (2_010, "3"));
+    let moments =
+        [("sockets are ready", 2_010, "3"), ("timers fire", 2_011, "4"), ("takes tasks of another worker", 2_012, "5")];
+    for (name, at, count) in moments {
+        let moment = trace.instants(name).next().unwrap();
+        assert_eq!((moment.at, moment.notes["count"].as_str()), (at, count), "{name}");
+    }
     let ends: Vec<u64> = trace.instants("spawns").map(|spawn| trace.arrow(spawn).at).collect();
     assert_eq!(ends, [1_000, 1_100]);
 }
