@@ -7,7 +7,7 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     ::mini::runtime::Builder::new_multi_thread().heed_mini_trace(true).dump_on_quit(true).build().expect("...")
+//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).heed_mini_trace(true).build().expect("...")
 //!         .block_on(main())
 //! }
 //! ```
@@ -147,11 +147,11 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         }
     }
     let is_program = entry == Entry::Main && name.to_string() == "main";
-    if is_program {
-        runtime.extend(source(".heed_mini_trace(true)"));
-    }
     if args.dump.unwrap_or(is_program) {
         runtime.extend(source(".dump_on_quit(true)"));
+    }
+    if is_program {
+        runtime.extend(source(".heed_mini_trace(true)"));
     }
     runtime.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\")")));
     let body = match ending {

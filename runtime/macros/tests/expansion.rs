@@ -174,7 +174,7 @@ fn a_main_that_returns_something_gives_its_exit_code() {
         (format!("{code:?}"), calls()),
         (
             format!("{:?}", ExitCode::SUCCESS),
-            ["main", "multi_thread", "trace true", "dump true"].map(str::to_owned).to_vec()
+            ["main", "multi_thread", "dump true", "trace true"].map(str::to_owned).to_vec()
         )
     );
 }
@@ -194,7 +194,7 @@ fn a_main_on_its_own_thread_gives_its_exit_code_too() {
         (format!("{code:?}"), calls()),
         (
             format!("{:?}", ExitCode::from(7)),
-            ["main", "multi_thread", "trace true", "dump true", "here"].map(str::to_owned).to_vec()
+            ["main", "multi_thread", "dump true", "trace true", "here"].map(str::to_owned).to_vec()
         )
     );
 }
@@ -217,10 +217,10 @@ fn a_main_with_a_grace_gives_an_exit_code_whatever_it_returns() {
     }
     let codes: [ExitCode; 2] = [program::main(), here::main()];
     assert_eq!(format!("{codes:?}"), format!("{:?}", [ExitCode::SUCCESS, ExitCode::FAILURE]));
-    let first = ["main", "multi_thread", "trace true", "dump true", "grace 120000"];
+    let first = ["main", "multi_thread", "dump true", "trace true", "grace 120000"];
     assert_eq!(
         calls(),
-        [&first[..], &["main", "current_thread", "trace true", "dump true", "here", "grace 500"]].concat()
+        [&first[..], &["main", "current_thread", "dump true", "trace true", "here", "grace 500"]].concat()
     );
 }
 
