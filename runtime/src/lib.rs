@@ -123,6 +123,7 @@ mod insight;
 mod primitives;
 #[cfg(feature = "process")]
 pub mod process;
+mod recorder;
 pub mod runtime;
 mod scheduler;
 #[cfg(feature = "signal")]

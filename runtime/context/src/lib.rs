@@ -124,7 +124,7 @@ pub fn begin_poll(task: u64) {
 }
 
 /// Set in what stands for the id of a task: it is the future of a `block_on`, see [`new_main`].
-const MAIN: u64 = 1 << 47;
+pub const MAIN: u64 = 1 << 47;
 
 /// In place of the id of a task: that of the future of one call of `block_on`. No other one of this process has it.
 #[must_use]

@@ -7,7 +7,8 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).build().expect("...").block_on(main())
+//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).heed_mini_trace(true).build().expect("...")
+//!         .block_on(main())
 //! }
 //! ```
 //!
@@ -181,6 +182,9 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         Some(false) => ".warnings(false)",
         None => ".warnings(::core::cfg!(debug_assertions))", // as the user's crate is built
     }));
+    if is_program {
+        runtime.extend(source(".heed_mini_trace(true)"));
+    }
     runtime.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\")")));
     let body = match ending {
         Ending::BlockOn => {

@@ -93,14 +93,17 @@ use crate::args::Entry;
 /// # What the program is doing
 ///
 /// On SIGQUIT (`kill -QUIT`, or Ctrl-\ at a terminal) a `main` prints on stderr what each worker does, what each task
-/// waits for and where, and which tasks wait for each other or for nobody; and the program goes on. Without the attribute
-/// that signal ends a program, and so it does with `dump = false`. A program that listens to SIGQUIT by
+/// waits for and where, and which tasks wait for each other or for nobody; and the program goes on. Without the
+/// attribute that signal ends a program, and so it does with `dump = false`. A program that listens to SIGQUIT by
 /// `mini::signal` hears it itself. So use `dump = false` where a supervisor stops programs by SIGQUIT, as a container
 /// does whose image says `STOPSIGNAL SIGQUIT`. Needs the feature `signal`.
 ///
 /// In debug builds the program is warned on stderr of polls that take long, of tasks that nobody can wake, and of other
 /// things that it hardly wants: see `Builder::warnings`. `MINI_WARN=1` in the environment turns that on in any build,
 /// `MINI_WARN=0` or `warnings = false` turns it off.
+///
+/// Started with `MINI_TRACE=file`, a `main` records what its tasks and workers do, and writes the end of it to that
+/// file when it is over, for <https://ui.perfetto.dev>; see `Builder::heed_mini_trace`.
 ///
 /// # Errors
 ///

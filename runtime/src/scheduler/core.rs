@@ -26,6 +26,7 @@ use crate::primitives::atomic::{
 };
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
+use crate::recorder::Probe;
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
@@ -76,6 +77,8 @@ pub(crate) struct Core {
     #[cfg(feature = "sim")]
     pub(crate) world: Option<Box<crate::sim::world::World>>,
     pub(crate) load: Load,
+    /// What records the owner's doings, if the user asks for that.
+    pub(crate) probe: Option<Box<Probe>>,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -242,6 +245,7 @@ impl Core {
             #[cfg(feature = "sim")]
             world: None,
             load: Load::default(),
+            probe: None,
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -336,6 +340,10 @@ impl Core {
 
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
     pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
         let entry = task.queued();
         if let Err(task) = self.owned_tasks().insert(task, pinned) {
             return task.into_queued().cancel();
@@ -351,6 +359,10 @@ impl Core {
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
     pub(crate) fn spawn_shared(&self, task: Task) {
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
         if let Some(entry) = self.register_shared(task) {
             self.push_shared(entry, Class::Woken);
             self.shared().wake_early(self);
@@ -379,6 +391,9 @@ impl Core {
 
     /// Queues an owned task that was woken.
     pub(crate) fn push_owned(&self, task: Queued) {
+        if let Some(probe) = &self.probe {
+            probe.woken(task.id().get());
+        }
         self.push_entry(Entry::Task(task), Class::Woken);
     }
 

@@ -16,6 +16,7 @@ use mini_time::Clock;
 use crate::blocking::Blocking;
 use crate::insight::{Before, on_quit, watcher};
 use crate::primitives::{Mutex, lock};
+use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
 use crate::scheduler::context;
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     /// In an allocation of its own: the last thing that a thread does is to say that it no longer keeps this runtime.
     pub(super) end: Arc<End>,
     pub(super) until_idle: UntilIdle,
+    /// What records, if the user asks for that; each core then has a probe.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     /// The last dump.
     pub(crate) dumped: Mutex<Option<Before>>,
     /// How many errors that no join handle will see were printed lately.
@@ -75,8 +78,10 @@ impl Shared {
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
+            let recorder = Recorder::of(&config);
             let new_core = |index| {
-                let core = Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+                let mut core = Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+                core.probe = recorder.as_ref().map(Recorder::probe);
                 core.simulated(&config, &clock)
             };
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
@@ -91,6 +96,7 @@ impl Shared {
                 process: mini_net::Process::current(),
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
+                recorder,
                 dumped: Mutex::default(),
                 quota: Mutex::default(),
                 cores,
@@ -172,6 +178,9 @@ impl Shared {
             std::task::Poll::Ready((job.take().expect("polled once"))())
         });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
+        if let Some(recorder) = &self.recorder {
+            recorder.spawned(&task);
+        }
         self.blocking.push_job(task.into_queued());
         handle
     }

@@ -19,6 +19,7 @@ use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
 use crate::blocking::Job;
+use crate::recorder::Then;
 use crate::scheduler::context;
 
 /// A task's place in a queue. Must be run, or put into another queue.
@@ -42,10 +43,24 @@ impl Class {
 /// The result of a run.
 #[must_use]
 pub(crate) enum Ran {
-    /// The task waits, or has ended.
+    /// The task waits.
     Through,
+    /// The task has ended.
+    Ended,
     /// Put it at the back of a queue of this class.
     Asks(Queued, Class),
+}
+
+impl Ran {
+    /// The same without the task, for a record.
+    #[inline]
+    pub(crate) fn then(&self) -> Then {
+        match self {
+            Self::Through => Then::Waits,
+            Self::Asks(..) => Then::Asks,
+            Self::Ended => Then::Ended,
+        }
+    }
 }
 
 /// A task that is being polled, on the runner's stack.
@@ -92,7 +107,7 @@ impl Queued {
             OnStart::Drop => {
                 self.drop_future();
                 lap();
-                Ran::Through
+                Ran::Ended
             }
         }
     }
@@ -135,7 +150,7 @@ impl Queued {
         if poll.is_ready() {
             running.task.complete();
             lap();
-            return Ran::Through;
+            return Ran::Ended;
         }
         if let Some(took) = lap() {
             header.times.note(took);
@@ -157,7 +172,7 @@ impl Queued {
             }
             OnPending::Drop => {
                 running.task.drop_future();
-                Ran::Through
+                Ran::Ended
             }
         }
     }
@@ -209,9 +224,10 @@ impl Queued {
 impl Job for Queued {
     fn run(self) {
         let shared = self.header().schedule.arc();
+        let _recorded = shared.recorder.as_ref().map(|recorder| recorder.job(self.id().get()));
         context::serve(&shared, || {
             let ran = Queued::run(self, u32::MAX, || None);
-            debug_assert!(matches!(ran, Ran::Through), "a job does not wait");
+            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
         });
     }
 

@@ -90,6 +90,7 @@ impl Worker<'_> {
         self.note_mean_run();
         self.end_turn();
         core.note_queue();
+        self.record_queues();
         let before = self.shared_waiting();
         let delivered = core.driver().poll(&mut self.events);
         self.note_delivered(delivered);
@@ -99,6 +100,14 @@ impl Worker<'_> {
             self.look_at_others();
         }
         self.put_off_look(); // at the end: a look is no part of the next run
+    }
+
+    /// Records how many tasks wait here, and for any worker.
+    pub(super) fn record_queues(&self) {
+        if let Some(probe) = &self.core.probe {
+            let injected = Class::ALL.iter().map(|&class| self.shared.injector(class).len()).sum();
+            probe.queues(self.core.queue_depth(), injected);
+        }
     }
 
     /// Looks at the tasks that wait for any worker, at stuck workers, and at times at another worker's queue.

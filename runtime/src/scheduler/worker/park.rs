@@ -131,6 +131,10 @@ impl Worker<'_> {
         core.take_remote_frees();
         let now = self.meter.system_now();
         core.counts.busy.park(now);
+        self.record_queues();
+        if let Some(probe) = &core.probe {
+            probe.parks();
+        }
         self.note_wait(now);
         core.unparker.announce(wait);
         self.shared.idle.park(core.index());
@@ -142,6 +146,9 @@ impl Worker<'_> {
         self.put_off_look();
         let now = self.meter.system_now();
         core.counts.busy.unpark(now);
+        if let Some(probe) = &core.probe {
+            probe.unparks();
+        }
         self.note_waited(now);
         let was_woken = core.unparker.retract();
         core.is_up.store(true, Relaxed);
