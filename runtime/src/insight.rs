@@ -27,6 +27,7 @@ use std::time::Duration;
 
 pub(crate) use gather::Before;
 
+use crate::blocking::Origin;
 use crate::runtime::Id;
 use crate::task::{self, LastWait, Sight, Standing};
 use circles::Circle;
@@ -75,17 +76,28 @@ pub struct Dump {
     workers: Vec<Worker>,
     tasks: Vec<DumpedTask>,
     circles: Vec<Circle>,
-    /// Threads for blocking jobs, idle ones among them, jobs in the queue, and where those were spawned that run.
+    /// Threads for blocking jobs, idle ones among them, jobs in the queue, the first of these, and those that run.
     threads: usize,
     idle_threads: usize,
     queued_jobs: usize,
-    jobs: Vec<&'static Location<'static>>,
+    next_job: Option<Origin>,
+    jobs: Vec<Job>,
     /// New tasks that no worker has registered.
     new: usize,
+    /// Why the process can open no file or socket, if so.
+    shortage: Option<String>,
     /// How long ago the dump before was made.
     before: Option<Duration>,
     /// In nanoseconds of the clock of its timers.
     now: u64,
+}
+
+/// A blocking job that runs.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    origin: Origin,
+    /// The dump before has it too.
+    is_unchanged: bool,
 }
 
 /// A worker in a [`Dump`].

@@ -4,22 +4,26 @@
 //! two parts of a list.
 
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::circles::circles;
-use super::{Doing, Dump, DumpedTask, Run, Worker};
+use super::{Doing, Dump, DumpedTask, Job, Run, Worker};
+use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{LastWait, Sight, Standing};
 
-/// What the dump before has seen: of each task the polls, of each core the progress.
+/// What the dump before has seen: of each task the polls, of each core the progress, and which jobs ran.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,
     polls: HashMap<u64, u32>,
+    jobs: Vec<u64>,
     progress: Vec<u64>,
 }
 
@@ -58,8 +62,11 @@ impl Shared {
         let mains = workers.iter().filter_map(|worker| worker.main);
         let circles = circles(&tasks, mains);
         let polls = tasks.iter().map(|task| (task.id().get(), task.polls())).collect();
-        *lock(&self.dumped) = Some(Before { at: begin, polls, progress });
-        let (gauge, jobs) = self.blocking.at_work();
+        let AtWork { gauge, running, next } = self.blocking.at_work();
+        let ids = running.iter().map(|job| job.id).collect();
+        let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
+        let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
+        *lock(&self.dumped) = Some(Before { at: begin, polls, jobs: ids, progress });
         Dump {
             runtime: self.id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
@@ -70,8 +77,10 @@ impl Shared {
             threads: gauge.threads,
             idle_threads: gauge.idle,
             queued_jobs: gauge.queued,
+            next_job: next,
             jobs,
             new: self.cores.iter().map(Core::in_inbox).sum(),
+            shortage: shortage(),
             before: since,
             now: {
                 let clock = self.cores[0].driver().timers().clock();
@@ -107,6 +116,13 @@ impl Shared {
         lost.sort_unstable();
         lost
     }
+}
+
+/// Whether the process can have no more descriptors: tries to get one.
+fn shortage() -> Option<String> {
+    let error = io::stderr().as_fd().try_clone_to_owned().err()?;
+    mini_net::is_shortage(&error)
+        .then(|| mini_net::failed("open another one", mini_net::Object::Nothing)(error).to_string())
 }
 
 impl Doing {

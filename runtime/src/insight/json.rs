@@ -87,11 +87,22 @@ pub(super) fn of(dump: &Dump) -> String {
         fields.end();
     });
     fields.value("new_tasks", dump.new);
+    if let Some(error) = &dump.shortage {
+        fields.text("shortage", error);
+    }
     let mut blocking = Fields::begin(fields.name("blocking"));
     blocking.value("threads", dump.threads);
     blocking.value("idle", dump.idle_threads);
     blocking.value("queued", dump.queued_jobs);
-    blocking.array("running", &dump.jobs, |text, job| put(text, Quoted(job)));
+    blocking.array("running", &dump.jobs, |text, job| {
+        let mut fields = Fields::begin(text);
+        fields.value("id", job.origin.id);
+        fields.text("spawned_at", job.origin.location);
+        if let Some(before) = dump.before.filter(|_| job.is_unchanged) {
+            fields.value("seconds", before.as_secs_f64());
+        }
+        fields.end();
+    });
     blocking.end();
     fields.end();
     text

@@ -7,12 +7,16 @@ use mini_context::{Reason, is_main};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
-use super::{Doing, Dump, DumpedTask, Run, Worker};
+use super::{Doing, Dump, DumpedTask, Job, Run, Worker};
+use crate::blocking::Origin;
 use crate::task::{LastWait, Standing};
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.header(f)?;
+        if let Some(error) = &self.shortage {
+            writeln!(f, "  no file descriptor is free: {error}")?;
+        }
         self.verdicts(f)?;
         for worker in &self.workers {
             writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?;
@@ -42,24 +46,39 @@ impl Dump {
         writeln!(f)
     }
 
+    /// Jobs that were spawned at one line share a line.
     fn jobs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut counts: Vec<(_, usize)> = Vec::new();
-        for &job in &self.jobs {
-            match counts.iter_mut().find(|(location, _)| *location == job) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((job, 1)),
+        const SHOWN: usize = 3;
+        let mut lines: Vec<(_, Vec<&Job>)> = Vec::new();
+        for job in &self.jobs {
+            let key = (job.origin.location, job.is_unchanged);
+            match lines.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, jobs)) => jobs.push(job),
+                None => lines.push((key, vec![job])),
             }
         }
-        for (location, count) in counts {
-            writeln!(f, "  {} spawned at {location}", Counted(count, "running blocking job"))?;
+        for ((location, is_unchanged), jobs) in lines {
+            let ids: Vec<String> = jobs.iter().take(SHOWN).map(|job| job.origin.id.to_string()).collect();
+            let (tasks, more) =
+                (if jobs.len() > 1 { "tasks" } else { "task" }, if jobs.len() > SHOWN { ", …" } else { "" });
+            write!(f, "  {} spawned at {location}", Counted(jobs.len(), "running blocking job"))?;
+            write!(f, ", {tasks} {}{more}", ids.join(", "))?;
+            match self.before.filter(|_| is_unchanged) {
+                Some(before) => writeln!(f, ", for at least {}", Rounded(before))?,
+                None => writeln!(f)?,
+            }
         }
         if self.queued_jobs > 0 {
             let (threads, idle) = (Counted(self.threads, "thread"), self.idle_threads);
-            writeln!(
+            write!(
                 f,
                 "  {} in the queue, for {threads}, {idle} of them idle",
                 Counted(self.queued_jobs, "blocking job")
             )?;
+            if let Some(Origin { id, location }) = self.next_job {
+                write!(f, "; the next is task {id} spawned at {location}")?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }

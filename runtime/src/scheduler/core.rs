@@ -160,6 +160,8 @@ struct Local {
     kept: Kept,
     /// The thread that some tasks of this core may not leave, while there are such tasks.
     pinned_to: Option<ThreadId>,
+    /// The thread whose number is the owner's.
+    numbered: Option<ThreadId>,
 }
 
 /// What a worker leaves for the next worker of the core.
@@ -200,6 +202,7 @@ impl Core {
             blocks: TaskCache::new(),
             kept: Kept { events: Events::new(), owed: 0 },
             pinned_to: None,
+            numbered: None,
         };
         Self {
             shared,
@@ -250,9 +253,13 @@ impl Core {
         ptr::eq(context::held(), self)
     }
 
-    /// Says that the calling thread is the owner now.
+    /// Says that the calling thread is the owner now. The system call is for another thread than the last one only: an
+    /// embedder comes once in each turn of its loop.
     pub(crate) fn set_owner(&self) {
-        self.owner.store(ThreadNumber::current().to_raw(), Relaxed);
+        let thread = Some(thread::current().id());
+        if self.local(|local| std::mem::replace(&mut local.numbered, thread)) != thread {
+            self.owner.store(ThreadNumber::current().to_raw(), Relaxed);
+        }
     }
 
     /// The thread that holds this core, or did so last.

@@ -377,8 +377,8 @@ fn announce_up(shared: &Arc<Shared>, core: &Core) {
     core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
     core.counts.sittings.add(1); // the monitor looks for progress that stands still
     shared.idle.unpark(core.index());
+    core.set_owner();
     if shared.cores.len() > 1 {
-        core.set_owner();
         monitor::thread::start(shared);
         shared.monitor.rouse();
     }

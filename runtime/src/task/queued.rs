@@ -10,7 +10,6 @@
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -18,7 +17,7 @@ use std::task::{Context, Waker};
 use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
-use crate::blocking::Job;
+use crate::blocking::{Job, Origin};
 use crate::scheduler::context;
 
 /// A task's place in a queue. Must be run, or put into another queue.
@@ -219,8 +218,8 @@ impl Job for Queued {
         self.cancel();
     }
 
-    fn location(&self) -> &'static Location<'static> {
-        self.header().location
+    fn origin(&self) -> Origin {
+        Origin { id: self.header().id.get(), location: self.header().location }
     }
 }
 
