@@ -27,6 +27,8 @@ use std::time::Duration;
 
 pub(crate) use gather::Before;
 
+use mini_context::{Holder, Reason, SyncKind};
+
 use crate::blocking::Origin;
 use crate::runtime::Id;
 use crate::task::{self, LastWait, Sight, Standing};
@@ -84,6 +86,8 @@ pub struct Dump {
     jobs: Vec<Job>,
     /// New tasks that no worker has registered.
     new: usize,
+    /// Channels of this process with very many messages.
+    crowds: Vec<Holder>,
     /// Why the process can open no file or socket, if so.
     shortage: Option<String>,
     /// How long ago the dump before was made.
@@ -280,6 +284,17 @@ impl DumpedTask {
     /// See [`Dump`].
     pub fn unchanged_for(&self) -> Option<Duration> {
         self.unchanged
+    }
+
+    /// Of the lock or channel for which it waits: the kind, the id in the wait, and who has it or the other end.
+    fn holder(&self) -> Option<(SyncKind, u64, Holder)> {
+        match (self.waits()?, self.sight.holder?) {
+            (LastWait::Known(wait), holder) => match wait.reason() {
+                Reason::Sync(kind, task) => Some((kind, task, holder)),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     fn waits(&self) -> Option<LastWait> {

@@ -32,6 +32,7 @@
 //! ```
 
 mod budget;
+mod crowds;
 mod due;
 mod holders;
 mod lock;
@@ -47,8 +48,9 @@ pub use budget::swap_budget;
 pub use budget::{
     check_budget, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call, spend_calls,
 };
+pub use crowds::{crowds, forget_crowd, note_crowd};
 pub use due::{Due, DueGuard, due, set_due};
-pub use holders::{holder, set_holder, taken, untaken};
+pub use holders::{Holder, holder, set_holder, taken, untaken};
 #[cfg(not(loom))]
 pub use lock::{Guard, Lock};
 #[cfg(loom)]

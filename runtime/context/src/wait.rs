@@ -126,18 +126,18 @@ impl Wait {
     ///
     /// ```
     /// use std::panic::Location;
-    /// use mini_context::{Note, Reason, SyncKind, Wait};
+    /// use mini_context::{Holder, Note, Reason, SyncKind, Wait};
     ///
     /// let key = std::ptr::from_ref(&0).addr() as u64;
     /// let wait = Wait::from(Note { reason: Reason::SyncAt(SyncKind::Lock, key), location: Location::caller() });
-    /// mini_context::set_holder(key, 5, None);
+    /// mini_context::set_holder(key, Holder { task: 5, location: None, number: 0 });
     /// assert_eq!(wait.resolve(7).reason(), Reason::Sync(SyncKind::Lock, 5));
     /// assert_eq!(wait.resolve(5).reason(), Reason::Sync(SyncKind::Lock, mini_context::ITSELF));
     /// ```
     #[must_use]
     pub fn resolve(self, task: u64) -> Wait {
         let Reason::SyncAt(kind, key) = self.reason() else { return self };
-        let holder = match holder(key).map_or(0, |(holder, _)| holder) {
+        let holder = match holder(key).map_or(0, |holder| holder.task) {
             0 => 0,
             holder if holder == task => ITSELF,
             holder => holder,
@@ -256,7 +256,11 @@ impl fmt::Display for Note {
             Reason::Sync(kind, ITSELF) => write!(f, "{kind:?} at {location}, held by this task itself"),
             Reason::Sync(kind, holder) => {
                 let (task, is_certain) = untaken(holder);
-                let held = if is_certain { "held" } else { "last taken" };
+                let held = match (kind, is_certain) {
+                    (SyncKind::Send, _) => "last received",
+                    (_, true) => "held",
+                    (_, false) => "last taken",
+                };
                 write!(f, "{kind:?} at {location}, {held} by ")?;
                 if is_main(task) { f.write_str("the main task") } else { write!(f, "task {task}") }
             }

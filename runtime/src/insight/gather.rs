@@ -80,6 +80,7 @@ impl Shared {
             next_job: next,
             jobs,
             new: self.cores.iter().map(Core::in_inbox).sum(),
+            crowds: mini_context::crowds(),
             shortage: shortage(),
             before: since,
             now: {

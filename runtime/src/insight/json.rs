@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-use mini_context::{ITSELF, Reason, is_main, untaken};
+use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
 use super::{Doing, Dump, DumpedTask, Worker};
 use crate::task::{LastWait, Standing};
@@ -86,6 +86,17 @@ pub(super) fn of(dump: &Dump) -> String {
         fields.array("tasks", circle, |text, &task| put(text, Id(task)));
         fields.end();
     });
+    fields.array("crowded_channels", &dump.crowds, |text, crowd| {
+        let mut fields = Fields::begin(text);
+        if let Some(location) = crowd.location {
+            fields.text("made_at", location);
+        }
+        fields.value("messages", crowd.number);
+        if crowd.task != 0 {
+            fields.value("last_received_by", Id(crowd.task));
+        }
+        fields.end();
+    });
     fields.value("new_tasks", dump.new);
     if let Some(error) = &dump.shortage {
         fields.text("shortage", error);
@@ -165,8 +176,20 @@ fn task(text: &mut String, task: &DumpedTask) {
     if let Some(waits) = task.waits() {
         wait(&mut fields, "waits_for", waits);
     }
-    if let Some(line) = task.sight.taken_at {
-        fields.text("taken_at", line);
+    if let Some((kind, _, holder)) = task.holder() {
+        let (location, number) = match kind {
+            SyncKind::Receive => ("last_sender_made_at", Some("senders")),
+            SyncKind::Send => ("received_at", Some("capacity")),
+            _ => ("taken_at", None),
+        };
+        if let Some(line) = holder.location {
+            fields.text(location, line);
+        }
+        match number {
+            Some(name) => fields.value(name, holder.number),
+            None if holder.number > 0 => fields.value("is_unpolled_since", true),
+            None => {}
+        }
     }
     if let Some(unchanged) = task.unchanged {
         fields.value("unchanged_seconds", unchanged.as_secs_f64());
@@ -198,6 +221,7 @@ fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
                 inner.text("kind", format_args!("{kind:?}"));
                 match (holder, untaken(holder)) {
                     (0, _) => {}
+                    (_, (task, _)) if kind == SyncKind::Send => inner.value("last_received_by", Id(task)),
                     (ITSELF, _) => inner.value("holder", "\"itself\""),
                     (_, (task, true)) => inner.value("holder", Id(task)),
                     (_, (task, false)) => inner.value("last_taken_by", Id(task)),

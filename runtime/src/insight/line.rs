@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::ptr;
 
-use mini_context::{IoKind, Reason, SyncKind};
+use mini_context::{IoKind, Note, Reason, SyncKind};
 
 use super::DumpedTask;
 use crate::task::{LastWait, Standing};
@@ -27,7 +27,7 @@ struct Key<'a> {
     standing: Standing,
     is_running: bool,
     is_lost: bool,
-    taken_at: Option<*const Location<'static>>,
+    held_at: Option<*const Location<'static>>,
     wait: Option<(Kind, *const Location<'static>)>,
 }
 
@@ -75,6 +75,8 @@ fn key(task: &DumpedTask) -> Key<'_> {
                 Reason::JoinSet(_) => Kind::JoinSet,
                 Reason::Idle => Kind::Idle,
                 Reason::Cancel => Kind::Cancel,
+                // Of each its own channel, which may have its own receiver.
+                Reason::Sync(kind @ SyncKind::Send, _) => Kind::Sync(kind as u8, 0),
                 Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
             };
             (kind, ptr::from_ref(wait.location()))
@@ -86,7 +88,7 @@ fn key(task: &DumpedTask) -> Key<'_> {
         standing: task.sight.standing,
         is_running: task.is_running,
         is_lost: task.is_lost,
-        taken_at: task.sight.taken_at.map(ptr::from_ref),
+        held_at: task.sight.holder.and_then(|holder| holder.location).map(ptr::from_ref),
         wait: task.waits().map(kind),
     }
 }
@@ -102,6 +104,12 @@ impl fmt::Display for Line<'_> {
                     && fd >= 0
                 {
                     return self.fds(f, kind, known.location());
+                }
+                if let Reason::Sync(kind, _) = known.reason()
+                    && self.tasks.iter().any(|task| task.waits() != Some(wait))
+                {
+                    let note = Note { reason: Reason::Sync(kind, 0), location: known.location() };
+                    return write!(f, "{note}"); // each waits for another one
                 }
             }
             _ => {}

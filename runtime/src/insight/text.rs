@@ -3,7 +3,7 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use mini_context::{Reason, is_main};
+use mini_context::{Holder, Reason, SyncKind, is_main};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
@@ -24,7 +24,8 @@ impl fmt::Display for Dump {
         for line in lines(&self.tasks) {
             writeln!(f, "  {}", Told(self, &line))?;
         }
-        self.jobs(f)
+        self.jobs(f)?;
+        self.crowds(f)
     }
 }
 
@@ -83,12 +84,24 @@ impl Dump {
         Ok(())
     }
 
+    fn crowds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Holder { task, location, number } in &self.crowds {
+            let Some(location) = location else { continue };
+            write!(f, "  a channel made at {location} has grown to {}", Counted(*number as usize, "message"))?;
+            if *task != 0 {
+                write!(f, ", last received by {}", Name(self, *task))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
     fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for circle in &self.circles {
             writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
             for &task in circle {
                 write!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
-                self.task(task).map_or(Ok(()), |task| write!(f, "{}", Since(task)))?;
+                self.task(task).map_or(Ok(()), |task| write!(f, "{}{}", Since(task), Ends(task)))?;
                 writeln!(f)?;
             }
         }
@@ -213,13 +226,15 @@ impl fmt::Display for Told<'_, Line<'_>> {
 impl Told<'_, Line<'_>> {
     /// If what is waited for was taken by a task that is gone.
     fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first = self.1.tasks[0];
+        let (first, tasks) = (self.1.tasks[0], &self.1.tasks);
         write!(f, "{}", Since(first))?;
         let holder = first.waits().and_then(LastWait::holder);
         match holder.filter(|&id| !is_main(id) && self.0.task(id).is_none()) {
-            Some(_) => f.write_str(", which is not among the tasks of this runtime any more"),
-            None => Ok(()),
+            Some(_) => f.write_str(", which is not among the tasks of this runtime any more")?,
+            None => {}
         }
+        let number = |task: &DumpedTask| task.sight.holder.map(|holder| holder.number);
+        if tasks.iter().all(|task| number(task) == number(first)) { write!(f, "{}", Ends(first)) } else { Ok(()) }
     }
 
     /// When the first timer of the line fires.
@@ -233,15 +248,38 @@ impl Told<'_, Line<'_>> {
     }
 }
 
-/// The line that took the lock for which a task waits, behind the name of the holder.
+/// The line that took the lock for which a task waits, or where the messages of its channel are received; behind the
+/// name of the holder.
 struct Since<'a>(&'a DumpedTask);
 
 impl fmt::Display for Since<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(line), Some(LastWait::Known(wait))) = (self.0.sight.taken_at, self.0.waits()) else { return Ok(()) };
-        match wait.reason() {
-            Reason::Sync(_, 0) => write!(f, ", taken at {line}"), // by no task
-            Reason::Sync(..) => write!(f, " since {line}"),
+        let Some((kind, task, holder)) = self.0.holder() else { return Ok(()) };
+        let Some(line) = holder.location else { return Ok(()) };
+        match kind {
+            SyncKind::Receive => Ok(()),
+            SyncKind::Send if task == 0 => write!(f, ", last received at {line}"),
+            SyncKind::Send => write!(f, " at {line}"),
+            _ if task == 0 => write!(f, ", taken at {line}"), // by no task
+            _ => write!(f, " since {line}"),
+        }
+    }
+}
+
+/// What else is known of the lock or channel for which a task waits.
+struct Ends<'a>(&'a DumpedTask);
+
+impl fmt::Display for Ends<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((kind, _, Holder { location, number, .. })) = self.0.holder() else { return Ok(()) };
+        match (kind, location) {
+            (SyncKind::Send, _) => write!(f, "; full: {number} of {number}"),
+            (SyncKind::Receive, Some(line)) => {
+                let last = if number == 1 { "" } else { " the last" };
+                write!(f, ", from {},{last} made at {line}", Counted(number as usize, "sender"))
+            }
+            (SyncKind::Receive, None) => Ok(()),
+            _ if number > 0 => f.write_str(", for a future that has not been polled since"),
             _ => Ok(()),
         }
     }

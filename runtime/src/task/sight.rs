@@ -7,7 +7,7 @@
 //! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
 //! to read an owned one its owner would have to go on.
 
-use std::panic::Location;
+use mini_context::Holder;
 
 use super::Task;
 use super::error::Source;
@@ -32,8 +32,8 @@ pub(crate) struct Sight {
     pub(crate) standing: Standing,
     /// What its last poll was pending for; none before that.
     pub(crate) wait: Option<LastWait>,
-    /// If that is a lock: the line that has taken it.
-    pub(crate) taken_at: Option<&'static Location<'static>>,
+    /// If that is a lock or a channel: who has it, or the other end.
+    pub(crate) holder: Option<Holder>,
     /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
     /// in tasks that can have no name, these too.
     pub(crate) others: i32,
@@ -65,7 +65,7 @@ impl Task {
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
         let Changing { polls, standing, wait, others, .. } = seen;
-        Sight { source: self.source(), polls, standing, wait, taken_at: header.wait.taken_at(), others }
+        Sight { source: self.source(), polls, standing, wait, holder: header.wait.holder(), others }
     }
 }
 

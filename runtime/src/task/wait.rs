@@ -17,7 +17,7 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release};
 
-use mini_context::{Notes, Reason, Wait};
+use mini_context::{Holder, Notes, Reason, Wait};
 
 /// The wait slot of a task: what its last poll was pending for.
 #[derive(Debug)]
@@ -62,11 +62,11 @@ impl WaitSlot {
         self.word.store(0, Release);
     }
 
-    /// If it waits for a lock: the line that has taken it.
-    pub(crate) fn taken_at(&self) -> Option<&'static Location<'static>> {
+    /// If it waits for a lock or a channel: who has it, or the other end.
+    pub(crate) fn holder(&self) -> Option<Holder> {
         let wait = Wait::from_word(self.word.load(Acquire), Location::caller())?;
         match wait.reason() {
-            Reason::SyncAt(_, key) => mini_context::holder(key)?.1,
+            Reason::SyncAt(_, key) => mini_context::holder(key),
             _ => None,
         }
     }

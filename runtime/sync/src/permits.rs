@@ -24,7 +24,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use mini_context::{Lock, Note, Reason, SyncKind};
+use mini_context::{Holder, Lock, Note, Reason, SyncKind};
 use pin_project_lite::pin_project;
 
 use crate::panics::Steps;
@@ -186,10 +186,9 @@ impl Permits {
     fn see(&mut self, granted: &Claim, now: &Claim) {
         let is_of = |last: &Claim| last.task == granted.task && std::ptr::eq(last.location, granted.location);
         if let Some(last) = self.last.as_mut().filter(|last| is_of(last)) {
-            let has_moved = last.task != now.task;
             *last = *now;
-            if has_moved {
-                self.tell_holder();
+            if !self.waiters.is_empty() {
+                self.tell_holder(); // that it knows, and maybe that it is another task
             }
         }
     }
@@ -201,8 +200,9 @@ impl Permits {
 
     /// Notes the holder for which tasks wait, for dumps.
     fn tell_holder(&self) {
-        let holder = self.last.map_or(0, |last| last.holder());
-        mini_context::set_holder(self.key(), holder, self.last.map(|last| last.location));
+        let (task, is_seen) = self.last.map_or((0, true), |last| (last.holder(), last.is_seen));
+        let (location, number) = (self.last.map(|last| last.location), u64::from(!is_seen));
+        mini_context::set_holder(self.key(), Holder { task, location, number });
     }
 }
 
@@ -215,6 +215,11 @@ pub(crate) trait Source {
     const IS_OWNED: bool = false;
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
+
+    /// The key of the holder that a waiting task is told, which is noted.
+    fn key(&self) -> u64 {
+        self.with(|permits| permits.key())
+    }
 
     /// Takes back permits that were taken or granted, and not used.
     #[inline]
@@ -241,6 +246,10 @@ impl<S: Source + ?Sized> Source for &S {
         (**self).with(f)
     }
 
+    fn key(&self) -> u64 {
+        (**self).key()
+    }
+
     #[inline]
     fn take_back(&self, count: usize) {
         (**self).take_back(count);
@@ -254,6 +263,10 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
         (**self).with(f)
+    }
+
+    fn key(&self) -> u64 {
+        (**self).key()
     }
 
     #[inline]
@@ -434,9 +447,8 @@ impl<S: Source> Acquire<S> {
             *this.phase = Phase::Through;
         } else {
             let reason = match *this.kind {
-                // The last claim is of another sender, which has nothing that this one waits for.
-                kind @ (SyncKind::Send | SyncKind::Closed) => Reason::Sync(kind, 0),
-                kind => Reason::SyncAt(kind, source.with(|permits| permits.key())),
+                kind @ SyncKind::Closed => Reason::Sync(kind, 0),
+                kind => Reason::SyncAt(kind, source.key()),
             };
             mini_context::leave_note(Note { reason, location: this.location });
         }

@@ -87,8 +87,14 @@ fn a_lock_granted_to_a_future_that_is_not_polled() {
     }
     on_each_flavour(|builder| {
         let in_a_task = |end| async move { task("lock", program(end)).await.unwrap() };
-        let shown: &[&[&str]] =
-            &[&["\"lock\"", "waiting: Lock", &at!("// waits here"), "this task itself", &at!("// granted to this")]];
+        let shown: &[&[&str]] = &[&[
+            "\"lock\"",
+            "waiting: Lock",
+            &at!("// waits here"),
+            "this task itself",
+            &at!("// granted to this"),
+            "not been polled since",
+        ]];
         hang(&builder, in_a_task, shown);
     });
 }

@@ -13,19 +13,19 @@ use crate::{End, at, hang, task};
 fn a_sender_that_somebody_has_forgotten() {
     async fn program(_: End) {
         let (jobs, mut next) = mpsc::channel::<u8>(4);
-        let config = Arc::new(jobs.clone()); // of which nobody thinks
+        let config = jobs.clone(); // of which nobody thinks
         let worker = async move {
             while next.recv().await.is_some() {} // waits for the end
         };
         task("worker", worker);
-        jobs.send(1).await.unwrap(); // the last message
+        jobs.send(1).await.unwrap();
         drop(jobs);
         pending::<()>().await;
         drop(config);
     }
     on_each_flavour(|builder| {
-        let (end, last) = (at!("// waits for the end"), at!("// the last message"));
-        hang(&builder, program, &[&["\"worker\"", "Receive", &end, "from 1 sender", "last", "main task", &last]]);
+        let (end, forgotten) = (at!("// waits for the end"), at!("// of which nobody thinks"));
+        hang(&builder, program, &[&["\"worker\"", "Receive", &end, "from 1 sender, made at", &forgotten]]);
     });
 }
 
@@ -80,7 +80,11 @@ fn a_queue_that_grows_and_grows() {
     }
     on_each_flavour(|builder| {
         let (made, slow) = (at!("// has no bound"), at!("// is slow"));
-        hang(&builder, program, &[&["4,0", " messages", &made], &["\"slow\"", "Read", &slow]]);
+        hang(
+            &builder,
+            program,
+            &[&["has grown to 4,0", &made, "last received by task", "\"slow\""], &["\"slow\"", "Read", &slow]],
+        );
     });
 }
 

@@ -17,10 +17,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use mini_context::{Lock, SyncKind};
+use mini_context::{Holder, Lock, SyncKind};
 use pin_project_lite::pin_project;
 
 use super::queue::Queue;
@@ -48,6 +49,11 @@ struct State<T> {
     /// For tasks that wait until the channel is closed: there never is one.
     ends: Permits,
     occupant: Occupant,
+    /// Where the receiver has waited last, and the task that did so. For dumps, as are those that follow.
+    receives: Option<(&'static Location<'static>, u64)>,
+    /// Where the last sender was made.
+    sends: &'static Location<'static>,
+    is_crowded: bool,
     is_receiver_gone: bool,
     senders: usize,
     weak_senders: usize,
@@ -70,6 +76,15 @@ impl<T> Source for Chan<T> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
         f(&mut self.state.lock().permits)
+    }
+
+    /// For a task that waits to send: who receives.
+    fn key(&self) -> u64 {
+        let receives = self.state.lock().receives;
+        let key = ptr::from_ref(&self.bound).addr() as u64;
+        let (location, task) = receives.map_or((None, 0), |(location, task)| (Some(location), task));
+        mini_context::set_holder(key, Holder { task: mini_context::taken(task), location, number: self.bound as u64 });
+        key
     }
 
     /// The receiver of a closed channel may wait for that.
@@ -97,6 +112,9 @@ impl<T> Chan<T> {
             permits: Permits::new(bound),
             ends: Permits::new(0),
             occupant: Occupant::default(),
+            receives: None,
+            sends: Location::caller(),
+            is_crowded: false,
             is_receiver_gone: false,
             senders: 1,
             weak_senders: 0,
@@ -156,7 +174,9 @@ impl<T> Chan<T> {
             self.seat.hand(message);
             return self.seat.call(&mut state.occupant);
         }
-        state.queue.push(message);
+        if state.queue.push(message) {
+            self.tell_crowd(state);
+        }
         self.is_empty.store(false, Relaxed);
         Call::Nobody
     }
@@ -198,9 +218,37 @@ impl<T> Chan<T> {
         self.seat.take()
     }
 
-    /// The receiver waits, if there is still nothing. If not, look again.
+    /// For a task that waits to receive: what it is told by.
     #[inline]
-    pub(super) fn wait(&self, waker: &Waker) -> Poll<()> {
+    pub(super) fn key(&self) -> u64 {
+        ptr::from_ref(&self.seat).addr() as u64
+    }
+
+    /// Notes the senders, for a receiver that waits or is going to.
+    #[cold]
+    fn tell_senders(&self, state: &State<T>) {
+        let holder = Holder { task: 0, location: Some(state.sends), number: state.senders as u64 };
+        mini_context::set_holder(self.key(), holder);
+    }
+
+    /// Notes that there are very many messages.
+    #[cold]
+    fn tell_crowd(&self, state: &mut State<T>) {
+        let (task, number) = (state.receives.map_or(0, |(_, task)| task), state.queue.len() as u64);
+        mini_context::note_crowd(self.key(), Holder { task, location: Some(self.location), number });
+        state.is_crowded = true;
+    }
+
+    #[cold]
+    fn end_crowd(&self, state: &mut State<T>) {
+        if std::mem::take(&mut state.is_crowded) {
+            mini_context::forget_crowd(self.key());
+        }
+    }
+
+    /// The receiver waits at `location`, if there is still nothing. If not, look again.
+    #[inline]
+    pub(super) fn wait(&self, waker: &Waker, location: &'static Location<'static>) -> Poll<()> {
         let ticket = self.seat.prepare(waker);
         let mut state = self.state.lock();
         if self.seat.is_full() || state.queue.len() > 0 || state.has_ended(self.bound) {
@@ -208,6 +256,14 @@ impl<T> Chan<T> {
             return Poll::Ready(()); // the ticket is dropped without the lock
         }
         let old = self.seat.sit(&mut state.occupant, ticket);
+        let receives = Some((location, mini_context::task()));
+        if !is_same(state.receives, receives) {
+            state.receives = receives;
+            self.tell_senders(&state);
+        }
+        if state.is_crowded {
+            self.end_crowd(&mut state);
+        }
         drop(state);
         drop(old);
         Poll::Pending
@@ -239,6 +295,7 @@ impl<T> Chan<T> {
         steps.run(|| self.close());
         let mut state = self.state.lock();
         state.is_receiver_gone = true;
+        self.end_crowd(&mut state);
         let messages = std::mem::replace(&mut state.queue, Queue::new());
         let wakers = self.seat.stand_up(&mut state.occupant);
         drop(state);
@@ -247,21 +304,34 @@ impl<T> Chan<T> {
         steps.run(|| drop(messages));
     }
 
+    #[track_caller]
     pub(super) fn add_sender(&self) {
-        self.state.lock().senders += 1;
+        self.try_add_sender();
     }
 
     /// Another sender, unless all are gone.
+    #[track_caller]
     pub(super) fn try_add_sender(&self) -> bool {
         let mut state = self.state.lock();
-        let is_alive = state.senders > 0;
-        state.senders += usize::from(is_alive);
-        is_alive
+        if state.senders == 0 {
+            return false;
+        }
+        state.senders += 1;
+        state.sends = Location::caller();
+        self.senders_changed(&state);
+        true
+    }
+
+    fn senders_changed(&self, state: &State<T>) {
+        if state.receives.is_some() {
+            self.tell_senders(state);
+        }
     }
 
     pub(super) fn end_sender(&self) {
         let mut state = self.state.lock();
         state.senders -= 1;
+        self.senders_changed(&state);
         let call = if state.senders == 0 { self.seat.call(&mut state.occupant) } else { Call::Nobody };
         drop(state);
         self.seat.make(call);
@@ -295,6 +365,12 @@ impl<T> Chan<T> {
         }
         debug.field("made_at", &format_args!("{}", self.location)).finish_non_exhaustive()
     }
+}
+
+/// Whether the receiver waits where it has waited before.
+#[inline]
+fn is_same(was: Option<(&'static Location<'static>, u64)>, now: Option<(&'static Location<'static>, u64)>) -> bool {
+    matches!((was, now), (Some(was), Some(now)) if ptr::eq(was.0, now.0) && was.1 == now.1)
 }
 
 /// The permits that nobody gets: to wait for one is to wait until the channel is closed.

@@ -46,9 +46,9 @@ impl<T> Inner<T> {
 
     #[inline]
     fn poll_wait(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
-        let arrived = self.chan.wait(cx.waker());
+        let arrived = self.chan.wait(cx.waker(), location);
         if arrived.is_pending() {
-            mini_context::leave_note(Note { reason: Reason::Sync(SyncKind::Receive, 0), location });
+            mini_context::leave_note(Note { reason: Reason::SyncAt(SyncKind::Receive, self.chan.key()), location });
         }
         arrived
     }
