@@ -31,7 +31,7 @@ use mini_context::{Holder, Reason, SyncKind};
 
 use crate::blocking::Origin;
 use crate::runtime::Id;
-use crate::task::{self, LastWait, Sight, Standing};
+use crate::task::{self, Beside, LastWait, Sight, Standing};
 use circles::Circle;
 
 /// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
@@ -111,6 +111,8 @@ struct Worker {
     doing: Doing,
     /// Its main task, the future of a `block_on`, waits for this.
     main: Option<(u64, LastWait)>,
+    /// And for these.
+    beside: Beside,
     /// The tasks that only it may touch could not be read.
     is_hidden: bool,
 }
@@ -295,6 +297,11 @@ impl DumpedTask {
             },
             _ => None,
         }
+    }
+
+    /// What it waits for beside that.
+    fn beside(&self) -> Beside {
+        if self.sight.standing == Standing::Waits { self.sight.beside } else { Beside::default() }
     }
 
     fn waits(&self) -> Option<LastWait> {

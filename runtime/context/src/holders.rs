@@ -107,9 +107,14 @@ pub fn untaken(holder: u64) -> (u64, bool) {
 /// The place of the address `key` in a table, whose size is a power of two.
 #[inline]
 pub(crate) fn at<const N: usize>(table: &'static [Place; N], key: u64) -> &'static Place {
+    &table[hash(key, N)]
+}
+
+/// A number below `places`, a power of two.
+#[inline]
+pub(crate) fn hash(key: u64, places: usize) -> usize {
     // The multiplier of Fibonacci hashing (Knuth, vol. 3): 2^64 by the golden ratio.
-    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - N.trailing_zeros());
-    &table[hash as usize]
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - places.trailing_zeros())) as usize
 }
 
 /// Notes the holder of what is at the address `key`, for which tasks wait.

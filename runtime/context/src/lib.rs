@@ -39,6 +39,7 @@ mod lock;
 #[cfg(loom)]
 mod lock_model;
 mod notes;
+mod others;
 #[doc(hidden)]
 pub mod rules;
 mod unwind;
@@ -59,6 +60,7 @@ pub use notes::{IoKind, Note, NoteMark, Notes, NotesAside, Reason, SyncKind};
 pub use notes::{
     forget_timer, forget_wait, leave_note, mark_notes, notes, notes_since, set_notes_aside, swap_notes, take_notes,
 };
+pub use others::{has_others, note_others, others};
 pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
@@ -79,7 +81,11 @@ struct Local {
     refusals: Cell<u16>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
+    /// How many of `other` there are.
+    others: Cell<u8>,
     wait: Cell<Option<Note>>,
+    /// Those before `wait` in this poll; see `others.rs`.
+    other: [Cell<Option<Note>>; others::MOST],
     timer: Cell<Option<Note>>,
     /// How many notes were left; see `notes.rs`.
     noted: Cell<u64>,
@@ -94,7 +100,9 @@ thread_local! {
             budget: Cell::new(BUDGET),
             refusals: Cell::new(0),
             coin: Cell::new(0),
+            others: Cell::new(0),
             wait: Cell::new(None),
+            other: [const { Cell::new(None) }; others::MOST],
             timer: Cell::new(None),
             noted: Cell::new(0),
             due: Cell::new(None),
@@ -119,6 +127,7 @@ pub fn begin_poll(task: u64) {
     LOCAL.with(|local| {
         local.budget.set(BUDGET);
         local.refusals.set(REFUSALS);
+        local.others.set(0);
         local.wait.set(None);
         local.timer.set(None);
         local.task.set(task);

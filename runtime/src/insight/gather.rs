@@ -16,7 +16,7 @@ use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::task::{LastWait, Sight, Standing};
+use crate::task::{Beside, LastWait, Sight, Standing};
 
 /// What the dump before has seen: of each task the polls, of each core the progress, and which jobs ran.
 #[derive(Debug)]
@@ -170,7 +170,8 @@ impl Look<'_> {
             Doing::Works(self.run(core, task))
         };
         let main = core.main.get().filter(|(id, _)| !doing.runs(*id) && !matches!(doing, Doing::Rests));
-        Worker { index, doing, main, is_hidden }
+        let beside = main.map_or_else(Beside::default, |(id, _)| core.main.wait.beside(id));
+        Worker { index, doing, main, beside, is_hidden }
     }
 
     fn run(&self, core: &Core, task: u64) -> Run {

@@ -176,6 +176,10 @@ fn task(text: &mut String, task: &DumpedTask) {
     if let Some(waits) = task.waits() {
         wait(&mut fields, "waits_for", waits);
     }
+    let beside = task.beside();
+    if beside[0].is_some() {
+        fields.array("beside", beside.into_iter().flatten(), |text, known| put_wait(text, LastWait::Known(known)));
+    }
     if let Some((kind, _, holder)) = task.holder() {
         let (location, number) = match kind {
             SyncKind::Receive => ("last_sender_made_at", Some("senders")),
@@ -199,7 +203,11 @@ fn task(text: &mut String, task: &DumpedTask) {
 
 /// The text for people, and what a program would look for in it.
 fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
-    let mut inner = Fields::begin(fields.name(name));
+    put_wait(fields.name(name), wait);
+}
+
+fn put_wait(text: &mut String, wait: LastWait) {
+    let mut inner = Fields::begin(text);
     inner.text("text", wait);
     if let LastWait::Known(known) = wait {
         match known.reason() {

@@ -29,6 +29,7 @@ struct Key<'a> {
     is_lost: bool,
     held_at: Option<*const Location<'static>>,
     wait: Option<(Kind, *const Location<'static>)>,
+    beside: [Option<(Kind, *const Location<'static>)>; 3],
 }
 
 /// What is waited for, without its number.
@@ -63,25 +64,6 @@ pub(super) fn lines(tasks: &[DumpedTask]) -> Vec<Line<'_>> {
 }
 
 fn key(task: &DumpedTask) -> Key<'_> {
-    let kind = |wait| match wait {
-        LastWait::Unknown => (Kind::Unknown, ptr::null()),
-        LastWait::Yielded => (Kind::Yielded, ptr::null()),
-        LastWait::Known(wait) => {
-            let kind = match wait.reason() {
-                Reason::Io(kind, _) => Kind::Io(kind as u8),
-                Reason::Timer(_) => Kind::Timer,
-                Reason::Limit(_) => Kind::Limit,
-                Reason::Join(task) => Kind::Join(task),
-                Reason::JoinSet(_) => Kind::JoinSet,
-                Reason::Idle => Kind::Idle,
-                Reason::Cancel => Kind::Cancel,
-                // Of each its own channel, which may have its own receiver.
-                Reason::Sync(kind @ SyncKind::Send, _) => Kind::Sync(kind as u8, 0),
-                Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
-            };
-            (kind, ptr::from_ref(wait.location()))
-        }
-    };
     Key {
         spawned: task.location(),
         name: task.name(),
@@ -90,7 +72,30 @@ fn key(task: &DumpedTask) -> Key<'_> {
         is_lost: task.is_lost,
         held_at: task.sight.holder.and_then(|holder| holder.location).map(ptr::from_ref),
         wait: task.waits().map(kind),
+        beside: task.beside().map(|wait| wait.map(|wait| kind(LastWait::Known(wait)))),
     }
+}
+
+/// What is waited for, and where.
+fn kind(wait: LastWait) -> (Kind, *const Location<'static>) {
+    let wait = match wait {
+        LastWait::Unknown => return (Kind::Unknown, ptr::null()),
+        LastWait::Yielded => return (Kind::Yielded, ptr::null()),
+        LastWait::Known(wait) => wait,
+    };
+    let kind = match wait.reason() {
+        Reason::Io(kind, _) => Kind::Io(kind as u8),
+        Reason::Timer(_) => Kind::Timer,
+        Reason::Limit(_) => Kind::Limit,
+        Reason::Join(task) => Kind::Join(task),
+        Reason::JoinSet(_) => Kind::JoinSet,
+        Reason::Idle => Kind::Idle,
+        Reason::Cancel => Kind::Cancel,
+        // Of each its own channel, which may have its own receiver.
+        Reason::Sync(kind @ SyncKind::Send, _) => Kind::Sync(kind as u8, 0),
+        Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
+    };
+    (kind, ptr::from_ref(wait.location()))
 }
 
 /// What the tasks of the line wait for.

@@ -9,7 +9,7 @@ use super::circles::Circle;
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Job, Run, Worker};
 use crate::blocking::Origin;
-use crate::task::{LastWait, Standing};
+use crate::task::{Beside, LastWait, Standing};
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -158,7 +158,7 @@ impl fmt::Display for Told<'_, Worker> {
             Doing::Blocks(task) => write!(f, "in block_in_place, in {}", Name(dump, *task))?,
         }
         if let Some((_, wait)) = worker.main.filter(|(_, wait)| !dump.is_for_main(*wait)) {
-            write!(f, "; its main task waits for {wait}")?;
+            write!(f, "; its main task waits for {wait}{}", Also(&worker.beside))?;
         }
         if worker.is_hidden {
             f.write_str("; its own tasks could not be looked at")?;
@@ -201,6 +201,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
                 write!(f, ", waiting: {line}")?;
                 self.due(f)?;
                 self.holder(f)?;
+                write!(f, "{}", Also(&first.beside()))?;
             }
             (Standing::Waits, None) => f.write_str(", waiting")?,
             _ if first.is_running => f.write_str(", running")?,
@@ -263,6 +264,20 @@ impl fmt::Display for Since<'_> {
             _ if task == 0 => write!(f, ", taken at {line}"), // by no task
             _ => write!(f, " since {line}"),
         }
+    }
+}
+
+/// What a task waits for too.
+struct Also<'a>(&'a Beside);
+
+impl fmt::Display for Also<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "; beside: ";
+        for wait in self.0.iter().flatten() {
+            write!(f, "{comma}{wait}")?;
+            comma = ", ";
+        }
+        Ok(())
     }
 }
 

@@ -140,7 +140,7 @@ impl Queued {
             header.times.note(took);
         }
         let has_asked = running.has_asked.get();
-        header.wait.fill(mini_context::notes(), has_asked);
+        header.wait.fill(mini_context::notes(), has_asked, header.id.get());
         let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
         match next {
             // The task may run elsewhere, and be freed, from here on.

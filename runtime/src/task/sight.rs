@@ -11,7 +11,7 @@ use mini_context::Holder;
 
 use super::Task;
 use super::error::Source;
-use super::wait::LastWait;
+use super::wait::{Beside, LastWait};
 
 /// Whether a task wants to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +34,8 @@ pub(crate) struct Sight {
     pub(crate) wait: Option<LastWait>,
     /// If that is a lock or a channel: who has it, or the other end.
     pub(crate) holder: Option<Holder>,
+    /// What it waits for beside that.
+    pub(crate) beside: Beside,
     /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
     /// in tasks that can have no name, these too.
     pub(crate) others: i32,
@@ -65,7 +67,8 @@ impl Task {
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
         let Changing { polls, standing, wait, others, .. } = seen;
-        Sight { source: self.source(), polls, standing, wait, holder: header.wait.holder(), others }
+        let beside = header.wait.beside(header.id.get());
+        Sight { source: self.source(), polls, standing, wait, holder: header.wait.holder(), beside, others }
     }
 }
 
