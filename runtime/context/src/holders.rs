@@ -135,6 +135,26 @@ pub fn set_holder(key: u64, holder: Holder) {
     at(&TABLE, key).note(key, holder);
 }
 
+/// Notes another number for the holder, if the table has it.
+///
+/// # Examples
+///
+/// ```
+/// use mini_context::{Holder, holder, set_holder, set_number};
+///
+/// let key = std::ptr::from_ref(&7).addr() as u64;
+/// set_holder(key, Holder { task: 5, location: None, number: 1 });
+/// set_number(key, 0);
+/// assert_eq!(holder(key).unwrap().number, 0);
+/// ```
+#[inline]
+pub fn set_number(key: u64, number: u64) {
+    let place = at(&TABLE, key);
+    if place.key.load(Relaxed) == key {
+        place.number.store(number, Release);
+    }
+}
+
 /// The holder of what is at the address `key`, if that is known. While a lock changes hands its parts may be those of
 /// different holders.
 ///

@@ -73,7 +73,9 @@ impl Leaf {
 #[cold]
 pub(crate) fn add(local: &Local, note: Note) {
     let Some(before) = local.wait.get().filter(|before| *before != note) else { return };
-    remove(local, |other| *other == note); // polled a second time: it is the last one now
+    if local.others.get() > 0 {
+        remove(local, |other| *other == note); // polled a second time: it is the last one now
+    }
     let count = local.others.get() as usize;
     if let Some(free) = local.other.get(count) {
         free.set(Some(before));

@@ -186,9 +186,12 @@ impl Permits {
     fn see(&mut self, granted: &Claim, now: &Claim) {
         let is_of = |last: &Claim| last.task == granted.task && std::ptr::eq(last.location, granted.location);
         if let Some(last) = self.last.as_mut().filter(|last| is_of(last)) {
+            let has_moved = last.task != now.task;
             *last = *now;
-            if !self.waiters.is_empty() {
-                self.tell_holder(); // that it knows, and maybe that it is another task
+            if has_moved {
+                self.tell_holder();
+            } else if !self.waiters.is_empty() {
+                mini_context::set_number(self.key(), 0); // it knows
             }
         }
     }
@@ -216,9 +219,10 @@ pub(crate) trait Source {
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
 
-    /// The key of the holder that a waiting task is told, which is noted.
-    fn key(&self) -> u64 {
-        self.with(|permits| permits.key())
+    /// As [`with`](Self::with), for a task that may have to wait: with the key by which it is told who has the permits.
+    #[inline]
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        self.with(|permits| (f(permits), permits.key()))
     }
 
     /// Takes back permits that were taken or granted, and not used.
@@ -246,8 +250,9 @@ impl<S: Source + ?Sized> Source for &S {
         (**self).with(f)
     }
 
-    fn key(&self) -> u64 {
-        (**self).key()
+    #[inline]
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        (**self).with_key(f)
     }
 
     #[inline]
@@ -265,8 +270,9 @@ impl<S: Source + ?Sized> Source for Arc<S> {
         (**self).with(f)
     }
 
-    fn key(&self) -> u64 {
-        (**self).key()
+    #[inline]
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        (**self).with_key(f)
     }
 
     #[inline]
@@ -421,23 +427,24 @@ impl<S: Source> Acquire<S> {
             this.waiter.set(Some(Waiter::new(Need { count: *this.count, missing: *this.count, claim })));
         }
         let waiter = this.waiter.as_ref().as_pin_ref().expect("made above, and kept");
-        let (done, old) = match *this.phase {
+        let ((done, old), key) = match *this.phase {
             Phase::New => {
                 let waker = cx.waker().clone();
                 *this.phase = Phase::Waiting;
                 // SAFETY: the waiter is part of this future, which is pinned, and leaves the list when that is dropped.
                 // Test: `tests/threads.rs`.
-                source.with(|permits| unsafe { permits.join(waiter, claim, waker) })
+                source.with_key(|permits| unsafe { permits.join(waiter, claim, waker) })
             }
             Phase::Waiting => {
                 // SAFETY: as above.
-                let (state, has_moved) = source.with(|permits| unsafe { permits.ask(waiter, &claim, cx.waker()) });
+                let ((state, has_moved), key) =
+                    source.with_key(|permits| unsafe { permits.ask(waiter, &claim, cx.waker()) });
                 if has_moved {
                     let waker = cx.waker().clone();
                     // SAFETY: as above.
-                    source.with(|permits| unsafe { permits.move_waiter(waiter, &claim, waker) })
+                    source.with_key(|permits| unsafe { permits.move_waiter(waiter, &claim, waker) })
                 } else {
-                    (state, None)
+                    ((state, None), key)
                 }
             }
             Phase::Through => panic!("polled after it was ready"),
@@ -448,7 +455,7 @@ impl<S: Source> Acquire<S> {
         } else {
             let reason = match *this.kind {
                 kind @ SyncKind::Closed => Reason::Sync(kind, 0),
-                kind => Reason::SyncAt(kind, source.key()),
+                kind => Reason::SyncAt(kind, key),
             };
             mini_context::leave_note(Note { reason, location: this.location });
         }

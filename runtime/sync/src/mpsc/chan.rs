@@ -49,8 +49,10 @@ struct State<T> {
     /// For tasks that wait until the channel is closed: there never is one.
     ends: Permits,
     occupant: Occupant,
-    /// Where the receiver has waited last, and the task that did so. For dumps, as are those that follow.
+    /// Where the receiver has waited last, and the task that did so first there. For dumps, as are those that follow.
     receives: Option<(&'static Location<'static>, u64)>,
+    /// That location, if there is nothing more to tell.
+    told: Option<&'static Location<'static>>,
     /// Where the last sender was made.
     sends: &'static Location<'static>,
     is_crowded: bool,
@@ -78,13 +80,14 @@ impl<T> Source for Chan<T> {
         f(&mut self.state.lock().permits)
     }
 
-    /// For a task that waits to send: who receives.
-    fn key(&self) -> u64 {
-        let receives = self.state.lock().receives;
+    /// A task that waits to send is told who receives.
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        let mut state = self.state.lock();
+        let done = f(&mut state.permits);
         let key = ptr::from_ref(&self.bound).addr() as u64;
-        let (location, task) = receives.map_or((None, 0), |(location, task)| (Some(location), task));
+        let (location, task) = state.receives.map_or((None, 0), |(location, task)| (Some(location), task));
         mini_context::set_holder(key, Holder { task: mini_context::taken(task), location, number: self.bound as u64 });
-        key
+        (done, key)
     }
 
     /// The receiver of a closed channel may wait for that.
@@ -113,6 +116,7 @@ impl<T> Chan<T> {
             ends: Permits::new(0),
             occupant: Occupant::default(),
             receives: None,
+            told: None,
             sends: Location::caller(),
             is_crowded: false,
             is_receiver_gone: false,
@@ -224,6 +228,15 @@ impl<T> Chan<T> {
         ptr::from_ref(&self.seat).addr() as u64
     }
 
+    /// The receiver waits at another place than before, or there were very many messages since.
+    #[cold]
+    fn note_receiver(&self, state: &mut State<T>, location: &'static Location<'static>) {
+        state.receives = Some((location, mini_context::task()));
+        state.told = Some(location);
+        self.tell_senders(state);
+        self.end_crowd(state);
+    }
+
     /// Notes the senders, for a receiver that waits or is going to.
     #[cold]
     fn tell_senders(&self, state: &State<T>) {
@@ -236,10 +249,9 @@ impl<T> Chan<T> {
     fn tell_crowd(&self, state: &mut State<T>) {
         let (task, number) = (state.receives.map_or(0, |(_, task)| task), state.queue.len() as u64);
         mini_context::note_crowd(self.key(), Holder { task, location: Some(self.location), number });
-        state.is_crowded = true;
+        (state.is_crowded, state.told) = (true, None);
     }
 
-    #[cold]
     fn end_crowd(&self, state: &mut State<T>) {
         if std::mem::take(&mut state.is_crowded) {
             mini_context::forget_crowd(self.key());
@@ -256,13 +268,8 @@ impl<T> Chan<T> {
             return Poll::Ready(()); // the ticket is dropped without the lock
         }
         let old = self.seat.sit(&mut state.occupant, ticket);
-        let receives = Some((location, mini_context::task()));
-        if !is_same(state.receives, receives) {
-            state.receives = receives;
-            self.tell_senders(&state);
-        }
-        if state.is_crowded {
-            self.end_crowd(&mut state);
+        if !state.told.is_some_and(|told| ptr::eq(told, location)) {
+            self.note_receiver(&mut state, location);
         }
         drop(state);
         drop(old);
@@ -365,12 +372,6 @@ impl<T> Chan<T> {
         }
         debug.field("made_at", &format_args!("{}", self.location)).finish_non_exhaustive()
     }
-}
-
-/// Whether the receiver waits where it has waited before.
-#[inline]
-fn is_same(was: Option<(&'static Location<'static>, u64)>, now: Option<(&'static Location<'static>, u64)>) -> bool {
-    matches!((was, now), (Some(was), Some(now)) if ptr::eq(was.0, now.0) && was.1 == now.1)
 }
 
 /// The permits that nobody gets: to wait for one is to wait until the channel is closed.
