@@ -76,6 +76,8 @@ pub struct Dump {
     flavour: &'static str,
     up: Duration,
     workers: Vec<Worker>,
+    /// What the futures of external threads wait for.
+    externals: Vec<Main>,
     tasks: Vec<DumpedTask>,
     circles: Vec<Circle>,
     /// Threads for blocking jobs, idle ones among them, jobs in the queue, the first of these, and those that run.
@@ -110,11 +112,20 @@ struct Worker {
     index: usize,
     doing: Doing,
     /// Its main task, the future of a `block_on`, waits for this.
-    main: Option<(u64, LastWait)>,
-    /// And for these.
-    beside: Beside,
+    main: Option<Main>,
     /// The tasks that only it may touch could not be read.
     is_hidden: bool,
+}
+
+/// The future of a `block_on` that waits.
+#[derive(Clone, Copy, Debug)]
+struct Main {
+    id: u64,
+    wait: LastWait,
+    /// If that is a lock or a channel: who has it, or the other end.
+    holder: Option<Holder>,
+    /// What it waits for beside that.
+    beside: Beside,
 }
 
 /// What a worker does.
@@ -139,6 +150,27 @@ struct Run {
     is_stalled: bool,
     /// The thread computes; it does not wait in the kernel. Where the system tells.
     computes: Option<bool>,
+}
+
+/// What is known of the lock or channel for which a task waits.
+#[derive(Clone, Copy)]
+struct Held {
+    kind: SyncKind,
+    /// Whether the wait tells a task that has it.
+    has_task: bool,
+    holder: Holder,
+}
+
+impl Held {
+    fn of(wait: LastWait, holder: Holder) -> Option<Self> {
+        match wait {
+            LastWait::Known(wait) => match wait.reason() {
+                Reason::Sync(kind, task) => Some(Self { kind, has_task: task != 0, holder }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// A task in a [`Dump`].
@@ -288,15 +320,9 @@ impl DumpedTask {
         self.unchanged
     }
 
-    /// Of the lock or channel for which it waits: the kind, the id in the wait, and who has it or the other end.
-    fn holder(&self) -> Option<(SyncKind, u64, Holder)> {
-        match (self.waits()?, self.sight.holder?) {
-            (LastWait::Known(wait), holder) => match wait.reason() {
-                Reason::Sync(kind, task) => Some((kind, task, holder)),
-                _ => None,
-            },
-            _ => None,
-        }
+    /// What is known of the lock or channel for which it waits.
+    fn held(&self) -> Option<Held> {
+        Held::of(self.waits()?, self.sight.holder?)
     }
 
     /// What it waits for beside that.

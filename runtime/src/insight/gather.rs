@@ -10,13 +10,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::circles::circles;
-use super::{Doing, Dump, DumpedTask, Job, Run, Worker};
+use super::{Doing, Dump, DumpedTask, Job, Main, Run, Worker};
 use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
-use crate::scheduler::core::Core;
+use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::shared::Shared;
-use crate::task::{Beside, LastWait, Sight, Standing};
+use crate::task::{LastWait, Sight, Standing};
 
 /// What the dump before has seen: of each task the polls, of each core the progress, and which jobs ran.
 #[derive(Debug)]
@@ -59,7 +59,9 @@ impl Shared {
             }
         };
         let tasks: Vec<DumpedTask> = tasks.into_iter().map(dumped).collect();
-        let mains = workers.iter().filter_map(|worker| worker.main);
+        let externals = self.externals();
+        let mains = workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&externals);
+        let mains = mains.map(|main| (main.id, main.wait));
         let circles = circles(&tasks, mains);
         let polls = tasks.iter().map(|task| (task.id().get(), task.polls())).collect();
         let AtWork { gauge, running, next } = self.blocking.at_work();
@@ -72,6 +74,7 @@ impl Shared {
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
             up: self.begun_at.elapsed(),
             workers,
+            externals,
             tasks,
             circles,
             threads: gauge.threads,
@@ -88,6 +91,12 @@ impl Shared {
                 clock.nanos(clock.now())
             },
         }
+    }
+
+    /// What the futures of external threads wait for.
+    fn externals(&self) -> Vec<Main> {
+        let sights = lock(&self.externals).clone();
+        sights.iter().filter_map(|sight| Main::of(sight)).collect()
     }
 
     /// The ids of those `tasks` that wait and of which nobody has a waker, in order. They are looked at a second time:
@@ -124,6 +133,13 @@ fn shortage() -> Option<String> {
     let error = io::stderr().as_fd().try_clone_to_owned().err()?;
     mini_net::is_shortage(&error)
         .then(|| mini_net::failed("open another one", mini_net::Object::Nothing)(error).to_string())
+}
+
+impl Main {
+    fn of(sight: &MainSight) -> Option<Self> {
+        let (id, wait) = sight.get()?;
+        Some(Self { id, wait, holder: sight.wait.holder(), beside: sight.wait.beside(id) })
+    }
 }
 
 impl Doing {
@@ -169,9 +185,8 @@ impl Look<'_> {
         } else {
             Doing::Works(self.run(core, task))
         };
-        let main = core.main.get().filter(|(id, _)| !doing.runs(*id) && !matches!(doing, Doing::Rests));
-        let beside = main.map_or_else(Beside::default, |(id, _)| core.main.wait.beside(id));
-        Worker { index, doing, main, beside, is_hidden }
+        let main = Main::of(&core.main).filter(|main| !doing.runs(main.id) && !matches!(doing, Doing::Rests));
+        Worker { index, doing, main, is_hidden }
     }
 
     fn run(&self, core: &Core, task: u64) -> Run {

@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 
 use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
-use super::{Doing, Dump, DumpedTask, Worker};
+use super::{Doing, Dump, DumpedTask, Held, Worker};
 use crate::task::{LastWait, Standing};
 
 /// A text in quotes.
@@ -80,6 +80,11 @@ pub(super) fn of(dump: &Dump) -> String {
     fields.text("flavour", dump.flavour);
     fields.value("up_seconds", dump.up.as_secs_f64());
     fields.array("workers", &dump.workers, worker);
+    fields.array("external_threads", &dump.externals, |text, main| {
+        let mut fields = Fields::begin(text);
+        wait(&mut fields, "main_waits_for", main.wait);
+        fields.end();
+    });
     fields.array("tasks", &dump.tasks, task);
     fields.array("circles", &dump.circles, |text, circle| {
         let mut fields = Fields::begin(text);
@@ -149,8 +154,8 @@ fn worker(text: &mut String, worker: &Worker) {
         Doing::Blocks(task) => fields.value("task", Id(*task)),
         Doing::Rests | Doing::Parks => {}
     }
-    if let Some((_, main)) = worker.main {
-        wait(&mut fields, "main_waits_for", main);
+    if let Some(main) = &worker.main {
+        wait(&mut fields, "main_waits_for", main.wait);
     }
     if worker.is_hidden {
         fields.value("is_hidden", true);
@@ -180,7 +185,7 @@ fn task(text: &mut String, task: &DumpedTask) {
     if beside[0].is_some() {
         fields.array("beside", beside.into_iter().flatten(), |text, known| put_wait(text, LastWait::Known(known)));
     }
-    if let Some((kind, _, holder)) = task.holder() {
+    if let Some(Held { kind, holder, .. }) = task.held() {
         let (location, number) = match kind {
             SyncKind::Receive => ("last_sender_made_at", Some("senders")),
             SyncKind::Send => ("received_at", Some("capacity")),

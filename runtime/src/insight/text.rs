@@ -7,7 +7,7 @@ use mini_context::{Holder, Reason, SyncKind, is_main};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
-use super::{Doing, Dump, DumpedTask, Job, Run, Worker};
+use super::{Doing, Dump, DumpedTask, Held, Job, Main, Run, Worker};
 use crate::blocking::Origin;
 use crate::task::{Beside, LastWait, Standing};
 
@@ -20,6 +20,9 @@ impl fmt::Display for Dump {
         self.verdicts(f)?;
         for worker in &self.workers {
             writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?;
+        }
+        for external in &self.externals {
+            writeln!(f, "  a thread in block_on, which works for no worker, waits for {external}")?;
         }
         for line in lines(&self.tasks) {
             writeln!(f, "  {}", Told(self, &line))?;
@@ -101,7 +104,7 @@ impl Dump {
             writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
             for &task in circle {
                 write!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
-                self.task(task).map_or(Ok(()), |task| write!(f, "{}{}", Since(task), Ends(task)))?;
+                self.task(task).map_or(Ok(()), |task| write!(f, "{}{}", Since(task.held()), Ends(task.held())))?;
                 writeln!(f)?;
             }
         }
@@ -117,8 +120,9 @@ impl Dump {
 impl Dump {
     /// What a task of a circle waits for.
     fn wait_in(&self, task: u64) -> LastWait {
-        let main = || self.workers.iter().filter_map(|worker| worker.main).find(|(id, _)| *id == task);
-        let wait = self.task(task).and_then(DumpedTask::waits).or_else(|| Some(main()?.1));
+        let mains = || self.workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&self.externals);
+        let wait = self.task(task).and_then(DumpedTask::waits);
+        let wait = wait.or_else(|| Some(mains().find(|main| main.id == task)?.wait));
         wait.unwrap_or(LastWait::Unknown)
     }
 
@@ -157,13 +161,20 @@ impl fmt::Display for Told<'_, Worker> {
             Doing::Works(run) => write!(f, "{}", Told(dump, run))?,
             Doing::Blocks(task) => write!(f, "in block_in_place, in {}", Name(dump, *task))?,
         }
-        if let Some((_, wait)) = worker.main.filter(|(_, wait)| !dump.is_for_main(*wait)) {
-            write!(f, "; its main task waits for {wait}{}", Also(&worker.beside))?;
+        if let Some(main) = worker.main.as_ref().filter(|main| !dump.is_for_main(main.wait)) {
+            write!(f, "; its main task waits for {main}")?;
         }
         if worker.is_hidden {
             f.write_str("; its own tasks could not be looked at")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Main {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = self.holder.and_then(|holder| Held::of(self.wait, holder));
+        write!(f, "{}{}{}{}", self.wait, Since(held), Ends(held), Also(&self.beside))
     }
 }
 
@@ -228,14 +239,18 @@ impl Told<'_, Line<'_>> {
     /// If what is waited for was taken by a task that is gone.
     fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, tasks) = (self.1.tasks[0], &self.1.tasks);
-        write!(f, "{}", Since(first))?;
+        write!(f, "{}", Since(first.held()))?;
         let holder = first.waits().and_then(LastWait::holder);
         match holder.filter(|&id| !is_main(id) && self.0.task(id).is_none()) {
             Some(_) => f.write_str(", which is not among the tasks of this runtime any more")?,
             None => {}
         }
         let number = |task: &DumpedTask| task.sight.holder.map(|holder| holder.number);
-        if tasks.iter().all(|task| number(task) == number(first)) { write!(f, "{}", Ends(first)) } else { Ok(()) }
+        if tasks.iter().all(|task| number(task) == number(first)) {
+            write!(f, "{}", Ends(first.held()))
+        } else {
+            Ok(())
+        }
     }
 
     /// When the first timer of the line fires.
@@ -251,17 +266,17 @@ impl Told<'_, Line<'_>> {
 
 /// The line that took the lock for which a task waits, or where the messages of its channel are received; behind the
 /// name of the holder.
-struct Since<'a>(&'a DumpedTask);
+struct Since(Option<Held>);
 
-impl fmt::Display for Since<'_> {
+impl fmt::Display for Since {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((kind, task, holder)) = self.0.holder() else { return Ok(()) };
+        let Some(Held { kind, has_task, holder }) = self.0 else { return Ok(()) };
         let Some(line) = holder.location else { return Ok(()) };
         match kind {
             SyncKind::Receive => Ok(()),
-            SyncKind::Send if task == 0 => write!(f, ", last received at {line}"),
+            SyncKind::Send if !has_task => write!(f, ", last received at {line}"),
             SyncKind::Send => write!(f, " at {line}"),
-            _ if task == 0 => write!(f, ", taken at {line}"), // by no task
+            _ if !has_task => write!(f, ", taken at {line}"), // by no task
             _ => write!(f, " since {line}"),
         }
     }
@@ -282,11 +297,11 @@ impl fmt::Display for Also<'_> {
 }
 
 /// What else is known of the lock or channel for which a task waits.
-struct Ends<'a>(&'a DumpedTask);
+struct Ends(Option<Held>);
 
-impl fmt::Display for Ends<'_> {
+impl fmt::Display for Ends {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some((kind, _, Holder { location, number, .. })) = self.0.holder() else { return Ok(()) };
+        let Some(Held { kind, holder: Holder { location, number, .. }, .. }) = self.0 else { return Ok(()) };
         match (kind, location) {
             (SyncKind::Send, _) => write!(f, "; full: {number} of {number}"),
             (SyncKind::Receive, Some(line)) => {

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use mini_context::rules::{PATIENCE, TICK};
 
-use crate::primitives::Deadline;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::thread::{self, Thread};
+use crate::primitives::{Deadline, lock};
 use crate::scheduler::context;
-use crate::scheduler::core::Core;
+use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::{MainTask, Stop, Worker};
 
@@ -149,6 +149,7 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     let waker = Waker::from(external.clone());
     {
         let _inside = shared.enter();
+        let seen = Seen::new(shared, id);
         let waiting = Waiting { core, thread: &thread };
         let polled = DropInside(&mut *given);
         let mut taken = false;
@@ -159,6 +160,7 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
                 if (polled.0)(Some(&waker)) {
                     return;
                 }
+                seen.sight.wait.fill(mini_context::notes(), false, id);
                 drop(polling);
                 shared.process.check("returning from a poll");
             }
@@ -173,6 +175,27 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
         std::mem::forget((polled, waiting)); // the future goes on, on the core
     }
     work(shared, core, id, given)
+}
+
+/// While it lives, dumps tell of the future of an external thread.
+struct Seen<'a> {
+    shared: &'a Shared,
+    sight: Arc<MainSight>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(shared: &'a Shared, id: u64) -> Self {
+        let sight = Arc::new(MainSight::default());
+        sight.begin(id);
+        lock(&shared.externals).push(sight.clone());
+        Self { shared, sight }
+    }
+}
+
+impl Drop for Seen<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.externals).retain(|sight| !Arc::ptr_eq(sight, &self.sight));
+    }
 }
 
 /// Asks the worker threads of `cores` to give one up, and waits for at most `patience`.

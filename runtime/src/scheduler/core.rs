@@ -104,7 +104,8 @@ pub(crate) struct RunState {
     pub(crate) stalled_at: AtomicU64,
 }
 
-/// What others see of the owner's main task. Written by the owner.
+/// What others see of the owner's main task, or of that of an external thread. Written by that thread.
+#[derive(Debug)]
 pub(crate) struct MainSight {
     /// Of the last one.
     id: AtomicU64,

@@ -19,7 +19,7 @@ use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
 use crate::scheduler::context;
-use crate::scheduler::core::Core;
+use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::fifo::Fifo;
@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(super) until_idle: UntilIdle,
     /// The last dump.
     pub(crate) dumped: Mutex<Option<Before>>,
+    /// Threads in `block_on` that have no core.
+    pub(crate) externals: Mutex<Vec<Arc<MainSight>>>,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -89,6 +91,7 @@ impl Shared {
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
                 dumped: Mutex::default(),
+                externals: Mutex::default(),
                 quota: Mutex::default(),
                 cores,
                 config,

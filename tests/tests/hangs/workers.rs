@@ -2,15 +2,18 @@
 
 use std::future::{pending, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use futures_lite::future::block_on;
+use mini::sync::Mutex;
 use mini::task::yield_now;
 use mini::time::sleep;
 use mini_tests::on_each_flavour;
 
-use crate::{End, at, hang, task};
+use crate::{End, at, hang, hang_in, task, until};
 
 #[test]
 fn a_call_that_blocks_its_worker() {
@@ -130,5 +133,39 @@ fn the_main_task_blocks() {
     }
     mini_tests::on_single_workers(|builder| {
         hang(&builder, program, &[&["worker 0", "in the main task", "which waits in a system call"]]);
+    });
+}
+
+/// The thread gets no worker, as the first `block_on` has the only one; the lock that it waits for is the first one's.
+#[test]
+fn a_second_thread_in_block_on() {
+    async fn program(lock: Arc<Mutex<()>>) {
+        let _guard = lock.lock().await; // never lets go
+        pending().await
+    }
+    mini_tests::on_single_workers(|builder| {
+        let (lock, (end, ended)) = (Arc::new(Mutex::new(())), async_channel::bounded::<()>(1));
+        let theirs = lock.clone();
+        hang_in(
+            builder.build().unwrap(),
+            |_| program(theirs),
+            |handle| {
+                while lock.try_lock().is_ok() {
+                    thread::yield_now();
+                }
+                let second = handle.clone();
+                let second = thread::spawn(move || {
+                    second.block_on(async {
+                        let waits = async { drop(lock.lock().await) }; // the second waits
+                        mini::race!(waits, async { ended.recv().await.unwrap_or_default() });
+                    });
+                });
+                let (waits, holds) = (at!("// the second waits"), at!("// never lets go"));
+                let thread = "a thread in block_on, which works for no worker, waits for";
+                until(handle, &[&[thread, "Lock", &waits, "held by the main task", &holds]]);
+                drop(end);
+                second.join().unwrap();
+            },
+        );
     });
 }
