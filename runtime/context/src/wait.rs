@@ -249,6 +249,7 @@ impl fmt::Display for Note {
             Reason::Timer(_) => write!(f, "Timer at {location}"),
             Reason::Limit(_) => write!(f, "unknown, with a time limit at {location}"),
             Reason::Join(id) => write!(f, "Join of task {id}, spawned at {location}"),
+            Reason::JoinSet(1) => write!(f, "Join of one task at {location}"),
             Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
             Reason::Idle => write!(f, "Idle worker at {location}"),
             Reason::Cancel => write!(f, "Cancellation at {location}"),

@@ -207,6 +207,9 @@ impl fmt::Display for Told<'_, Line<'_>> {
             }
         }
         match (first.sight.standing, first.waits()) {
+            (_, Some(LastWait::Unknown)) if first.is_lost => {
+                f.write_str(", LOST; its last wait was for nothing of mini's")?
+            }
             (_, Some(_)) if first.is_lost => write!(f, ", LOST; its last wait: {line}")?,
             (_, Some(_)) => {
                 write!(f, ", waiting: {line}")?;

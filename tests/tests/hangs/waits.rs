@@ -1,6 +1,7 @@
 //! Tasks that wait for the world, for a time, for their children, or for nothing.
 
 use std::future::{pending, poll_fn};
+use std::io::{BufRead, BufReader};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use mini::task::Group;
 use mini::time::sleep;
 use mini_tests::net_support::tcp_pair;
 use mini_tests::{LIMIT, in_child, multi_thread, on_each_flavour, within};
-use rustix::process::{Resource, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
+use rustix::stdio::dup2_stderr;
 
-use crate::{End, at, hang, task};
+use crate::{End, at, hang, hang_in, task, until};
 
 #[test]
 fn a_future_that_drops_its_waker() {
@@ -24,7 +26,8 @@ fn a_future_that_drops_its_waker() {
         drop(task);
     }
     on_each_flavour(|builder| {
-        let shown: &[&[&str]] = &[&["1 LOST task"], &["\"forgetful\"", &at!("// is lost"), "LOST"]];
+        let shown: &[&[&str]] =
+            &[&["1 LOST task"], &["\"forgetful\"", &at!("// is lost"), "LOST", "nothing of mini's"]];
         hang(&builder, program, shown);
     });
 }
@@ -65,7 +68,7 @@ fn a_group_that_waits_for_one_task_of_many() {
     }
     on_each_flavour(|builder| {
         let shown: &[&[&str]] = &[
-            &["\"waits\"", "Join of one of 1 task", &at!("// waits for the group")],
+            &["\"waits\"", "Join of one task at", &at!("// waits for the group")],
             &[&at!("// spawns it"), "Read", &at!("// the one stays")],
         ];
         hang(&builder, program, shown);
@@ -148,7 +151,7 @@ fn a_shutdown_that_waits_for_a_task_that_does_not_end() {
         assert!(text.contains(&format!("left task {} \"stays\" behind", task.id())), "{text}");
         assert!(text.contains(&at!("// stays")), "{text}");
         // It can still be seen in a dump.
-        crate::until(&handle, &[&["worker", "in task", "\"stays\"", &at!("// stays")]]);
+        until(&handle, &[&["worker", "in task", "\"stays\"", &at!("// stays")]]);
         drop(quit);
     });
 }
@@ -174,13 +177,24 @@ fn no_file_descriptor_is_left() {
         }
         pending().await
     }
-    let said = in_child("waits::no_file_descriptor_is_left", || {
-        let limit = getrlimit(Resource::Nofile);
-        let builder = multi_thread(2);
-        setrlimit(Resource::Nofile, rustix::process::Rlimit { current: Some(64), ..limit }).unwrap();
-        let shown: &[&[&str]] =
-            &[&["no file descriptor is free"], &["\"accepts\"", &at!("// accepts"), "polled", "times"]];
-        hang(&builder, program, shown);
+    in_child("waits::no_file_descriptor_is_left", || {
+        let mut builder = multi_thread(2);
+        builder.dump_on_quit(true);
+        let runtime = builder.build().unwrap();
+        let (stderr, writer) = std::io::pipe().unwrap();
+        dup2_stderr(&writer).unwrap();
+        let limit = Rlimit { current: Some(64), ..getrlimit(Resource::Nofile) };
+        setrlimit(Resource::Nofile, limit).unwrap();
+        hang_in(runtime, program, |handle| {
+            let shown: &[&[&str]] = &[
+                &["no file descriptor is free: failed to open another one: Too many open files", "RLIMIT_NOFILE"],
+                &["\"accepts\"", &at!("// accepts"), "polled", "times"],
+            ];
+            until(handle, shown);
+            // The dump at SIGQUIT needs no descriptor either.
+            kill_process(getpid(), Signal::QUIT).unwrap();
+            let mut said = BufReader::new(&stderr).lines().map_while(Result::ok);
+            assert!(said.any(|line| line.contains("no file descriptor is free")));
+        });
     });
-    drop(said);
 }
