@@ -91,7 +91,7 @@ fn until(handle: &Handle, lines: &[Line<'_>]) -> Dump {
             }
             return dump;
         };
-        assert!(begin.elapsed() < LIMIT / 20, "no line has {missing:?}:\n{text}");
+        assert!(begin.elapsed() < LIMIT / 2, "no line has {missing:?}:\n{text}");
         thread::yield_now();
     }
 }

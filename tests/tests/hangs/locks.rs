@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use mini::net::UnixStream;
+use mini::runtime::Handle;
 use mini::sync::{Barrier, Mutex, OnceCell, RwLock, Semaphore, oneshot};
-use mini::task::JoinHandle;
+use mini::task::{JoinHandle, yield_now};
 use mini_tests::on_each_flavour;
 
 use crate::{End, at, hang, hang_in, task, until};
@@ -96,6 +97,37 @@ fn a_lock_granted_to_a_future_that_is_not_polled() {
             "not been polled since",
         ]];
         hang(&builder, in_a_task, shown);
+    });
+}
+
+/// Once the holder has been polled, nothing is said of that, though others were waiting all the time.
+#[test]
+fn a_lock_granted_to_a_future_that_was_polled() {
+    async fn program(_: End) {
+        let lock = Arc::new(Mutex::new(()));
+        let guard = lock.lock().await;
+        for _ in 0..3 {
+            let lock = lock.clone();
+            let takes = async move {
+                let _guard = lock.lock().await; // takes it
+                pending::<()>().await
+            };
+            task("takes", takes);
+        }
+        while Handle::current().dump().tasks().iter().any(|task| task.waits_for().is_none()) {
+            yield_now().await;
+        }
+        drop(guard);
+        pending().await
+    }
+    on_each_flavour(|builder| {
+        let takes = at!("// takes it");
+        hang_in(builder.build().unwrap(), program, |handle| {
+            let shown: &[&[&str]] = &[&["2 tasks \"takes\"", "waiting: Lock", &takes, "held by task", "since", &takes]];
+            while until(handle, shown).to_string().contains("not been polled") {
+                std::thread::yield_now();
+            }
+        });
     });
 }
 

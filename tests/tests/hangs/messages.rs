@@ -4,7 +4,9 @@ use std::future::pending;
 use std::sync::Arc;
 
 use mini::net::UnixStream;
+use mini::runtime::Handle;
 use mini::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use mini::task::yield_now;
 use mini_tests::on_each_flavour;
 
 use crate::{End, at, hang, hang_in, has_line, task, until};
@@ -18,6 +20,9 @@ fn a_sender_that_somebody_has_forgotten() {
             while next.recv().await.is_some() {} // waits for the end
         };
         task("worker", worker);
+        while !has_line(&Handle::current().dump().to_string(), &["\"worker\"", "from 2 senders, the last made at"]) {
+            yield_now().await;
+        }
         jobs.send(1).await.unwrap();
         drop(jobs);
         pending::<()>().await;
@@ -70,7 +75,7 @@ fn a_queue_that_grows_and_grows() {
             }
         };
         task("slow", slow); // receives events
-        mini::task::yield_now().await;
+        yield_now().await;
         for n in 0..5000 {
             events.send(n).unwrap();
         }
