@@ -244,9 +244,8 @@ impl Told<'_, Line<'_>> {
         let (first, tasks) = (self.1.tasks[0], &self.1.tasks);
         write!(f, "{}", Since(first.held()))?;
         let holder = first.waits().and_then(LastWait::holder);
-        match holder.filter(|&id| !is_main(id) && self.0.task(id).is_none()) {
-            Some(_) => f.write_str(", which is not among the tasks of this runtime any more")?,
-            None => {}
+        if holder.is_some_and(|id| !is_main(id) && self.0.task(id).is_none()) {
+            f.write_str(", which is not among the tasks of this runtime any more")?;
         }
         let number = |task: &DumpedTask| task.sight.holder.map(|holder| holder.number);
         if tasks.iter().all(|task| number(task) == number(first)) {
