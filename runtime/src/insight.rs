@@ -52,7 +52,12 @@ use circles::Circle;
 ///
 /// A line of a wait is that of the call that made the future: of a [`oneshot`](crate::sync::oneshot) receiver that of
 /// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the first,
-/// and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the last one to have been polled.
+/// and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the last one
+/// to have been polled, and up to three others that the same poll has left waiting.
+///
+/// Of a channel it tells the other end: to a task that waits to receive from an [`mpsc`](crate::sync::mpsc) channel how
+/// many senders are left and where the last one was made, to one that waits to send who receives. A channel that grows by
+/// thousands of messages has a line of its own.
 ///
 /// # Examples
 ///
