@@ -116,7 +116,7 @@ pub(crate) struct Gauge {
 pub(crate) struct AtWork {
     pub(crate) gauge: Gauge,
     pub(crate) running: Vec<Origin>,
-    /// The job that begins next, if no thread is free.
+    /// What begins next, if that is a job.
     pub(crate) next: Option<Origin>,
 }
 
@@ -174,10 +174,10 @@ impl<J: Job> Blocking<J> {
         let mut running = Vec::with_capacity(self.in_flight()); // not under the lock
         let state = lock(&self.state);
         running.extend(state.running.iter().take(running.capacity()));
-        let next = state.queue.iter().find_map(|work| match work {
-            Work::Job(job) => Some(job.origin()),
-            Work::Call(_) => None,
-        });
+        let next = match state.queue.front() {
+            Some(Work::Job(job)) => Some(job.origin()),
+            Some(Work::Call(_)) | None => None,
+        };
         let gauge = Gauge { threads: state.threads, idle: state.idle(), queued: state.queue.len() };
         AtWork { gauge, running, next }
     }

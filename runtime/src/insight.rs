@@ -4,8 +4,8 @@
 //! `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT. Any thread may make a dump,
 //! while every worker is stuck too: it asks no worker for anything and polls no task.
 //!
-//! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at least
-//! since then: so the second of two dumps tells what hangs.
+//! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at
+//! least since then: so the second of two dumps tells what hangs.
 //!
 //! Rejected: a time in each header (8 bytes a task, and a store for each wait). To poll each task with a waker that
 //! traces, as others do: a user's code would run once more than it should, on a thread where it should not, and not at
@@ -40,24 +40,25 @@ use circles::Circle;
 /// and wait at one line, what they wait for and where; then what cannot end by itself. [`to_json`](Self::to_json) is
 /// for programs.
 ///
-/// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too, as a
-///   [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first, it most
-///   likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to fill a
-///   [`OnceCell`](crate::sync::OnceCell). "Last taken by" is not followed: an owned guard may have gone to another task,
-///   and of an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) somebody else may have the rest.
-/// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not every
-///   lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts as
-///   somebody; and so does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a [`Group`](crate::task::Group)
-///   or of a task made by a [`task::Builder`](crate::task::Builder).
+/// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too,
+///   as a [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first,
+///   it most likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to
+///   fill a [`OnceCell`](crate::sync::OnceCell). "Last taken by" is not followed: an owned guard may have gone to
+///   another task, and of an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) somebody else
+///   may have the rest.
+/// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not
+///   every lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts
+///   as somebody; and so does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a
+///   [`Group`](crate::task::Group) or of a task made by a [`task::Builder`](crate::task::Builder).
 ///
 /// A line of a wait is that of the call that made the future: of a [`oneshot`](crate::sync::oneshot) receiver that of
-/// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the first,
-/// and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the last one
-/// to have been polled, and up to three others that the same poll has left waiting.
+/// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the
+/// first, and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the
+/// last one to have been polled, and up to three others that the same poll has left waiting.
 ///
 /// Of a channel it tells the other end: to a task that waits to receive from an [`mpsc`](crate::sync::mpsc) channel how
-/// many senders are left and where the last one was made, to one that waits to send who receives. A channel that grows by
-/// thousands of messages has a line of its own.
+/// many senders are left and where the last one was made, to one that waits to send who receives. A channel that grows
+/// by thousands of messages has a line of its own.
 ///
 /// # Examples
 ///

@@ -1,16 +1,17 @@
-//! The holders of what tasks wait for: of each lock with a waiting task, the task that has it now; of a channel, what is
-//! known of its other end.
+//! The holders of what tasks wait for: of each lock with a waiting task, the task that has it now; of a channel, what
+//! is known of its other end.
 //!
 //! A task that waits is not polled when the lock goes from one task to another, so its [note](crate::Note) names the
 //! lock, and the code that prints the note looks the holder up here. Written by the lock, in its own critical section,
 //! when the first task begins to wait and when the lock changes hands while tasks wait. A channel does so when its
-//! receiver waits at another place than before, when the number of senders changes, and when it is found full.
+//! receiver waits at another line than before, when the number of senders changes, and when it is found full. Channels
+//! have a table of their own: there are more of them.
 //!
-//! The table has a fixed number of places, and two locks may have the same one: then the later one pushes the other out,
-//! whose holder is not known until it changes hands again. No decision depends on it.
+//! The table has a fixed number of places, and two locks may have the same one: then the later one pushes the other
+//! out, whose holder is not known until it changes hands again. No decision depends on it.
 //!
-//! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that wait
-//! for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
+//! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that
+//! wait for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
 
 #![allow(unsafe_code)]
 
@@ -21,8 +22,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relax
 /// What is known of the one for whom tasks wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The id of the task that has the lock, by [`taken`] if its guard may have gone to another task; or that has waited
-    /// last to receive from a channel. 0 if that is not known.
+    /// The id of the task that has the lock, by [`taken`] if its guard may have gone to another task; or of one that
+    /// has waited to receive from a channel. 0 if that is not known.
     pub task: u64,
     /// The line where it has taken the lock, or where it receives; for a task that waits to receive, where the last
     /// sender was made.
@@ -82,11 +83,14 @@ impl Place {
     }
 }
 
-/// More locks at once with somebody waiting are rare; of more channels the last ones are known. 64 KiB, of which the
-/// system gives what is written.
-const PLACES: usize = 2048;
+/// More locks at once with somebody waiting are rare; 16 KiB.
+const LOCKS: usize = 512;
 
-static TABLE: [Place; PLACES] = [const { Place::new() }; PLACES];
+/// Of more channels the last ones to have changed are known; 64 KiB, of which the system gives what is written.
+const CHANNELS: usize = 2048;
+
+static HOLDERS: [Place; LOCKS] = [const { Place::new() }; LOCKS];
+static ENDS: [Place; CHANNELS] = [const { Place::new() }; CHANNELS];
 
 /// Set in the id of a holder whose guard may have been given to another task.
 const TAKEN: u64 = 1 << 46;
@@ -132,7 +136,34 @@ pub(crate) fn hash(key: u64, places: usize) -> usize {
 /// ```
 #[inline]
 pub fn set_holder(key: u64, holder: Holder) {
-    at(&TABLE, key).note(key, holder);
+    at(&HOLDERS, key).note(key, holder);
+}
+
+/// As [`set_holder`], for the other end of a channel, at an address for each end.
+///
+/// # Examples
+///
+/// ```
+/// use mini_context::{Holder, end, set_end};
+///
+/// let key = std::ptr::from_ref(&7).addr() as u64;
+/// let senders = Holder { task: 0, location: Some(std::panic::Location::caller()), number: 3 };
+/// set_end(key, senders);
+/// assert_eq!(end(key), Some(senders));
+/// ```
+#[inline]
+pub fn set_end(key: u64, end: Holder) {
+    at(&ENDS, key).note(key, end);
+}
+
+/// What [`set_end`] has noted, if that is known.
+///
+/// # Examples
+///
+/// See [`set_end`].
+#[must_use]
+pub fn end(key: u64) -> Option<Holder> {
+    at(&ENDS, key).get(key)
 }
 
 /// Notes another number for the holder, if the table has it.
@@ -149,7 +180,7 @@ pub fn set_holder(key: u64, holder: Holder) {
 /// ```
 #[inline]
 pub fn set_number(key: u64, number: u64) {
-    let place = at(&TABLE, key);
+    let place = at(&HOLDERS, key);
     if place.key.load(Relaxed) == key {
         place.number.store(number, Release);
     }
@@ -163,7 +194,7 @@ pub fn set_number(key: u64, number: u64) {
 /// See [`set_holder`].
 #[must_use]
 pub fn holder(key: u64) -> Option<Holder> {
-    at(&TABLE, key).get(key)
+    at(&HOLDERS, key).get(key)
 }
 
 #[cfg(test)]
@@ -173,7 +204,7 @@ mod tests {
     #[test]
     fn a_lock_pushes_another_one_out_and_never_lends_its_holder() {
         let first = 1 << 40;
-        let other = (first + 1..).find(|&key| std::ptr::eq(at(&TABLE, key), at(&TABLE, first))).unwrap();
+        let other = (first + 1..).find(|&key| std::ptr::eq(at(&HOLDERS, key), at(&HOLDERS, first))).unwrap();
         let here = Holder { task: 3, location: Some(Location::caller()), number: 0 };
         let there = Holder { task: 4, location: Some(line()), number: 1 };
         set_holder(first, here);

@@ -51,7 +51,7 @@ pub use budget::{
 };
 pub use crowds::{crowds, forget_crowd, note_crowd};
 pub use due::{Due, DueGuard, due, set_due};
-pub use holders::{Holder, holder, set_holder, set_number, taken, untaken};
+pub use holders::{Holder, end, holder, set_end, set_holder, set_number, taken, untaken};
 #[cfg(not(loom))]
 pub use lock::{Guard, Lock};
 #[cfg(loom)]

@@ -1,16 +1,16 @@
-//! What a task waits for beside its [wait](crate::Wait): the leaves of a `join!` or `race!` that its last poll has left,
-//! up to three more.
+//! What a task waits for beside its [wait](crate::Wait): leaves of a `join!` or `race!` that its last poll has left, up
+//! to three.
 //!
-//! While a poll is in progress they are in the thread's `Local`, put there by a leaf that finds the note of another one.
-//! After a poll that has left some, the runtime has them written into a table, by the task's id, and marks the task; so
-//! a poll with one leaf pays for one comparison in `leave_note` and one after the poll.
+//! While a poll is in progress they are in the thread's `Local`, put there by a leaf that finds the note of another
+//! one. After a poll that has left some, the runtime has them written into a table, by the task's id, and marks the
+//! task; so a poll with one leaf pays for one comparison in `leave_note` and one after the poll.
 //!
 //! A place of the table is written by one thread at a time and read by any, behind a sequence number, odd while it is
 //! written. Two tasks may have the same place: the later one pushes the other out.
 //!
-//! Rejected: room in each task (72 bytes, and most never need it). All leaves between their first `Pending` and their
-//! drop, as a list through them (each leaf pays for joining and leaving it). So what a foreign combinator has not polled
-//! in the last poll is not known.
+//! Rejected: room in each task (48 bytes, and most never need it). All leaves between their first `Pending` and their
+//! drop, as a list through them (each leaf pays for joining and leaving it). So what a combinator has not polled in the
+//! last poll is not known.
 
 #![allow(unsafe_code)]
 

@@ -11,7 +11,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::holders::{holder, untaken};
+use crate::holders::{Holder, end, holder, untaken};
 use crate::is_main;
 use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
 
@@ -136,13 +136,36 @@ impl Wait {
     /// ```
     #[must_use]
     pub fn resolve(self, task: u64) -> Wait {
-        let Reason::SyncAt(kind, key) = self.reason() else { return self };
-        let holder = match holder(key).map_or(0, |holder| holder.task) {
+        let Reason::SyncAt(kind, _) = self.reason() else { return self };
+        let holder = match self.holder().map_or(0, |holder| holder.task) {
             0 => 0,
             holder if holder == task => ITSELF,
             holder => holder,
         };
         Wait { word: pack(Reason::Sync(kind, holder)) | self.word & TIMED, location: self.location }
+    }
+
+    /// What is known of the one who has what it waits for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Holder, Note, Reason, SyncKind, Wait};
+    ///
+    /// let key = std::ptr::from_ref(&0).addr() as u64;
+    /// let holder = Holder { task: 5, location: None, number: 0 };
+    /// mini_context::set_holder(key, holder);
+    /// let wait = Wait::from(Note { reason: Reason::SyncAt(SyncKind::Lock, key), location: Location::caller() });
+    /// assert_eq!(wait.holder(), Some(holder));
+    /// ```
+    #[must_use]
+    pub fn holder(self) -> Option<Holder> {
+        match self.reason() {
+            Reason::SyncAt(SyncKind::Send | SyncKind::Receive, key) => end(key),
+            Reason::SyncAt(_, key) => holder(key),
+            _ => None,
+        }
     }
 
     /// The line of the [`Note`].

@@ -111,7 +111,7 @@ impl fmt::Display for Line<'_> {
                     return self.fds(f, kind, known.location());
                 }
                 if let Reason::Sync(kind, _) = known.reason()
-                    && self.tasks.iter().any(|task| task.waits() != Some(wait))
+                    && !self.has_one_holder()
                 {
                     let note = Note { reason: Reason::Sync(kind, 0), location: known.location() };
                     return write!(f, "{note}"); // each waits for another one
@@ -134,6 +134,12 @@ impl Line<'_> {
             _ => None,
         });
         deadlines.filter(|&deadline| deadline < NEVER).min()
+    }
+
+    /// Whether all wait for what the same task has: not if each waits for a channel of its own.
+    pub(super) fn has_one_holder(&self) -> bool {
+        let holder = |task: &DumpedTask| task.waits().and_then(LastWait::holder);
+        self.tasks.iter().all(|task| holder(task) == holder(self.tasks[0]))
     }
 
     /// As that of one task, with several descriptors.

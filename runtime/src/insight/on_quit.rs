@@ -28,8 +28,8 @@ static RUNTIMES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 /// The process that has tried to start the thread, or 0: the child of a fork(2) tries by itself.
 static STARTED_IN: Mutex<u32> = Mutex::new(0);
 
-/// How often a write is tried again that would block: where stderr does not, as a terminal that is shared with a program
-/// which asked for that.
+/// How often a write is tried again that would block: where stderr does not, as a terminal that is shared with a
+/// program which asked for that.
 const TRIES: u32 = 100;
 
 /// Notes a runtime, for dumps of all.

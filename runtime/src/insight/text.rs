@@ -239,20 +239,19 @@ impl fmt::Display for Told<'_, Line<'_>> {
 }
 
 impl Told<'_, Line<'_>> {
-    /// If what is waited for was taken by a task that is gone.
+    /// What else is known of the one who has what is waited for, as far as it is the same for all.
     fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (first, tasks) = (self.1.tasks[0], &self.1.tasks);
-        write!(f, "{}", Since(first.held()))?;
-        let holder = first.waits().and_then(LastWait::holder);
-        if holder.is_some_and(|id| !is_main(id) && self.0.task(id).is_none()) {
+        let Self(dump, line) = *self;
+        let (first, has_one) = (line.tasks[0], line.has_one_holder());
+        let held = first.held().map(|held| Held { has_task: held.has_task && has_one, ..held });
+        write!(f, "{}", Since(held))?;
+        let holder = first.waits().and_then(LastWait::holder).filter(|_| has_one);
+        if holder.is_some_and(|id| !is_main(id) && dump.task(id).is_none()) {
             f.write_str(", which is not among the tasks of this runtime any more")?;
         }
         let number = |task: &DumpedTask| task.sight.holder.map(|holder| holder.number);
-        if tasks.iter().all(|task| number(task) == number(first)) {
-            write!(f, "{}", Ends(first.held()))
-        } else {
-            Ok(())
-        }
+        let has_one = line.tasks.iter().all(|task| number(task) == number(first));
+        if has_one { write!(f, "{}", Ends(held)) } else { Ok(()) }
     }
 
     /// When the first timer of the line fires.
@@ -307,8 +306,8 @@ impl fmt::Display for Ends {
         match (kind, location) {
             (SyncKind::Send, _) => write!(f, "; full: {number} of {number}"),
             (SyncKind::Receive, Some(line)) => {
-                let last = if number == 1 { "" } else { " the last" };
-                write!(f, ", from {},{last} made at {line}", Counted(number as usize, "sender"))
+                let are = if number == 1 { "is" } else { "are" };
+                write!(f, "; {} {are} left, last made at {line}", Counted(number as usize, "sender"))
             }
             (SyncKind::Receive, None) => Ok(()),
             _ if number > 0 => f.write_str(", for a future that has not been polled since"),

@@ -83,11 +83,7 @@ impl WaitSlot {
 
     /// If it waits for a lock or a channel: who has it, or the other end.
     pub(crate) fn holder(&self) -> Option<Holder> {
-        let wait = Wait::from_word(self.word.load(Acquire), Location::caller())?;
-        match wait.reason() {
-            Reason::SyncAt(_, key) => mini_context::holder(key),
-            _ => None,
-        }
+        Wait::from_word(self.word.load(Acquire), Location::caller())?.holder()
     }
 
     /// The last wait of the task `task`, whose slot this is, if a poll was pending.

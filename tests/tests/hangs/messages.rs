@@ -20,7 +20,7 @@ fn a_sender_that_somebody_has_forgotten() {
             while next.recv().await.is_some() {} // waits for the end
         };
         task("worker", worker);
-        while !has_line(&Handle::current().dump().to_string(), &["\"worker\"", "from 2 senders, the last made at"]) {
+        while !has_line(&Handle::current().dump().to_string(), &["\"worker\"", "2 senders are left"]) {
             yield_now().await;
         }
         jobs.send(1).await.unwrap();
@@ -30,7 +30,7 @@ fn a_sender_that_somebody_has_forgotten() {
     }
     on_each_flavour(|builder| {
         let (end, forgotten) = (at!("// waits for the end"), at!("// of which nobody thinks"));
-        hang(&builder, program, &[&["\"worker\"", "Receive", &end, "from 1 sender, made at", &forgotten]]);
+        hang(&builder, program, &[&["\"worker\"", "Receive", &end, "1 sender is left, last made at", &forgotten]]);
     });
 }
 
@@ -60,6 +60,35 @@ fn a_full_channel_whose_receiver_is_busy() {
             &["\"producer\"", "Send", &fast, "full: 2 of 2", "last received by task", &receives],
             &["\"writer\"", "Read", &busy],
         ];
+        hang(&builder, program, shown);
+    });
+}
+
+/// They share a line of the dump, which tells what is the same for all.
+#[test]
+fn many_full_channels() {
+    async fn program(_: End) {
+        for n in 0..10 {
+            let (lines, mut to_write) = mpsc::channel::<u8>(2);
+            let writer = async move {
+                to_write.recv().await.unwrap(); // each receives once
+                pending::<()>().await;
+                drop(to_write);
+            };
+            mini::spawn(writer);
+            let producer = async move {
+                loop {
+                    lines.send(n).await.unwrap(); // each sends
+                }
+            };
+            task("producer", producer);
+        }
+        pending().await
+    }
+    on_each_flavour(|builder| {
+        let (sends, receives) = (at!("// each sends"), at!("// each receives once"));
+        let shown: &[&[&str]] =
+            &[&["10 tasks \"producer\"", "Send at", &sends, ", last received at", &receives, "; full: 2 of 2"]];
         hang(&builder, program, shown);
     });
 }

@@ -53,7 +53,7 @@ struct State<T> {
     receives: Option<(&'static Location<'static>, u64)>,
     /// That location, if there is nothing more to tell.
     told: Option<&'static Location<'static>>,
-    /// Where the last sender was made.
+    /// Where a sender was made last. It may be gone.
     sends: &'static Location<'static>,
     is_crowded: bool,
     is_receiver_gone: bool,
@@ -86,7 +86,7 @@ impl<T> Source for Chan<T> {
         let done = f(&mut state.permits);
         let key = ptr::from_ref(&self.bound).addr() as u64;
         let (location, task) = state.receives.map_or((None, 0), |(location, task)| (Some(location), task));
-        mini_context::set_holder(key, Holder { task: mini_context::taken(task), location, number: self.bound as u64 });
+        mini_context::set_end(key, Holder { task: mini_context::taken(task), location, number: self.bound as u64 });
         (done, key)
     }
 
@@ -240,8 +240,8 @@ impl<T> Chan<T> {
     /// Notes the senders, for a receiver that waits or is going to.
     #[cold]
     fn tell_senders(&self, state: &State<T>) {
-        let holder = Holder { task: 0, location: Some(state.sends), number: state.senders as u64 };
-        mini_context::set_holder(self.key(), holder);
+        let senders = Holder { task: 0, location: Some(state.sends), number: state.senders as u64 };
+        mini_context::set_end(self.key(), senders);
     }
 
     /// Notes that there are very many messages.
