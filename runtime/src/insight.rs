@@ -187,6 +187,8 @@ impl Held {
 #[derive(Clone, Debug)]
 pub struct DumpedTask {
     sight: Sight,
+    /// What it waits for beside that.
+    beside: Option<Box<Beside>>,
     is_running: bool,
     is_lost: bool,
     /// How often it was polled since the dump before, if it is in that.
@@ -333,7 +335,7 @@ impl DumpedTask {
 
     /// What it waits for beside that.
     fn beside(&self) -> Beside {
-        if self.sight.standing == Standing::Waits { self.sight.beside } else { Beside::default() }
+        self.beside.as_deref().copied().filter(|_| self.sight.standing == Standing::Waits).unwrap_or_default()
     }
 
     fn waits(&self) -> Option<LastWait> {

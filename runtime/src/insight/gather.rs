@@ -16,7 +16,7 @@ use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
 use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::shared::Shared;
-use crate::task::{LastWait, Sight, Standing};
+use crate::task::{Beside, LastWait, Sight, Standing, beside};
 
 /// What the dump before has seen: of each task the polls, of each core the progress, and which jobs ran.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ impl Shared {
             let id = sight.source.id.get();
             let was = before.as_ref().and_then(|before| before.polls.get(&id));
             DumpedTask {
+                beside: sight.has_beside.then(|| Box::new(beside(id))),
                 is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
                 polled_since: was.map(|was| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
                 is_lost: lost.binary_search(&id).is_ok(),
@@ -138,7 +139,8 @@ fn shortage() -> Option<String> {
 impl Main {
     fn of(sight: &MainSight) -> Option<Self> {
         let (id, wait) = sight.get()?;
-        Some(Self { id, wait, holder: sight.wait.holder(), beside: sight.wait.beside(id) })
+        let beside = if sight.wait.has_beside() { beside(id) } else { Beside::default() };
+        Some(Self { id, wait, holder: sight.wait.holder(), beside })
     }
 }
 

@@ -11,7 +11,7 @@ use mini_context::Holder;
 
 use super::Task;
 use super::error::Source;
-use super::wait::{Beside, LastWait};
+use super::wait::LastWait;
 
 /// Whether a task wants to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,8 +34,8 @@ pub(crate) struct Sight {
     pub(crate) wait: Option<LastWait>,
     /// If that is a lock or a channel: who has it, or the other end.
     pub(crate) holder: Option<Holder>,
-    /// What it waits for beside that.
-    pub(crate) beside: Beside,
+    /// Whether it waits for something beside that.
+    pub(crate) has_beside: bool,
     /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
     /// in tasks that can have no name, these too.
     pub(crate) others: i32,
@@ -67,8 +67,15 @@ impl Task {
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
         let Changing { polls, standing, wait, others, .. } = seen;
-        let beside = header.wait.beside(header.id.get());
-        Sight { source: self.source(), polls, standing, wait, holder: header.wait.holder(), beside, others }
+        Sight {
+            source: self.source(),
+            polls,
+            standing,
+            wait,
+            holder: header.wait.holder(),
+            has_beside: header.wait.has_beside(),
+            others,
+        }
     }
 }
 

@@ -68,12 +68,11 @@ impl WaitSlot {
         self.location.store(location, Release);
     }
 
-    /// What the task `task` waits for beside the last wait.
-    pub(crate) fn beside(&self, task: u64) -> Beside {
-        if self.location.load(Acquire).addr() & BESIDE == 0 {
-            return Beside::default();
-        }
-        mini_context::others(task).map(|wait| Some(wait?.resolve(task)))
+    /// Whether the task waits for something beside the last wait.
+    pub(crate) fn has_beside(&self) -> bool {
+        // Without a wait the location is that of an earlier poll.
+        let has_wait = !matches!(self.word.load(Acquire), 0 | UNKNOWN | YIELDED);
+        has_wait && self.location.load(Acquire).addr() & BESIDE != 0
     }
 
     /// There is no task any more.
@@ -100,6 +99,11 @@ impl WaitSlot {
         let location = unsafe { location.as_ref() }?;
         Some(LastWait::Known(Wait::from_word(word, location)?).resolve(task))
     }
+}
+
+/// What the task `task`, if its slot says that there is something, waits for beside its last wait.
+pub(crate) fn beside(task: u64) -> Beside {
+    mini_context::others(task).map(|wait| Some(wait?.resolve(task)))
 }
 
 /// The flag is in none of the addresses.

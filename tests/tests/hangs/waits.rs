@@ -114,22 +114,34 @@ fn seconds_taken_for_milliseconds() {
     });
 }
 
-/// The task in `select!` waits for two things. The dump has both lines.
+/// The dump has both lines, until the task waits for something else.
 #[test]
 fn two_waits_of_one_task() {
-    async fn program(_: End) {
-        let (first, _a) = UnixStream::pair().unwrap();
-        let (second, _b) = UnixStream::pair().unwrap();
+    async fn program(go: End, end: End) {
+        let ((first, a), (second, b)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
         let both = async move {
             let one = async { first.read(&mut [0]).await }; // the one
             let other = async { second.read(&mut [0]).await }; // the other
             let _ = mini::join!(one, other);
+            let _ = end.recv().await; // unknown
         };
         task("both", both);
+        let _ = go.recv().await;
+        drop((a, b));
         pending().await
     }
     on_each_flavour(|builder| {
-        hang(&builder, program, &[&["\"both\"", "Read", &at!("// the one"), &at!("// the other")]]);
+        let (go, gone) = async_channel::bounded(1);
+        hang_in(
+            builder.build().unwrap(),
+            |end| program(gone, end),
+            |handle| {
+                until(handle, &[&["\"both\"", "Read", &at!("// the one"), "beside: ", &at!("// the other")]]);
+                drop(go);
+                let dump = until(handle, &[&["\"both\"", "waiting: something unknown"]]);
+                assert!(!dump.to_string().contains("beside"), "{dump}");
+            },
+        );
     });
 }
 
