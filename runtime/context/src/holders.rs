@@ -13,11 +13,10 @@
 //! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that
 //! wait for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
 
-#![allow(unsafe_code)]
-
 use std::panic::Location;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crate::location::AtomicLocation;
 
 /// What is known of the one for whom tasks wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +36,7 @@ pub struct Holder {
 pub(crate) struct Place {
     pub(crate) key: AtomicU64,
     task: AtomicU64,
-    location: AtomicPtr<Location<'static>>,
+    location: AtomicLocation,
     number: AtomicU64,
 }
 
@@ -46,7 +45,7 @@ impl Place {
         Self {
             key: AtomicU64::new(0),
             task: AtomicU64::new(0),
-            location: AtomicPtr::new(ptr::null_mut()),
+            location: AtomicLocation::none(),
             number: AtomicU64::new(0),
         }
     }
@@ -63,9 +62,8 @@ impl Place {
 
     #[inline]
     fn fill(&self, holder: Holder) {
-        let location = holder.location.map_or(ptr::null(), ptr::from_ref).cast_mut();
         self.task.store(holder.task, Release);
-        self.location.store(location, Release);
+        self.location.set(holder.location);
         self.number.store(holder.number, Release);
     }
 
@@ -76,10 +74,8 @@ impl Place {
             return None;
         }
         let (task, number) = (self.task.load(Acquire), self.number.load(Acquire));
-        let location = self.location.load(Acquire);
-        // SAFETY: null, or from a `&'static Location` in `fill`.
-        // Test: `a_lock_pushes_another_one_out_and_never_lends_its_holder`.
-        is_its().then_some(Holder { task, location: unsafe { location.as_ref() }, number })
+        let location = self.location.get();
+        is_its().then_some(Holder { task, location, number })
     }
 }
 

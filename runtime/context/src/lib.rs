@@ -35,6 +35,7 @@ mod budget;
 mod crowds;
 mod due;
 mod holders;
+mod location;
 mod lock;
 #[cfg(loom)]
 mod lock_model;

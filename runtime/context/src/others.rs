@@ -12,13 +12,10 @@
 //! drop, as a list through them (each leaf pays for joining and leaving it). So what a combinator has not polled in the
 //! last poll is not known.
 
-#![allow(unsafe_code)]
-
-use std::panic::Location;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 use crate::holders::hash;
+use crate::location::AtomicLocation;
 use crate::notes::Note;
 use crate::wait::Wait;
 use crate::{LOCAL, Local};
@@ -36,7 +33,7 @@ struct Place {
 /// A [`Wait`], or none.
 struct Leaf {
     word: AtomicU64,
-    location: AtomicPtr<Location<'static>>,
+    location: AtomicLocation,
 }
 
 /// 32 KiB, of which the system gives what is written.
@@ -52,20 +49,18 @@ impl Place {
 
 impl Leaf {
     const fn new() -> Self {
-        Self { word: AtomicU64::new(0), location: AtomicPtr::new(ptr::null_mut()) }
+        Self { word: AtomicU64::new(0), location: AtomicLocation::none() }
     }
 
     fn set(&self, wait: Option<Wait>) {
         // Release: a reader that sees one of these sees the odd number too.
         self.word.store(wait.map_or(0, Wait::word), Release);
-        let location = wait.map_or(ptr::null(), |wait| ptr::from_ref(wait.location()));
-        self.location.store(location.cast_mut(), Release);
+        self.location.set(wait.map(Wait::location));
     }
 
     fn get(&self) -> Option<Wait> {
         let word = self.word.load(Acquire);
-        // SAFETY: null, or from a `&'static Location` in `set`. Test: `another_task_pushes_one_out`.
-        Wait::from_word(word, unsafe { self.location.load(Acquire).as_ref() }?)
+        Wait::from_word(word, self.location.get()?)
     }
 }
 
@@ -164,6 +159,8 @@ pub fn others(task: u64) -> [Option<Wait>; MOST] {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::Location;
+
     use super::*;
     use crate::{Reason, begin_poll, forget_wait, leave_note, notes};
 
