@@ -70,6 +70,9 @@ fn many_full_channels() {
     async fn program(_: End) {
         for n in 0..10 {
             let (lines, mut to_write) = mpsc::channel::<u8>(2);
+            if n % 2 == 0 {
+                lines.send(n).await.unwrap(); // then the receiver never waits
+            }
             let writer = async move {
                 to_write.recv().await.unwrap(); // each receives once
                 pending::<()>().await;

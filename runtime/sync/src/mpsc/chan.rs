@@ -49,7 +49,7 @@ struct State<T> {
     /// For tasks that wait until the channel is closed: there never is one.
     ends: Permits,
     occupant: Occupant,
-    /// Where the receiver has waited last, and the task that did so first there. For dumps, as are those that follow.
+    /// Where the receiver has waited last, or has received first, and the task that did so first there. For dumps, as are those that follow.
     receives: Option<(&'static Location<'static>, u64)>,
     /// That location, if there is nothing more to tell.
     told: Option<&'static Location<'static>>,
@@ -185,10 +185,13 @@ impl<T> Chan<T> {
         Call::Nobody
     }
 
-    /// Takes the next message of a bounded channel, and gives its permit back.
+    /// Takes the next message of a bounded channel, at `location`, and gives its permit back.
     #[inline]
-    pub(super) fn pop(&self) -> Look<T> {
+    pub(super) fn pop(&self, location: &'static Location<'static>) -> Look<T> {
         let mut state = self.state.lock();
+        if state.receives.is_none() {
+            state.receives = Some((location, mini_context::task())); // it may never wait
+        }
         if let Some(message) = self.seat.take() {
             return Look::Message(message); // handed over since the look without the lock
         }
