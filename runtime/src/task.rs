@@ -127,7 +127,7 @@ use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
 use times::Times;
-pub(crate) use wait::{LastWait, WaitSlot};
+pub(crate) use wait::{Beside, LastWait, WaitSlot, beside};
 
 /// What all tasks have, whatever their future.
 struct Header {

@@ -2,9 +2,9 @@
 
 use std::fmt::{Display, Write};
 
-use mini_context::{ITSELF, Reason, is_main, untaken};
+use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
-use super::{Doing, Dump, DumpedTask, Worker};
+use super::{Doing, Dump, DumpedTask, Held, Worker};
 use crate::task::{LastWait, Standing};
 
 /// A text in quotes.
@@ -80,18 +80,45 @@ pub(super) fn of(dump: &Dump) -> String {
     fields.text("flavour", dump.flavour);
     fields.value("up_seconds", dump.up.as_secs_f64());
     fields.array("workers", &dump.workers, worker);
+    fields.array("external_threads", &dump.externals, |text, main| {
+        let mut fields = Fields::begin(text);
+        wait(&mut fields, "main_waits_for", main.wait);
+        fields.end();
+    });
     fields.array("tasks", &dump.tasks, task);
     fields.array("circles", &dump.circles, |text, circle| {
         let mut fields = Fields::begin(text);
         fields.array("tasks", circle, |text, &task| put(text, Id(task)));
         fields.end();
     });
+    fields.array("crowded_channels", &dump.crowds, |text, crowd| {
+        let mut fields = Fields::begin(text);
+        if let Some(location) = crowd.location {
+            fields.text("made_at", location);
+        }
+        fields.value("messages", crowd.number);
+        if crowd.task != 0 {
+            fields.value("last_received_by", Id(crowd.task));
+        }
+        fields.end();
+    });
     fields.value("new_tasks", dump.new);
+    if let Some(error) = &dump.shortage {
+        fields.text("shortage", error);
+    }
     let mut blocking = Fields::begin(fields.name("blocking"));
     blocking.value("threads", dump.threads);
     blocking.value("idle", dump.idle_threads);
     blocking.value("queued", dump.queued_jobs);
-    blocking.array("running", &dump.jobs, |text, job| put(text, Quoted(job)));
+    blocking.array("running", &dump.jobs, |text, job| {
+        let mut fields = Fields::begin(text);
+        fields.value("id", job.origin.id);
+        fields.text("spawned_at", job.origin.location);
+        if let Some(before) = dump.before.filter(|_| job.is_unchanged) {
+            fields.value("seconds", before.as_secs_f64());
+        }
+        fields.end();
+    });
     blocking.end();
     fields.end();
     text
@@ -127,8 +154,8 @@ fn worker(text: &mut String, worker: &Worker) {
         Doing::Blocks(task) => fields.value("task", Id(*task)),
         Doing::Rests | Doing::Parks => {}
     }
-    if let Some((_, main)) = worker.main {
-        wait(&mut fields, "main_waits_for", main);
+    if let Some(main) = &worker.main {
+        wait(&mut fields, "main_waits_for", main.wait);
     }
     if worker.is_hidden {
         fields.value("is_hidden", true);
@@ -154,8 +181,24 @@ fn task(text: &mut String, task: &DumpedTask) {
     if let Some(waits) = task.waits() {
         wait(&mut fields, "waits_for", waits);
     }
-    if let Some(line) = task.sight.taken_at {
-        fields.text("taken_at", line);
+    let beside = task.beside();
+    if beside[0].is_some() {
+        fields.array("beside", beside.into_iter().flatten(), |text, known| put_wait(text, LastWait::Known(known)));
+    }
+    if let Some(Held { kind, holder, .. }) = task.held() {
+        let (location, number) = match kind {
+            SyncKind::Receive => ("last_sender_made_at", Some("senders")),
+            SyncKind::Send => ("received_at", Some("capacity")),
+            _ => ("taken_at", None),
+        };
+        if let Some(line) = holder.location {
+            fields.text(location, line);
+        }
+        match number {
+            Some(name) => fields.value(name, holder.number),
+            None if holder.number > 0 => fields.value("is_unpolled_since", true),
+            None => {}
+        }
     }
     if let Some(unchanged) = task.unchanged {
         fields.value("unchanged_seconds", unchanged.as_secs_f64());
@@ -165,7 +208,11 @@ fn task(text: &mut String, task: &DumpedTask) {
 
 /// The text for people, and what a program would look for in it.
 fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
-    let mut inner = Fields::begin(fields.name(name));
+    put_wait(fields.name(name), wait);
+}
+
+fn put_wait(text: &mut String, wait: LastWait) {
+    let mut inner = Fields::begin(text);
     inner.text("text", wait);
     if let LastWait::Known(known) = wait {
         match known.reason() {
@@ -187,6 +234,7 @@ fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
                 inner.text("kind", format_args!("{kind:?}"));
                 match (holder, untaken(holder)) {
                     (0, _) => {}
+                    (_, (task, _)) if kind == SyncKind::Send => inner.value("last_received_by", Id(task)),
                     (ITSELF, _) => inner.value("holder", "\"itself\""),
                     (_, (task, true)) => inner.value("holder", Id(task)),
                     (_, (task, false)) => inner.value("last_taken_by", Id(task)),

@@ -113,7 +113,8 @@ pub(crate) struct RunState {
     pub(crate) stalled_at: AtomicU64,
 }
 
-/// What others see of the owner's main task. Written by the owner.
+/// What others see of the owner's main task, or of that of an external thread. Written by that thread.
+#[derive(Debug)]
 pub(crate) struct MainSight {
     /// Of the last one.
     id: AtomicU64,
@@ -128,11 +129,11 @@ impl Default for MainSight {
 }
 
 impl MainSight {
-    /// Another main task.
-    pub(crate) fn begin(&self, id: u64, task: &Arc<MainTask>) {
+    /// Another main task, if it is that of a worker.
+    pub(crate) fn begin(&self, id: u64, task: Weak<MainTask>) {
         self.wait.clear(); // the one before may have panicked
         self.id.store(id, Release);
-        *lock(&self.task) = Arc::downgrade(task);
+        *lock(&self.task) = task;
     }
 
     /// The main task, if there is one.

@@ -20,7 +20,7 @@ use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
 use crate::scheduler::context;
-use crate::scheduler::core::Core;
+use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::fifo::Fifo;
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The last dump.
     pub(crate) dumped: Mutex<Option<Before>>,
+    /// Threads in `block_on` that have no core.
+    pub(crate) externals: Mutex<Vec<Arc<MainSight>>>,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -98,6 +100,7 @@ impl Shared {
                 until_idle: UntilIdle::default(),
                 recorder,
                 dumped: Mutex::default(),
+                externals: Mutex::default(),
                 quota: Mutex::default(),
                 cores,
                 config,

@@ -303,7 +303,7 @@ impl<'a> Worker<'a> {
             return true; // it counts as running, so a late wake queues nothing
         }
         let since_wait = main.end_run(took);
-        self.core.main.wait.fill(mini_context::notes(), since_wait.is_some());
+        self.core.main.wait.fill(mini_context::notes(), since_wait.is_some(), main.id);
         let is_again = since_wait.is_some_and(|time| time >= self.again_after().into());
         if since_wait.is_some() {
             self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });

@@ -106,7 +106,6 @@ impl Blocked {
         let blocked = Self(context::set_aside()?);
         let core = blocked.core();
         core.run.is_blocked.store(true, Relaxed);
-        core.set_owner();
         shared.idle.park(core.index());
         shared.monitor.note_stuck();
         core.idle_queue().disperse();

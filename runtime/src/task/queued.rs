@@ -10,7 +10,6 @@
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -18,7 +17,7 @@ use std::task::{Context, Waker};
 use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
-use crate::blocking::Job;
+use crate::blocking::{Job, Origin};
 use crate::recorder::Then;
 use crate::scheduler::context;
 
@@ -156,7 +155,7 @@ impl Queued {
             header.times.note(took);
         }
         let has_asked = running.has_asked.get();
-        header.wait.fill(mini_context::notes(), has_asked);
+        header.wait.fill(mini_context::notes(), has_asked, header.id.get());
         let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
         match next {
             // The task may run elsewhere, and be freed, from here on.
@@ -235,8 +234,8 @@ impl Job for Queued {
         self.cancel();
     }
 
-    fn location(&self) -> &'static Location<'static> {
-        self.header().location
+    fn origin(&self) -> Origin {
+        Origin { id: self.header().id.get(), location: self.header().location }
     }
 }
 

@@ -40,7 +40,7 @@ impl MainTask {
         let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
         let (since_wait, polls) = (AtomicU64::new(0), AtomicU32::new(0));
         let main = Arc::new(Self { id, schedule: core.schedule(), queued, running, woken, since_wait, polls });
-        core.main.begin(id, &main);
+        core.main.begin(id, Arc::downgrade(&main));
         main
     }
 
