@@ -139,6 +139,20 @@ impl ThreadNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall(c_long);
 
+impl SystemCall {
+    /// Whether it is futex(2), in which threads wait for each other: for locks, channels and ends.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let call = mini_net::ThreadNumber::current().system_call(); // the read(2) by which it asks, if that is told
+    /// assert!(!call.is_some_and(mini_net::SystemCall::is_futex));
+    /// ```
+    pub fn is_futex(self) -> bool {
+        sys::system_call_name(self.0) == Some("futex")
+    }
+}
+
 impl fmt::Display for SystemCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match sys::system_call_name(self.0) {

@@ -129,19 +129,49 @@ fn a_block_on_that_nothing_can_wake_is_told() {
 }
 
 #[test]
-fn a_runtime_that_only_another_thread_could_wake_is_told() {
-    let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(true));
-    let (send, receive) = oneshot::channel();
+#[cfg(target_os = "linux")]
+fn a_runtime_in_which_all_threads_wait_is_told_with_what_its_tasks_wait_for() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let (send, receive) = oneshot::channel::<()>();
     let line = line!() - 1;
-    let watcher = std::thread::spawn(move || {
+    let warnings = std::thread::spawn(move || {
+        let warning = wait(&warnings, WarningKind::Stillness);
+        drop(send);
+        warning
+    });
+    runtime.block_on(async {
+        let task = mini::task::Builder::new().name("waits").spawn(receive);
+        task.await.unwrap().unwrap_err();
+    });
+    let text = warnings.join().unwrap().to_string();
+    assert!(
+        text.contains("and every thread of the process waits; the future of block_on waits for Join of task "),
+        "{text}"
+    );
+    assert!(text.contains("\"waits\" spawned at "), "{text}");
+    assert!(text.contains(&format!(" for Receive at {}:{line}:", file!())), "{text}");
+}
+
+#[test]
+fn a_timer_of_a_paused_clock_does_not_hide_that_nothing_goes_on() {
+    let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(true));
+    let (send, receive) = oneshot::channel::<()>();
+    let warnings = std::thread::spawn(move || {
         let warning = wait(&warnings, WarningKind::Stillness);
         send.send(()).unwrap();
         warning
     });
-    runtime.block_on(receive).unwrap();
-    let warning = watcher.join().unwrap();
-    assert!(is_at(warning.location(), line), "{warning}");
-    assert!(warning.to_string().contains("only another thread could wake the future of block_on, which waits for "));
+    runtime.block_on(async {
+        mini::spawn(async {
+            let mut interval = mini::time::interval(Duration::from_secs(1));
+            loop {
+                interval.tick().await;
+            }
+        });
+        receive.await.unwrap();
+    });
+    let text = warnings.join().unwrap().to_string();
+    assert!(text.contains(" of the paused clock, and none has woken the future of block_on; the future of "), "{text}");
 }
 
 #[test]
@@ -155,6 +185,31 @@ fn a_task_that_asks_again_and_again_is_a_busy_loop() {
     let busy = wait(&warnings, WarningKind::BusyLoop);
     assert_eq!(busy.task(), Some(task.id()));
     assert!(busy.to_string().contains(" has asked to run again "), "{busy}");
+}
+
+/// What looks like a mistake and is none, for six seconds: longer than the watcher takes to say something.
+#[test]
+fn what_is_right_is_not_told() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let (send, receive) = oneshot::channel();
+    let computes = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(6)); // real time, which the watcher goes by
+        send.send(()).unwrap();
+    });
+    let kept = runtime.spawn(pending::<()>()); // to be aborted
+    runtime.spawn(async {
+        let mut file = mini::fs::File::open("/dev/zero").await.unwrap();
+        let mut buf = [0; 4096];
+        loop {
+            assert_eq!(file.read(&mut buf).await.unwrap(), 4096); // its budget ends each of its runs
+        }
+    });
+    runtime.block_on(receive).unwrap();
+    kept.abort();
+    drop(kept); // which keeps the runtime
+    computes.join().unwrap();
+    drop(runtime);
+    assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
 }
 
 /// Tasks that wait, compute, lock and yield as they should, for three walks of the watcher.

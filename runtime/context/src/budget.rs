@@ -107,6 +107,25 @@ pub fn has_budget() -> bool {
     LOCAL.with(|local| local.budget.get()) > 0
 }
 
+/// Whether the poll in progress, or the last one, was refused an operation since its budget was spent.
+///
+/// # Examples
+///
+/// ```
+/// use std::task::{Context, Waker};
+///
+/// mini_context::begin_poll(1);
+/// assert!(!mini_context::was_refused());
+/// mini_context::spend(mini_context::BUDGET);
+/// while mini_context::poll_budget(&mut Context::from_waker(Waker::noop())).is_ready() {}
+/// assert!(mini_context::was_refused());
+/// # mini_context::end_poll();
+/// # mini_context::end_polls();
+/// ```
+pub fn was_refused() -> bool {
+    LOCAL.with(|local| local.refusals.get()) < REFUSALS
+}
+
 #[cold]
 fn refuse(cx: &mut Context<'_>) -> Poll<()> {
     let goes_on = LOCAL.with(|local| {

@@ -108,7 +108,7 @@ impl Shared {
             sight.standing == Standing::Waits
                 && sight.polls > 0
                 && sight.others == 0
-                && sight.wait != Some(LastWait::Yielded)
+                && !matches!(sight.wait, Some(LastWait::Yielded | LastWait::Spent))
         };
         let first: HashMap<u64, u32> =
             tasks.iter().filter(|sight| is_lost(sight)).map(|sight| (sight.source.id.get(), sight.polls)).collect();

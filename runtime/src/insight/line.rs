@@ -37,6 +37,7 @@ struct Key<'a> {
 enum Kind {
     Unknown,
     Yielded,
+    Spent,
     Io(u8),
     Timer,
     Limit,
@@ -81,6 +82,7 @@ fn kind(wait: LastWait) -> (Kind, *const Location<'static>) {
     let wait = match wait {
         LastWait::Unknown => return (Kind::Unknown, ptr::null()),
         LastWait::Yielded => return (Kind::Yielded, ptr::null()),
+        LastWait::Spent => return (Kind::Spent, ptr::null()),
         LastWait::Known(wait) => wait,
     };
     let kind = match wait.reason() {

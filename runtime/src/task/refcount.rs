@@ -182,6 +182,11 @@ impl RefCount {
         count(now) + i32::from(local.0.load(Relaxed)) - 1 - handle
     }
 
+    /// Whether there is a handle, and it does not wait.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.load(Relaxed) & (GONE | WAITER) == 0
+    }
+
     // The hand-over.
 
     /// Whether the output has been handed over. Acquire: pairs with `complete`.

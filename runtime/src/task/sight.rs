@@ -39,6 +39,8 @@ pub(crate) struct Sight {
     /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
     /// in tasks that can have no name, these too.
     pub(crate) others: i32,
+    /// There is a handle that may abort it, and that does not wait for it.
+    pub(crate) is_kept: bool,
     /// How long its last measured run was, in nanoseconds.
     pub(crate) last_run: u64,
 }
@@ -68,7 +70,7 @@ impl Task {
             }
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
-        let Changing { polls, standing, wait, others, .. } = seen;
+        let Changing { polls, standing, wait, others, aborts } = seen;
         Sight {
             source: self.source(),
             polls,
@@ -77,6 +79,7 @@ impl Task {
             holder: header.wait.holder(),
             has_beside: header.wait.has_beside(),
             others,
+            is_kept: header.refs.is_kept() || aborts > 0,
             last_run: header.times.last(),
         }
     }

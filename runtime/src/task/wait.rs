@@ -24,7 +24,7 @@ use mini_context::{Holder, Notes, Reason, Wait};
 pub(crate) struct WaitSlot {
     /// With `BESIDE` in it.
     location: AtomicPtr<Location<'static>>,
-    /// That of a [`Wait`], `UNKNOWN` or `YIELDED`; zero before the first pending poll.
+    /// That of a [`Wait`], `UNKNOWN`, `YIELDED` or `SPENT`; zero before the first pending poll.
     word: AtomicU64,
 }
 
@@ -35,6 +35,8 @@ pub(crate) enum LastWait {
     Unknown,
     /// For nothing: it runs again after the others.
     Yielded,
+    /// It was to let others run, with more to do.
+    Spent,
     Known(Wait),
 }
 
@@ -44,6 +46,7 @@ pub(crate) type Beside = [Option<Wait>; 3];
 /// Words that are no [`Wait`]'s; there is no location then.
 const UNKNOWN: u64 = 14 << 60;
 const YIELDED: u64 = 15 << 60;
+const SPENT: u64 = YIELDED | 1;
 
 /// In the address of the location: the task waits for something beside this.
 const BESIDE: usize = 1;
@@ -57,7 +60,12 @@ impl WaitSlot {
     #[inline]
     pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: u64) {
         let Some(wait) = Wait::of(notes) else {
-            return self.word.store(if has_yielded { YIELDED } else { UNKNOWN }, Release);
+            let word = match has_yielded {
+                true if mini_context::was_refused() => SPENT,
+                true => YIELDED,
+                false => UNKNOWN,
+            };
+            return self.word.store(word, Release);
         };
         // Release: a reader that sees one of these sees the number of the poll too.
         self.word.store(wait.word(), Release);
@@ -71,7 +79,7 @@ impl WaitSlot {
     /// Whether the task waits for something beside the last wait.
     pub(crate) fn has_beside(&self) -> bool {
         // Without a wait the location is that of an earlier poll.
-        let has_wait = !matches!(self.word.load(Acquire), 0 | UNKNOWN | YIELDED);
+        let has_wait = !matches!(self.word.load(Acquire), 0 | UNKNOWN | YIELDED | SPENT);
         has_wait && self.location.load(Acquire).addr() & BESIDE != 0
     }
 
@@ -91,6 +99,7 @@ impl WaitSlot {
         match word {
             UNKNOWN => return Some(LastWait::Unknown),
             YIELDED => return Some(LastWait::Yielded),
+            SPENT => return Some(LastWait::Spent),
             _ => {}
         }
         let location = self.location.load(Acquire).map_addr(|address| address & !BESIDE);
@@ -141,6 +150,7 @@ impl fmt::Display for LastWait {
         match self {
             Self::Unknown => f.write_str("unknown"),
             Self::Yielded => f.write_str("nothing, as it has yielded"),
+            Self::Spent => f.write_str("nothing, as its budget was spent"),
             Self::Known(wait) => wait.fmt(f),
         }
     }

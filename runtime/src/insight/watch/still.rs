@@ -1,13 +1,16 @@
 //! A runtime that stands still, and main tasks that nothing can wake.
 //!
 //! A runtime stands still if every worker is parked, one of them with the future of a `block_on`, and no timer, socket
-//! or blocking job is left that could wake one. Nothing can end that from inside. Another thread may, so it is told late
-//! and only once, unless no waker of the main task is left: then nothing can.
+//! or blocking job is left that could wake one. Nothing can end that from inside. Another thread may, unless all threads
+//! of the process wait for each other. Under a paused clock a timer that comes again and again hides that: so it is told
+//! too if time goes on and the main task does not.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Subject, Voice};
+use mini_net::{SystemCall, ThreadNumber};
+
 use crate::insight::WarningKind;
 use crate::insight::text::Rounded;
 use crate::scheduler::core::Core;
@@ -15,7 +18,7 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::MainTask;
 use crate::task::LastWait;
 
-/// A runtime that has stood still for so long is told of: by then its user wonders.
+/// What has stood still for so long is told: by then its user wonders.
 const STILL: Duration = Duration::from_secs(5);
 
 /// The main tasks of a runtime.
@@ -32,10 +35,14 @@ struct Main {
     is_lost: bool,
 }
 
+/// Since when nothing goes on.
+#[derive(Default)]
 pub(super) struct Still {
-    since: Instant,
-    /// Of each core.
-    progress: Vec<u64>,
+    /// Each worker is parked, and none is to wake.
+    parked: Option<(Instant, Vec<u64>)>,
+    /// The clock is paused and jumps from timer to timer, and the main task is not polled: its polls, and the time that
+    /// the clock showed.
+    jumps: Option<(Instant, u32, mini_time::Instant)>,
 }
 
 impl Mains {
@@ -79,36 +86,104 @@ impl Mains {
 }
 
 impl Still {
-    /// If the runtime stands still: since when, judging by the walk `before`.
-    pub(super) fn of(shared: &Shared, now: Instant, before: Option<&Self>) -> Option<Self> {
+    pub(super) fn of(shared: &Shared, now: Instant, mains: &Mains, before: &Self) -> Self {
         let progress: Vec<u64> = shared.cores.iter().map(|core| core.counts.progress()).collect();
-        let is_idle =
-            |core: &Core| (core.unparker.is_parked() || !core.ownership.is_held()) && !core.driver().is_used();
-        let waits = |core: &Core| core.unparker.is_parked() && core.main.get().is_some();
-        let is_still = shared.cores.iter().all(is_idle)
-            && shared.cores.iter().any(waits)
-            && shared.blocking.in_flight() == 0
-            && !shared.has_injected();
-        let since = before.filter(|before| before.progress == progress).map_or(now, |before| before.since);
-        is_still.then_some(Self { since, progress })
+        let since = before.parked.as_ref().filter(|(_, before)| *before == progress).map_or(now, |(since, _)| *since);
+        let parked = is_parked(shared).then_some((since, progress));
+        Self { parked, jumps: jumps(shared, now, mains, before.jumps) }
     }
 
     pub(super) fn tell(&self, voice: &mut Voice<'_>) {
-        let time = self.since.elapsed();
-        if time < STILL {
-            return;
+        let shared = voice.shared;
+        if let Some((since, _)) = self.parked
+            && since.elapsed() >= STILL
+            && threads_wait(shared)
+        {
+            tell(
+                voice,
+                &format!(
+                    "for {} nothing has run, no timer, socket or blocking job is left, and every thread of the process waits",
+                    Rounded(since.elapsed())
+                ),
+            );
         }
-        let wait = voice.shared.cores.iter().find_map(|core| core.main.get()).map(|(_, wait)| wait);
-        let alive = voice.shared.alive();
-        voice.say(WarningKind::Stillness, &Subject::of_main(wait), || {
-            let wait = wait.map_or_else(String::new, |wait| format!(", which waits for {}", told(wait)));
-            format!(
-                "for {} nothing has run, and no timer, socket or blocking job is left: only another thread could wake the \
-                 future of block_on{wait}; tasks alive: {alive}",
-                Rounded(time)
-            )
-        });
+        let clock = shared.cores[0].driver().timers().clock();
+        if let Some((since, _, at)) = self.jumps
+            && since.elapsed() >= STILL
+        {
+            let virtually = clock.now().saturating_duration_since(at);
+            tell(
+                voice,
+                &format!(
+                    "timers have fired for {} of the paused clock, and none has woken the future of block_on",
+                    Rounded(virtually)
+                ),
+            );
+        }
     }
+}
+
+/// Says that the future of a `block_on` stands still, for what it waits, and for what some of the tasks do.
+fn tell(voice: &mut Voice<'_>, why: &str) {
+    /// So many tasks are told.
+    const TASKS: usize = 4;
+    let shared = voice.shared;
+    let wait = shared.cores.iter().find_map(|core| core.main.get()).map(|(_, wait)| wait);
+    voice.say(WarningKind::Stillness, &Subject::of_main(wait), || {
+        let mut text = format!("{why}; the future of block_on waits for {}", wait.map_or_else(String::new, told));
+        let waiting = shared.sights().into_iter().filter_map(|sight| Some((sight.source, sight.wait?)));
+        let mut waiting: Vec<String> = waiting.map(|(task, wait)| format!("{task} for {}", told(wait))).collect();
+        let more = waiting.len().saturating_sub(TASKS);
+        waiting.truncate(TASKS);
+        waiting.iter().for_each(|task| text += &format!("; {task}"));
+        if more > 0 {
+            text += &format!("; and {more} more tasks");
+        }
+        text
+    });
+}
+
+/// Whether every worker is parked, one of them with the future of a `block_on`, and nothing is left that could wake one.
+fn is_parked(shared: &Shared) -> bool {
+    let is_idle = |core: &Core| (core.unparker.is_parked() || !core.ownership.is_held()) && !core.driver().is_used();
+    let waits = |core: &Core| core.unparker.is_parked() && core.main.get().is_some();
+    shared.cores.iter().all(is_idle)
+        && shared.cores.iter().any(waits)
+        && shared.blocking.in_flight() == 0
+        && !shared.has_injected()
+}
+
+/// If the clock is paused, and goes on while the main task does not.
+fn jumps(
+    shared: &Shared,
+    now: Instant,
+    mains: &Mains,
+    before: Option<(Instant, u32, mini_time::Instant)>,
+) -> Option<(Instant, u32, mini_time::Instant)> {
+    let clock = shared.cores[0].driver().timers().clock();
+    let main = mains.0.first().filter(|main| main.wait.is_some())?;
+    if !clock.is_paused() || main.wait == Some(LastWait::Yielded) {
+        return None;
+    }
+    let goes_on = |at: mini_time::Instant| clock.now().saturating_duration_since(at) >= STILL;
+    match before {
+        Some((since, polls, at)) if polls == main.polls && goes_on(at) => Some((since, polls, at)),
+        _ => Some((now, main.polls, clock.now())),
+    }
+}
+
+/// Whether every other thread of the process waits for a third one, or for a lock of it: in futex(2). What computes,
+/// sleeps or waits for the system may wake a task later. False where the system does not tell.
+fn threads_wait(shared: &Shared) -> bool {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
+    let workers: Vec<i32> = shared.cores.iter().map(|core| core.owner().to_raw()).collect();
+    let own = ThreadNumber::current().to_raw();
+    threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()).all(|number: i32| {
+        let is_of_mini =
+            || std::fs::read(format!("/proc/self/task/{number}/comm")).is_ok_and(|name| name == b"mini-dump\n");
+        let call = || ThreadNumber::from_raw(number).system_call();
+        number == own || workers.contains(&number) || call().is_some_and(SystemCall::is_futex) || is_of_mini()
+    })
 }
 
 fn told(wait: LastWait) -> String {

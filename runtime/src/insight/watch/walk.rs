@@ -32,7 +32,7 @@ pub(super) struct Walk {
     busy: Vec<Busy>,
     circles: Vec<SeenCircle>,
     mains: Mains,
-    still: Option<Still>,
+    still: Still,
 }
 
 /// Tasks, and how often each was polled, in the order of their ids.
@@ -60,12 +60,13 @@ impl Walk {
     pub(super) fn new(shared: &Shared, now: Instant, before: &Self) -> Self {
         let sights = shared.sights();
         let lost = shared.lost(&sights);
-        let is_lost = |sight: &&Sight| lost.binary_search(&sight.source.id.get()).is_ok();
+        // One that is kept may be there to be aborted, as a future that holds something until then.
+        let is_lost = |sight: &&Sight| !sight.is_kept && lost.binary_search(&sight.source.id.get()).is_ok();
         let lost = Polls(sights.iter().filter(is_lost).map(polls).collect());
         let mains = Mains::of(shared);
         let asking = sights.iter().filter(|sight| asks(sight)).map(polls).chain(mains.asking(SHORT));
         let busy = asking.map(|(task, polls)| Busy::new(task, polls, now, &before.busy)).collect();
-        let still = Still::of(shared, now, before.still.as_ref());
+        let still = Still::of(shared, now, &mains, &before.still);
         let tasks: Vec<DumpedTask> = sights.into_iter().map(DumpedTask::of).collect();
         let circles = circles(&tasks, mains.waits()).into_iter();
         let circles = circles.map(|circle| SeenCircle::new(circle, &tasks, &mains)).collect();
@@ -78,9 +79,7 @@ impl Walk {
         self.circles.iter().filter(|circle| before.has(circle)).for_each(|circle| circle.tell(voice));
         self.busy.iter().filter(|busy| busy.walks >= WALKS).for_each(|busy| busy.tell(voice));
         self.mains.tell(&before.mains, voice);
-        if let Some(still) = &self.still {
-            still.tell(voice);
-        }
+        self.still.tell(voice);
     }
 
     /// Of the tasks that were spawned at one line, the first is told.
