@@ -15,11 +15,11 @@ use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{LastWait, Sight, Standing};
 
-/// What the dump before has seen: of each task the polls, of each core the progress.
+/// What the dumps before have seen: of each task the polls, and since when they are so many; of each core the progress.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,
-    polls: HashMap<u64, u32>,
+    polls: HashMap<u64, (u32, Instant)>,
     progress: Vec<u64>,
 }
 
@@ -48,16 +48,19 @@ impl Shared {
             let was = before.as_ref().and_then(|before| before.polls.get(&id));
             DumpedTask {
                 is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
-                polled_since: was.map(|was| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
+                polled_since: was.map(|(was, _)| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
                 is_lost: lost.binary_search(&id).is_ok(),
-                unchanged: since.filter(|_| sight.standing == Standing::Waits && was == Some(&sight.polls)),
+                unchanged: was
+                    .filter(|(polls, _)| sight.standing == Standing::Waits && *polls == sight.polls)
+                    .map(|(_, at)| begin - *at),
                 sight,
             }
         };
         let tasks: Vec<DumpedTask> = tasks.into_iter().map(dumped).collect();
         let mains = workers.iter().filter_map(|worker| worker.main);
         let circles = circles(&tasks, mains);
-        let polls = tasks.iter().map(|task| (task.id().get(), task.polls())).collect();
+        let since_when = |task: &DumpedTask| task.unchanged.map_or(begin, |unchanged| begin - unchanged);
+        let polls = tasks.iter().map(|task| (task.id().get(), (task.polls(), since_when(task)))).collect();
         *lock(&self.dumped) = Some(Before { at: begin, polls, progress });
         let (gauge, jobs) = self.blocking.at_work();
         Dump {
@@ -73,6 +76,8 @@ impl Shared {
             jobs,
             new: self.cores.iter().map(Core::in_inbox).sum(),
             before: since,
+            has_ended: self.is_closing(),
+            warns: self.warns(),
             now: {
                 let clock = self.cores[0].driver().timers().clock();
                 clock.nanos(clock.now())

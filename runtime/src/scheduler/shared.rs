@@ -14,7 +14,7 @@ use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
-use crate::insight::{Before, on_quit, watcher};
+use crate::insight::{Before, LastWarnings, on_quit, watcher};
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(super) until_idle: UntilIdle,
     /// The last dump.
     pub(crate) dumped: Mutex<Option<Before>>,
+    /// The last warnings.
+    pub(crate) warned: LastWarnings,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -71,7 +73,7 @@ impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
-        let (dumps, warns) = (config.dump_on_quit, config.warnings || config.on_warning.is_some());
+        let dumps = config.dump_on_quit;
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
@@ -89,6 +91,7 @@ impl Shared {
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
                 dumped: Mutex::default(),
+                warned: LastWarnings::default(),
                 quota: Mutex::default(),
                 cores,
                 config,
@@ -100,7 +103,7 @@ impl Shared {
         if dumps {
             on_quit::start();
         }
-        if warns {
+        if shared.warns() {
             watcher::watch(&shared);
         }
         Ok(shared)
@@ -108,6 +111,11 @@ impl Shared {
 
     pub(crate) fn is_multi_thread(&self) -> bool {
         self.config.is_multi_thread
+    }
+
+    /// Whether the program is warned.
+    pub(crate) fn warns(&self) -> bool {
+        self.config.warnings || self.config.on_warning.is_some()
     }
 
     /// Whether the runtime shuts down.
