@@ -1,0 +1,121 @@
+//! What the page is told each second, as one line of JSON (RFC 8259): a dump, what the workers have done, warnings.
+
+use std::fmt::{self, Display, Write};
+use std::time::Instant;
+
+use mini::runtime::{Handle, Metrics, Warning};
+
+/// Of more tasks than these only groups are told: each task takes about 300 bytes.
+const TASKS: usize = 10_000;
+
+/// The groups of so many tasks that are told, the largest.
+const GROUPS: usize = 1_000;
+
+/// Numbers the events of a console and says how long it took to see what they tell.
+pub(crate) fn event(watched: &Handle) -> String {
+    let begin = Instant::now();
+    let dump = watched.dump();
+    let dump = if dump.tasks().len() > TASKS { dump.groups_to_json(GROUPS) } else { dump.to_json() };
+    let mut text = format!("{{\"dump\":{dump},\"metrics\":");
+    metrics(&mut text, &watched.metrics());
+    text.push_str(",\"warnings\":");
+    list(&mut text, &watched.warnings(), warning);
+    put(&mut text, format_args!(",\"took_seconds\":{}}}", begin.elapsed().as_secs_f64()));
+    text
+}
+
+fn metrics(text: &mut String, metrics: &Metrics) {
+    let (alive, injected) = (metrics.num_alive_tasks(), metrics.global_queue_depth());
+    put(text, format_args!("{{\"alive_tasks\":{alive},\"injected\":{injected},\"workers\":"));
+    list(text, 0..metrics.num_workers(), |text, worker| {
+        let (polls, parks) = (metrics.worker_poll_count(worker), metrics.worker_park_count(worker));
+        let (steals, queued) = (metrics.worker_steal_count(worker), metrics.worker_local_queue_depth(worker));
+        let busy = metrics.worker_total_busy_duration(worker).as_secs_f64();
+        put(text, format_args!("{{\"polls\":{polls},\"parks\":{parks},\"steals\":{steals},"));
+        put(text, format_args!("\"queued\":{queued},\"busy_seconds\":{busy}}}"));
+    });
+    text.push('}');
+}
+
+fn warning(text: &mut String, warning: &Warning) {
+    let (kind, whole, at) = (Quoted(warning.kind()), Quoted(warning), warning.at().as_secs_f64());
+    put(text, format_args!("{{\"kind\":{kind},\"text\":{whole},\"at_seconds\":{at}}}"));
+}
+
+fn list<T>(text: &mut String, items: impl IntoIterator<Item = T>, mut item: impl FnMut(&mut String, T)) {
+    text.push('[');
+    for (at, one) in items.into_iter().enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        item(text, one);
+    }
+    text.push(']');
+}
+
+fn put(text: &mut String, value: impl Display) {
+    let _ = write!(text, "{value}"); // a `String` takes all
+}
+
+/// A text in quotes.
+struct Quoted<T>(T);
+
+impl<T: Display> Display for Quoted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        for char in self.0.to_string().chars() {
+            match char {
+                '"' | '\\' => write!(f, "\\{char}")?,
+                '\0'..' ' => write!(f, "\\u{:04x}", char as u32)?,
+                _ => f.write_char(char)?,
+            }
+        }
+        f.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mini::runtime::Runtime;
+    use serde_json::Value;
+
+    #[test]
+    fn it_is_one_line_of_json() {
+        let runtime = Runtime::new().unwrap();
+        let text = event(runtime.handle());
+        assert!(!text.contains('\n'));
+        let event: Value = serde_json::from_str(&text).unwrap();
+        let workers = runtime.metrics().num_workers();
+        assert_eq!(event["dump"]["workers"].as_array().unwrap().len(), workers);
+        assert_eq!(event["metrics"]["workers"].as_array().unwrap().len(), workers);
+        assert_eq!(event["dump"]["tasks"].as_array().unwrap().len(), 0);
+        assert_eq!(event["dump"]["has_ended"], false);
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        let event: Value = serde_json::from_str(&self::event(&handle)).unwrap();
+        assert_eq!(event["dump"]["has_ended"], true);
+    }
+
+    #[test]
+    fn of_very_many_tasks_there_are_groups() {
+        mini::block_on(async {
+            for _ in 0..=TASKS {
+                mini::spawn(std::future::pending::<()>());
+            }
+            mini::task::yield_now().await;
+            let event: Value = serde_json::from_str(&event(&Handle::current())).unwrap();
+            assert!(event["dump"]["tasks"].is_null());
+            assert_eq!(event["dump"]["task_count"], TASKS + 1);
+            assert_eq!(event["dump"]["groups"].as_array().unwrap().len(), 1);
+            assert_eq!(event["dump"]["groups"][0]["state"], "lost");
+        });
+    }
+
+    #[test]
+    fn quotes_and_controls_are_escaped() {
+        let text = Quoted("a\"b\\c\n\u{1}é\u{2028}").to_string();
+        assert_eq!(text, "\"a\\\"b\\\\c\\u000a\\u0001é\u{2028}\"");
+        assert_eq!(serde_json::from_str::<String>(&text).unwrap(), "a\"b\\c\n\u{1}é\u{2028}");
+    }
+}
