@@ -15,7 +15,12 @@ use mini::time::sleep;
 
 #[mini::main(worker_threads = 4)]
 async fn main() -> io::Result<()> {
-    let addr = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:6669".to_owned());
+    let addr = std::env::args().nth(1);
+    run(addr.as_deref().unwrap_or("127.0.0.1:6669")).await
+}
+
+/// The program, with its page at `addr`. The tests of the page run it too.
+pub(crate) async fn run(addr: &str) -> io::Result<()> {
     let console = mini_console::serve(addr)?;
     println!("open http://{}/ in a browser; Ctrl-C ends the program", console.local_addr());
     live().await?;

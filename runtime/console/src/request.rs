@@ -172,7 +172,8 @@ mod tests {
 
     #[test]
     fn another_servers_page_gets_no_events() {
-        let ask = |path: &str, site: &str| parse(&format!("GET {path} HTTP/1.1\r\nHost: [::1]\r\nSec-Fetch-Site: {site}"));
+        let ask =
+            |path: &str, site: &str| parse(&format!("GET {path} HTTP/1.1\r\nHost: [::1]\r\nSec-Fetch-Site: {site}"));
         assert_eq!(ask("/events", "same-origin"), Ok(Request::Events));
         assert_eq!(ask("/events", "none"), Ok(Request::Events));
         assert_eq!(ask("/", "cross-site"), Ok(Request::Page)); // a link to it

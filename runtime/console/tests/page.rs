@@ -1,0 +1,193 @@
+//! The page in a headless Chromium, against the program of `examples/hang.rs`: what it says of the program, what a
+//! click and a key do, and that it fits a telephone.
+//!
+//! Without a `chromium` the test says so and does nothing; with `MINI_TEST_BROWSER=1` that is a failure. With
+//! `MINI_SCREENSHOTS=folder` it leaves pictures there.
+
+#[path = "page/browser.rs"]
+mod browser;
+#[allow(dead_code)] // its `main`
+#[path = "../examples/hang.rs"]
+mod hang;
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use browser::Browser;
+use mini::runtime::Builder;
+use mini_tests::within;
+use serde_json::{Value, json};
+
+/// A program that hangs, ended with this.
+struct Program {
+    child: Child,
+    page: String,
+}
+
+impl Program {
+    /// This test's own program, told to run another test of it.
+    fn start() -> Self {
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", "the_program", "--ignored", "--nocapture"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let page = lines.find_map(|line| Some(line.split_once("open ")?.1.split(' ').next()?.to_owned()));
+        Self { child, page: page.expect("the program says where its page is") }
+    }
+}
+
+#[test]
+#[ignore = "it hangs: the other test runs it"]
+fn the_program() {
+    let runtime = Builder::new_multi_thread().worker_threads(4).warnings(true).build().unwrap();
+    runtime.block_on(hang::run("127.0.0.1:0")).unwrap();
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A browser, unless there is none and that is no failure.
+fn browser() -> Option<Browser> {
+    let must = env::var_os("MINI_TEST_BROWSER").is_some_and(|value| value == "1");
+    match Browser::start() {
+        Ok(browser) => Some(browser),
+        Err(error) if must => panic!("chromium: {error}"),
+        Err(error) => {
+            eprintln!("skipped, as there is no chromium: {error}");
+            None
+        }
+    }
+}
+
+fn has(browser: &mut Browser, id: &str, texts: &[&str]) {
+    for text in texts {
+        let is_there = format!("document.getElementById({}).textContent.includes({})", json!(id), json!(text));
+        browser.wait_for(&is_there);
+    }
+}
+
+fn number(browser: &mut Browser, script: &str) -> f64 {
+    browser.eval(script).as_f64().unwrap_or_else(|| panic!("{script} is no number"))
+}
+
+#[test]
+fn it_tells_what_hangs_and_what_lives() {
+    within(Duration::from_secs(180), || {
+        let Some(mut browser) = browser() else { return };
+        let mut program = Program::start();
+        browser.set_size(1280, 1000);
+        browser.open(&program.page);
+        verdicts(&mut browser);
+        let again = "document.querySelectorAll('#workers .c-running').length > 3";
+        browser.wait_for(again);
+        groups(&mut browser);
+        details(&mut browser);
+        graph(&mut browser);
+        pictures(&mut browser);
+        assert_eq!(browser.complaints(), Vec::<Value>::new());
+        drop(program.child.kill());
+        has(&mut browser, "status", &["no connection since"]);
+    });
+}
+
+fn verdicts(browser: &mut Browser) {
+    let deadlock = "Deadlock: 2 tasks in a circle";
+    let held = "waits for Lock at runtime/console/examples/hang.rs:";
+    has(browser, "verdict-list", &[deadlock, held, "“transfer there”", "“transfer back”", " since runtime/console/"]);
+    has(browser, "verdict-list", &["Worker ", " is stuck in one poll for ", "“resize”"]);
+    has(browser, "verdict-list", &["Lost: 1 task, waiting, and nobody is left to wake it", "“forgotten”"]);
+    has(browser, "workers", &["stalled"]);
+    browser.wait_for("document.querySelectorAll('#workers .c-stalled').length > 0");
+    has(browser, "blocking", &["3 threads, 0 idle", "3 jobs at "]);
+    has(browser, "warnings", &["long poll", "lost task", "deadlock"]);
+    has(browser, "facts", &["multi_thread"]);
+    browser.wait_for("/polls\\/s[1-9]/.test(document.getElementById('facts').textContent)");
+}
+
+fn groups(browser: &mut Browser) {
+    // A name is the program's: it is text.
+    has(browser, "groups", &["“<b>report</b> & \"quotes\"”"]);
+    assert_eq!(browser.eval("document.querySelector('b, #groups i') === null"), true);
+
+    let counts = "[...document.querySelectorAll('#groups .toggle')].map(each => Number(each.textContent))";
+    let is_sorted = |browser: &mut Browser, texts: &str| {
+        let script = format!("{texts}.every((number, at, all) => !at || all[at - 1] >= number)");
+        assert_eq!(browser.eval(&script), true, "{texts}");
+    };
+    is_sorted(browser, counts);
+    browser.eval("document.querySelector('[data-sort=rate]').click()");
+    is_sorted(
+        browser,
+        "[...document.querySelectorAll('#groups tbody td:nth-child(4)')].map(e => Number(e.textContent.replace(',', '')))",
+    );
+    browser.eval("document.querySelector('[data-sort=count]').click()");
+    is_sorted(browser, counts);
+
+    let filter = |text: &str| {
+        format!(
+            "{{ const i = document.getElementById('filter'); i.value = {}; i.dispatchEvent(new Event('input')) }}",
+            json!(text)
+        )
+    };
+    browser.eval(&filter("RESIZE stalled-no"));
+    has(browser, "tasks-note", &["No task fits the filter."]);
+    browser.eval(&filter("resize RUNNING"));
+    assert_eq!(number(browser, "document.querySelectorAll('#groups tbody').length"), 1.0);
+    browser.eval(&filter(""));
+    assert!(number(browser, "document.querySelectorAll('#groups tbody').length") > 6.0);
+}
+
+/// By the keyboard: opens a group, then a task of it, and closes that.
+fn details(browser: &mut Browser) {
+    browser.eval("document.querySelector('#groups .toggle').focus()");
+    browser.press("Enter");
+    browser.wait_for("document.querySelectorAll('#groups .members li').length === 40");
+    browser.press("Tab");
+    browser.wait_for("document.activeElement.matches('.members .link')");
+    let before = "document.querySelectorAll('#history tr').length";
+    browser.press("Enter");
+    browser.wait_for("document.getElementById('detail').open");
+    has(browser, "detail", &["Spawned at", "hang.rs:", "Polls"]);
+    browser.wait_for(&format!("{before} >= 1"));
+    assert!(browser.eval("document.getElementById('history').textContent").as_str().unwrap().contains("hang.rs:"));
+    browser.press("Escape");
+    browser.wait_for("!document.getElementById('detail').open");
+    // An update a second leaves the focus where it is.
+    browser.eval("document.querySelector('#verdict-list .link').focus(); window.seen = last");
+    browser.wait_for("window.seen !== last");
+    assert_eq!(browser.eval("document.activeElement.closest('#verdict-list') !== null"), true);
+    browser.eval("document.activeElement.click()");
+    has(browser, "detail", &["Waits for", "Lock at", "That is", "Waiting for"]);
+    assert_eq!(number(browser, before), 1.0); // one wait, all the time
+    browser.picture("detail");
+    browser.eval("document.getElementById('close').click()");
+}
+
+fn graph(browser: &mut Browser) {
+    assert_eq!(number(browser, "document.querySelectorAll('#graph path.circle:not(marker path)').length"), 2.0);
+    assert_eq!(number(browser, "document.querySelectorAll('#graph g.circle').length"), 2.0);
+    has(browser, "graph", &["“transfer there”", "“audit”", "“transfer back”"]);
+    // They do not lie on each other.
+    let places = "[...document.querySelectorAll('#graph rect')].map(r => `${r.x.baseVal.value} ${r.y.baseVal.value}`)";
+    assert_eq!(browser.eval(&format!("new Set({places}).size === {places}.length")), true);
+}
+
+/// In both sizes and colours. Nothing is wider than the window.
+fn pictures(browser: &mut Browser) {
+    for (width, height) in [(1280, 1000), (420, 900)] {
+        browser.set_size(width, height);
+        for scheme in ["light", "dark"] {
+            browser.set_scheme(scheme);
+            let wide = number(browser, "document.documentElement.scrollWidth");
+            assert!(wide <= f64::from(width), "the page is {wide} wide in a window of {width}");
+            browser.picture(&format!("{scheme}-{width}"));
+        }
+    }
+    browser.set_scheme("light");
+}
