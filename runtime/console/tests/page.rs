@@ -98,8 +98,8 @@ fn it_tells_what_hangs_and_what_lives() {
 
 fn verdicts(browser: &mut Browser) {
     let deadlock = "Deadlock: 2 tasks in a circle";
-    let held = "waits for Lock at runtime/console/examples/hang.rs:";
-    has(browser, "verdict-list", &[deadlock, held, "“transfer there”", "“transfer back”", " since runtime/console/"]);
+    let held = "waits for Lock at …/tests/../examples/hang.rs:";
+    has(browser, "verdict-list", &[deadlock, held, "“transfer there”", "“transfer back”", " since …/"]);
     has(browser, "verdict-list", &["Worker ", " is stuck in one poll for ", "“resize”"]);
     has(browser, "verdict-list", &["Lost: 1 task, waiting, and nobody is left to wake it", "“forgotten”"]);
     has(browser, "workers", &["stalled"]);
@@ -163,7 +163,7 @@ fn details(browser: &mut Browser) {
     browser.wait_for("window.seen !== last");
     assert_eq!(browser.eval("document.activeElement.closest('#verdict-list') !== null"), true);
     browser.eval("document.activeElement.click()");
-    has(browser, "detail", &["Waits for", "Lock at", "That is", "Waiting for"]);
+    has(browser, "detail", &["Waits for", "Lock at", "Held by", "Waiting for"]);
     assert_eq!(number(browser, before), 1.0); // one wait, all the time
     browser.picture("detail");
     browser.eval("document.getElementById('close').click()");
@@ -180,7 +180,7 @@ fn graph(browser: &mut Browser) {
 
 /// In both sizes and colours. Nothing is wider than the window.
 fn pictures(browser: &mut Browser) {
-    for (width, height) in [(1280, 1000), (420, 900)] {
+    for (width, height) in [(1280, 1000), (420, 1400)] {
         browser.set_size(width, height);
         for scheme in ["light", "dark"] {
             browser.set_scheme(scheme);

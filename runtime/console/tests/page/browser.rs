@@ -103,9 +103,9 @@ impl Browser {
             if self.eval(&format!("Boolean({script})")) == true {
                 return;
             }
-            if round == 600 {
+            if round == 200 {
                 let text = self.eval("document.body.innerText");
-                panic!("for a minute it was not so: {script}\n{}", text.as_str().unwrap_or_default());
+                panic!("for twenty seconds it was not so: {script}\n{}", text.as_str().unwrap_or_default());
             }
             self.eval("new Promise(done => setTimeout(done, 100))");
         }
@@ -137,11 +137,10 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// Leaves a picture of the whole page, if somebody wants it.
+    /// Leaves a picture of what the window shows, if somebody wants it.
     pub(crate) fn picture(&mut self, name: &str) {
         let Ok(folder) = env::var("MINI_SCREENSHOTS") else { return };
-        let is_whole = name != "detail";
-        let shot = self.call("Page.captureScreenshot", json!({ "format": "png", "captureBeyondViewport": is_whole }));
+        let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
         fs::create_dir_all(&folder).unwrap();
         fs::write(format!("{folder}/{name}.png"), from_base64(shot["data"].as_str().unwrap())).unwrap();
     }
