@@ -151,7 +151,7 @@ impl Builder {
         self
     }
 
-    /// Serves the page, as [`serve`](crate::serve) does. Resolves a name in `addr` by blocking.
+    /// Serves the page, as [`serve`] does. Resolves a name in `addr` by blocking.
     ///
     /// # Examples
     ///
@@ -159,7 +159,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`serve`](crate::serve), with a runtime.
+    /// As [`serve`], with a runtime.
     pub fn serve(&self, addr: impl ToSocketAddrs) -> io::Result<Console> {
         let addrs: Vec<SocketAddr> = addr.to_socket_addrs()?.collect();
         self.check(&addrs)?;
