@@ -104,8 +104,8 @@ fn it_tells_what_hangs_and_what_lives() {
 
 fn verdicts(browser: &mut Browser) {
     let deadlock = "Deadlock: 2 tasks in a circle";
-    let held = "waits for Lock at …/tests/../examples/hang.rs:";
-    has(browser, "verdict-list", &[deadlock, held, "“transfer there”", "“transfer back”", " since …/"]);
+    let held = "waits for Lock at runtime/console/examples/hang.rs:";
+    has(browser, "verdict-list", &[deadlock, held, "“transfer there”", "“transfer back”", " since runtime/console/examples/"]);
     has(browser, "verdict-list", &["Worker ", " is stuck in one poll for ", "“resize”"]);
     has(browser, "verdict-list", &["Lost: 1 task, waiting, and nobody is left to wake it", "“forgotten”"]);
     has(browser, "workers", &["stalled"]);
