@@ -17,6 +17,8 @@ use std::time::Duration;
 
 use browser::Browser;
 use mini::runtime::Builder;
+use mini::time::sleep;
+use mini_console::Console;
 use mini_tests::within;
 use serde_json::{Value, json};
 
@@ -102,10 +104,47 @@ fn it_tells_what_hangs_and_what_lives() {
     });
 }
 
+#[test]
+fn of_very_many_tasks_groups_are_shown_and_the_end_is_told() {
+    within(Duration::from_secs(180), || {
+        let Some(mut browser) = browser() else { return };
+        let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        for number in 0..11_000 {
+            // Groups of one each, of which the page is told a thousand and shows some hundreds.
+            let name = if number < 2_000 { format!("number {number}") } else { "one of many".to_owned() };
+            let sleep = sleep(Duration::from_secs(3600));
+            mini::task::Builder::new().name(name).spawn_on(sleep, runtime.handle());
+        }
+        let console = Console::of(runtime.handle()).serve("127.0.0.1:0").unwrap();
+        browser.open(&format!("http://{}/", console.local_addr()));
+        has(&mut browser, "tasks-note", &["11,000 tasks: of more than 10,000 only groups are told"]);
+        has(&mut browser, "tasks-note", &["1,001 smaller groups left out", "700 groups more: the filter finds them"]);
+        has(&mut browser, "groups", &["9,000", "“one of many”", "Timer at "]);
+        has(&mut browser, "graph-note", &["Left out"]);
+        has(&mut browser, "verdict-list", &["Nothing found"]);
+        has(&mut browser, "warnings-note", &["Warnings of this runtime are off: MINI_WARN=1 turns them on"]);
+        browser.eval("document.querySelector('#groups .toggle').click()");
+        has(&mut browser, "groups", &["Some of them: task "]);
+        browser.wait_for("/[1-9].* (s|min)/.test(document.querySelector('#groups td:nth-child(5)').textContent)");
+        browser.eval("document.getElementById('pause').click()");
+        has(&mut browser, "status", &["paused"]);
+        browser.eval("document.getElementById('pause').click()");
+        drop(runtime);
+        has(&mut browser, "status", &["the runtime shuts down, or has ended"]);
+        has(&mut browser, "verdict-list", &["The runtime shuts down, or has ended"]);
+        has(&mut browser, "tasks-note", &["No tasks."]);
+        assert_eq!(browser.complaints(), Vec::<Value>::new());
+    });
+}
+
 fn verdicts(browser: &mut Browser) {
     let deadlock = "Deadlock: 2 tasks in a circle";
     let held = "waits for Lock at runtime/console/examples/hang.rs:";
-    has(browser, "verdict-list", &[deadlock, held, "“transfer there”", "“transfer back”", " since runtime/console/examples/"]);
+    has(
+        browser,
+        "verdict-list",
+        &[deadlock, held, "“transfer there”", "“transfer back”", " since runtime/console/examples/"],
+    );
     has(browser, "verdict-list", &["Worker ", " is stuck in one poll for ", "“resize”"]);
     has(browser, "verdict-list", &["Lost: 1 task, waiting, and nobody is left to wake it", "“forgotten”"]);
     has(browser, "workers", &["stalled"]);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -26,7 +27,9 @@ impl Browser {
     pub(crate) fn start() -> io::Result<Self> {
         let program = env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
         Command::new(&program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status()?;
-        let profile = env::temp_dir().join(format!("mini-console-{}", std::process::id()));
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, Relaxed);
+        let profile = env::temp_dir().join(format!("mini-console-{}-{number}", std::process::id()));
         let options = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--hide-scrollbars"];
         let mut child = Command::new("sh")
             .args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#, &program])
