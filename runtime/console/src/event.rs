@@ -8,6 +8,9 @@ use mini::runtime::{Handle, Metrics, Warning};
 /// Of more tasks than these only groups are told: each task takes about 300 bytes.
 const TASKS: usize = 10_000;
 
+/// Nor of tasks that take more than so many bytes, as they have long names.
+const BYTES: usize = 8 << 20;
+
 /// The groups of so many tasks that are told, the largest.
 const GROUPS: usize = 1_000;
 
@@ -15,7 +18,8 @@ const GROUPS: usize = 1_000;
 pub(crate) fn event(watched: &Handle) -> String {
     let begin = Instant::now();
     let dump = watched.dump();
-    let dump = if dump.tasks().len() > TASKS { dump.groups_to_json(GROUPS) } else { dump.to_json() };
+    let each = if dump.tasks().len() <= TASKS { Some(dump.to_json()) } else { None };
+    let dump = each.filter(|each| each.len() <= BYTES).unwrap_or_else(|| dump.groups_to_json(GROUPS));
     let mut text = format!("{{\"dump\":{dump},\"metrics\":");
     metrics(&mut text, &watched.metrics());
     text.push_str(",\"warnings\":");
@@ -112,6 +116,18 @@ mod tests {
             assert_eq!(event["dump"]["groups"].as_array().unwrap().len(), 1);
             assert_eq!(event["dump"]["groups"][0]["state"], "lost");
         });
+    }
+
+    #[test]
+    fn of_tasks_with_very_long_names_there_are_groups() {
+        let runtime = Runtime::new().unwrap();
+        let name = "x".repeat(BYTES / 2);
+        let spawn = || mini::task::Builder::new().name(&name).spawn_on(std::future::pending::<()>(), runtime.handle());
+        let first = spawn();
+        assert!(event(runtime.handle()).contains(r#""tasks":["#));
+        let second = spawn();
+        assert!(event(runtime.handle()).contains(r#""groups":["#));
+        drop((first, second));
     }
 
     #[test]

@@ -15,9 +15,11 @@
 //! waits for whom, the blocking threads, and the warnings of the runtime, if those are on. It shows lines of code and
 //! names of tasks, and no data of the program.
 //!
-//! The page is served by a thread of its own, so it also works while every worker of the program is stuck. It costs
-//! nothing while nobody looks; else one dump a second, about 0.25 µs for each task. Nothing has to be compiled
-//! differently.
+//! The page is served by a thread of its own, so it also works while every worker of the program is stuck. While nobody
+//! looks the thread waits; else it makes a [dump](mini::runtime::Dump) a second, less often if that takes more than a
+//! twentieth of a CPU. Nothing has to be compiled differently. How long something waits is known from the first dump on.
+//!
+//! A console tells of one runtime. Each core of a [`PerCore`](mini::runtime::PerCore) is one.
 
 mod connection;
 mod event;
@@ -170,7 +172,10 @@ impl Builder {
         let addr = listener.local_addr()?;
         let server = Server::new(listener, self.watched.clone(), self.allows_remote)?;
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("mini-console".to_owned()).spawn(move || server.run(stopped))?;
+        let thread = std::thread::Builder::new().name("mini-console".to_owned()).spawn(move || server.run(stopped));
+        let thread = thread.map_err(|error| {
+            io::Error::new(error.kind(), format!("mini-console: start a thread to serve the page: {error}"))
+        })?;
         Ok(Console { addr, running: Some((stop, thread)), process: process::id() })
     }
 

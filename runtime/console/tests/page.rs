@@ -117,7 +117,7 @@ fn of_very_many_tasks_groups_are_shown_and_the_end_is_told() {
         }
         let console = Console::of(runtime.handle()).serve("127.0.0.1:0").unwrap();
         browser.open(&format!("http://{}/", console.local_addr()));
-        has(&mut browser, "tasks-note", &["11,000 tasks: of more than 10,000 only groups are told"]);
+        has(&mut browser, "tasks-note", &["11,000 tasks: of so many only groups are told"]);
         has(&mut browser, "tasks-note", &["1,001 smaller groups left out", "700 groups more: the filter finds them"]);
         has(&mut browser, "groups", &["9,000", "“one of many”", "Timer at "]);
         has(&mut browser, "graph-note", &["Left out"]);

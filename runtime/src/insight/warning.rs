@@ -133,3 +133,19 @@ impl fmt::Display for WarningKind {
         })
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_warnings_are_kept_and_the_oldest_forgotten() {
+        let last = LastWarnings::default();
+        for second in 0..70 {
+            let (kind, at) = (WarningKind::Stillness, Duration::from_secs(second));
+            last.keep(&Warning { kind, task: None, location: None, text: "".into(), at });
+        }
+        let kept: Vec<u64> = last.get().iter().map(|warning| warning.at().as_secs()).collect();
+        assert_eq!(kept, (6..70).collect::<Vec<_>>());
+    }
+}
