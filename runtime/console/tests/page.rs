@@ -13,6 +13,8 @@ mod hang;
 use std::env;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::channel;
+use std::thread;
 use std::time::Duration;
 
 use browser::Browser;
@@ -134,6 +136,33 @@ fn of_very_many_tasks_groups_are_shown_and_the_end_is_told() {
         has(&mut browser, "verdict-list", &["The runtime shuts down, or has ended"]);
         has(&mut browser, "tasks-note", &["No tasks."]);
         assert_eq!(browser.complaints(), Vec::<Value>::new());
+    });
+}
+
+#[test]
+fn the_only_worker_of_a_runtime_is_seen_to_be_stuck() {
+    within(Duration::from_secs(180), || {
+        let Some(mut browser) = browser() else { return };
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let console = Console::of(runtime.handle()).serve("127.0.0.1:0").unwrap();
+        let (go_on, blocked) = channel::<()>();
+        let (end, ended) = mini::sync::oneshot::channel::<()>();
+        let thread = thread::spawn(move || {
+            runtime.block_on(async {
+                let task = mini::task::Builder::new().name("blocks").spawn(async move { drop(blocked.recv()) });
+                task.await.unwrap();
+                drop(ended.await);
+            });
+        });
+        browser.open(&format!("http://{}/", console.local_addr()));
+        has(&mut browser, "verdict-list", &["Worker 0 is stuck in one poll for ", "“blocks”"]);
+        let more = "/ for ([2-9]|1[0-9]).[0-9] s/.test(document.getElementById('verdict-list').textContent)";
+        browser.wait_for(more); // though from one event to the next it is a second
+        drop(go_on);
+        has(&mut browser, "verdict-list", &["Nothing found"]);
+        has(&mut browser, "workers", &["parked"]);
+        drop(end);
+        thread.join().unwrap();
     });
 }
 
