@@ -200,9 +200,9 @@ impl Dump {
         json::of(self)
     }
 
-    /// As [`to_json`](Self::to_json), for a runtime with very many tasks: `groups` in the place of `tasks`. The tasks of
-    /// a group have their name, the line of their spawn, their state and what they wait for in common. The `most` largest
-    /// are there, and `groups_left_out` says how many are not.
+    /// As [`to_json`](Self::to_json), for a runtime with very many tasks: `groups` in the place of `tasks`. The tasks
+    /// of a group have their name, the line of their spawn, their state and what they wait for in common. The `most`
+    /// largest are there, and `groups_left_out` says how many are not.
     ///
     /// Of a group there are the `count` of its tasks; the `polled` times since the dump before, which was made
     /// `since_seconds` ago; `unchanged`, how many wait and were not polled since, and `unchanged_seconds`, for how long

@@ -11,10 +11,9 @@ use std::time::Duration;
 use mini::net::TcpStream;
 use mini::time::timeout;
 
+use crate::page::PAGE;
 use crate::request::{Refusal, Request};
 use crate::server::Site;
-
-const PAGE: &str = include_str!("page.html");
 
 /// The head of a request is no longer than this: a browser's has less than 2 KiB.
 const HEAD: usize = 8 << 10;

@@ -17,12 +17,14 @@
 //!
 //! The page is served by a thread of its own, so it also works while every worker of the program is stuck. While nobody
 //! looks the thread waits; else it makes a [dump](mini::runtime::Dump) a second, less often if that takes more than a
-//! twentieth of a CPU. Nothing has to be compiled differently. How long something waits is known from the first dump on.
+//! twentieth of a CPU. Nothing has to be compiled differently. How long something waits is known from the first dump
+//! on.
 //!
 //! A console tells of one runtime. Each core of a [`PerCore`](mini::runtime::PerCore) is one.
 
 mod connection;
 mod event;
+mod page;
 mod request;
 mod server;
 

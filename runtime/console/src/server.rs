@@ -1,7 +1,7 @@
 //! `Server`: takes connections, and makes an event a second while somebody listens.
 //!
-//! It runs on one thread, in a runtime of its own, so it needs nothing of the runtime that it tells about. The dumps are
-//! made on a second thread: one of very many tasks takes its time, and the page is served meanwhile.
+//! It runs on one thread, in a runtime of its own, so it needs nothing of the runtime that it tells about. The dumps
+//! are made on a second thread: one of very many tasks takes its time, and the page is served meanwhile.
 //!
 //! All clients are given the same event. One that is slow has the event that it is being sent, and goes on with the
 //! newest: so many events at most are in memory as there are clients.

@@ -149,7 +149,7 @@ fn the_only_worker_of_a_runtime_is_seen_to_be_stuck() {
         let (end, ended) = mini::sync::oneshot::channel::<()>();
         let thread = thread::spawn(move || {
             runtime.block_on(async {
-                let task = mini::task::Builder::new().name("blocks").spawn(async move { drop(blocked.recv()) });
+                let task = mini::task::Builder::new().name("blocks").spawn(async move { blocked.recv().is_ok() });
                 task.await.unwrap();
                 drop(ended.await);
             });
@@ -196,10 +196,8 @@ fn groups(browser: &mut Browser) {
     };
     is_sorted(browser, counts);
     browser.eval("document.querySelector('[data-sort=rate]').click()");
-    is_sorted(
-        browser,
-        "[...document.querySelectorAll('#groups tbody td:nth-child(4)')].map(e => Number(e.textContent.replace(',', '')))",
-    );
+    let rates = "[...document.querySelectorAll('#groups tbody td:nth-child(4)')].map(each => each.textContent)";
+    is_sorted(browser, &format!("{rates}.map(text => Number(text.replace(',', '')))"));
     browser.eval("document.querySelector('[data-sort=count]').click()");
     is_sorted(browser, counts);
 
