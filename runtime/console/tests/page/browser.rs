@@ -151,6 +151,9 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
+        // It ends its processes, which else would write to the folder for a while.
+        let _ = self.commands.write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
+        while self.messages.recv_timeout(Duration::from_secs(10)).is_ok() {}
         let _ = self.child.kill();
         let _ = self.child.wait();
         let _ = fs::remove_dir_all(&self.profile);
