@@ -32,8 +32,9 @@ function showDetail() {
   }
   set($("detail-facts"), ...rows.flatMap(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
   set($("history"), ...history.map(({ text, from, to, first, last: polls, waits }) => h("tr", {},
-    h("td", { class: "num" }, time(from)), h("td", { class: "num" }, time(Math.max(0, to - from))),
-    h("td", { class: "num" }, count(polls - first)),
+    h("td", { class: "num", "data-label": "seen at" }, time(from)),
+    h("td", { class: "num", "data-label": "lasted" }, time(Math.max(0, to - from))),
+    h("td", { class: "num", "data-label": "polls" }, count(polls - first)),
     h("td", {}, words(text), waits > 1 ? `, ${count(waits)} waits` : ""))));
 }
 

@@ -166,6 +166,7 @@ function updateGroup(body, group) {
   const toggle = tasksCell.firstChild, isOpen = opened.has(group.key);
   toggle.setAttribute("aria-expanded", isOpen);
   toggle.setAttribute("aria-label", `${plural(group.count, "task")} spawned at ${first.spawned_at}`);
+  toggle.toggleAttribute("data-one", group.count === 1);
   set(toggle, count(group.count));
   const name = first.name === undefined ? null : h("span", { class: "name" }, `“${first.name}” `);
   set(spawned, name, path(first.spawned_at));
