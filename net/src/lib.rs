@@ -54,7 +54,7 @@ pub use source::{Site, Wait};
 pub use stdio::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
 pub use sys::fork::Process;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
-pub use thread::{ThreadNumber, heavy_fence, light_fence, pin_thread, set_timer_slack};
+pub use thread::{SystemCall, ThreadNumber, heavy_fence, light_fence, pin_thread, set_timer_slack};
 pub use udp::UdpSocket;
 pub use unix::pipe;
 pub use unix::{UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener, UnixStream};

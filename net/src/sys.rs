@@ -135,7 +135,9 @@ pub(crate) use peer::peer;
 pub(crate) use reopen::reopen;
 #[cfg(feature = "futures-io")]
 pub(crate) use splice::{can_splice, splice, widen};
-pub(crate) use thread::{cpu_time, heavy_fence, is_runnable, light_fence, own_thread, pin, set_timer_slack};
+pub(crate) use thread::{
+    cpu_time, heavy_fence, is_runnable, light_fence, own_thread, pin, set_timer_slack, system_call, system_call_name,
+};
 
 /// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]

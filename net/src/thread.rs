@@ -1,5 +1,7 @@
 //! What a runtime asks the system about its threads.
 
+use std::ffi::c_long;
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
@@ -111,9 +113,37 @@ impl ThreadNumber {
         sys::cpu_time(self.0)
     }
 
+    /// The system call in which the thread waits. `None` if it runs, or where the system does not tell (only Linux and
+    /// Android do). The calling thread is in the read(2) by which it asks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// if let Some(call) = mini_net::ThreadNumber::current().system_call() {
+    ///     assert_eq!(call.to_string(), "read(2)");
+    /// }
+    /// ```
+    pub fn system_call(self) -> Option<SystemCall> {
+        sys::system_call(self.0).map(SystemCall)
+    }
+
     /// Whether the thread runs, or would if it had a CPU, rather than wait for something else. `None` as in
     /// [`cpu_time`](Self::cpu_time).
     pub fn is_runnable(self) -> Option<bool> {
         sys::is_runnable(self.0)
+    }
+}
+
+/// A system call, by its number: see [`ThreadNumber::system_call`]. Displayed as a manual page, such as `futex(2)`, if it
+/// is one of those in which threads commonly wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SystemCall(c_long);
+
+impl fmt::Display for SystemCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match sys::system_call_name(self.0) {
+            Some(name) => write!(f, "{name}(2)"),
+            None => write!(f, "system call {}", self.0),
+        }
     }
 }

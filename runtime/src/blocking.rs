@@ -38,8 +38,16 @@ pub(crate) trait Job: Send + 'static {
     /// Ends it as cancelled.
     fn discard(self);
 
-    /// Where it was spawned.
-    fn location(&self) -> &'static Location<'static>;
+    /// Its number and where it was spawned.
+    fn origin(&self) -> Origin;
+}
+
+/// A job, as others are told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The id of its task.
+    pub(crate) id: u64,
+    pub(crate) location: &'static Location<'static>,
 }
 
 pub(crate) struct Blocking<J> {
@@ -53,6 +61,7 @@ pub(crate) struct Blocking<J> {
     limits: Limits,
     /// Rung after each job: a paused clock waits for the last one.
     unparker: Arc<Unparker>,
+    is_simulated: bool,
     process: mini_net::Process,
 }
 
@@ -80,7 +89,7 @@ struct State<J> {
     leaving: usize,
     started: usize,
     closed: bool,
-    running: Vec<&'static Location<'static>>,
+    running: Vec<Origin>,
     /// Closures of mini's own that run.
     calls: usize,
 }
@@ -102,6 +111,14 @@ pub(crate) struct Gauge {
     pub(crate) idle: usize,
     /// Jobs that no thread has begun.
     pub(crate) queued: usize,
+}
+
+/// What a dump tells.
+pub(crate) struct AtWork {
+    pub(crate) gauge: Gauge,
+    pub(crate) running: Vec<Origin>,
+    /// What begins next, if that is a job.
+    pub(crate) next: Option<Origin>,
 }
 
 enum Work<J> {
@@ -143,6 +160,7 @@ impl<J: Job> Blocking<J> {
                 hooks: config.hooks.clone(),
             },
             unparker,
+            is_simulated: config.is_simulated(),
             process: mini_net::Process::current(),
         })
     }
@@ -153,12 +171,17 @@ impl<J: Job> Blocking<J> {
         Gauge { threads: state.threads, idle: state.idle(), queued: state.queue.len() }
     }
 
-    /// The same, and where the jobs that run were spawned.
-    pub(crate) fn at_work(&self) -> (Gauge, Vec<&'static Location<'static>>) {
+    /// The same, and which jobs run.
+    pub(crate) fn at_work(&self) -> AtWork {
         let mut running = Vec::with_capacity(self.in_flight()); // not under the lock
         let state = lock(&self.state);
         running.extend(state.running.iter().take(running.capacity()));
-        (Gauge { threads: state.threads, idle: state.idle(), queued: state.queue.len() }, running)
+        let next = match state.queue.front() {
+            Some(Work::Job(job)) => Some(job.origin()),
+            Some(Work::Call(_)) | None => None,
+        };
+        let gauge = Gauge { threads: state.threads, idle: state.idle(), queued: state.queue.len() };
+        AtWork { gauge, running, next }
     }
 
     /// Jobs queued or running.
@@ -183,6 +206,10 @@ impl<J: Job> Blocking<J> {
 
     fn push(self: &Arc<Self>, job: Work<J>) {
         self.process.check("a blocking job");
+        let job = match job {
+            Work::Call(call) if self.is_simulated => return call(), // the calling thread is the only one
+            job => job,
+        };
         self.in_flight.fetch_add(1, SeqCst);
         // After it: a job that counts as begun is in flight, or over (`until_idle.rs`).
         self.begun.fetch_add(1, SeqCst);
@@ -230,9 +257,9 @@ impl<J: Job> Blocking<J> {
         while let Some(job) = self.next_job(&place) {
             match job {
                 Work::Job(job) => {
-                    let location = job.location();
+                    let origin = job.origin();
                     job.run();
-                    lock(&self.state).stopped_running(location);
+                    lock(&self.state).stopped_running(origin);
                 }
                 Work::Call(call) => {
                     // The caller sees its own panic as a closure that was dropped; the message has been printed.
@@ -256,7 +283,7 @@ impl<J: Job> Blocking<J> {
             place.is_called.store(false, Relaxed);
             if let Some(job) = state.queue.pop_front() {
                 match &job {
-                    Work::Job(job) => state.running.push(job.location()),
+                    Work::Job(job) => state.running.push(job.origin()),
                     Work::Call(_) => state.calls += 1,
                 }
                 return Some(job);
@@ -343,11 +370,12 @@ impl<J: Job> Blocking<J> {
             state = deadline.wait(&self.ended, &self.state, state);
         }
         let queue = std::mem::take(&mut state.queue);
-        let mut rest = Rest { running: state.running.clone(), calls: state.calls, ..Rest::default() };
+        let running = state.running.iter().map(|job| job.location).collect();
+        let mut rest = Rest { running, calls: state.calls, ..Rest::default() };
         drop(state);
         for job in queue {
             if let Work::Job(job) = &job {
-                rest.discarded.push(job.location());
+                rest.discarded.push(job.origin().location);
             }
             self.discard(job);
         }
@@ -411,8 +439,8 @@ impl<J> State<J> {
         self.leaving += 1;
     }
 
-    fn stopped_running(&mut self, location: &'static Location<'static>) {
-        if let Some(at) = self.running.iter().position(|&other| std::ptr::eq(other, location)) {
+    fn stopped_running(&mut self, job: Origin) {
+        if let Some(at) = self.running.iter().position(|other| other.id == job.id) {
             self.running.swap_remove(at);
         }
     }

@@ -47,6 +47,9 @@ pub mod hangs {}
 #[doc = include_str!("../guide/warnings.md")]
 pub mod warnings {}
 
+#[doc = include_str!("../guide/trace.md")]
+pub mod trace {}
+
 #[doc = include_str!("../guide/sharing.md")]
 pub mod sharing {}
 

@@ -4,8 +4,8 @@
 //! `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT. Any thread may make a dump,
 //! while every worker is stuck too: it asks no worker for anything and polls no task.
 //!
-//! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at least
-//! since then: so the second of two dumps tells what hangs.
+//! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at
+//! least since then: so the second of two dumps tells what hangs.
 //!
 //! Rejected: a time in each header (8 bytes a task, and a store for each wait). To poll each task with a waker that
 //! traces, as others do: a user's code would run once more than it should, on a thread where it should not, and not at
@@ -32,8 +32,11 @@ pub(crate) use gather::Before;
 pub(crate) use warning::LastWarnings;
 pub use warning::{Warning, WarningKind};
 
+use mini_context::{Holder, Reason, SyncKind};
+
+use crate::blocking::Origin;
 use crate::runtime::Id;
-use crate::task::{self, LastWait, Sight, Standing};
+use crate::task::{self, Beside, LastWait, Sight, Standing};
 use circles::Circle;
 
 /// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
@@ -42,19 +45,25 @@ use circles::Circle;
 /// and wait at one line, what they wait for and where; then what cannot end by itself. [`to_json`](Self::to_json) is
 /// for programs.
 ///
-/// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too, as a
-///   [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first, it most
-///   likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to fill a
-///   [`OnceCell`](crate::sync::OnceCell). "Last taken by" is not followed: an owned guard may have gone to another task,
-///   and of an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) somebody else may have the rest.
-/// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not every
-///   lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts as
-///   somebody; and so does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a [`Group`](crate::task::Group)
-///   or of a task made by a [`task::Builder`](crate::task::Builder).
+/// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too,
+///   as a [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first,
+///   it most likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to
+///   fill a [`OnceCell`](crate::sync::OnceCell). "Last taken by" is not followed: an owned guard may have gone to
+///   another task, and of an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) somebody else
+///   may have the rest.
+/// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not
+///   every lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts
+///   as somebody; and so does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a
+///   [`Group`](crate::task::Group) or of a task made by a [`task::Builder`](crate::task::Builder).
 ///
 /// A line of a wait is that of the call that made the future: of a [`oneshot`](crate::sync::oneshot) receiver that of
-/// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the first,
-/// and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the last one to have been polled.
+/// `channel()`, of a join that of the spawn. Send SIGQUIT twice: the second dump says what has not gone on since the
+/// first, and how often what runs was polled. Of the several futures for which a task may be waiting the dump has the
+/// last one to have been polled, and up to three others that the same poll has left waiting.
+///
+/// Of a channel it tells the other end: to a task that waits to receive from an [`mpsc`](crate::sync::mpsc) channel how
+/// many senders are left and where the last one was made, to one that waits to send who receives. A channel that grows
+/// by thousands of messages has a line of its own.
 ///
 /// # Examples
 ///
@@ -78,23 +87,38 @@ pub struct Dump {
     flavour: &'static str,
     up: Duration,
     workers: Vec<Worker>,
+    /// What the futures of external threads wait for.
+    externals: Vec<Main>,
     tasks: Vec<DumpedTask>,
     circles: Vec<Circle>,
-    /// Threads for blocking jobs, idle ones among them, jobs in the queue, and where those were spawned that run.
+    /// Threads for blocking jobs, idle ones among them, jobs in the queue, the first of these, and those that run.
     threads: usize,
     idle_threads: usize,
     queued_jobs: usize,
-    jobs: Vec<&'static Location<'static>>,
+    next_job: Option<Origin>,
+    jobs: Vec<Job>,
     /// New tasks that no worker has registered.
     new: usize,
     /// The runtime shuts down, or has.
     has_ended: bool,
     /// There are warnings.
     warns: bool,
+    /// Channels of this process with very many messages.
+    crowds: Vec<Holder>,
+    /// Why the process can open no file or socket, if so.
+    shortage: Option<String>,
     /// How long ago the dump before was made.
     before: Option<Duration>,
     /// In nanoseconds of the clock of its timers.
     now: u64,
+}
+
+/// A blocking job that runs.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    origin: Origin,
+    /// The dump before has it too.
+    is_unchanged: bool,
 }
 
 /// A worker in a [`Dump`].
@@ -103,9 +127,20 @@ struct Worker {
     index: usize,
     doing: Doing,
     /// Its main task, the future of a `block_on`, waits for this.
-    main: Option<(u64, LastWait)>,
+    main: Option<Main>,
     /// The tasks that only it may touch could not be read.
     is_hidden: bool,
+}
+
+/// The future of a `block_on` that waits.
+#[derive(Clone, Copy, Debug)]
+struct Main {
+    id: u64,
+    wait: LastWait,
+    /// If that is a lock or a channel: who has it, or the other end.
+    holder: Option<Holder>,
+    /// What it waits for beside that.
+    beside: Beside,
 }
 
 /// What a worker does.
@@ -132,6 +167,27 @@ struct Run {
     computes: Option<bool>,
 }
 
+/// What is known of the lock or channel for which a task waits.
+#[derive(Clone, Copy)]
+struct Held {
+    kind: SyncKind,
+    /// Whether the wait tells a task that has it.
+    has_task: bool,
+    holder: Holder,
+}
+
+impl Held {
+    fn of(wait: LastWait, holder: Holder) -> Option<Self> {
+        match wait {
+            LastWait::Known(wait) => match wait.reason() {
+                Reason::Sync(kind, task) => Some(Self { kind, has_task: task != 0, holder }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// A task in a [`Dump`].
 ///
 /// # Examples
@@ -140,6 +196,8 @@ struct Run {
 #[derive(Clone, Debug)]
 pub struct DumpedTask {
     sight: Sight,
+    /// What it waits for beside that.
+    beside: Option<Box<Beside>>,
     is_running: bool,
     is_lost: bool,
     /// How often it was polled since the dump before, if it is in that.
@@ -304,7 +362,17 @@ impl DumpedTask {
     }
 
     fn of(sight: Sight) -> Self {
-        Self { sight, is_running: false, is_lost: false, polled_since: None, unchanged: None }
+        Self { sight, is_running: false, is_lost: false, polled_since: None, unchanged: None, beside: None }
+    }
+
+    /// What is known of the lock or channel for which it waits.
+    fn held(&self) -> Option<Held> {
+        Held::of(self.waits()?, self.sight.holder?)
+    }
+
+    /// What it waits for beside that.
+    fn beside(&self) -> Beside {
+        self.beside.as_deref().copied().filter(|_| self.sight.standing == Standing::Waits).unwrap_or_default()
     }
 
     fn waits(&self) -> Option<LastWait> {

@@ -21,6 +21,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 pub use crate::insight::{Dump, DumpedTask, Warning, WarningKind};
+pub use crate::recorder::Histogram;
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 pub use crate::scheduler::shutdown::{LeftTask, ShutdownReport};

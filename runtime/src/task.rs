@@ -93,6 +93,7 @@ use std::task::Waker;
 
 #[cfg(feature = "futures-task")]
 pub use crate::futures_task::LocalSpawner;
+pub use crate::scheduler::delay::queue_delay;
 pub use crate::structure::{LocalScope, Scope, ScopedJoinHandle, TryLocalScope, TryScope};
 pub use budget::{ConsumeBudget, Unconstrained, consume_budget, unconstrained};
 pub use builder::{Builder, try_name};
@@ -126,7 +127,7 @@ use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
 use times::Times;
-pub(crate) use wait::{LastWait, WaitSlot};
+pub(crate) use wait::{Beside, LastWait, WaitSlot, beside};
 
 /// What all tasks have, whatever their future.
 struct Header {

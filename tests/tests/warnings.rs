@@ -40,7 +40,7 @@ fn a_poll_that_blocks_is_named_while_it_does() {
         let text = blocks.to_string();
         assert!(text.starts_with(&format!("long poll: task {id} \"blocks\" spawned at ")), "{text}");
         if cfg!(target_os = "linux") {
-            assert!(text.contains(", and waits in a system call"), "{text}");
+            assert!(text.contains(", and waits in futex(2); until"), "{text}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use std::ffi::c_long;
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
@@ -83,6 +84,55 @@ pub(crate) fn is_runnable(thread: i32) -> Option<bool> {
     Some(matches!(stat.get(name_end + 2)?, b'R' | b't' | b'T'))
 }
 
+/// The system call in which `thread` of this process waits, by its number. `None` if it runs. Source: `syscall` in
+/// proc_pid_syscall(5).
+pub(crate) fn system_call(thread: i32) -> Option<c_long> {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
+    let number = text.split_ascii_whitespace().next()?.parse().ok()?; // else it is "running"
+    (number >= 0).then_some(number) // -1 for a page fault
+}
+
+/// What the calls are called in which threads wait: those by which programs block that hold a worker up.
+pub(crate) fn system_call_name(number: c_long) -> Option<&'static str> {
+    const NAMES: [(c_long, &str); 24] = [
+        (libc::SYS_accept, "accept"),
+        (libc::SYS_accept4, "accept4"),
+        (libc::SYS_clock_nanosleep, "clock_nanosleep"),
+        (libc::SYS_connect, "connect"),
+        (libc::SYS_epoll_pwait, "epoll_pwait"),
+        (libc::SYS_fdatasync, "fdatasync"),
+        (libc::SYS_flock, "flock"),
+        (libc::SYS_fsync, "fsync"),
+        (libc::SYS_futex, "futex"),
+        (libc::SYS_nanosleep, "nanosleep"),
+        (libc::SYS_openat, "openat"),
+        (libc::SYS_ppoll, "ppoll"),
+        (libc::SYS_pread64, "pread64"),
+        (libc::SYS_pselect6, "pselect6"),
+        (libc::SYS_pwrite64, "pwrite64"),
+        (libc::SYS_read, "read"),
+        (libc::SYS_readv, "readv"),
+        (libc::SYS_recvfrom, "recvfrom"),
+        (libc::SYS_recvmsg, "recvmsg"),
+        (libc::SYS_sendmsg, "sendmsg"),
+        (libc::SYS_sendto, "sendto"),
+        (libc::SYS_wait4, "wait4"),
+        (libc::SYS_waitid, "waitid"),
+        (libc::SYS_write, "write"),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    const OLDER: [(c_long, &str); 4] = [
+        (libc::SYS_epoll_wait, "epoll_wait"),
+        (libc::SYS_open, "open"),
+        (libc::SYS_poll, "poll"),
+        (libc::SYS_select, "select"),
+    ];
+    #[cfg(not(target_arch = "x86_64"))]
+    const OLDER: [(c_long, &str); 0] = [];
+    let mut names = NAMES.iter().chain(&OLDER);
+    names.find(|(known, _)| *known == number).map(|(_, name)| *name)
+}
+
 /// A set of processors, a bit each, with room for as many as Linux can be built for.
 type Processors = [libc::c_ulong; 8192 / WORD];
 
@@ -159,6 +209,23 @@ mod tests {
         }
         drop(end);
         other.join().unwrap().unwrap_err();
+    }
+
+    #[test]
+    fn the_call_in_which_a_thread_waits_is_named() {
+        let (send, receive) = mpsc::channel();
+        let waits = thread::spawn(move || {
+            send.send(own_thread()).unwrap();
+            thread::park();
+        });
+        let number = receive.recv().unwrap();
+        while system_call(number).and_then(system_call_name) != Some("futex") {
+            thread::yield_now();
+        }
+        waits.thread().unpark();
+        waits.join().unwrap();
+        assert_eq!(system_call(-1), None);
+        assert_eq!(system_call_name(-1), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! For systems that tell nothing about a thread of this process, and let it set neither its timer slack nor its
 //! processor, nor make the other threads pass a fence.
 
+use std::ffi::c_long;
 use std::io;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 use std::time::Duration;
@@ -28,6 +29,14 @@ pub(crate) fn cpu_time(_: i32) -> Option<Duration> {
 }
 
 pub(crate) fn is_runnable(_: i32) -> Option<bool> {
+    None
+}
+
+pub(crate) fn system_call(_: i32) -> Option<c_long> {
+    None
+}
+
+pub(crate) fn system_call_name(_: c_long) -> Option<&'static str> {
     None
 }
 

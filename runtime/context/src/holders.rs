@@ -1,39 +1,92 @@
-//! The holders of what tasks wait for: of each lock with a waiting task, the task that has it now.
+//! The holders of what tasks wait for: of each lock with a waiting task, the task that has it now; of a channel, what
+//! is known of its other end.
 //!
 //! A task that waits is not polled when the lock goes from one task to another, so its [note](crate::Note) names the
 //! lock, and the code that prints the note looks the holder up here. Written by the lock, in its own critical section,
-//! when the first task begins to wait and when the lock changes hands while tasks wait.
+//! when the first task begins to wait and when the lock changes hands while tasks wait. A channel does so when its
+//! receiver waits at another line than before, when the number of senders changes, and when it is found full. Channels
+//! have a table of their own: there are more of them.
 //!
-//! The table has a fixed number of places, and two locks may have the same one: then the later one pushes the other out,
-//! whose holder is not known until it changes hands again. No decision depends on it.
+//! The table has a fixed number of places, and two locks may have the same one: then the later one pushes the other
+//! out, whose holder is not known until it changes hands again. No decision depends on it.
 //!
-//! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that wait
-//! for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
-
-#![allow(unsafe_code)]
+//! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that
+//! wait for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
 
 use std::panic::Location;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// What has the address `key` is held by the task `holder` since `location`; by [`taken`] if its guard may have gone to
-/// another task.
-struct Place {
-    key: AtomicU64,
-    holder: AtomicU64,
-    location: AtomicPtr<Location<'static>>,
+use crate::location::AtomicLocation;
+
+/// What is known of the one for whom tasks wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The id of the task that has the lock, by [`taken`] if its guard may have gone to another task; or of one that
+    /// has waited to receive from a channel. 0 if that is not known.
+    pub task: u64,
+    /// The line where it has taken the lock, or where it receives; for a task that waits to receive, where the last
+    /// sender was made.
+    pub location: Option<&'static Location<'static>>,
+    /// Of a lock: 1 if it was granted to a future that has not been polled since. For a task that waits to receive: how
+    /// many senders there are; that waits to send: how many messages the channel holds at most.
+    pub number: u64,
+}
+
+/// The [`Holder`] of what has the address `key`.
+pub(crate) struct Place {
+    pub(crate) key: AtomicU64,
+    task: AtomicU64,
+    location: AtomicLocation,
+    number: AtomicU64,
 }
 
 impl Place {
-    const fn new() -> Self {
-        Self { key: AtomicU64::new(0), holder: AtomicU64::new(0), location: AtomicPtr::new(ptr::null_mut()) }
+    pub(crate) const fn new() -> Self {
+        Self {
+            key: AtomicU64::new(0),
+            task: AtomicU64::new(0),
+            location: AtomicLocation::none(),
+            number: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn note(&self, key: u64, holder: Holder) {
+        if self.key.load(Relaxed) == key {
+            return self.fill(holder);
+        }
+        self.key.store(0, Release);
+        self.fill(holder);
+        self.key.store(key, Release);
+    }
+
+    #[inline]
+    fn fill(&self, holder: Holder) {
+        self.task.store(holder.task, Release);
+        self.location.set(holder.location);
+        self.number.store(holder.number, Release);
+    }
+
+    /// What is noted of the address `key`.
+    pub(crate) fn get(&self, key: u64) -> Option<Holder> {
+        let is_its = || self.key.load(Acquire) == key;
+        if !is_its() {
+            return None;
+        }
+        let (task, number) = (self.task.load(Acquire), self.number.load(Acquire));
+        let location = self.location.get();
+        is_its().then_some(Holder { task, location, number })
     }
 }
 
-/// More locks at once with somebody waiting are rare; 12 KiB.
-const PLACES: usize = 512;
+/// More locks at once with somebody waiting are rare; 16 KiB.
+const LOCKS: usize = 512;
 
-static TABLE: [Place; PLACES] = [const { Place::new() }; PLACES];
+/// Of more channels the last ones to have changed are known; 64 KiB, of which the system gives what is written.
+const CHANNELS: usize = 2048;
+
+static HOLDERS: [Place; LOCKS] = [const { Place::new() }; LOCKS];
+static ENDS: [Place; CHANNELS] = [const { Place::new() }; CHANNELS];
 
 /// Set in the id of a holder whose guard may have been given to another task.
 const TAKEN: u64 = 1 << 46;
@@ -51,52 +104,93 @@ pub fn untaken(holder: u64) -> (u64, bool) {
     (holder & !TAKEN, holder & TAKEN == 0)
 }
 
-fn place(key: u64) -> &'static Place {
-    // The multiplier of Fibonacci hashing (Knuth, vol. 3): 2^64 by the golden ratio.
-    let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - PLACES.trailing_zeros());
-    &TABLE[hash as usize]
+/// The place of the address `key` in a table, whose size is a power of two.
+#[inline]
+pub(crate) fn at<const N: usize>(table: &'static [Place; N], key: u64) -> &'static Place {
+    &table[hash(key, N)]
 }
 
-/// Notes the task that has the lock at the address `key`, for which tasks wait, and the line that took it.
+/// A number below `places`, a power of two.
+#[inline]
+pub(crate) fn hash(key: u64, places: usize) -> usize {
+    // The multiplier of Fibonacci hashing (Knuth, vol. 3): 2^64 by the golden ratio.
+    (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - places.trailing_zeros())) as usize
+}
+
+/// Notes the holder of what is at the address `key`, for which tasks wait.
 ///
 /// # Examples
 ///
 /// ```
+/// use mini_context::{Holder, holder, set_holder};
+///
 /// let lock = 7;
 /// let key = std::ptr::from_ref(&lock).addr() as u64;
-/// let here = std::panic::Location::caller();
-/// mini_context::set_holder(key, 5, Some(here));
-/// assert_eq!(mini_context::holder(key), Some((5, Some(here))));
+/// let here = Holder { task: 5, location: Some(std::panic::Location::caller()), number: 0 };
+/// set_holder(key, here);
+/// assert_eq!(holder(key), Some(here));
 /// ```
 #[inline]
-pub fn set_holder(key: u64, holder: u64, location: Option<&'static Location<'static>>) {
-    let place = place(key);
-    let location = location.map_or(ptr::null(), ptr::from_ref).cast_mut();
-    if place.key.load(Relaxed) != key {
-        place.key.store(0, Release);
-        place.holder.store(holder, Release);
-        place.location.store(location, Release);
-        place.key.store(key, Release);
-        return;
-    }
-    place.holder.store(holder, Release);
-    place.location.store(location, Release);
+pub fn set_holder(key: u64, holder: Holder) {
+    at(&HOLDERS, key).note(key, holder);
 }
 
-/// The task that has the lock at the address `key`, and the line that took it, if that is known. While the lock changes
-/// hands the line may be that of the holder before.
+/// As [`set_holder`], for the other end of a channel, at an address for each end.
+///
+/// # Examples
+///
+/// ```
+/// use mini_context::{Holder, end, set_end};
+///
+/// let key = std::ptr::from_ref(&7).addr() as u64;
+/// let senders = Holder { task: 0, location: Some(std::panic::Location::caller()), number: 3 };
+/// set_end(key, senders);
+/// assert_eq!(end(key), Some(senders));
+/// ```
+#[inline]
+pub fn set_end(key: u64, end: Holder) {
+    at(&ENDS, key).note(key, end);
+}
+
+/// What [`set_end`] has noted, if that is known.
+///
+/// # Examples
+///
+/// See [`set_end`].
+#[must_use]
+pub fn end(key: u64) -> Option<Holder> {
+    at(&ENDS, key).get(key)
+}
+
+/// Notes another number for the holder, if the table has it.
+///
+/// # Examples
+///
+/// ```
+/// use mini_context::{Holder, holder, set_holder, set_number};
+///
+/// let key = std::ptr::from_ref(&7).addr() as u64;
+/// set_holder(key, Holder { task: 5, location: None, number: 1 });
+/// set_number(key, 0);
+/// assert_eq!(holder(key).unwrap().number, 0);
+/// ```
+#[inline]
+pub fn set_number(key: u64, number: u64) {
+    let place = at(&HOLDERS, key);
+    if place.key.load(Relaxed) == key {
+        place.number.store(number, Release);
+    }
+}
+
+/// The holder of what is at the address `key`, if that is known. While a lock changes hands its parts may be those of
+/// different holders.
 ///
 /// # Examples
 ///
 /// See [`set_holder`].
 #[must_use]
-pub fn holder(key: u64) -> Option<(u64, Option<&'static Location<'static>>)> {
-    let place = place(key);
-    let is_its = || place.key.load(Acquire) == key;
-    let (holder, location) = is_its().then(|| (place.holder.load(Acquire), place.location.load(Acquire)))?;
-    // SAFETY: null, or from a `&'static Location` in `set_holder`.
-    // Test: `a_lock_pushes_another_one_out_and_never_lends_its_holder`.
-    is_its().then_some((holder, unsafe { location.as_ref() }))
+pub fn holder(key: u64) -> Option<Holder> {
+    at(&HOLDERS, key).get(key)
 }
 
 #[cfg(test)]
@@ -106,14 +200,16 @@ mod tests {
     #[test]
     fn a_lock_pushes_another_one_out_and_never_lends_its_holder() {
         let first = 1 << 40;
-        let other = (first + 1..).find(|&key| std::ptr::eq(place(key), place(first))).unwrap();
-        let (here, there) = (Location::caller(), line());
-        set_holder(first, 3, Some(here));
-        assert_eq!((holder(first), holder(other)), (Some((3, Some(here))), None));
-        set_holder(other, 4, Some(there));
-        assert_eq!((holder(first), holder(other)), (None, Some((4, Some(there)))));
-        set_holder(other, taken(5), None);
-        assert_eq!(holder(other).map(|(holder, at)| (untaken(holder), at)), Some(((5, false), None)));
+        let other = (first + 1..).find(|&key| std::ptr::eq(at(&HOLDERS, key), at(&HOLDERS, first))).unwrap();
+        let here = Holder { task: 3, location: Some(Location::caller()), number: 0 };
+        let there = Holder { task: 4, location: Some(line()), number: 1 };
+        set_holder(first, here);
+        assert_eq!((holder(first), holder(other)), (Some(here), None));
+        set_holder(other, there);
+        assert_eq!((holder(first), holder(other)), (None, Some(there)));
+        set_holder(other, Holder { task: taken(5), location: None, number: 0 });
+        let then = holder(other).unwrap();
+        assert_eq!((untaken(then.task), then.location, then.number), ((5, false), None, 0));
     }
 
     #[track_caller]

@@ -32,12 +32,15 @@
 //! ```
 
 mod budget;
+mod crowds;
 mod due;
 mod holders;
+mod location;
 mod lock;
 #[cfg(loom)]
 mod lock_model;
 mod notes;
+mod others;
 #[doc(hidden)]
 pub mod rules;
 mod unwind;
@@ -47,8 +50,9 @@ pub use budget::swap_budget;
 pub use budget::{
     check_budget, end_polls, has_budget, poll_budget, poll_call, spend, spend_bytes, spend_call, spend_calls,
 };
+pub use crowds::{crowds, forget_crowd, note_crowd};
 pub use due::{Due, DueGuard, due, set_due};
-pub use holders::{holder, set_holder, taken, untaken};
+pub use holders::{Holder, end, holder, set_end, set_holder, set_number, taken, untaken};
 #[cfg(not(loom))]
 pub use lock::{Guard, Lock};
 #[cfg(loom)]
@@ -57,6 +61,7 @@ pub use notes::{IoKind, Note, NoteMark, Notes, NotesAside, Reason, SyncKind};
 pub use notes::{
     forget_timer, forget_wait, leave_note, mark_notes, notes, notes_since, set_notes_aside, swap_notes, take_notes,
 };
+pub use others::{has_others, note_others, others};
 pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
@@ -77,7 +82,11 @@ struct Local {
     refusals: Cell<u16>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
+    /// How many of `other` there are.
+    others: Cell<u8>,
     wait: Cell<Option<Note>>,
+    /// Those before `wait` in this poll; see `others.rs`.
+    other: [Cell<Option<Note>>; others::MOST],
     timer: Cell<Option<Note>>,
     /// How many notes were left; see `notes.rs`.
     noted: Cell<u64>,
@@ -92,7 +101,9 @@ thread_local! {
             budget: Cell::new(BUDGET),
             refusals: Cell::new(0),
             coin: Cell::new(0),
+            others: Cell::new(0),
             wait: Cell::new(None),
+            other: [const { Cell::new(None) }; others::MOST],
             timer: Cell::new(None),
             noted: Cell::new(0),
             due: Cell::new(None),
@@ -117,6 +128,7 @@ pub fn begin_poll(task: u64) {
     LOCAL.with(|local| {
         local.budget.set(BUDGET);
         local.refusals.set(REFUSALS);
+        local.others.set(0);
         local.wait.set(None);
         local.timer.set(None);
         local.task.set(task);
@@ -124,7 +136,7 @@ pub fn begin_poll(task: u64) {
 }
 
 /// Set in what stands for the id of a task: it is the future of a `block_on`, see [`new_main`].
-const MAIN: u64 = 1 << 47;
+pub const MAIN: u64 = 1 << 47;
 
 /// In place of the id of a task: that of the future of one call of `block_on`. No other one of this process has it.
 #[must_use]

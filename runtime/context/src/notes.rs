@@ -1,7 +1,7 @@
 //! Where a poll waits: left by a leaf future each time it returns `Pending`, taken back when that is dropped.
 //!
 //! There is room for two notes: the last leaf that waits for something to happen, and the last that waits for a time.
-//! Many tasks wait for whichever of the two comes first.
+//! Many tasks wait for whichever of the two comes first. Other leaves of the same poll are kept aside (`others.rs`).
 //!
 //! A future that limits another one asks for the notes of that one alone ([`mark_notes`], [`notes_since`]): those of
 //! its neighbours in the same task do not count. For this, notes are counted, the two kinds apart. It costs the
@@ -13,7 +13,7 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
-use crate::LOCAL;
+use crate::{LOCAL, others};
 
 /// What a task waits for with a file descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -153,14 +153,17 @@ pub fn leave_note(note: Note) {
             local.noted.set(local.noted.get().wrapping_add(ONE_TIMER));
         }
         _ => {
+            if local.wait.get().is_some() {
+                others::add(local, note);
+            }
             local.wait.set(Some(note));
             local.noted.set(local.noted.get().wrapping_add(ONE_WAIT));
         }
     });
 }
 
-/// Takes back the note of a leaf that no longer waits, if it is the last note that is not a timer's. The note of an
-/// earlier leaf is lost as well: then nothing is known.
+/// Takes back the note of a leaf that no longer waits, unless it is a timer's. Then the note of an earlier leaf of this
+/// poll is the last one, as far as these are kept.
 ///
 /// # Examples
 ///
@@ -173,10 +176,13 @@ pub fn leave_note(note: Note) {
 /// assert!(notes().is_empty());
 /// ```
 #[inline]
-pub fn forget_wait(is_mine: impl FnOnce(&Note) -> bool) {
+pub fn forget_wait(mut is_mine: impl FnMut(&Note) -> bool) {
     LOCAL.with(|local| {
-        if local.wait.get().as_ref().is_some_and(is_mine) {
+        if local.wait.get().as_ref().is_some_and(&mut is_mine) {
             local.wait.set(None);
+        }
+        if local.others.get() > 0 {
+            others::remove(local, is_mine);
         }
     });
 }
@@ -228,7 +234,8 @@ pub fn take_notes() -> Notes {
     swap_notes(Notes::default())
 }
 
-/// Sets the notes, and returns those before. For a poll within a poll: it must not touch the notes of the outer one.
+/// Sets the notes, and returns those before; what was kept beside them is lost. For a poll within a poll: it must not
+/// touch the notes of the outer one.
 ///
 /// # Examples
 ///
@@ -239,7 +246,10 @@ pub fn take_notes() -> Notes {
 /// ```
 #[inline]
 pub fn swap_notes(notes: Notes) -> Notes {
-    LOCAL.with(|local| Notes { wait: local.wait.replace(notes.wait), timer: local.timer.replace(notes.timer) })
+    LOCAL.with(|local| {
+        local.others.set(0);
+        Notes { wait: local.wait.replace(notes.wait), timer: local.timer.replace(notes.timer) }
+    })
 }
 
 /// Remembers how many notes were left, before a future is polled; see [`notes_since`].

@@ -11,7 +11,7 @@
 use std::fmt;
 use std::panic::Location;
 
-use crate::holders::{holder, untaken};
+use crate::holders::{Holder, end, holder, untaken};
 use crate::is_main;
 use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
 
@@ -126,23 +126,46 @@ impl Wait {
     ///
     /// ```
     /// use std::panic::Location;
-    /// use mini_context::{Note, Reason, SyncKind, Wait};
+    /// use mini_context::{Holder, Note, Reason, SyncKind, Wait};
     ///
     /// let key = std::ptr::from_ref(&0).addr() as u64;
     /// let wait = Wait::from(Note { reason: Reason::SyncAt(SyncKind::Lock, key), location: Location::caller() });
-    /// mini_context::set_holder(key, 5, None);
+    /// mini_context::set_holder(key, Holder { task: 5, location: None, number: 0 });
     /// assert_eq!(wait.resolve(7).reason(), Reason::Sync(SyncKind::Lock, 5));
     /// assert_eq!(wait.resolve(5).reason(), Reason::Sync(SyncKind::Lock, mini_context::ITSELF));
     /// ```
     #[must_use]
     pub fn resolve(self, task: u64) -> Wait {
-        let Reason::SyncAt(kind, key) = self.reason() else { return self };
-        let holder = match holder(key).map_or(0, |(holder, _)| holder) {
+        let Reason::SyncAt(kind, _) = self.reason() else { return self };
+        let holder = match self.holder().map_or(0, |holder| holder.task) {
             0 => 0,
             holder if holder == task => ITSELF,
             holder => holder,
         };
         Wait { word: pack(Reason::Sync(kind, holder)) | self.word & TIMED, location: self.location }
+    }
+
+    /// What is known of the one who has what it waits for.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Holder, Note, Reason, SyncKind, Wait};
+    ///
+    /// let key = std::ptr::from_ref(&0).addr() as u64;
+    /// let holder = Holder { task: 5, location: None, number: 0 };
+    /// mini_context::set_holder(key, holder);
+    /// let wait = Wait::from(Note { reason: Reason::SyncAt(SyncKind::Lock, key), location: Location::caller() });
+    /// assert_eq!(wait.holder(), Some(holder));
+    /// ```
+    #[must_use]
+    pub fn holder(self) -> Option<Holder> {
+        match self.reason() {
+            Reason::SyncAt(SyncKind::Send | SyncKind::Receive, key) => end(key),
+            Reason::SyncAt(_, key) => holder(key),
+            _ => None,
+        }
     }
 
     /// The line of the [`Note`].
@@ -249,6 +272,7 @@ impl fmt::Display for Note {
             Reason::Timer(_) => write!(f, "Timer at {location}"),
             Reason::Limit(_) => write!(f, "unknown, with a time limit at {location}"),
             Reason::Join(id) => write!(f, "Join of task {id}, spawned at {location}"),
+            Reason::JoinSet(1) => write!(f, "Join of one task at {location}"),
             Reason::JoinSet(tasks) => write!(f, "Join of one of {tasks} tasks at {location}"),
             Reason::Idle => write!(f, "Idle worker at {location}"),
             Reason::Cancel => write!(f, "Cancellation at {location}"),
@@ -256,7 +280,11 @@ impl fmt::Display for Note {
             Reason::Sync(kind, ITSELF) => write!(f, "{kind:?} at {location}, held by this task itself"),
             Reason::Sync(kind, holder) => {
                 let (task, is_certain) = untaken(holder);
-                let held = if is_certain { "held" } else { "last taken" };
+                let held = match (kind, is_certain) {
+                    (SyncKind::Send, _) => "last received",
+                    (_, true) => "held",
+                    (_, false) => "last taken",
+                };
                 write!(f, "{kind:?} at {location}, {held} by ")?;
                 if is_main(task) { f.write_str("the main task") } else { write!(f, "task {task}") }
             }

@@ -15,8 +15,7 @@ use crate::error::Error;
 use crate::literal::{is_integer, is_zero, milliseconds, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN: &str =
-    "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings` and `crate`";
+const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings`, `sim`, `seeds` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
 /// Which of the two attributes is at work; displayed as the user writes it.
@@ -48,6 +47,10 @@ pub(crate) struct Args {
     pub(crate) dump: Option<bool>,
     /// Whether the program is warned, if that is said.
     pub(crate) warnings: Option<bool>,
+    /// The test is simulated.
+    pub(crate) sim: bool,
+    /// Under how many seeds: an expression, as written.
+    pub(crate) seeds: Option<Vec<TokenTree>>,
     /// Path of the `mini` crate; `None` means `::mini`.
     pub(crate) path: Option<Vec<TokenTree>>,
 }
@@ -74,11 +77,14 @@ impl Args {
             grace: None,
             dump: None,
             warnings: None,
+            sim: false,
+            seeds: None,
             path: None,
         };
         errors.extend(arguments.iter().filter_map(|argument| args.set(argument).err()));
         if errors.is_empty() {
-            errors.extend(arguments.iter().filter_map(|argument| argument.misfit(entry, args.flavor)));
+            let is_sim = args.sim;
+            errors.extend(arguments.iter().filter_map(|argument| argument.misfit(entry, args.flavor, is_sim)));
         }
         if errors.is_empty() { Ok(args) } else { Err(errors) }
     }
@@ -92,12 +98,14 @@ impl Args {
     fn set(&mut self, argument: &Argument) -> Result<(), Error> {
         match argument.key {
             Key::Flavor => self.flavor = argument.flavor()?,
-            Key::WorkerThreads => self.worker_threads = Some(argument.worker_threads()?),
+            Key::WorkerThreads => self.worker_threads = Some(argument.count()?),
             Key::StartPaused => self.start_paused = Some(vec![argument.bool()?]),
             Key::MainThread => self.main_thread = is_ident(&argument.bool()?, "true"),
             Key::Grace => self.grace = Some((argument.grace()?, argument.name.span())),
             Key::Dump => self.dump = Some(is_ident(&argument.bool()?, "true")),
             Key::Warnings => self.warnings = Some(is_ident(&argument.bool()?, "true")),
+            Key::Sim => self.sim = true,
+            Key::Seeds => self.seeds = Some(argument.count()?),
             Key::Crate => self.path = Some(argument.path()?),
         }
         Ok(())
@@ -123,6 +131,8 @@ enum Key {
     Grace,
     Dump,
     Warnings,
+    Sim,
+    Seeds,
     Crate,
 }
 
@@ -147,12 +157,16 @@ impl Argument {
             "grace" => Key::Grace,
             "dump" => Key::Dump,
             "warnings" => Key::Warnings,
+            "sim" => Key::Sim,
+            "seeds" => Key::Seeds,
             "crate" => Key::Crate,
             other => {
                 return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {KNOWN}")));
             }
         };
         match &piece[1..] {
+            [] if key == Key::Sim => Ok(Argument { key, name: name.clone(), value: Vec::new() }),
+            _ if key == Key::Sim => Err(Error::over(&piece, "`sim` takes no value".to_owned())),
             [equals, value @ ..] if is_punct(equals, '=') && !value.is_empty() => {
                 if let Some(next) = next_name(value) {
                     return Err(Error::at(next.span(), format!("expected `,` before `{next}`")));
@@ -172,23 +186,20 @@ impl Argument {
         }
     }
 
-    fn worker_threads(&self) -> Result<Vec<TokenTree>, Error> {
+    /// The value as a number from 1 on.
+    fn count(&self) -> Result<Vec<TokenTree>, Error> {
         let is_integer = match self.single() {
             Some(TokenTree::Literal(literal)) => {
                 let text = literal.to_string();
                 if is_zero(&text) {
-                    return Err(self.wrong("`worker_threads` must be at least 1".to_owned()));
+                    return Err(self.wrong(format!("`{}` must be at least 1", self.name)));
                 }
                 is_integer(&text)
             }
             Some(token) => !is_bool(&token),
             None => true,
         };
-        if is_integer {
-            Ok(enclose(&self.value))
-        } else {
-            Err(self.wrong("`worker_threads` takes an integer".to_owned()))
-        }
+        if is_integer { Ok(enclose(&self.value)) } else { Err(self.wrong(format!("`{}` takes an integer", self.name))) }
     }
 
     fn bool(&self) -> Result<TokenTree, Error> {
@@ -225,8 +236,13 @@ impl Argument {
     }
 
     /// The error, if only the other attribute or flavor knows this argument.
-    fn misfit(&self, entry: Entry, flavor: Flavor) -> Option<Error> {
+    fn misfit(&self, entry: Entry, flavor: Flavor, is_sim: bool) -> Option<Error> {
+        if is_sim && !matches!(self.key, Key::Sim | Key::Seeds | Key::Crate) {
+            return Some(Error::at(self.name.span(), format!("`{}` does not go with `sim`", self.name)));
+        }
         let wanted = match (self.key, entry, flavor) {
+            (Key::Sim | Key::Seeds, Entry::Main, _) => Entry::Test.to_string(),
+            (Key::Seeds, ..) if !is_sim => "`sim`".to_owned(),
             (Key::MainThread | Key::Grace | Key::Dump, Entry::Test, _) => Entry::Main.to_string(),
             (Key::WorkerThreads | Key::MainThread, _, Flavor::CurrentThread) => {
                 "`flavor = \"multi_thread\"`".to_owned()

@@ -7,7 +7,8 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).build().expect("...").block_on(main())
+//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).heed_mini_trace(true).build().expect("...")
+//!         .block_on(main())
 //! }
 //! ```
 //!
@@ -55,6 +56,9 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
     errors.extend(args.as_ref().and_then(|args| args.faults(&function.name)));
     match args {
         Some(args) if errors.is_empty() => {
+            if args.sim {
+                return wrap_simulated(function, args);
+            }
             let ending = Ending::of(entry, &args, &function);
             let call = run(entry, args, ending, &function.name);
             wrap(entry, function, ending, call)
@@ -77,6 +81,8 @@ enum Ending {
     ExitCode,
     /// The same on the calling thread.
     ExitCodeHere,
+    /// A test under many seeds, which gives nothing back.
+    Seeds,
 }
 
 impl Ending {
@@ -92,6 +98,27 @@ impl Ending {
             (false, false) => Self::Output,
         }
     }
+}
+
+/// `function` under many seeds:
+///
+/// ```text
+/// #[test]
+/// fn name() {
+///     async fn name() -> R { body }
+///     ::mini::sim::Seeds::new(::core::module_path!(), "name", 200).run(name)
+/// }
+/// ```
+fn wrap_simulated(function: Function, args: Args) -> TokenStream {
+    let mut call = args.path.map_or_else(|| source("::mini"), TokenStream::from_iter);
+    let count = args.seeds.map_or_else(|| source("100"), TokenStream::from_iter);
+    let mut arguments = source(&format!("::core::module_path!(), {:?},", function.name.to_string()));
+    arguments.extend(count);
+    call.extend(source("::sim::Seeds::new"));
+    call.extend(parenthesized(arguments));
+    call.extend(source(".run"));
+    call.extend(parenthesized(TokenTree::from(function.name.clone()).into()));
+    wrap(Entry::Test, function, Ending::Seeds, call)
 }
 
 /// `function` as a sync function that ends with `call`.
@@ -123,6 +150,7 @@ fn wrap(entry: Entry, function: Function, ending: Ending, call: TokenStream) -> 
     match ending {
         Ending::ExitCode | Ending::ExitCodeHere => outer.extend(source("-> ::std::process::ExitCode")),
         Ending::Output | Ending::BlockOn => outer.extend(output),
+        Ending::Seeds => {}
     }
     outer.extend([TokenTree::from(block)]);
     outer
@@ -154,6 +182,9 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         Some(false) => ".warnings(false)",
         None => ".warnings(::core::cfg!(debug_assertions))", // as the user's crate is built
     }));
+    if is_program {
+        runtime.extend(source(".heed_mini_trace(true)"));
+    }
     runtime.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\")")));
     let body = match ending {
         Ending::BlockOn => {
@@ -161,6 +192,7 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
             runtime.extend(parenthesized(future_of(name)));
             return runtime;
         }
+        Ending::Seeds => unreachable!("has its own call"),
         Ending::Output => referring("&", in_main("Body::new"), future_of(name)),
         Ending::ExitCode | Ending::ExitCodeHere => {
             let mut body = referring("&&&", in_main("of_main"), future_of(name));

@@ -93,14 +93,17 @@ use crate::args::Entry;
 /// # What the program is doing
 ///
 /// On SIGQUIT (`kill -QUIT`, or Ctrl-\ at a terminal) a `main` prints on stderr what each worker does, what each task
-/// waits for and where, and which tasks wait for each other or for nobody; and the program goes on. Without the attribute
-/// that signal ends a program, and so it does with `dump = false`. A program that listens to SIGQUIT by
+/// waits for and where, and which tasks wait for each other or for nobody; and the program goes on. Without the
+/// attribute that signal ends a program, and so it does with `dump = false`. A program that listens to SIGQUIT by
 /// `mini::signal` hears it itself. So use `dump = false` where a supervisor stops programs by SIGQUIT, as a container
 /// does whose image says `STOPSIGNAL SIGQUIT`. Needs the feature `signal`.
 ///
 /// In debug builds the program is warned on stderr of polls that take long, of tasks that nobody can wake, and of other
 /// things that it hardly wants: see `Builder::warnings`. `MINI_WARN=1` in the environment turns that on in any build,
 /// `MINI_WARN=0` or `warnings = false` turns it off.
+///
+/// Started with `MINI_TRACE=file`, a `main` records what its tasks and workers do, and writes the end of it to that
+/// file when it is over, for <https://ui.perfetto.dev>; see `Builder::heed_mini_trace`.
 ///
 /// # Errors
 ///
@@ -170,7 +173,8 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
-/// Takes the arguments of [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here
+/// With `sim` it is simulated, under `seeds` seeds, 100 by default; beside these two there is only `crate` then. Otherwise it
+/// takes the arguments of [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here
 /// `flavor` is `"current_thread"` by default, so that all of a test runs on one thread and two runs of it differ less.
 /// `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and a test may return what
 /// [`Termination`](std::process::Termination) takes, such as a `Result`.
@@ -182,6 +186,18 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// async fn a_task_gives_back_what_it_computed() -> Result<(), mini::task::JoinError> {
 ///     assert_eq!(mini::spawn(async { 6 * 7 }).await?, 42);
 ///     Ok(())
+/// }
+/// ```
+///
+/// Under 200 seeds, each with another schedule, in virtual time; needs the feature `sim`, whose documentation says more:
+///
+/// ```
+/// # #[cfg(any())]
+/// #[mini::test(sim, seeds = 200)]
+/// async fn two_tasks_agree() {
+///     let first = mini::spawn(async { 1 });
+///     let second = mini::spawn(async { 2 });
+///     assert_eq!(first.await.unwrap() + second.await.unwrap(), 3);
 /// }
 /// ```
 ///

@@ -38,6 +38,11 @@ mod recorder {
                 self
             }
 
+            pub(crate) fn heed_mini_trace(&mut self, heeds: bool) -> &mut Builder {
+                crate::record(&format!("trace {heeds}"));
+                self
+            }
+
             pub(crate) fn dump_on_quit(&mut self, dumps: bool) -> &mut Builder {
                 crate::record(&format!("dump {dumps}"));
                 self
@@ -173,7 +178,10 @@ fn a_main_that_returns_something_gives_its_exit_code() {
     let code: ExitCode = program::main();
     assert_eq!(
         (format!("{code:?}"), calls()),
-        (format!("{:?}", ExitCode::SUCCESS), ["main", "multi_thread", "dump true"].map(str::to_owned).to_vec())
+        (
+            format!("{:?}", ExitCode::SUCCESS),
+            ["main", "multi_thread", "dump true", "trace true"].map(str::to_owned).to_vec()
+        )
     );
 }
 
@@ -190,7 +198,10 @@ fn a_main_on_its_own_thread_gives_its_exit_code_too() {
     let code: ExitCode = program::main();
     assert_eq!(
         (format!("{code:?}"), calls()),
-        (format!("{:?}", ExitCode::from(7)), ["main", "multi_thread", "dump true", "here"].map(str::to_owned).to_vec())
+        (
+            format!("{:?}", ExitCode::from(7)),
+            ["main", "multi_thread", "dump true", "trace true", "here"].map(str::to_owned).to_vec()
+        )
     );
 }
 
@@ -212,8 +223,11 @@ fn a_main_with_a_grace_gives_an_exit_code_whatever_it_returns() {
     }
     let codes: [ExitCode; 2] = [program::main(), here::main()];
     assert_eq!(format!("{codes:?}"), format!("{:?}", [ExitCode::SUCCESS, ExitCode::FAILURE]));
-    let first = ["main", "multi_thread", "dump true", "grace 120000"];
-    assert_eq!(calls(), [&first[..], &["main", "current_thread", "dump true", "here", "grace 500"]].concat());
+    let first = ["main", "multi_thread", "dump true", "trace true", "grace 120000"];
+    assert_eq!(
+        calls(),
+        [&first[..], &["main", "current_thread", "dump true", "trace true", "here", "grace 500"]].concat()
+    );
 }
 
 #[test]
@@ -246,7 +260,7 @@ fn a_dump_is_for_main_unless_something_else_is_said() {
     async fn other() {}
     let _: ExitCode = program::main();
     other();
-    assert_eq!(calls(), ["main", "multi_thread", "current_thread", "dump true"]);
+    assert_eq!(calls(), ["main", "multi_thread", "trace true", "current_thread", "dump true"]);
 }
 
 #[test]

@@ -4,22 +4,27 @@
 //! two parts of a list.
 
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::circles::circles;
-use super::{Doing, Dump, DumpedTask, Run, Worker};
+use super::{Doing, Dump, DumpedTask, Job, Main, Run, Worker};
+use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
-use crate::scheduler::core::Core;
+use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::shared::Shared;
-use crate::task::{LastWait, Sight, Standing};
+use crate::task::{Beside, LastWait, Sight, Standing, beside};
 
-/// What the dumps before have seen: of each task the polls, and since when they are so many; of each core the progress.
+/// What the dumps before have seen: of each task the polls, and since when they are so many; of each core the progress;
+/// and which jobs ran.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,
     polls: HashMap<u64, (u32, Instant)>,
+    jobs: Vec<u64>,
     progress: Vec<u64>,
 }
 
@@ -47,6 +52,7 @@ impl Shared {
             let id = sight.source.id.get();
             let was = before.as_ref().and_then(|before| before.polls.get(&id));
             DumpedTask {
+                beside: sight.has_beside.then(|| Box::new(beside(id))),
                 is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
                 polled_since: was.map(|(was, _)| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
                 is_lost: lost.binary_search(&id).is_ok(),
@@ -57,24 +63,33 @@ impl Shared {
             }
         };
         let tasks: Vec<DumpedTask> = tasks.into_iter().map(dumped).collect();
-        let mains = workers.iter().filter_map(|worker| worker.main);
+        let externals = self.externals();
+        let mains = workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&externals);
+        let mains = mains.map(|main| (main.id, main.wait));
         let circles = circles(&tasks, mains);
         let since_when = |task: &DumpedTask| task.unchanged.map_or(begin, |unchanged| begin - unchanged);
         let polls = tasks.iter().map(|task| (task.id().get(), (task.polls(), since_when(task)))).collect();
-        *lock(&self.dumped) = Some(Before { at: begin, polls, progress });
-        let (gauge, jobs) = self.blocking.at_work();
+        let AtWork { gauge, running, next } = self.blocking.at_work();
+        let ids = running.iter().map(|job| job.id).collect();
+        let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
+        let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
+        *lock(&self.dumped) = Some(Before { at: begin, polls, jobs: ids, progress });
         Dump {
             runtime: self.id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
             up: self.begun_at.elapsed(),
             workers,
+            externals,
             tasks,
             circles,
             threads: gauge.threads,
             idle_threads: gauge.idle,
             queued_jobs: gauge.queued,
+            next_job: next,
             jobs,
             new: self.cores.iter().map(Core::in_inbox).sum(),
+            crowds: mini_context::crowds(),
+            shortage: shortage(),
             before: since,
             has_ended: self.is_closing(),
             warns: self.warns(),
@@ -83,6 +98,12 @@ impl Shared {
                 clock.nanos(clock.now())
             },
         }
+    }
+
+    /// What the futures of external threads wait for.
+    fn externals(&self) -> Vec<Main> {
+        let sights = lock(&self.externals).clone();
+        sights.iter().filter_map(|sight| Main::of(sight)).collect()
     }
 
     /// The ids of those `tasks` that wait and of which nobody has a waker, in order. They are looked at a second time:
@@ -130,6 +151,21 @@ impl Shared {
     }
 }
 
+/// Whether the process can have no more descriptors: tries to get one.
+fn shortage() -> Option<String> {
+    let error = io::stderr().as_fd().try_clone_to_owned().err()?;
+    mini_net::is_shortage(&error)
+        .then(|| mini_net::failed("open another one", mini_net::Object::Nothing)(error).to_string())
+}
+
+impl Main {
+    fn of(sight: &MainSight) -> Option<Self> {
+        let (id, wait) = sight.get()?;
+        let beside = if sight.wait.has_beside() { beside(id) } else { Beside::default() };
+        Some(Self { id, wait, holder: sight.wait.holder(), beside })
+    }
+}
+
 impl Doing {
     fn runs(&self, id: u64) -> bool {
         matches!(self, Self::Works(Run { task, .. }) | Self::Blocks(task) if *task == id)
@@ -173,7 +209,7 @@ impl Look<'_> {
         } else {
             Doing::Works(self.run(core, task))
         };
-        let main = core.main.get().filter(|(id, _)| !doing.runs(*id) && !matches!(doing, Doing::Rests));
+        let main = Main::of(&core.main).filter(|main| !doing.runs(main.id) && !matches!(doing, Doing::Rests));
         Worker { index, doing, main, is_hidden }
     }
 

@@ -2,10 +2,10 @@
 
 use std::fmt::{Display, Write};
 
-use mini_context::{ITSELF, Reason, is_main, untaken};
+use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
 use super::line::{Line, lines};
-use super::{Doing, Dump, DumpedTask, Worker};
+use super::{Doing, Dump, DumpedTask, Held, Worker};
 use crate::task::{LastWait, Standing};
 
 /// A text in quotes.
@@ -103,18 +103,45 @@ fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
     fields.value("has_ended", dump.has_ended);
     fields.value("warns", dump.warns);
     fields.array("workers", &dump.workers, worker);
+    fields.array("external_threads", &dump.externals, |text, main| {
+        let mut fields = Fields::begin(text);
+        wait(&mut fields, "main_waits_for", main.wait);
+        fields.end();
+    });
     tasks(&mut fields);
     fields.array("circles", &dump.circles, |text, circle| {
         let mut fields = Fields::begin(text);
         fields.array("tasks", circle, |text, &task| put(text, Id(task)));
         fields.end();
     });
+    fields.array("crowded_channels", &dump.crowds, |text, crowd| {
+        let mut fields = Fields::begin(text);
+        if let Some(location) = crowd.location {
+            fields.text("made_at", location);
+        }
+        fields.value("messages", crowd.number);
+        if crowd.task != 0 {
+            fields.value("last_received_by", Id(crowd.task));
+        }
+        fields.end();
+    });
     fields.value("new_tasks", dump.new);
+    if let Some(error) = &dump.shortage {
+        fields.text("shortage", error);
+    }
     let mut blocking = Fields::begin(fields.name("blocking"));
     blocking.value("threads", dump.threads);
     blocking.value("idle", dump.idle_threads);
     blocking.value("queued", dump.queued_jobs);
-    blocking.array("running", &dump.jobs, |text, job| put(text, Quoted(job)));
+    blocking.array("running", &dump.jobs, |text, job| {
+        let mut fields = Fields::begin(text);
+        fields.value("id", job.origin.id);
+        fields.text("spawned_at", job.origin.location);
+        if let Some(before) = dump.before.filter(|_| job.is_unchanged) {
+            fields.value("seconds", before.as_secs_f64());
+        }
+        fields.end();
+    });
     blocking.end();
     fields.end();
     text
@@ -150,8 +177,8 @@ fn worker(text: &mut String, worker: &Worker) {
         Doing::Blocks(task) => fields.value("task", Id(*task)),
         Doing::Rests | Doing::Parks => {}
     }
-    if let Some((_, main)) = worker.main {
-        wait(&mut fields, "main_waits_for", main);
+    if let Some(main) = &worker.main {
+        wait(&mut fields, "main_waits_for", main.wait);
     }
     if worker.is_hidden {
         fields.value("is_hidden", true);
@@ -200,14 +227,34 @@ fn common(fields: &mut Fields<'_>, task: &DumpedTask) {
     if let Some(waits) = task.waits() {
         wait(fields, "waits_for", waits);
     }
-    if let Some(line) = task.sight.taken_at {
-        fields.text("taken_at", line);
+    let beside = task.beside();
+    if beside[0].is_some() {
+        fields.array("beside", beside.into_iter().flatten(), |text, known| put_wait(text, LastWait::Known(known)));
+    }
+    if let Some(Held { kind, holder, .. }) = task.held() {
+        let (location, number) = match kind {
+            SyncKind::Receive => ("last_sender_made_at", Some("senders")),
+            SyncKind::Send => ("received_at", Some("capacity")),
+            _ => ("taken_at", None),
+        };
+        if let Some(line) = holder.location {
+            fields.text(location, line);
+        }
+        match number {
+            Some(name) => fields.value(name, holder.number),
+            None if holder.number > 0 => fields.value("is_unpolled_since", true),
+            None => {}
+        }
     }
 }
 
 /// The text for people, and what a program would look for in it.
 fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
-    let mut inner = Fields::begin(fields.name(name));
+    put_wait(fields.name(name), wait);
+}
+
+fn put_wait(text: &mut String, wait: LastWait) {
+    let mut inner = Fields::begin(text);
     inner.text("text", wait);
     if let LastWait::Known(known) = wait {
         match known.reason() {
@@ -229,6 +276,7 @@ fn wait(fields: &mut Fields<'_>, name: &str, wait: LastWait) {
                 inner.text("kind", format_args!("{kind:?}"));
                 match (holder, untaken(holder)) {
                     (0, _) => {}
+                    (_, (task, _)) if kind == SyncKind::Send => inner.value("last_received_by", Id(task)),
                     (ITSELF, _) => inner.value("holder", "\"itself\""),
                     (_, (task, true)) => inner.value("holder", Id(task)),
                     (_, (task, false)) => inner.value("last_taken_by", Id(task)),

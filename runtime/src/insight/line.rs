@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::Location;
 use std::ptr;
 
-use mini_context::{IoKind, Reason, SyncKind};
+use mini_context::{IoKind, Note, Reason, SyncKind};
 
 use super::DumpedTask;
 use crate::task::{LastWait, Standing};
@@ -27,8 +27,9 @@ struct Key<'a> {
     standing: Standing,
     is_running: bool,
     is_lost: bool,
-    taken_at: Option<*const Location<'static>>,
+    held_at: Option<*const Location<'static>>,
     wait: Option<(Kind, *const Location<'static>)>,
+    beside: [Option<(Kind, *const Location<'static>)>; 3],
 }
 
 /// What is waited for, without its number.
@@ -63,32 +64,38 @@ pub(super) fn lines(tasks: &[DumpedTask]) -> Vec<Line<'_>> {
 }
 
 fn key(task: &DumpedTask) -> Key<'_> {
-    let kind = |wait| match wait {
-        LastWait::Unknown => (Kind::Unknown, ptr::null()),
-        LastWait::Yielded => (Kind::Yielded, ptr::null()),
-        LastWait::Known(wait) => {
-            let kind = match wait.reason() {
-                Reason::Io(kind, _) => Kind::Io(kind as u8),
-                Reason::Timer(_) => Kind::Timer,
-                Reason::Limit(_) => Kind::Limit,
-                Reason::Join(task) => Kind::Join(task),
-                Reason::JoinSet(_) => Kind::JoinSet,
-                Reason::Idle => Kind::Idle,
-                Reason::Cancel => Kind::Cancel,
-                Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
-            };
-            (kind, ptr::from_ref(wait.location()))
-        }
-    };
     Key {
         spawned: task.location(),
         name: task.name(),
         standing: task.sight.standing,
         is_running: task.is_running,
         is_lost: task.is_lost,
-        taken_at: task.sight.taken_at.map(ptr::from_ref),
+        held_at: task.sight.holder.and_then(|holder| holder.location).map(ptr::from_ref),
         wait: task.waits().map(kind),
+        beside: task.beside().map(|wait| wait.map(|wait| kind(LastWait::Known(wait)))),
     }
+}
+
+/// What is waited for, and where.
+fn kind(wait: LastWait) -> (Kind, *const Location<'static>) {
+    let wait = match wait {
+        LastWait::Unknown => return (Kind::Unknown, ptr::null()),
+        LastWait::Yielded => return (Kind::Yielded, ptr::null()),
+        LastWait::Known(wait) => wait,
+    };
+    let kind = match wait.reason() {
+        Reason::Io(kind, _) => Kind::Io(kind as u8),
+        Reason::Timer(_) => Kind::Timer,
+        Reason::Limit(_) => Kind::Limit,
+        Reason::Join(task) => Kind::Join(task),
+        Reason::JoinSet(_) => Kind::JoinSet,
+        Reason::Idle => Kind::Idle,
+        Reason::Cancel => Kind::Cancel,
+        // Of each its own channel, which may have its own receiver.
+        Reason::Sync(kind @ SyncKind::Send, _) => Kind::Sync(kind as u8, 0),
+        Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
+    };
+    (kind, ptr::from_ref(wait.location()))
 }
 
 /// What the tasks of the line wait for.
@@ -102,6 +109,12 @@ impl fmt::Display for Line<'_> {
                     && fd >= 0
                 {
                     return self.fds(f, kind, known.location());
+                }
+                if let Reason::Sync(kind, _) = known.reason()
+                    && !self.has_one_holder()
+                {
+                    let note = Note { reason: Reason::Sync(kind, 0), location: known.location() };
+                    return write!(f, "{note}"); // each waits for another one
                 }
             }
             _ => {}
@@ -121,6 +134,12 @@ impl Line<'_> {
             _ => None,
         });
         deadlines.filter(|&deadline| deadline < NEVER).min()
+    }
+
+    /// Whether all wait for what the same task has: not if each waits for a channel of its own.
+    pub(super) fn has_one_holder(&self) -> bool {
+        let holder = |task: &DumpedTask| task.waits().and_then(LastWait::holder);
+        self.tasks.iter().all(|task| holder(task) == holder(self.tasks[0]))
     }
 
     /// As that of one task, with several descriptors.

@@ -4,7 +4,8 @@
 //! what the handler writes (`signal/quits.rs`), and keeps no program from ending.
 //!
 //! It writes without the lock of stderr: whoever reads there may be slow, and the program's own messages must not wait
-//! for that. So lines of the program may come between those of a dump.
+//! for that. So lines of the program may come between those of a dump. If there is no descriptor left for that way, it
+//! takes the lock after all: then a dump is wanted most.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -27,8 +28,8 @@ static RUNTIMES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 /// The process that has tried to start the thread, or 0: the child of a fork(2) tries by itself.
 static STARTED_IN: Mutex<u32> = Mutex::new(0);
 
-/// How often a write is tried again that would block: where stderr does not, as a terminal that is shared with a program
-/// which asked for that.
+/// How often a write is tried again that would block: where stderr does not, as a terminal that is shared with a
+/// program which asked for that.
 const TRIES: u32 = 100;
 
 /// Notes a runtime, for dumps of all.
@@ -72,8 +73,14 @@ fn print() {
     let _closed: io::Result<()> = write(text.as_bytes());
 }
 
-fn write(mut text: &[u8]) -> io::Result<()> {
-    let mut stderr = File::from(io::stderr().as_fd().try_clone_to_owned()?);
+fn write(text: &[u8]) -> io::Result<()> {
+    match io::stderr().as_fd().try_clone_to_owned() {
+        Ok(own) => write_to(File::from(own), text),
+        Err(_) => write_to(io::stderr(), text),
+    }
+}
+
+fn write_to(mut stderr: impl Write, mut text: &[u8]) -> io::Result<()> {
     let mut tries = 0;
     while !text.is_empty() {
         match stderr.write(text) {

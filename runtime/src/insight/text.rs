@@ -3,24 +3,32 @@
 use std::fmt::{self, Write};
 use std::time::Duration;
 
-use mini_context::{Reason, is_main};
+use mini_context::{Holder, Reason, SyncKind, is_main};
 
 use super::circles::Circle;
 use super::line::{Line, lines};
-use super::{Doing, Dump, DumpedTask, Run, Worker};
-use crate::task::{LastWait, Standing};
+use super::{Doing, Dump, DumpedTask, Held, Job, Main, Run, Worker};
+use crate::blocking::Origin;
+use crate::task::{Beside, LastWait, Standing};
 
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.header(f)?;
+        if let Some(error) = &self.shortage {
+            writeln!(f, "  no file descriptor is free: {error}")?;
+        }
         self.verdicts(f)?;
         for worker in &self.workers {
             writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?;
         }
+        for external in &self.externals {
+            writeln!(f, "  a thread in block_on, which works for no worker, waits for {external}")?;
+        }
         for line in lines(&self.tasks) {
             writeln!(f, "  {}", Told(self, &line))?;
         }
-        self.jobs(f)
+        self.jobs(f)?;
+        self.crowds(f)
     }
 }
 
@@ -42,24 +50,51 @@ impl Dump {
         writeln!(f)
     }
 
+    /// Jobs that were spawned at one line share a line.
     fn jobs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut counts: Vec<(_, usize)> = Vec::new();
-        for &job in &self.jobs {
-            match counts.iter_mut().find(|(location, _)| *location == job) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((job, 1)),
+        const SHOWN: usize = 3;
+        let mut lines: Vec<(_, Vec<&Job>)> = Vec::new();
+        for job in &self.jobs {
+            let key = (job.origin.location, job.is_unchanged);
+            match lines.iter_mut().find(|(other, _)| *other == key) {
+                Some((_, jobs)) => jobs.push(job),
+                None => lines.push((key, vec![job])),
             }
         }
-        for (location, count) in counts {
-            writeln!(f, "  {} spawned at {location}", Counted(count, "running blocking job"))?;
+        for ((location, is_unchanged), jobs) in lines {
+            let ids: Vec<String> = jobs.iter().take(SHOWN).map(|job| job.origin.id.to_string()).collect();
+            let (tasks, more) =
+                (if jobs.len() > 1 { "tasks" } else { "task" }, if jobs.len() > SHOWN { ", …" } else { "" });
+            write!(f, "  {} spawned at {location}", Counted(jobs.len(), "running blocking job"))?;
+            write!(f, ", {tasks} {}{more}", ids.join(", "))?;
+            match self.before.filter(|_| is_unchanged) {
+                Some(before) => writeln!(f, ", for at least {}", Rounded(before))?,
+                None => writeln!(f)?,
+            }
         }
         if self.queued_jobs > 0 {
             let (threads, idle) = (Counted(self.threads, "thread"), self.idle_threads);
-            writeln!(
+            write!(
                 f,
                 "  {} in the queue, for {threads}, {idle} of them idle",
                 Counted(self.queued_jobs, "blocking job")
             )?;
+            if let Some(Origin { id, location }) = self.next_job {
+                write!(f, "; the next is task {id} spawned at {location}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    fn crowds(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Holder { task, location, number } in &self.crowds {
+            let Some(location) = location else { continue };
+            write!(f, "  a channel made at {location} has grown to {}", Counted(*number as usize, "message"))?;
+            if *task != 0 {
+                write!(f, ", last received by {}", Name(self, *task))?;
+            }
+            writeln!(f)?;
         }
         Ok(())
     }
@@ -69,7 +104,7 @@ impl Dump {
             writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
             for &task in circle {
                 write!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
-                self.task(task).map_or(Ok(()), |task| write!(f, "{}", Since(task)))?;
+                self.task(task).map_or(Ok(()), |task| write!(f, "{}{}", Since(task.held()), Ends(task.held())))?;
                 writeln!(f)?;
             }
         }
@@ -85,8 +120,9 @@ impl Dump {
 impl Dump {
     /// What a task of a circle waits for.
     fn wait_in(&self, task: u64) -> LastWait {
-        let main = || self.workers.iter().filter_map(|worker| worker.main).find(|(id, _)| *id == task);
-        let wait = self.task(task).and_then(DumpedTask::waits).or_else(|| Some(main()?.1));
+        let mains = || self.workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&self.externals);
+        let wait = self.task(task).and_then(DumpedTask::waits);
+        let wait = wait.or_else(|| Some(mains().find(|main| main.id == task)?.wait));
         wait.unwrap_or(LastWait::Unknown)
     }
 
@@ -126,13 +162,20 @@ impl fmt::Display for Told<'_, Worker> {
             Doing::Works(run) => write!(f, "{}", Told(dump, run))?,
             Doing::Blocks(task) => write!(f, "in block_in_place, in {}", Name(dump, *task))?,
         }
-        if let Some((_, wait)) = worker.main.filter(|(_, wait)| !dump.is_for_main(*wait)) {
-            write!(f, "; its main task waits for {wait}")?;
+        if let Some(main) = worker.main.as_ref().filter(|main| !dump.is_for_main(main.wait)) {
+            write!(f, "; its main task waits for {main}")?;
         }
         if worker.is_hidden {
             f.write_str("; its own tasks could not be looked at")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Main {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = self.holder.and_then(|holder| Held::of(self.wait, holder));
+        write!(f, "{}{}{}{}", self.wait, Since(held), Ends(held), Also(&self.beside))
     }
 }
 
@@ -165,11 +208,15 @@ impl fmt::Display for Told<'_, Line<'_>> {
             }
         }
         match (first.sight.standing, first.waits()) {
+            (_, Some(LastWait::Unknown)) if first.is_lost => {
+                f.write_str(", LOST; its last wait was for nothing of mini's")?
+            }
             (_, Some(_)) if first.is_lost => write!(f, ", LOST; its last wait: {line}")?,
             (_, Some(_)) => {
                 write!(f, ", waiting: {line}")?;
                 self.due(f)?;
                 self.holder(f)?;
+                write!(f, "{}", Also(&first.beside()))?;
             }
             (Standing::Waits, None) => f.write_str(", waiting")?,
             _ if first.is_running => f.write_str(", running")?,
@@ -193,15 +240,19 @@ impl fmt::Display for Told<'_, Line<'_>> {
 }
 
 impl Told<'_, Line<'_>> {
-    /// If what is waited for was taken by a task that is gone.
+    /// What else is known of the one who has what is waited for, as far as it is the same for all.
     fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let first = self.1.tasks[0];
-        write!(f, "{}", Since(first))?;
-        let holder = first.waits().and_then(LastWait::holder);
-        match holder.filter(|&id| !is_main(id) && self.0.task(id).is_none()) {
-            Some(_) => f.write_str(", which is not among the tasks of this runtime any more"),
-            None => Ok(()),
+        let Self(dump, line) = *self;
+        let (first, has_one) = (line.tasks[0], line.has_one_holder());
+        let held = first.held().map(|held| Held { has_task: held.has_task && has_one, ..held });
+        write!(f, "{}", Since(held))?;
+        let holder = first.waits().and_then(LastWait::holder).filter(|_| has_one);
+        if holder.is_some_and(|id| !is_main(id) && dump.task(id).is_none()) {
+            f.write_str(", which is not among the tasks of this runtime any more")?;
         }
+        let number = |task: &DumpedTask| task.sight.holder.map(|holder| holder.number);
+        let has_one = line.tasks.iter().all(|task| number(task) == number(first));
+        if has_one { write!(f, "{}", Ends(held)) } else { Ok(()) }
     }
 
     /// When the first timer of the line fires.
@@ -215,15 +266,52 @@ impl Told<'_, Line<'_>> {
     }
 }
 
-/// The line that took the lock for which a task waits, behind the name of the holder.
-struct Since<'a>(&'a DumpedTask);
+/// The line that took the lock for which a task waits, or where the messages of its channel are received; behind the
+/// name of the holder.
+struct Since(Option<Held>);
 
-impl fmt::Display for Since<'_> {
+impl fmt::Display for Since {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Some(line), Some(LastWait::Known(wait))) = (self.0.sight.taken_at, self.0.waits()) else { return Ok(()) };
-        match wait.reason() {
-            Reason::Sync(_, 0) => write!(f, ", taken at {line}"), // by no task
-            Reason::Sync(..) => write!(f, " since {line}"),
+        let Some(Held { kind, has_task, holder }) = self.0 else { return Ok(()) };
+        let Some(line) = holder.location else { return Ok(()) };
+        match kind {
+            SyncKind::Receive => Ok(()),
+            SyncKind::Send if !has_task => write!(f, ", last received at {line}"),
+            SyncKind::Send => write!(f, " at {line}"),
+            _ if !has_task => write!(f, ", taken at {line}"), // by no task
+            _ => write!(f, " since {line}"),
+        }
+    }
+}
+
+/// What a task waits for too.
+struct Also<'a>(&'a Beside);
+
+impl fmt::Display for Also<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut comma = "; beside: ";
+        for wait in self.0.iter().flatten() {
+            write!(f, "{comma}{wait}")?;
+            comma = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// What else is known of the lock or channel for which a task waits.
+struct Ends(Option<Held>);
+
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(Held { kind, holder: Holder { location, number, .. }, .. }) = self.0 else { return Ok(()) };
+        match (kind, location) {
+            (SyncKind::Send, _) => write!(f, "; full: {number} of {number}"),
+            (SyncKind::Receive, Some(line)) => {
+                let are = if number == 1 { "is" } else { "are" };
+                write!(f, "; {} {are} left, last made at {line}", Counted(number as usize, "sender"))
+            }
+            (SyncKind::Receive, None) => Ok(()),
+            _ if number > 0 => f.write_str(", for a future that has not been polled since"),
             _ => Ok(()),
         }
     }
@@ -232,7 +320,7 @@ impl fmt::Display for Since<'_> {
 impl DumpedTask {
     /// The line that took the lock for which it waits, to be told behind the wait.
     pub(super) fn since(&self) -> impl fmt::Display {
-        Since(self)
+        Since(self.held())
     }
 }
 

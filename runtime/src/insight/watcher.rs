@@ -11,6 +11,7 @@
 //! test). A look at the end of each run (a reading of the clock, and nothing is said of a poll that never ends).
 
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,6 +29,9 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// What the watcher has to take over.
 static NEW: Mutex<New> = Mutex::new(New { runtimes: Vec::new(), watcher: 0 });
 
+/// There is something. Looked at without the lock: a fork(2) while the watcher has that would leave it locked in the child.
+static HAS_NEW: AtomicBool = AtomicBool::new(false);
+
 struct New {
     runtimes: Vec<Weak<Shared>>,
     /// The process in which there is a watcher, or 0: the child of a fork(2) has none.
@@ -42,6 +46,7 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     }
     let mut new = lock(&NEW);
     new.runtimes.push(Arc::downgrade(shared));
+    HAS_NEW.store(true, Relaxed);
     if std::mem::replace(&mut new.watcher, process::id()) == process::id() {
         return;
     }
@@ -75,6 +80,9 @@ fn run() {
 
 /// Takes over new runtimes; says whether there is one to watch. If not, there is no watcher any more.
 fn take_over(watches: &mut Vec<Watch>) -> bool {
+    if !HAS_NEW.swap(false, Relaxed) && !watches.is_empty() {
+        return true;
+    }
     let mut new = lock(&NEW);
     watches.extend(new.runtimes.drain(..).map(Watch::new));
     if watches.is_empty() {

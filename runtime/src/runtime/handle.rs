@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::io;
 use std::marker::PhantomData;
 use std::panic::Location;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Id;
 use crate::insight::{Dump, Warning};
@@ -26,8 +29,8 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// What the runtime is doing now: its workers, its tasks and where each waits, and which of them wait for each other
-    /// or for nobody. Any thread may call this, also while every worker is stuck. A program of
+    /// What the runtime is doing now: its workers, its tasks and where each waits, and which of them wait for each
+    /// other or for nobody. Any thread may call this, also while every worker is stuck. A program of
     /// [`#[mini::main]`](crate::main) prints it when it gets SIGQUIT.
     ///
     /// Takes about a tenth of a second for 100,000 tasks, and two milliseconds while a worker is at work. Of the tasks
@@ -44,6 +47,57 @@ impl Handle {
     pub fn dump(&self) -> Dump {
         self.shared.process.check("Handle::dump");
         self.shared.dump()
+    }
+
+    /// Writes what the flight recorder has to a file, for <https://ui.perfetto.dev>: what each worker and each task did
+    /// lately; see the [chapter about traces](crate::guide::trace). Any thread may call this, also while every worker
+    /// is stuck; recording goes on.
+    ///
+    /// Blocks for as long as it takes to sort and write the events: about a second for a million. In a task use
+    /// [`spawn_blocking`](crate::spawn_blocking).
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the recorder is off: see
+    /// [`Builder::flight_recorder`](crate::runtime::Builder::flight_recorder). Otherwise those of [`std::fs::write`],
+    /// with the path.
+    ///
+    /// # Panics
+    ///
+    /// In the child of a fork(2), for a runtime of its parent.
+    ///
+    /// # Examples
+    ///
+    /// See [`Builder::flight_recorder`](crate::runtime::Builder::flight_recorder).
+    pub fn snapshot(&self, path: impl AsRef<Path>) -> io::Result<()> {
+        crate::recorder::write(path.as_ref(), &self.trace()?)
+    }
+
+    /// The bytes that [`snapshot`](Self::snapshot) writes, for a program that sends them elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported` if the recorder is off.
+    ///
+    /// # Panics
+    ///
+    /// In the child of a fork(2), for a runtime of its parent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().flight_recorder(64 << 10).build()?;
+    /// runtime.block_on(async { mini::spawn(async {}).await })?;
+    /// let trace = runtime.handle().trace()?;
+    /// assert!(!trace.is_empty());
+    ///
+    /// let error = mini::runtime::Runtime::new()?.handle().trace().unwrap_err();
+    /// assert!(error.to_string().contains("flight_recorder"));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn trace(&self) -> io::Result<Vec<u8>> {
+        self.shared.process.check("Handle::trace");
+        self.shared.trace()
     }
 
     /// The last 64 warnings of the runtime, the oldest first. None if its
@@ -163,6 +217,21 @@ impl Handle {
     #[track_caller]
     pub fn enter(&self) -> EnterGuard<'_> {
         EnterGuard { _guard: self.shared.enter(), _handle: PhantomData }
+    }
+
+    /// How long a task that is spawned now by the calling thread would wait for its first poll, about; see
+    /// [`mini::task::queue_delay`](crate::task::queue_delay). On a worker of this runtime it is that function; any other
+    /// thread asks as from outside.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// assert!(runtime.handle().queue_delay().is_zero()); // nothing waits
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn queue_delay(&self) -> Duration {
+        self.shared.queue_delay()
     }
 
     /// What the runtime does, in numbers; see [`Metrics`].

@@ -4,12 +4,13 @@
 //! the blocking threads, each for a few instructions; the rest are plain loads of what `counts.rs` describes.
 //!
 //! Rejected: a snapshot of all at once (an allocation per look, for numbers that differ by what happens meanwhile
-//! either way). Histograms of poll times (two clock reads per poll).
+//! either way).
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::recorder::{Histogram, Probe};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::Class;
@@ -163,6 +164,73 @@ impl Metrics {
     /// As with [`num_blocking_threads`](Self::num_blocking_threads).
     pub fn blocking_queue_depth(&self) -> usize {
         self.shared.blocking.gauge().queued
+    }
+
+    /// How long polls took since the runtime began, those of `block_on` futures included. `None` unless
+    /// [`Builder::histograms`](crate::runtime::Builder::histograms) is on.
+    ///
+    /// # Examples
+    ///
+    /// See [`Histogram`].
+    pub fn poll_time(&self) -> Option<Histogram> {
+        self.histogram(&self.shared.cores, Probe::add_polls)
+    }
+
+    /// As [`poll_time`](Self::poll_time), at the worker with this index.
+    ///
+    /// # Examples
+    ///
+    /// As with [`poll_time`](Self::poll_time).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such worker.
+    #[track_caller]
+    pub fn worker_poll_time(&self, worker: usize) -> Option<Histogram> {
+        self.histogram(std::slice::from_ref(self.core(worker)), Probe::add_polls)
+    }
+
+    /// How long tasks waited for a worker: from a wake, a spawn or the end of a poll that asks for another one to the
+    /// next poll. `None` unless [`Builder::histograms`](crate::runtime::Builder::histograms) is on.
+    ///
+    /// A sample. While fewer than 4,096 tasks wait it has nearly all waits; of more tasks that wait at once it has the
+    /// first ones, so a long wait is as likely in it as a short one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let runtime = mini::runtime::Builder::new_current_thread().histograms(true).build()?;
+    /// runtime.block_on(async {
+    ///     let waits = mini::spawn(async {});
+    ///     std::thread::sleep(std::time::Duration::from_millis(5)); // in the way of others
+    ///     waits.await
+    /// })?;
+    /// let delays = runtime.metrics().queue_delay().expect("they are on");
+    /// assert!(delays.max() >= std::time::Duration::from_millis(5));
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn queue_delay(&self) -> Option<Histogram> {
+        self.histogram(&self.shared.cores, Probe::add_delays)
+    }
+
+    /// As [`queue_delay`](Self::queue_delay), of polls at the worker with this index.
+    ///
+    /// # Examples
+    ///
+    /// As with [`queue_delay`](Self::queue_delay).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such worker.
+    #[track_caller]
+    pub fn worker_queue_delay(&self, worker: usize) -> Option<Histogram> {
+        self.histogram(std::slice::from_ref(self.core(worker)), Probe::add_delays)
+    }
+
+    fn histogram(&self, cores: &[Core], add: fn(&Probe, &mut Histogram)) -> Option<Histogram> {
+        let mut sum = self.shared.recorder.as_ref()?.histogram()?;
+        cores.iter().filter_map(|core| core.probe.as_deref()).for_each(|probe| add(probe, &mut sum));
+        Some(sum)
     }
 
     counted! {

@@ -5,17 +5,18 @@
 //! itself, parks in between, and takes a core as soon as one is free.
 
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use mini_context::rules::{PATIENCE, TICK};
 
-use crate::primitives::Deadline;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::thread::{self, Thread};
+use crate::primitives::{Deadline, lock};
+use crate::recorder::TraceOnPanic;
 use crate::scheduler::context;
-use crate::scheduler::core::Core;
+use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::{MainTask, Stop, Worker};
 
@@ -71,6 +72,7 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
+    let _recorded = TraceOnPanic::new(shared);
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
     match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {
@@ -149,6 +151,7 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     let waker = Waker::from(external.clone());
     {
         let _inside = shared.enter();
+        let seen = Seen::new(shared, id);
         let waiting = Waiting { core, thread: &thread };
         let polled = DropInside(&mut *given);
         let mut taken = false;
@@ -159,6 +162,7 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
                 if (polled.0)(Some(&waker)) {
                     return;
                 }
+                seen.sight.wait.fill(mini_context::notes(), false, id);
                 drop(polling);
                 shared.process.check("returning from a poll");
             }
@@ -173,6 +177,27 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
         std::mem::forget((polled, waiting)); // the future goes on, on the core
     }
     work(shared, core, id, given)
+}
+
+/// While it lives, dumps tell of the future of an external thread.
+struct Seen<'a> {
+    shared: &'a Shared,
+    sight: Arc<MainSight>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(shared: &'a Shared, id: u64) -> Self {
+        let sight = Arc::new(MainSight::default());
+        sight.begin(id, Weak::new());
+        lock(&shared.externals).push(sight.clone());
+        Self { shared, sight }
+    }
+}
+
+impl Drop for Seen<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.externals).retain(|sight| !Arc::ptr_eq(sight, &self.sight));
+    }
 }
 
 /// Asks the worker threads of `cores` to give one up, and waits for at most `patience`.

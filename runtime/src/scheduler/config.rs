@@ -8,11 +8,13 @@
 use std::env;
 use std::ffi::OsStr;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use crate::insight::Warning;
+use crate::recorder;
 use crate::task::{JoinError, TaskError};
 use crate::threads::{Hooks, Names};
 
@@ -30,6 +32,12 @@ const WORKERS_VARIABLE: &str = "MINI_WORKER_THREADS";
 
 /// Says whether runtimes warn, whatever their builders say.
 const WARN_VARIABLE: &str = "MINI_WARN";
+
+/// Where the trace of a program goes that heeds it.
+const TRACE_VARIABLE: &str = "MINI_TRACE";
+
+/// What its flight recorder takes for each worker, unless its builder says so.
+const TRACE_BYTES: usize = 4 << 20;
 
 /// A larger number of workers is taken for a mistake.
 const MAX_WORKERS: usize = 1 << 15;
@@ -51,9 +59,17 @@ pub(crate) struct Config {
     pub(crate) dump_on_quit: bool,
     pub(crate) warnings: bool,
     pub(crate) on_warning: Option<WarningHook>,
+    /// Bytes for each worker.
+    pub(crate) flight_recorder: Option<usize>,
+    pub(crate) histograms: bool,
+    /// Whether the environment may ask for a trace.
+    pub(crate) heeds_trace_variable: bool,
+    pub(crate) trace_path: Option<PathBuf>,
     pub(crate) on_task_panic: Option<PanicHook>,
     pub(crate) on_task_error: Option<ErrorHook>,
     pub(crate) hooks: Hooks,
+    #[cfg(feature = "sim")]
+    pub(crate) simulation: Option<crate::sim::world::Limits>,
 }
 
 impl Config {
@@ -73,10 +89,27 @@ impl Config {
             timer_slack: Some(Duration::from_nanos(1)),
             shutdown_grace: Duration::from_secs(1),
             start_paused: false,
+            flight_recorder: None,
+            histograms: false,
+            heeds_trace_variable: false,
+            trace_path: None,
             on_task_panic: None,
             on_task_error: None,
             hooks: Hooks::default(),
+            #[cfg(feature = "sim")]
+            simulation: None,
         }
+    }
+
+    /// Whether all of the runtime happens on one thread, in virtual time.
+    #[cfg(feature = "sim")]
+    pub(crate) fn is_simulated(&self) -> bool {
+        self.simulation.is_some()
+    }
+
+    #[cfg(not(feature = "sim"))]
+    pub(crate) const fn is_simulated(&self) -> bool {
+        false
     }
 
     /// Refuses settings that make no sense, with an error that names the setting.
@@ -92,6 +125,27 @@ impl Config {
         {
             return Err(invalid(format!("thread_name({name:?}): a name must not contain NUL")));
         }
+        if let Some(bytes) = self.flight_recorder
+            && !recorder::SIZES.contains(&bytes)
+        {
+            let (least, most) = (recorder::SIZES.start(), recorder::SIZES.end());
+            return Err(invalid(format!("flight_recorder({bytes}): expected {least} to {most} bytes for each worker")));
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// Turns the recorder on if the environment asks for a trace and the program heeds that. The file is made now, so
+    /// that a path that does not work is an error at once.
+    pub(crate) fn heed_trace_variable(&mut self) -> io::Result<()> {
+        let Some(path) = env::var_os(TRACE_VARIABLE).filter(|_| self.heeds_trace_variable) else { return Ok(()) };
+        if let Err(error) = std::fs::File::create(Path::new(&path)) {
+            let text = format!("{TRACE_VARIABLE}={}: cannot make this file: {error}", path.display());
+            return Err(io::Error::new(error.kind(), text));
+        }
+        self.trace_path = Some(path.into());
+        self.flight_recorder.get_or_insert(TRACE_BYTES);
         Ok(())
     }
 }

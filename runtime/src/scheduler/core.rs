@@ -26,9 +26,11 @@ use crate::primitives::atomic::{
 };
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
+use crate::recorder::Probe;
 use crate::scheduler::context;
 use crate::scheduler::core_refs::CoreRefs;
 use crate::scheduler::counts::Counts;
+use crate::scheduler::delay::Load;
 use crate::scheduler::driver::{Driver, ReactorHandle};
 use crate::scheduler::embedder::Embedder;
 use crate::scheduler::fifo::Fifo;
@@ -71,6 +73,12 @@ pub(crate) struct Core {
     /// How many have ever been spawned here. Written under that lock.
     shared_begun: AtomicU64,
     pub(crate) counts: Counts,
+    /// If the runtime is simulated.
+    #[cfg(feature = "sim")]
+    pub(crate) world: Option<Box<crate::sim::world::World>>,
+    pub(crate) load: Load,
+    /// What records the owner's doings, if the user asks for that.
+    pub(crate) probe: Option<Box<Probe>>,
     /// Entries in the owner's queue, as of its last look at the driver.
     queued: AtomicUsize,
     /// Shared tasks of each class here, as of the same look, when the owner ran none.
@@ -105,7 +113,8 @@ pub(crate) struct RunState {
     pub(crate) stalled_at: AtomicU64,
 }
 
-/// What others see of the owner's main task. Written by the owner.
+/// What others see of the owner's main task, or of that of an external thread. Written by that thread.
+#[derive(Debug)]
 pub(crate) struct MainSight {
     /// Of the last one.
     id: AtomicU64,
@@ -120,11 +129,11 @@ impl Default for MainSight {
 }
 
 impl MainSight {
-    /// Another main task.
-    pub(crate) fn begin(&self, id: u64, task: &Arc<MainTask>) {
+    /// Another main task, if it is that of a worker.
+    pub(crate) fn begin(&self, id: u64, task: Weak<MainTask>) {
         self.wait.clear(); // the one before may have panicked
         self.id.store(id, Release);
-        *lock(&self.task) = Arc::downgrade(task);
+        *lock(&self.task) = task;
     }
 
     /// The main task, if there is one.
@@ -140,8 +149,13 @@ impl MainSight {
 }
 
 impl RunState {
+    /// Whether the owner runs no task, or one for an unknown time.
+    pub(crate) fn is_away(&self) -> bool {
+        self.is_stalled.load(Relaxed) || self.is_blocked.load(Relaxed)
+    }
+
     fn is_stuck(&self) -> bool {
-        self.is_stalled.load(Relaxed) || self.is_in_long_run.load(Relaxed) || self.is_blocked.load(Relaxed)
+        self.is_away() || self.is_in_long_run.load(Relaxed)
     }
 }
 
@@ -168,6 +182,8 @@ struct Local {
     kept: Kept,
     /// The thread that some tasks of this core may not leave, while there are such tasks.
     pinned_to: Option<ThreadId>,
+    /// The thread whose number is the owner's.
+    numbered: Option<ThreadId>,
 }
 
 /// What a worker leaves for the next worker of the core.
@@ -208,6 +224,7 @@ impl Core {
             blocks: TaskCache::new(),
             kept: Kept { events: Events::new(), owed: 0 },
             pinned_to: None,
+            numbered: None,
         };
         Self {
             shared,
@@ -226,6 +243,10 @@ impl Core {
             shared_tasks: Mutex::default(),
             shared_begun: AtomicU64::default(),
             counts: Counts::new(clock),
+            #[cfg(feature = "sim")]
+            world: None,
+            load: Load::default(),
+            probe: None,
             queued: AtomicUsize::default(),
             noted: Default::default(),
             owner: AtomicI32::default(),
@@ -258,9 +279,13 @@ impl Core {
         ptr::eq(context::held(), self)
     }
 
-    /// Says that the calling thread is the owner now.
+    /// Says that the calling thread is the owner now. The system call is for another thread than the last one only: an
+    /// embedder comes once in each turn of its loop.
     pub(crate) fn set_owner(&self) {
-        self.owner.store(ThreadNumber::current().to_raw(), Relaxed);
+        let thread = Some(thread::current().id());
+        if self.local(|local| std::mem::replace(&mut local.numbered, thread)) != thread {
+            self.owner.store(ThreadNumber::current().to_raw(), Relaxed);
+        }
     }
 
     /// The thread that holds this core, or did so last.
@@ -316,6 +341,10 @@ impl Core {
 
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
     pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
         let entry = task.queued();
         if let Err(task) = self.owned_tasks().insert(task, pinned) {
             return task.into_queued().cancel();
@@ -331,6 +360,10 @@ impl Core {
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
     pub(crate) fn spawn_shared(&self, task: Task) {
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
         if let Some(entry) = self.register_shared(task) {
             self.push_shared(entry, Class::Woken);
             self.shared().wake_early(self);
@@ -359,6 +392,9 @@ impl Core {
 
     /// Queues an owned task that was woken.
     pub(crate) fn push_owned(&self, task: Queued) {
+        if let Some(probe) = &self.probe {
+            probe.woken(task.id().get());
+        }
         self.push_entry(Entry::Task(task), Class::Woken);
     }
 
@@ -369,6 +405,12 @@ impl Core {
 
     pub(crate) fn pop_entry(&self, class: Class) -> Option<Entry> {
         self.local(|local| local.queues[class as usize].pop_front())
+    }
+
+    /// Calls `f` with the owner's queue of a class. Owner only.
+    #[cfg(feature = "sim")]
+    pub(crate) fn entries<T>(&self, class: Class, f: impl FnOnce(&mut VecDeque<Entry>) -> T) -> T {
+        self.local(|local| f(&mut local.queues[class as usize]))
     }
 
     /// Entries of a class in the owner's queue. Owner only.
@@ -411,6 +453,11 @@ impl Core {
         for class in Class::ALL {
             self.noted[class as usize].store(self.len_of(class), Relaxed);
         }
+    }
+
+    /// Entries in the owner's queue at its last look.
+    pub(crate) fn noted_owned(&self) -> usize {
+        self.queued.load(Relaxed)
     }
 
     /// The shared tasks of a class that were here at the owner's last look.

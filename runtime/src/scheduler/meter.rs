@@ -36,11 +36,14 @@ pub(crate) struct Meter {
     skipped: u32,
     /// How many laps in a row were short; negative as long as they make up for a long one that was not measured.
     short_laps: i32,
+    /// Something was left out since it was last asked.
+    left_out: bool,
 }
 
 impl Meter {
     pub(crate) fn new(clock: Clock) -> Self {
-        let mut meter = Self { clock, now: 0, counts_steps: false, unread: 0, skipped: 0, short_laps: 0 };
+        let mut meter =
+            Self { clock, now: 0, counts_steps: false, unread: 0, skipped: 0, short_laps: 0, left_out: true };
         meter.now = meter.clock.system_nanos();
         meter.set();
         meter
@@ -81,7 +84,13 @@ impl Meter {
     pub(crate) fn leave_out(&mut self) -> u64 {
         let took = self.measure();
         self.unread = 0;
+        self.left_out = true;
         took
+    }
+
+    /// Whether the worker did something else than to run since the last call.
+    pub(crate) fn take_left_out(&mut self) -> bool {
+        mem::take(&mut self.left_out)
     }
 
     fn measure(&mut self) -> u64 {
@@ -118,6 +127,7 @@ impl Meter {
     pub(crate) fn set(&mut self) {
         self.counts_steps = !HAS_TIME || !self.clock.is_system();
         (self.unread, self.skipped) = (0, 0);
+        self.left_out = true;
         if !self.counts_steps {
             self.now = self.clock.system_nanos();
         }
@@ -140,6 +150,20 @@ mod tests {
         }
         assert_eq!(sum, meter.now() - begin);
         assert!(unread > 25_000, "{unread}");
+    }
+
+    #[test]
+    fn what_is_left_out_is_told_once() {
+        let mut meter = Meter::new(Clock::real());
+        assert!(meter.take_left_out(), "nothing ran before");
+        for _ in 0..100 {
+            meter.lap();
+            assert!(!meter.take_left_out(), "a run follows a run");
+        }
+        meter.leave_out();
+        assert!(meter.take_left_out() && !meter.take_left_out());
+        meter.set();
+        assert!(meter.take_left_out() && !meter.take_left_out());
     }
 
     #[test]

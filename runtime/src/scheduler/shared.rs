@@ -16,10 +16,11 @@ use mini_time::Clock;
 use crate::blocking::Blocking;
 use crate::insight::{Before, LastWarnings, on_quit, watcher};
 use crate::primitives::{Mutex, lock};
+use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
 use crate::scheduler::context;
-use crate::scheduler::core::Core;
+use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::fifo::Fifo;
@@ -47,10 +48,14 @@ pub(crate) struct Shared {
     /// In an allocation of its own: the last thing that a thread does is to say that it no longer keeps this runtime.
     pub(super) end: Arc<End>,
     pub(super) until_idle: UntilIdle,
+    /// What records, if the user asks for that; each core then has a probe.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     /// The last dump.
     pub(crate) dumped: Mutex<Option<Before>>,
     /// The last warnings.
     pub(crate) warned: LastWarnings,
+    /// Threads in `block_on` that have no core.
+    pub(crate) externals: Mutex<Vec<Arc<MainSight>>>,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -77,7 +82,12 @@ impl Shared {
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
-            let new_core = |index| Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+            let recorder = Recorder::of(&config);
+            let new_core = |index| {
+                let mut core = Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
+                core.probe = recorder.as_ref().map(Recorder::probe);
+                core.simulated(&config, &clock)
+            };
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
             let blocking = Blocking::new(&config, cores[0].unparker.clone());
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
@@ -90,8 +100,10 @@ impl Shared {
                 process: mini_net::Process::current(),
                 end: Arc::new(End::new(config.workers)),
                 until_idle: UntilIdle::default(),
+                recorder,
                 dumped: Mutex::default(),
                 warned: LastWarnings::default(),
+                externals: Mutex::default(),
                 quota: Mutex::default(),
                 cores,
                 config,
@@ -166,6 +178,10 @@ impl Shared {
         T: Send + 'static,
     {
         self.process.check("spawn_blocking");
+        #[cfg(feature = "sim")]
+        if self.config.is_simulated() {
+            return self.simulate_blocking(job, origin);
+        }
         let mut job = Some(job);
         // Polled once, by a blocking thread.
         let future = std::future::poll_fn(move |_| {
@@ -173,6 +189,9 @@ impl Shared {
             std::task::Poll::Ready((job.take().expect("polled once"))())
         });
         let (task, handle) = task::new(future, self.cores[0].schedule(), Start::Shared, origin);
+        if let Some(recorder) = &self.recorder {
+            recorder.spawned(&task);
+        }
         self.blocking.push_job(task.into_queued());
         handle
     }

@@ -260,6 +260,12 @@ impl Shared {
     /// fork(2) it leaks everything: the tasks are the parent's, the threads that would end do not exist, and what they
     /// had locked stays locked.
     pub(crate) fn shutdown(self: &Arc<Self>, grace: Option<Duration>) -> ShutdownReport {
+        let left = self.end_all(grace);
+        self.write_trace();
+        left
+    }
+
+    fn end_all(self: &Arc<Self>, grace: Option<Duration>) -> ShutdownReport {
         if !self.process.is_current() {
             std::mem::forget(self.clone());
             return ShutdownReport::default();

@@ -17,6 +17,7 @@ use mini_net::Events;
 
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::thread::ThreadId;
+use crate::recorder::Then;
 use crate::scheduler::MainFuture;
 use crate::scheduler::context;
 use crate::scheduler::core::{Core, Entry, Kept};
@@ -33,12 +34,15 @@ mod main_task;
 mod next;
 mod park;
 mod phases;
+#[cfg_attr(not(feature = "sim"), path = "worker/not_simulated.rs")]
+mod simulated;
 mod thread;
 mod turn;
 
 use free_core::close_if_closing;
 pub(crate) use free_core::{NoCore, close_core, with_free_core};
 pub(crate) use main_task::MainTask;
+pub(crate) use next::part_of_injector;
 use next::{Debt, Quota, Why};
 use phases::Recorder;
 pub(crate) use thread::start_thread;
@@ -87,6 +91,10 @@ pub(crate) struct Worker<'a> {
     quotas: [Quota; 2],
     /// Another worker has woken this one, maybe for work, and it has found none yet.
     was_woken: bool,
+    /// From which expected length on a run is told of before it begins: 0 if each one is recorded.
+    long_run: u64,
+    /// The run in progress was.
+    is_told: bool,
     /// If the user wants to be told of each turn.
     recorder: Option<Recorder>,
     slack: Option<u64>,
@@ -142,6 +150,8 @@ impl<'a> Worker<'a> {
             owned_first: [false; 2],
             quotas: Default::default(),
             was_woken: true,
+            is_told: false,
+            long_run: if core.probe.is_some() { 0 } else { WAKE_COST },
             recorder: None,
             slack,
             is_closed: core.is_closed(),
@@ -152,6 +162,9 @@ impl<'a> Worker<'a> {
         worker.put_off_look();
         worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
         core.counts.busy.unpark(worker.meter.system_now());
+        if let Some(probe) = &core.probe {
+            probe.unparks();
+        }
         Ok(worker)
     }
 
@@ -223,13 +236,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn run_task(&mut self, task: Queued) {
         let expected = task.last_run();
-        let is_long = expected >= WAKE_COST;
-        if is_long {
-            // Time before the run that was not measured is not charged to it.
-            let before = self.meter.leave_out();
-            self.debt.note(Why::Woken, before);
-            self.begin_long_run(expected);
-            self.meter.leave_out();
+        if expected >= self.long_run {
+            self.tell_begin(task.id().get(), expected);
         }
         self.core.counts.task.store(task.id().get(), Relaxed);
         let again_after = self.again_after();
@@ -238,32 +246,64 @@ impl<'a> Worker<'a> {
             took = meter.lap();
             took
         });
-        if is_long {
-            self.end_long_run();
+        if self.is_told {
+            self.tell_end(ran.then());
         }
         if let Some(took) = took {
             self.note_run(self.why_of(matches!(ran, Ran::Asks(_, Class::Again))), took);
         }
         match ran {
-            Ran::Through => {}
+            Ran::Through | Ran::Ended => {}
             Ran::Asks(task, class) if task.is_shared() => self.core.push_shared(task, class),
             Ran::Asks(task, class) => self.core.push_entry(Entry::Task(task), class),
         }
+    }
+
+    /// Before a run that is expected to be long, or is recorded.
+    #[inline(never)]
+    fn tell_begin(&mut self, task: u64, expected: u64) {
+        self.is_told = true;
+        if expected >= WAKE_COST {
+            // Time before the run that was not measured is not charged to it.
+            let before = self.meter.leave_out();
+            self.debt.note(Why::Woken, before);
+            self.begin_long_run(expected);
+            self.meter.leave_out();
+        }
+        if let Some(probe) = &self.core.probe {
+            probe.begin(task, !self.meter.take_left_out());
+        }
+    }
+
+    /// After such a run.
+    #[inline(never)]
+    fn tell_end(&mut self, then: Then) {
+        self.is_told = false;
+        if let Some(probe) = &self.core.probe {
+            probe.end(then);
+        }
+        self.end_long_run();
     }
 
     fn run_main(&mut self, future: &mut MainFuture<'_>, waker: &Waker) -> bool {
         let Some(main) = &self.main else { return false };
         main.begin_run();
         self.core.counts.task.store(main.id, Relaxed);
+        if let Some(probe) = &self.core.probe {
+            probe.begin(main.id, !self.meter.take_left_out());
+        }
         let is_ready = future(Some(waker));
         let took = self.meter.lap().unwrap_or(0);
+        if let Some(probe) = &self.core.probe {
+            probe.end_main(is_ready, main.has_asked());
+        }
         if is_ready {
             self.core.main.wait.clear();
             self.count_run(took);
             return true; // it counts as running, so a late wake queues nothing
         }
         let since_wait = main.end_run(took);
-        self.core.main.wait.fill(mini_context::notes(), since_wait.is_some());
+        self.core.main.wait.fill(mini_context::notes(), since_wait.is_some(), main.id);
         let is_again = since_wait.is_some_and(|time| time >= self.again_after().into());
         if since_wait.is_some() {
             self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
@@ -284,6 +324,14 @@ impl<'a> Worker<'a> {
         self.ran += took;
         if self.why != Why::Woken {
             self.again_ran += took;
+        }
+    }
+
+    /// Charges the last runs, which may not have been measured.
+    fn count_unmeasured(&mut self) {
+        if !self.meter.is_fresh() {
+            let took = self.meter.leave_out();
+            self.count_run(took);
         }
     }
 
@@ -377,8 +425,8 @@ fn announce_up(shared: &Arc<Shared>, core: &Core) {
     core.embedder.note_more(false); // an embedder that comes is told by its next turn, or rung for
     core.counts.sittings.add(1); // the monitor looks for progress that stands still
     shared.idle.unpark(core.index());
+    core.set_owner();
     if shared.cores.len() > 1 {
-        core.set_owner();
         monitor::thread::start(shared);
         shared.monitor.rouse();
     }
@@ -398,6 +446,9 @@ impl Drop for Worker<'_> {
         core.is_up.store(false, Relaxed);
         self.meter.leave_out();
         core.counts.busy.park(self.meter.system_now());
+        if let Some(probe) = &core.probe {
+            probe.parks();
+        }
         core.note_queue();
         core.take_remote_frees();
         let events = std::mem::replace(&mut self.events, Events::with_capacity(1));

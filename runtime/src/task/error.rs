@@ -199,7 +199,7 @@ impl fmt::Display for Source {
 }
 
 /// The message of a panic, if its payload is text.
-pub(super) fn message(payload: &(dyn Any + Send)) -> &str {
+pub(crate) fn message(payload: &(dyn Any + Send)) -> &str {
     match payload.downcast_ref::<&str>() {
         Some(text) => text,
         None => payload.downcast_ref::<String>().map_or("(a payload that is no text)", String::as_str),

@@ -64,6 +64,7 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
             let _blocks = context::leave_external();
             f()
         }
+        Some(None) if context::with_held(|core| core.shared().config.is_simulated()) == Some(true) => f(),
         Some(None) => refuse(),
         Some(Some(shared)) => {
             let _blocked = Blocked::begin(&shared);
@@ -105,7 +106,6 @@ impl Blocked {
         let blocked = Self(context::set_aside()?);
         let core = blocked.core();
         core.run.is_blocked.store(true, Relaxed);
-        core.set_owner();
         shared.idle.park(core.index());
         shared.monitor.note_stuck();
         core.idle_queue().disperse();

@@ -10,7 +10,6 @@
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -18,7 +17,8 @@ use std::task::{Context, Waker};
 use super::state::{OnPending, OnStart};
 use super::waker::{self, raw_waker};
 use super::{Header, Id, Task, UNREGISTERED};
-use crate::blocking::Job;
+use crate::blocking::{Job, Origin};
+use crate::recorder::Then;
 use crate::scheduler::context;
 
 /// A task's place in a queue. Must be run, or put into another queue.
@@ -42,10 +42,24 @@ impl Class {
 /// The result of a run.
 #[must_use]
 pub(crate) enum Ran {
-    /// The task waits, or has ended.
+    /// The task waits.
     Through,
+    /// The task has ended.
+    Ended,
     /// Put it at the back of a queue of this class.
     Asks(Queued, Class),
+}
+
+impl Ran {
+    /// The same without the task, for a record.
+    #[inline]
+    pub(crate) fn then(&self) -> Then {
+        match self {
+            Self::Through => Then::Waits,
+            Self::Asks(..) => Then::Asks,
+            Self::Ended => Then::Ended,
+        }
+    }
 }
 
 /// A task that is being polled, on the runner's stack.
@@ -92,7 +106,7 @@ impl Queued {
             OnStart::Drop => {
                 self.drop_future();
                 lap();
-                Ran::Through
+                Ran::Ended
             }
         }
     }
@@ -135,13 +149,13 @@ impl Queued {
         if poll.is_ready() {
             running.task.complete();
             lap();
-            return Ran::Through;
+            return Ran::Ended;
         }
         if let Some(took) = lap() {
             header.times.note(took);
         }
         let has_asked = running.has_asked.get();
-        header.wait.fill(mini_context::notes(), has_asked);
+        header.wait.fill(mini_context::notes(), has_asked, header.id.get());
         let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
         match next {
             // The task may run elsewhere, and be freed, from here on.
@@ -157,7 +171,7 @@ impl Queued {
             }
             OnPending::Drop => {
                 running.task.drop_future();
-                Ran::Through
+                Ran::Ended
             }
         }
     }
@@ -209,9 +223,10 @@ impl Queued {
 impl Job for Queued {
     fn run(self) {
         let shared = self.header().schedule.arc();
+        let _recorded = shared.recorder.as_ref().map(|recorder| recorder.job(self.id().get()));
         context::serve(&shared, || {
             let ran = Queued::run(self, u32::MAX, || None);
-            debug_assert!(matches!(ran, Ran::Through), "a job does not wait");
+            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
         });
     }
 
@@ -219,8 +234,8 @@ impl Job for Queued {
         self.cancel();
     }
 
-    fn location(&self) -> &'static Location<'static> {
-        self.header().location
+    fn origin(&self) -> Origin {
+        Origin { id: self.header().id.get(), location: self.header().location }
     }
 }
 

@@ -57,6 +57,9 @@ impl Schedule {
             }
         });
         if let Some(task) = task {
+            if let Some(recorder) = &self.shared().recorder {
+                recorder.woken(task.id().get());
+            }
             self.shared().inject(task);
         }
     }

@@ -7,7 +7,7 @@
 //! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
 //! to read an owned one its owner would have to go on.
 
-use std::panic::Location;
+use mini_context::Holder;
 
 use super::Task;
 use super::error::Source;
@@ -32,8 +32,10 @@ pub(crate) struct Sight {
     pub(crate) standing: Standing,
     /// What its last poll was pending for; none before that.
     pub(crate) wait: Option<LastWait>,
-    /// If that is a lock: the line that has taken it.
-    pub(crate) taken_at: Option<&'static Location<'static>>,
+    /// If that is a lock or a channel: who has it, or the other end.
+    pub(crate) holder: Option<Holder>,
+    /// Whether it waits for something beside that.
+    pub(crate) has_beside: bool,
     /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
     /// in tasks that can have no name, these too.
     pub(crate) others: i32,
@@ -67,8 +69,16 @@ impl Task {
             seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
         }
         let Changing { polls, standing, wait, others, .. } = seen;
-        let (taken_at, last_run) = (header.wait.taken_at(), header.times.last());
-        Sight { source: self.source(), polls, standing, wait, taken_at, others, last_run }
+        Sight {
+            source: self.source(),
+            polls,
+            standing,
+            wait,
+            holder: header.wait.holder(),
+            has_beside: header.wait.has_beside(),
+            others,
+            last_run: header.times.last(),
+        }
     }
 }
 

@@ -17,11 +17,12 @@ use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release};
 
-use mini_context::{Notes, Reason, Wait};
+use mini_context::{Holder, Notes, Reason, Wait};
 
 /// The wait slot of a task: what its last poll was pending for.
 #[derive(Debug)]
 pub(crate) struct WaitSlot {
+    /// With `BESIDE` in it.
     location: AtomicPtr<Location<'static>>,
     /// That of a [`Wait`], `UNKNOWN` or `YIELDED`; zero before the first pending poll.
     word: AtomicU64,
@@ -37,24 +38,41 @@ pub(crate) enum LastWait {
     Known(Wait),
 }
 
+/// What else a task waits for.
+pub(crate) type Beside = [Option<Wait>; 3];
+
 /// Words that are no [`Wait`]'s; there is no location then.
 const UNKNOWN: u64 = 14 << 60;
 const YIELDED: u64 = 15 << 60;
+
+/// In the address of the location: the task waits for something beside this.
+const BESIDE: usize = 1;
 
 impl WaitSlot {
     pub(crate) const fn new() -> Self {
         Self { location: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) }
     }
 
-    /// After a poll that was pending: what its leaves have noted. The runner only.
+    /// After a poll of `task` that was pending: what its leaves have noted. The runner only.
     #[inline]
-    pub(crate) fn fill(&self, notes: Notes, has_yielded: bool) {
+    pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: u64) {
         let Some(wait) = Wait::of(notes) else {
             return self.word.store(if has_yielded { YIELDED } else { UNKNOWN }, Release);
         };
         // Release: a reader that sees one of these sees the number of the poll too.
         self.word.store(wait.word(), Release);
-        self.location.store(ptr::from_ref(wait.location()).cast_mut(), Release);
+        let mut location = ptr::from_ref(wait.location()).cast_mut();
+        if mini_context::has_others() && mini_context::note_others(task) {
+            location = location.map_addr(|address| address | BESIDE);
+        }
+        self.location.store(location, Release);
+    }
+
+    /// Whether the task waits for something beside the last wait.
+    pub(crate) fn has_beside(&self) -> bool {
+        // Without a wait the location is that of an earlier poll.
+        let has_wait = !matches!(self.word.load(Acquire), 0 | UNKNOWN | YIELDED);
+        has_wait && self.location.load(Acquire).addr() & BESIDE != 0
     }
 
     /// There is no task any more.
@@ -62,13 +80,9 @@ impl WaitSlot {
         self.word.store(0, Release);
     }
 
-    /// If it waits for a lock: the line that has taken it.
-    pub(crate) fn taken_at(&self) -> Option<&'static Location<'static>> {
-        let wait = Wait::from_word(self.word.load(Acquire), Location::caller())?;
-        match wait.reason() {
-            Reason::SyncAt(_, key) => mini_context::holder(key)?.1,
-            _ => None,
-        }
+    /// If it waits for a lock or a channel: who has it, or the other end.
+    pub(crate) fn holder(&self) -> Option<Holder> {
+        Wait::from_word(self.word.load(Acquire), Location::caller())?.holder()
     }
 
     /// The last wait of the task `task`, whose slot this is, if a poll was pending.
@@ -79,12 +93,21 @@ impl WaitSlot {
             YIELDED => return Some(LastWait::Yielded),
             _ => {}
         }
+        let location = self.location.load(Acquire).map_addr(|address| address & !BESIDE);
         // SAFETY: the pointer is null or came from a `&'static Location` in `fill`.
         // Test: tests/tests/tasks.rs `debug_shows_where_a_task_waits`.
-        let location = unsafe { self.location.load(Acquire).as_ref() }?;
+        let location = unsafe { location.as_ref() }?;
         Some(LastWait::Known(Wait::from_word(word, location)?).resolve(task))
     }
 }
+
+/// What the task `task`, if its slot says that there is something, waits for beside its last wait.
+pub(crate) fn beside(task: u64) -> Beside {
+    mini_context::others(task).map(|wait| Some(wait?.resolve(task)))
+}
+
+/// The flag is in none of the addresses.
+const _: () = assert!(align_of::<Location<'static>>() > BESIDE);
 
 impl LastWait {
     /// The id of the task that has what this one waits for, if that is known to be another task.

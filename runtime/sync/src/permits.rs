@@ -24,7 +24,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use mini_context::{Lock, Note, Reason, SyncKind};
+use mini_context::{Holder, Lock, Note, Reason, SyncKind};
 use pin_project_lite::pin_project;
 
 use crate::panics::Steps;
@@ -190,6 +190,8 @@ impl Permits {
             *last = *now;
             if has_moved {
                 self.tell_holder();
+            } else if !self.waiters.is_empty() {
+                mini_context::set_number(self.key(), 0); // it knows
             }
         }
     }
@@ -201,8 +203,9 @@ impl Permits {
 
     /// Notes the holder for which tasks wait, for dumps.
     fn tell_holder(&self) {
-        let holder = self.last.map_or(0, |last| last.holder());
-        mini_context::set_holder(self.key(), holder, self.last.map(|last| last.location));
+        let (task, is_seen) = self.last.map_or((0, true), |last| (last.holder(), last.is_seen));
+        let (location, number) = (self.last.map(|last| last.location), u64::from(!is_seen));
+        mini_context::set_holder(self.key(), Holder { task, location, number });
     }
 }
 
@@ -215,6 +218,12 @@ pub(crate) trait Source {
     const IS_OWNED: bool = false;
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
+
+    /// As [`with`](Self::with), for a task that may have to wait: with the key by which it is told who has the permits.
+    #[inline]
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        self.with(|permits| (f(permits), permits.key()))
+    }
 
     /// Takes back permits that were taken or granted, and not used.
     #[inline]
@@ -242,6 +251,11 @@ impl<S: Source + ?Sized> Source for &S {
     }
 
     #[inline]
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        (**self).with_key(f)
+    }
+
+    #[inline]
     fn take_back(&self, count: usize) {
         (**self).take_back(count);
     }
@@ -254,6 +268,11 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
         (**self).with(f)
+    }
+
+    #[inline]
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        (**self).with_key(f)
     }
 
     #[inline]
@@ -408,23 +427,24 @@ impl<S: Source> Acquire<S> {
             this.waiter.set(Some(Waiter::new(Need { count: *this.count, missing: *this.count, claim })));
         }
         let waiter = this.waiter.as_ref().as_pin_ref().expect("made above, and kept");
-        let (done, old) = match *this.phase {
+        let ((done, old), key) = match *this.phase {
             Phase::New => {
                 let waker = cx.waker().clone();
                 *this.phase = Phase::Waiting;
                 // SAFETY: the waiter is part of this future, which is pinned, and leaves the list when that is dropped.
                 // Test: `tests/threads.rs`.
-                source.with(|permits| unsafe { permits.join(waiter, claim, waker) })
+                source.with_key(|permits| unsafe { permits.join(waiter, claim, waker) })
             }
             Phase::Waiting => {
                 // SAFETY: as above.
-                let (state, has_moved) = source.with(|permits| unsafe { permits.ask(waiter, &claim, cx.waker()) });
+                let ((state, has_moved), key) =
+                    source.with_key(|permits| unsafe { permits.ask(waiter, &claim, cx.waker()) });
                 if has_moved {
                     let waker = cx.waker().clone();
                     // SAFETY: as above.
-                    source.with(|permits| unsafe { permits.move_waiter(waiter, &claim, waker) })
+                    source.with_key(|permits| unsafe { permits.move_waiter(waiter, &claim, waker) })
                 } else {
-                    (state, None)
+                    ((state, None), key)
                 }
             }
             Phase::Through => panic!("polled after it was ready"),
@@ -434,9 +454,8 @@ impl<S: Source> Acquire<S> {
             *this.phase = Phase::Through;
         } else {
             let reason = match *this.kind {
-                // The last claim is of another sender, which has nothing that this one waits for.
-                kind @ (SyncKind::Send | SyncKind::Closed) => Reason::Sync(kind, 0),
-                kind => Reason::SyncAt(kind, source.with(|permits| permits.key())),
+                kind @ SyncKind::Closed => Reason::Sync(kind, 0),
+                kind => Reason::SyncAt(kind, key),
             };
             mini_context::leave_note(Note { reason, location: this.location });
         }

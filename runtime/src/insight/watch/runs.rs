@@ -49,10 +49,11 @@ impl LastRun {
         if progress != core.counts.progress() {
             return; // it may be another task by now
         }
-        let does = match core.owner().is_runnable() {
-            Some(true) => ", and computes",
-            Some(false) => ", and waits in a system call",
-            None => "",
+        let does = match (core.owner().is_runnable(), core.owner().system_call()) {
+            (Some(true), _) => ", and computes".to_owned(),
+            (Some(false), Some(call)) => format!(", and waits in {call}"),
+            (Some(false), None) => ", and waits in a system call".to_owned(),
+            (None, _) => String::new(),
         };
         let (name, worker) = (&subject.name, core.index());
         if lasts >= LONG {

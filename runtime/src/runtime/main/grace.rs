@@ -20,15 +20,16 @@ use std::io;
 use std::panic::Location;
 use std::pin::pin;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
 use super::LEFT;
 use crate::runtime::{Builder, Runtime};
+use crate::scheduler::shared::Shared;
 use crate::signal::{TerminationSignal, termination};
 use crate::task::group::program;
 use crate::task::{CancelOnDrop, CancelToken, JoinError, JoinHandle, Reason};
@@ -41,6 +42,18 @@ struct Events {
     body_ended: CancelToken,
     is_over: CancelToken,
     has_left: AtomicBool,
+    /// The program's runtime.
+    program: Weak<Shared>,
+}
+
+impl Events {
+    /// Ends the process, which has left something.
+    fn exit(&self) -> ! {
+        if let Some(program) = self.program.upgrade() {
+            program.write_trace(); // it will not shut down
+        }
+        std::process::exit(LEFT.into())
+    }
 }
 
 /// Runs the body, which `start` spawns, and ends the program. A panic of the body passes through.
@@ -51,7 +64,12 @@ where
     S: FnOnce(CancelOnDrop) -> JoinHandle<ExitCode>,
 {
     let (body_ended, is_over) = (CancelToken::new(), CancelToken::new());
-    let events = Arc::new(Events { body_ended, is_over, has_left: AtomicBool::new(false) });
+    let events = Arc::new(Events {
+        body_ended,
+        is_over,
+        has_left: AtomicBool::new(false),
+        program: Arc::downgrade(runtime.shared()),
+    });
     program::set_grace(grace);
     let (back, came_back) = mpsc::channel();
     if let Err(error) = supervise(events.clone(), came_back, location) {
@@ -79,7 +97,7 @@ fn supervise(events: Arc<Events>, came_back: Receiver<()>, location: &'static Lo
         let left = runtime.block_on(end(&events, request, location));
         if came_back.recv_timeout(left.saturating_add(TO_LEAVE)) == Err(RecvTimeoutError::Timeout) {
             say!("the program has shut down, but a task that is in no group blocks the thread of its `main`");
-            std::process::exit(LEFT.into());
+            events.exit();
         }
     };
     thread::Builder::new().name("mini-shutdown".to_owned()).spawn(work).map(drop)
@@ -94,7 +112,7 @@ async fn end(events: &Events, request: TerminationSignal, location: &'static Loc
         say!("{report}");
     }
     if !report.running().is_empty() {
-        std::process::exit(LEFT.into());
+        events.exit();
     }
     events.is_over.cancel(reason);
     program::grace().saturating_sub(report.took())

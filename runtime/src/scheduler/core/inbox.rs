@@ -4,15 +4,18 @@
 
 use mini_context::rules::MAIL_LIMIT;
 
-use super::Core;
+use super::{Core, Entry};
 use crate::primitives::atomic::Ordering::SeqCst;
 use crate::primitives::lock;
-use crate::task::Task;
 use crate::task::owned::Seated;
+use crate::task::{Class, Task};
 
 impl Core {
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
     pub(crate) fn spawn_posted(&self, task: Task) {
+        if let Some(recorder) = &self.shared().recorder {
+            recorder.spawned(&task);
+        }
         let registry = lock(&self.shared_tasks);
         if registry.is_closed() {
             drop(registry);
@@ -26,6 +29,10 @@ impl Core {
 
     /// Leaves a task for the owner, and rings.
     pub(crate) fn post(&self, task: Task) {
+        self.note_intruder(task.id().get());
+        if let Some(recorder) = &self.shared().recorder {
+            recorder.woken(task.id().get());
+        }
         self.inbox.push(task);
         self.unparker.unpark(); // a SeqCst fence, which also orders the push before the look at `closed`
         if self.closed.load(SeqCst) {
@@ -70,7 +77,7 @@ impl Core {
     /// Queues a task of this core that another thread has woken, unless that has been done. Owner only.
     fn queue_remote(&self, task: &Task) {
         if let Some(entry) = task.take_remote() {
-            self.push_owned(entry);
+            self.push_entry(Entry::Task(entry), Class::Woken); // the thread that has posted it has recorded that
         }
     }
 

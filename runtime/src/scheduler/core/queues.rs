@@ -35,6 +35,9 @@ impl Core {
     /// The task goes to the back: one that many runs wake then runs once after all of them, and a server's connection
     /// answers in one go what it was asked in one. Only if nothing else waits is there a shorter way.
     pub(crate) fn queue_woken(&self, task: Queued) {
+        if let Some(probe) = &self.probe {
+            probe.woken(task.id().get());
+        }
         if context::is_in_task() && self.len_of(Class::Woken) == 0 {
             self.next.put(task.into_raw());
         } else {
@@ -75,7 +78,7 @@ impl Core {
             && let Some(raw) = self.next.take()
         {
             thief.push_shared(from_raw(raw), Class::Woken);
-            thief.counts.steals.add(1);
+            thief.note_steal(1);
             found += 1;
         }
         if found == 0 {
@@ -87,8 +90,16 @@ impl Core {
     /// Moves half of a queue to that of `thief`, which the caller owns, at most `most` tasks; returns how many.
     pub(crate) fn steal_half(&self, thief: &Core, class: Class, most: u32) -> usize {
         let found = self.queues[class as usize].steal_into(&thief.queues[class as usize], most);
-        thief.counts.steals.add(found.into());
+        thief.note_steal(found as usize);
         found as usize
+    }
+
+    /// The owner has taken tasks from another core.
+    fn note_steal(&self, tasks: usize) {
+        self.counts.steals.add(tasks as u64);
+        if let Some(probe) = self.probe.as_ref().filter(|_| tasks > 0) {
+            probe.stole(tasks);
+        }
     }
 
     /// Moves the shared tasks queued here to the injectors. Owner only; the core is about to be left.

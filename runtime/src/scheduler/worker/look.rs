@@ -65,6 +65,8 @@ impl Worker<'_> {
         if let Some(mean) = self.ran.checked_div(runs) {
             self.mean_run = mean;
         }
+        let woken = runs.saturating_sub(self.again_runs);
+        self.core.load.note_runs(woken, self.ran.saturating_sub(self.again_ran));
     }
 
     /// After a look or a wait, before which `before` tasks waited for any worker. If the tasks that have come will wait
@@ -88,6 +90,7 @@ impl Worker<'_> {
         self.note_mean_run();
         self.end_turn();
         core.note_queue();
+        self.record_queues();
         let before = self.shared_waiting();
         let delivered = core.driver().poll(&mut self.events);
         self.note_delivered(delivered);
@@ -97,6 +100,14 @@ impl Worker<'_> {
             self.look_at_others();
         }
         self.put_off_look(); // at the end: a look is no part of the next run
+    }
+
+    /// Records how many tasks wait here, and for any worker.
+    pub(super) fn record_queues(&self) {
+        if let Some(probe) = &self.core.probe {
+            let injected = Class::ALL.iter().map(|&class| self.shared.injector(class).len()).sum();
+            probe.queues(self.core.queue_depth(), injected);
+        }
     }
 
     /// Looks at the tasks that wait for any worker, at stuck workers, and at times at another worker's queue.
@@ -124,6 +135,7 @@ impl Worker<'_> {
         self.meter.set();
         let now = self.meter.now();
         self.looked = now;
+        self.core.load.note_look(now);
         self.ran = 0;
         (self.again_runs, self.again_ran) = (0, 0);
         self.look_at_run = self.core.counts.runs.get() + u64::from(LOOK_RUNS);

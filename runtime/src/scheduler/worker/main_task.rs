@@ -40,7 +40,7 @@ impl MainTask {
         let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
         let (since_wait, polls) = (AtomicU64::new(0), AtomicU32::new(0));
         let main = Arc::new(Self { id, schedule: core.schedule(), queued, running, woken, since_wait, polls });
-        core.main.begin(id, &main);
+        core.main.begin(id, Arc::downgrade(&main));
         main
     }
 
@@ -78,6 +78,11 @@ impl MainTask {
         asks.then_some(since_wait)
     }
 
+    /// Owner only, after a poll: whether it asks to run once more.
+    pub(super) fn has_asked(&self) -> bool {
+        self.queued.load(Relaxed)
+    }
+
     /// Whether another thread has woken it.
     pub(super) fn is_woken(&self) -> bool {
         self.woken.load(Relaxed)
@@ -110,8 +115,18 @@ impl Wake for MainTask {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if self.schedule.is_held() {
+            if let Some(probe) = &self.schedule.probe
+                && !self.queued.load(Relaxed)
+                && !self.running.load(Relaxed)
+            {
+                probe.woken(self.id);
+            }
             self.enqueue();
         } else if !self.woken.swap(true, AcqRel) {
+            self.schedule.note_intruder(self.id);
+            if let Some(recorder) = &self.schedule.shared().recorder {
+                recorder.woken(self.id);
+            }
             self.schedule.unparker.unpark();
         }
     }

@@ -35,11 +35,8 @@ pub(super) struct Quota {
 }
 
 impl Quota {
-    /// The part that `there` is of all waiting tasks, rounded up, so that the last one there does not wait for longer
-    /// and longer. It has a limit, so that the tasks here go on, however many come.
     fn set(&mut self, there: usize, here: usize) {
-        let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
-        self.part = (part as u32).min(INJECTED_SHARE);
+        self.part = part_of_injector(there, here);
     }
 
     /// Whether the next task is taken from the injector.
@@ -55,6 +52,14 @@ impl Quota {
         }
         is_due
     }
+}
+
+/// The part of the runs, in 64ths, for an injector with `there` tasks: the part that they are of all waiting tasks,
+/// rounded up, so that the last one there does not wait for longer and longer. It has a limit, so that the tasks here go
+/// on, however many come.
+pub(crate) fn part_of_injector(there: usize, here: usize) -> u32 {
+    let part = (LOOK_RUNS as usize * there).div_ceil((there + here).max(1));
+    (part as u32).min(INJECTED_SHARE)
 }
 
 /// The time that is owed to the class *again*: by how much the time of woken tasks exceeds their share.
@@ -103,6 +108,9 @@ impl Worker<'_> {
         }
         if self.core.has_mail() {
             self.core.read_inbox();
+        }
+        if let Some(entry) = self.next_simulated() {
+            return entry;
         }
         if self.debt.is_due() {
             if let Some(entry) = self.choose(Class::Again, Why::Share) {

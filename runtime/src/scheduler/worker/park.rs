@@ -16,6 +16,7 @@ impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
         self.check_process();
+        self.refuse_deadlock();
         self.ran += self.meter.leave_out(); // the last runs may not have been measured
         self.note_mean_run();
         if !self.spins() {
@@ -130,6 +131,10 @@ impl Worker<'_> {
         core.take_remote_frees();
         let now = self.meter.system_now();
         core.counts.busy.park(now);
+        self.record_queues();
+        if let Some(probe) = &core.probe {
+            probe.parks();
+        }
         self.note_wait(now);
         core.unparker.announce(wait);
         self.shared.idle.park(core.index());
@@ -141,6 +146,9 @@ impl Worker<'_> {
         self.put_off_look();
         let now = self.meter.system_now();
         core.counts.busy.unpark(now);
+        if let Some(probe) = &core.probe {
+            probe.unparks();
+        }
         self.note_waited(now);
         let was_woken = core.unparker.retract();
         core.is_up.store(true, Relaxed);

@@ -35,6 +35,9 @@ impl Recorder {
 impl Worker<'_> {
     #[inline]
     pub(super) fn note_delivered(&mut self, delivered: Delivered) {
+        if let Some(probe) = &self.core.probe {
+            probe.delivered(delivered.events, delivered.timers);
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.delivered.events += delivered.events;
             recorder.delivered.timers += delivered.timers;
@@ -72,11 +75,8 @@ impl Worker<'_> {
 
     #[cold]
     fn tell_turn(&mut self) {
-        let has_unmeasured = !self.meter.is_fresh();
-        let took = self.meter.leave_out();
-        if has_unmeasured {
-            self.count_run(took);
-        }
+        self.count_unmeasured();
+        self.meter.leave_out();
         let now = self.meter.system_now();
         let Some(turn) = self.recorder.take() else { return };
         let [all, again] = [self.runs(), self.again_runs].map(|runs| runs as usize);

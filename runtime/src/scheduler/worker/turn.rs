@@ -55,6 +55,10 @@ impl<'a> Worker<'a> {
             self.run(entry, &mut |_| false, Waker::noop());
             polls += 1;
         }
+        if polls > 0 {
+            self.count_unmeasured();
+            self.note_mean_run();
+        }
         polls
     }
 

@@ -17,10 +17,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
+use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use mini_context::{Lock, SyncKind};
+use mini_context::{Holder, Lock, SyncKind};
 use pin_project_lite::pin_project;
 
 use super::queue::Queue;
@@ -48,6 +49,13 @@ struct State<T> {
     /// For tasks that wait until the channel is closed: there never is one.
     ends: Permits,
     occupant: Occupant,
+    /// Where the receiver has waited last, or has received first, and the task that did so first there. For dumps, as are those that follow.
+    receives: Option<(&'static Location<'static>, u64)>,
+    /// That location, if there is nothing more to tell.
+    told: Option<&'static Location<'static>>,
+    /// Where a sender was made last. It may be gone.
+    sends: &'static Location<'static>,
+    is_crowded: bool,
     is_receiver_gone: bool,
     senders: usize,
     weak_senders: usize,
@@ -70,6 +78,16 @@ impl<T> Source for Chan<T> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
         f(&mut self.state.lock().permits)
+    }
+
+    /// A task that waits to send is told who receives.
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        let mut state = self.state.lock();
+        let done = f(&mut state.permits);
+        let key = ptr::from_ref(&self.bound).addr() as u64;
+        let (location, task) = state.receives.map_or((None, 0), |(location, task)| (Some(location), task));
+        mini_context::set_end(key, Holder { task: mini_context::taken(task), location, number: self.bound as u64 });
+        (done, key)
     }
 
     /// The receiver of a closed channel may wait for that.
@@ -97,6 +115,10 @@ impl<T> Chan<T> {
             permits: Permits::new(bound),
             ends: Permits::new(0),
             occupant: Occupant::default(),
+            receives: None,
+            told: None,
+            sends: Location::caller(),
+            is_crowded: false,
             is_receiver_gone: false,
             senders: 1,
             weak_senders: 0,
@@ -156,15 +178,20 @@ impl<T> Chan<T> {
             self.seat.hand(message);
             return self.seat.call(&mut state.occupant);
         }
-        state.queue.push(message);
+        if state.queue.push(message) {
+            self.tell_crowd(state);
+        }
         self.is_empty.store(false, Relaxed);
         Call::Nobody
     }
 
-    /// Takes the next message of a bounded channel, and gives its permit back.
+    /// Takes the next message of a bounded channel, at `location`, and gives its permit back.
     #[inline]
-    pub(super) fn pop(&self) -> Look<T> {
+    pub(super) fn pop(&self, location: &'static Location<'static>) -> Look<T> {
         let mut state = self.state.lock();
+        if state.receives.is_none() {
+            state.receives = Some((location, mini_context::task())); // it may never wait
+        }
         if let Some(message) = self.seat.take() {
             return Look::Message(message); // handed over since the look without the lock
         }
@@ -198,9 +225,45 @@ impl<T> Chan<T> {
         self.seat.take()
     }
 
-    /// The receiver waits, if there is still nothing. If not, look again.
+    /// For a task that waits to receive: what it is told by.
     #[inline]
-    pub(super) fn wait(&self, waker: &Waker) -> Poll<()> {
+    pub(super) fn key(&self) -> u64 {
+        ptr::from_ref(&self.seat).addr() as u64
+    }
+
+    /// The receiver waits at another place than before, or there were very many messages since.
+    #[cold]
+    fn note_receiver(&self, state: &mut State<T>, location: &'static Location<'static>) {
+        state.receives = Some((location, mini_context::task()));
+        state.told = Some(location);
+        self.tell_senders(state);
+        self.end_crowd(state);
+    }
+
+    /// Notes the senders, for a receiver that waits or is going to.
+    #[cold]
+    fn tell_senders(&self, state: &State<T>) {
+        let senders = Holder { task: 0, location: Some(state.sends), number: state.senders as u64 };
+        mini_context::set_end(self.key(), senders);
+    }
+
+    /// Notes that there are very many messages.
+    #[cold]
+    fn tell_crowd(&self, state: &mut State<T>) {
+        let (task, number) = (state.receives.map_or(0, |(_, task)| task), state.queue.len() as u64);
+        mini_context::note_crowd(self.key(), Holder { task, location: Some(self.location), number });
+        (state.is_crowded, state.told) = (true, None);
+    }
+
+    fn end_crowd(&self, state: &mut State<T>) {
+        if std::mem::take(&mut state.is_crowded) {
+            mini_context::forget_crowd(self.key());
+        }
+    }
+
+    /// The receiver waits at `location`, if there is still nothing. If not, look again.
+    #[inline]
+    pub(super) fn wait(&self, waker: &Waker, location: &'static Location<'static>) -> Poll<()> {
         let ticket = self.seat.prepare(waker);
         let mut state = self.state.lock();
         if self.seat.is_full() || state.queue.len() > 0 || state.has_ended(self.bound) {
@@ -208,6 +271,9 @@ impl<T> Chan<T> {
             return Poll::Ready(()); // the ticket is dropped without the lock
         }
         let old = self.seat.sit(&mut state.occupant, ticket);
+        if !state.told.is_some_and(|told| ptr::eq(told, location)) {
+            self.note_receiver(&mut state, location);
+        }
         drop(state);
         drop(old);
         Poll::Pending
@@ -239,6 +305,7 @@ impl<T> Chan<T> {
         steps.run(|| self.close());
         let mut state = self.state.lock();
         state.is_receiver_gone = true;
+        self.end_crowd(&mut state);
         let messages = std::mem::replace(&mut state.queue, Queue::new());
         let wakers = self.seat.stand_up(&mut state.occupant);
         drop(state);
@@ -247,21 +314,34 @@ impl<T> Chan<T> {
         steps.run(|| drop(messages));
     }
 
+    #[track_caller]
     pub(super) fn add_sender(&self) {
-        self.state.lock().senders += 1;
+        self.try_add_sender();
     }
 
     /// Another sender, unless all are gone.
+    #[track_caller]
     pub(super) fn try_add_sender(&self) -> bool {
         let mut state = self.state.lock();
-        let is_alive = state.senders > 0;
-        state.senders += usize::from(is_alive);
-        is_alive
+        if state.senders == 0 {
+            return false;
+        }
+        state.senders += 1;
+        state.sends = Location::caller();
+        self.senders_changed(&state);
+        true
+    }
+
+    fn senders_changed(&self, state: &State<T>) {
+        if state.receives.is_some() {
+            self.tell_senders(state);
+        }
     }
 
     pub(super) fn end_sender(&self) {
         let mut state = self.state.lock();
         state.senders -= 1;
+        self.senders_changed(&state);
         let call = if state.senders == 0 { self.seat.call(&mut state.occupant) } else { Call::Nobody };
         drop(state);
         self.seat.make(call);

@@ -10,6 +10,9 @@ use std::mem;
 /// Messages in a chunk: the receiver's lock, and the push into the outer queue, cost a sixty-fourth each.
 const CHUNK: usize = 64;
 
+/// A queue that has so many chunks more says so.
+const MANY: usize = 64;
+
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     /// The newest.
@@ -31,14 +34,18 @@ impl<T> Queue<T> {
         self.len
     }
 
+    /// Says whether the queue has grown by 4096 messages again.
     #[inline]
-    pub(super) fn push(&mut self, message: T) {
+    pub(super) fn push(&mut self, message: T) -> bool {
+        let mut has_grown = false;
         if self.last.len() == CHUNK {
             let next = mem::take(&mut self.spare);
             self.earlier.push_back(mem::replace(&mut self.last, next));
+            has_grown = self.earlier.len().is_multiple_of(MANY);
         }
         self.last.push_back(message);
         self.len += 1;
+        has_grown
     }
 
     #[inline]

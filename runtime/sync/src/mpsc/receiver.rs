@@ -25,14 +25,14 @@ impl<T> Inner<T> {
     }
 
     #[inline]
-    fn look(&mut self) -> Look<T> {
+    fn look(&mut self, location: &'static Location<'static>) -> Look<T> {
         if let Some(message) = self.chan.handed() {
             return Look::Message(message);
         }
         if let Some(message) = self.chunk.pop_front() {
             return Look::Message(message);
         }
-        if self.chan.bound == UNBOUNDED { self.chan.pop_chunk(&mut self.chunk) } else { self.chan.pop() }
+        if self.chan.bound == UNBOUNDED { self.chan.pop_chunk(&mut self.chunk) } else { self.chan.pop(location) }
     }
 
     /// Waits as part of `cx`, or says that there is something to look at.
@@ -46,9 +46,9 @@ impl<T> Inner<T> {
 
     #[inline]
     fn poll_wait(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
-        let arrived = self.chan.wait(cx.waker());
+        let arrived = self.chan.wait(cx.waker(), location);
         if arrived.is_pending() {
-            mini_context::leave_note(Note { reason: Reason::Sync(SyncKind::Receive, 0), location });
+            mini_context::leave_note(Note { reason: Reason::SyncAt(SyncKind::Receive, self.chan.key()), location });
         }
         arrived
     }
@@ -57,7 +57,7 @@ impl<T> Inner<T> {
         ready!(mini_context::poll_budget(cx));
         ready!(self.poll_arrival(cx, location));
         loop {
-            match self.look() {
+            match self.look(location) {
                 Look::Message(message) => return Poll::Ready(Some(message)),
                 Look::Ended => return Poll::Ready(None),
                 Look::Empty => ready!(self.poll_wait(cx, location)),
@@ -81,15 +81,15 @@ impl<T> Inner<T> {
         // What is sent meanwhile is for the next call: a bound bounds this one too.
         let limit = limit.min(1 + self.len());
         while count < limit {
-            let Look::Message(message) = self.look() else { break };
+            let Look::Message(message) = self.look(location) else { break };
             buffer.push(message);
             count += 1;
         }
         Poll::Ready(count)
     }
 
-    fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        match self.look() {
+    fn try_recv(&mut self, location: &'static Location<'static>) -> Result<T, TryRecvError> {
+        match self.look(location) {
             Look::Message(message) => Ok(message),
             Look::Ended => Err(TryRecvError::Disconnected),
             Look::Empty => Err(TryRecvError::Empty),
@@ -143,8 +143,9 @@ macro_rules! receiver {
             /// # Errors
             ///
             /// [`TryRecvError::Empty`] if there is none now, [`TryRecvError::Disconnected`] if there will be none.
+            #[track_caller]
             pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-                self.inner.try_recv()
+                self.inner.try_recv(Location::caller())
             }
 
             /// As [`recv`](Self::recv), on a thread that may block.

@@ -91,6 +91,7 @@ macro_rules! sender {
         }
 
         impl<T> Clone for $sender<T> {
+            #[track_caller]
             fn clone(&self) -> Self {
                 self.chan.add_sender();
                 Self { chan: self.chan.clone() }
@@ -111,6 +112,7 @@ macro_rules! sender {
 
         impl<T> $weak<T> {
             /// A sender, unless all are gone.
+            #[track_caller]
             pub fn upgrade(&self) -> Option<$sender<T>> {
                 self.chan.try_add_sender().then(|| $sender { chan: self.chan.clone() })
             }

@@ -1,0 +1,233 @@
+//! What a task waits for beside its [wait](crate::Wait): leaves of a `join!` or `race!` that its last poll has left, up
+//! to three.
+//!
+//! While a poll is in progress they are in the thread's `Local`, put there by a leaf that finds the note of another
+//! one. After a poll that has left some, the runtime has them written into a table, by the task's id, and marks the
+//! task; so a poll with one leaf pays for one comparison in `leave_note` and one after the poll.
+//!
+//! A place of the table is written by one thread at a time and read by any, behind a sequence number, odd while it is
+//! written. Two tasks may have the same place: the later one pushes the other out.
+//!
+//! Rejected: room in each task (48 bytes, and most never need it). All leaves between their first `Pending` and their
+//! drop, as a list through them (each leaf pays for joining and leaving it). So what a combinator has not polled in the
+//! last poll is not known.
+
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
+use crate::holders::hash;
+use crate::location::AtomicLocation;
+use crate::notes::Note;
+use crate::wait::Wait;
+use crate::{LOCAL, Local};
+
+/// How many are kept.
+pub(crate) const MOST: usize = 3;
+
+/// What one task waits for.
+struct Place {
+    sequence: AtomicU64,
+    task: AtomicU64,
+    leaves: [Leaf; MOST],
+}
+
+/// A [`Wait`], or none.
+struct Leaf {
+    word: AtomicU64,
+    location: AtomicLocation,
+}
+
+/// 32 KiB, of which the system gives what is written.
+const PLACES: usize = 512;
+
+static TABLE: [Place; PLACES] = [const { Place::new() }; PLACES];
+
+impl Place {
+    const fn new() -> Self {
+        Self { sequence: AtomicU64::new(0), task: AtomicU64::new(0), leaves: [const { Leaf::new() }; MOST] }
+    }
+}
+
+impl Leaf {
+    const fn new() -> Self {
+        Self { word: AtomicU64::new(0), location: AtomicLocation::none() }
+    }
+
+    fn set(&self, wait: Option<Wait>) {
+        // Release: a reader that sees one of these sees the odd number too.
+        self.word.store(wait.map_or(0, Wait::word), Release);
+        self.location.set(wait.map(Wait::location));
+    }
+
+    fn get(&self) -> Option<Wait> {
+        let word = self.word.load(Acquire);
+        Wait::from_word(word, self.location.get()?)
+    }
+}
+
+/// The leaf of `note` waits too, and that of another note has waited in this poll.
+#[cold]
+pub(crate) fn add(local: &Local, note: Note) {
+    let Some(before) = local.wait.get().filter(|before| *before != note) else { return };
+    if local.others.get() > 0 {
+        remove(local, |other| *other == note); // polled a second time: it is the last one now
+    }
+    let count = local.others.get() as usize;
+    if let Some(free) = local.other.get(count) {
+        free.set(Some(before));
+        local.others.set(count as u8 + 1);
+    }
+}
+
+/// A leaf no longer waits. If it was the last one, another one is that now.
+#[cold]
+pub(crate) fn remove(local: &Local, mut is_it: impl FnMut(&Note) -> bool) {
+    let mut kept = 0;
+    for other in &local.other[..local.others.get() as usize] {
+        if let Some(note) = other.take().filter(|note| !is_it(note)) {
+            local.other[kept].set(Some(note));
+            kept += 1;
+        }
+    }
+    if local.wait.get().is_none() && kept > 0 {
+        kept -= 1;
+        local.wait.set(local.other[kept].take());
+    }
+    local.others.set(kept as u8);
+}
+
+/// Whether the last poll of this thread has left more than one leaf that waits for something to happen.
+///
+/// # Examples
+///
+/// See [`note_others`].
+#[inline]
+pub fn has_others() -> bool {
+    LOCAL.with(|local| local.others.get() > 0)
+}
+
+/// Writes down what the task waits for beside what [`notes`](crate::notes) has; says whether it could.
+///
+/// # Examples
+///
+/// ```
+/// use std::panic::Location;
+/// use mini_context::{Note, Reason, Wait, has_others, leave_note, note_others, notes, others};
+///
+/// mini_context::begin_poll(7);
+/// let [first, last] = [Reason::Idle, Reason::Join(3)].map(|reason| Note { reason, location: Location::caller() });
+/// leave_note(first);
+/// leave_note(last);
+/// assert_eq!((notes().wait, has_others()), (Some(last), true));
+/// assert!(note_others(7));
+/// assert_eq!(others(7), [Some(Wait::from(first)), None, None]);
+/// ```
+#[cold]
+pub fn note_others(task: u64) -> bool {
+    let place = &TABLE[hash(task, PLACES)];
+    let sequence = place.sequence.load(Relaxed);
+    let is_mine =
+        sequence & 1 == 0 && place.sequence.compare_exchange(sequence, sequence + 1, Acquire, Relaxed).is_ok();
+    if !is_mine {
+        return false; // another task writes there
+    }
+    place.task.store(task, Release);
+    LOCAL.with(|local| {
+        let count = local.others.get() as usize;
+        for (at, (leaf, other)) in place.leaves.iter().zip(&local.other).enumerate() {
+            leaf.set(other.get().filter(|_| at < count).map(Wait::from));
+        }
+    });
+    place.sequence.store(sequence + 2, Release);
+    true
+}
+
+/// What the task was said to wait for by [`note_others`]; nothing if another task has pushed it out.
+///
+/// # Examples
+///
+/// See [`note_others`].
+#[must_use]
+pub fn others(task: u64) -> [Option<Wait>; MOST] {
+    let place = &TABLE[hash(task, PLACES)];
+    let before = place.sequence.load(Acquire);
+    let is_its = place.task.load(Acquire) == task;
+    let leaves = std::array::from_fn(|at| place.leaves[at].get());
+    // Acquire above: if a leaf is of a later writer, its odd number is seen here.
+    let is_whole = before & 1 == 0 && place.sequence.load(Relaxed) == before;
+    if is_its && is_whole { leaves } else { [None; MOST] }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use crate::{Reason, begin_poll, forget_wait, leave_note, notes};
+
+    #[track_caller]
+    fn note(reason: Reason) -> Note {
+        Note { reason, location: Location::caller() }
+    }
+
+    /// Leaves the notes of joins of these tasks.
+    fn poll(task: u64, joins: &[u64]) -> Vec<Note> {
+        begin_poll(task);
+        let notes: Vec<Note> = joins.iter().map(|&id| note(Reason::Join(id))).collect();
+        notes.iter().for_each(|&note| leave_note(note));
+        notes
+    }
+
+    fn kept() -> Vec<Note> {
+        LOCAL.with(|local| {
+            local.other.iter().take(local.others.get() as usize).filter_map(std::cell::Cell::get).collect()
+        })
+    }
+
+    #[test]
+    fn three_leaves_are_kept_beside_the_last_one() {
+        let noted = poll(1, &[1, 2, 3, 4]);
+        assert_eq!((notes().wait, kept()), (Some(noted[3]), noted[..3].to_vec()));
+        let noted = poll(1, &[1, 2, 3, 4, 5]);
+        assert_eq!((notes().wait, kept()), (Some(noted[4]), noted[..3].to_vec()));
+        poll(1, &[1]);
+        assert!(!has_others(), "each poll begins anew");
+    }
+
+    #[test]
+    fn a_leaf_that_is_polled_twice_is_one() {
+        let noted = poll(1, &[1]);
+        leave_note(noted[0]);
+        assert!(!has_others());
+        let noted = poll(1, &[1, 2]);
+        leave_note(noted[0]);
+        assert_eq!((notes().wait, kept()), (Some(noted[0]), vec![noted[1]]));
+    }
+
+    #[test]
+    fn a_leaf_that_is_ready_is_none() {
+        let noted = poll(1, &[1, 2, 3]);
+        forget_wait(|note| note.reason == Reason::Join(2));
+        assert_eq!((notes().wait, kept()), (Some(noted[2]), vec![noted[0]]));
+        forget_wait(|note| note.reason == Reason::Join(3));
+        assert_eq!((notes().wait, kept()), (Some(noted[0]), vec![]));
+        forget_wait(|note| note.reason == Reason::Join(1));
+        assert!(notes().is_empty() && !has_others());
+    }
+
+    #[test]
+    fn another_task_pushes_one_out() {
+        let first = 1 << 40;
+        let other = (first + 1..).find(|&task| hash(task, PLACES) == hash(first, PLACES)).unwrap();
+        let noted = poll(first, &[1, 2, 3]);
+        assert!(note_others(first));
+        let waits = |notes: &[Note]| std::array::from_fn(|at| notes.get(at).copied().map(Wait::from));
+        assert_eq!(others(first), waits(&noted[..2]));
+        let theirs = poll(other, &[4, 5]);
+        assert!(note_others(other));
+        assert_eq!((others(first), others(other)), (waits(&[]), waits(&theirs[..1])));
+        let place = &TABLE[hash(first, PLACES)];
+        place.sequence.fetch_add(1, Relaxed);
+        assert!(!note_others(first) && others(other) == waits(&[]), "it is being written");
+        place.sequence.fetch_add(1, Relaxed);
+    }
+}

@@ -1,0 +1,399 @@
+//! The flight recorder and the histograms: what the workers of a runtime did lately, and for how long.
+//!
+//! A runtime has a [`Recorder`] if its builder asks for one, and then each core a [`Probe`], to which the owner tells
+//! what it does. Other threads (those that wake tasks from outside, those that run blocking jobs) tell the recorder
+//! itself, which has a ring of its own under a lock: they are many, seldom, and a lock keeps the events of a spawn and
+//! its name together. `trace.rs` makes a picture of all this for any thread that asks, and takes none of these locks.
+//!
+//! The hard part is the cost. Off, a core has no probe. Whether it has one is part of the comparison that a worker
+//! makes before each run anyway (`Worker::long_run`), so a poll pays nothing; a wake and a spawn pay one branch each.
+//! On, a poll is one event that says how long it took, and its end is the begin of the next one, unless the worker did
+//! something else between them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake
+//! takes as much, and a spawn twice that. They read the clock too, as much may happen in a poll before.
+//!
+//! Rejected:
+//! - Two readings for each poll (8 to 14 ns more).
+//! - Wakes with the time at which the poll began (a task that computes for 90 ms and then wakes another one would seem
+//!   to have kept it waiting).
+//! - A number for each event to order those of several workers (a line that all of them write). The clock orders them
+//!   well enough for a picture, and the export does not rely on it.
+//! - A `fetch_add` for a slot in the ring of the other threads (a reader could not tell a slot that is still being
+//!   written).
+
+mod clock;
+mod event;
+mod histogram;
+mod places;
+mod proto;
+mod ring;
+mod snapshot;
+mod trace;
+mod waiting;
+
+use std::panic::Location;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub(crate) use event::Then;
+pub use histogram::Histogram;
+pub(crate) use snapshot::{TraceOnPanic, write};
+
+use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::{Mutex, lock};
+use crate::scheduler::config::Config;
+use crate::task::Task;
+use clock::Clock;
+use event::{Event, Number, TEXT};
+use histogram::Buckets;
+use places::Places;
+use ring::Ring;
+use waiting::Waiting;
+
+/// The bytes of an event.
+const EVENT: usize = 16;
+
+/// What the recorder of a runtime takes at least and at most for each worker.
+pub(crate) const SIZES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 30;
+
+/// What a name is cut to, in events.
+const NAME: usize = 5;
+
+/// What the cores of a runtime that records share.
+pub(crate) struct Recorder {
+    clock: Clock,
+    places: Places,
+    /// For threads that hold no core.
+    outside: Option<Outside>,
+    waiting: Option<Waiting>,
+    /// How many events a core has room for, if they are kept.
+    events: Option<usize>,
+    /// Where the trace goes by itself, if the environment says so.
+    path: Option<PathBuf>,
+    was_written: AtomicBool,
+}
+
+/// The ring that several threads write.
+struct Outside {
+    writers: Mutex<()>,
+    ring: Ring,
+}
+
+/// What a core records of its owner.
+pub(crate) struct Probe {
+    recorder: Arc<Recorder>,
+    /// That of the recorder.
+    clock: Clock,
+    ring: Option<Ring>,
+    times: Option<Times>,
+    /// What the owner does since when: see [`Doing`].
+    doing: AtomicU64,
+    since: AtomicU64,
+    /// The number of waiting tasks that was recorded last.
+    told: AtomicU64,
+}
+
+/// How long runs take, and how long tasks wait for them.
+struct Times {
+    polls: Buckets,
+    delays: Buckets,
+}
+
+/// What the owner of a core does just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    Nothing,
+    Waits,
+    Polls(Number),
+}
+
+impl Times {
+    /// A task has its turn.
+    fn note_delay(&self, recorder: &Recorder, task: Number, at: u64) {
+        if let Some(waiting) = &recorder.waiting
+            && let Some(ticks) = waiting.take(task, at)
+        {
+            self.delays.note(ticks);
+        }
+    }
+
+    /// It has had it.
+    fn note_poll(&self, recorder: &Recorder, task: Number, took: u64, then: Then, at: u64) {
+        self.polls.note(took);
+        if then == Then::Asks {
+            recorder.waits(task, at);
+        }
+    }
+}
+
+impl Recorder {
+    /// If the configuration asks for one.
+    pub(crate) fn of(config: &Config) -> Option<Arc<Self>> {
+        if config.flight_recorder.is_none() && !config.histograms {
+            return None;
+        }
+        let events = config.flight_recorder.map(|bytes| 1 << (bytes / EVENT).ilog2());
+        let outside = events.map(|events| Outside { writers: Mutex::new(()), ring: Ring::new(events) });
+        Some(Arc::new(Self {
+            clock: Clock::new(),
+            places: Places::new(),
+            outside,
+            waiting: config.histograms.then(Waiting::new),
+            events,
+            path: config.trace_path.clone(),
+            was_written: AtomicBool::new(false),
+        }))
+    }
+
+    /// For one more core.
+    pub(crate) fn probe(self: &Arc<Self>) -> Box<Probe> {
+        let times = self.waiting.is_some().then(|| Times { polls: Buckets::new(), delays: Buckets::new() });
+        Box::new(Probe {
+            recorder: self.clone(),
+            clock: self.clock.clone(),
+            ring: self.events.map(Ring::new),
+            times,
+            doing: AtomicU64::new(Doing::Nothing.bits()),
+            since: AtomicU64::new(0),
+            told: AtomicU64::new(0),
+        })
+    }
+
+    /// A thread that holds no core queues a task.
+    #[cold]
+    pub(crate) fn woken(&self, id: u64) {
+        let task = Number::of(id);
+        self.tell(|ring, at| ring.push(Event::Wake { task }.pack(at)));
+        self.waits(task, self.clock.now());
+    }
+
+    /// A thread that holds no core spawns a task, or any thread a blocking job.
+    #[cold]
+    pub(crate) fn spawned(&self, task: &Task) {
+        let place = self.places.number(task.location());
+        self.tell(|ring, at| write_spawn(ring, at, task, place));
+        self.waits(Number::of(task.id().get()), self.clock.now());
+    }
+
+    /// A blocking job begins; it ends when what is returned is dropped.
+    pub(crate) fn job(&self, id: u64) -> Job<'_> {
+        let task = Number::of(id);
+        if let Some(waiting) = &self.waiting {
+            let _ = waiting.take(task, 0); // no worker's delay
+        }
+        self.tell(|ring, at| ring.push(Event::JobBegin { task }.pack(at)));
+        Job(self, task)
+    }
+
+    fn tell(&self, write: impl FnOnce(&Ring, u64)) {
+        if let Some(outside) = &self.outside {
+            let _alone = lock(&outside.writers);
+            write(&outside.ring, self.clock.now());
+        }
+    }
+
+    fn waits(&self, task: Number, at: u64) {
+        if let Some(waiting) = &self.waiting {
+            waiting.note(task, at);
+        }
+    }
+}
+
+/// A blocking job that runs.
+pub(crate) struct Job<'a>(&'a Recorder, Number);
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        let task = self.1;
+        self.0.tell(|ring, at| ring.push(Event::JobEnd { task }.pack(at)));
+    }
+}
+
+/// For the owner of the core.
+impl Probe {
+    /// The poll of a task begins, with the end of the last one if the worker did `nothing_else` since.
+    #[inline(always)]
+    pub(crate) fn begin(&self, id: u64, nothing_else: bool) {
+        let task = Number::of(id);
+        if !nothing_else {
+            self.since.store(self.clock.now(), Relaxed);
+        }
+        self.doing.store(Doing::Polls(task).bits(), Release);
+        if let Some(times) = &self.times {
+            times.note_delay(&self.recorder, task, self.since.load(Relaxed));
+        }
+    }
+
+    /// The poll is over.
+    #[inline(always)]
+    pub(crate) fn end(&self, then: Then) {
+        let Doing::Polls(task) = Doing::of(self.doing.load(Relaxed)) else { return };
+        let at = self.clock.now();
+        let took = at.saturating_sub(self.since.load(Relaxed));
+        if let Some(ring) = &self.ring {
+            ring.push(Event::Poll { task, took, then }.pack(at));
+        }
+        if let Some(times) = &self.times {
+            times.note_poll(&self.recorder, task, took, then, at);
+        }
+        self.becomes(Doing::Nothing, at);
+    }
+
+    /// The poll of the future of a `block_on` is over.
+    pub(crate) fn end_main(&self, is_ready: bool, has_asked: bool) {
+        self.end(match (is_ready, has_asked) {
+            (true, _) => Then::Ended,
+            (_, true) => Then::Asks,
+            _ => Then::Waits,
+        });
+    }
+
+    /// The owner waits for something to do, or leaves the core.
+    pub(crate) fn parks(&self) {
+        self.end(Then::Ended); // a poll of a `block_on` that has panicked
+        self.becomes(Doing::Waits, self.clock.now());
+    }
+
+    /// The owner has waited, or has come to a core that was left.
+    pub(crate) fn unparks(&self) {
+        let (at, since) = (self.clock.now(), self.since.load(Relaxed));
+        if Doing::of(self.doing.load(Relaxed)) == Doing::Waits {
+            self.note(Event::Wait { took: at.saturating_sub(since) }, at);
+        }
+        self.becomes(Doing::Nothing, at);
+    }
+
+    #[inline(always)]
+    fn becomes(&self, doing: Doing, at: u64) {
+        self.since.store(at, Relaxed);
+        self.doing.store(doing.bits(), Release);
+    }
+
+    /// The owner queues a task.
+    #[cold]
+    pub(crate) fn woken(&self, id: u64) {
+        let (task, at) = (Number::of(id), self.clock.now());
+        self.note(Event::Wake { task }, at);
+        if self.times.is_some() {
+            self.recorder.waits(task, at);
+        }
+    }
+
+    /// The owner spawns a task, which is given back: a reference to it would be a store for those who do not record.
+    #[cold]
+    pub(crate) fn spawned(&self, task: Task) -> Task {
+        let at = self.clock.now();
+        if let Some(ring) = &self.ring {
+            write_spawn(ring, at, &task, self.recorder.places.number(task.location()));
+        }
+        self.recorder.waits(Number::of(task.id().get()), at);
+        task
+    }
+
+    /// The owner has taken tasks from another core.
+    #[cold]
+    pub(crate) fn stole(&self, tasks: usize) {
+        self.note(Event::Steal { tasks: tasks as u64 }, self.clock.now());
+    }
+
+    /// The owner has delivered events and fired timers.
+    #[cold]
+    pub(crate) fn delivered(&self, events: usize, timers: usize) {
+        let at = self.clock.now();
+        if events > 0 {
+            self.note(Event::Ready { events: events as u64 }, at);
+        }
+        if timers > 0 {
+            self.note(Event::Timers { fired: timers as u64 }, at);
+        }
+    }
+
+    /// How many tasks wait here, and for any worker.
+    #[cold]
+    pub(crate) fn queues(&self, here: usize, injected: usize) {
+        let both = (here as u64) << 32 | injected as u64 & 0xffff_ffff;
+        let before = self.told.swap(both, Relaxed);
+        let at = self.clock.now();
+        if before >> 32 != both >> 32 {
+            self.note(Event::Queue { tasks: here as u64 }, at);
+        }
+        if before & 0xffff_ffff != both & 0xffff_ffff {
+            self.note(Event::Injected { tasks: injected as u64 }, at);
+        }
+    }
+
+    #[inline]
+    fn note(&self, event: Event, at: u64) {
+        if let Some(ring) = &self.ring {
+            ring.push(event.pack(at));
+        }
+    }
+}
+
+/// For any thread.
+impl Probe {
+    /// What the owner does, and since when. The two are read one after the other, so the time may be a later one.
+    fn doing(&self) -> (Doing, u64) {
+        (Doing::of(self.doing.load(Acquire)), self.since.load(Relaxed))
+    }
+
+    /// Adds how long polls took.
+    pub(crate) fn add_polls(&self, sum: &mut Histogram) {
+        if let Some(times) = &self.times {
+            sum.add(&times.polls);
+        }
+    }
+
+    /// Adds how long tasks waited for them.
+    pub(crate) fn add_delays(&self, sum: &mut Histogram) {
+        if let Some(times) = &self.times {
+            sum.add(&times.delays);
+        }
+    }
+}
+
+impl Recorder {
+    /// A histogram with nothing in it, if they are on.
+    pub(crate) fn histogram(&self) -> Option<Histogram> {
+        self.waiting.is_some().then(|| Histogram::new(self.clock.tick()))
+    }
+}
+
+impl Doing {
+    #[inline]
+    fn bits(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Waits => 1,
+            Self::Polls(task) => 1 << 63 | task.bits(),
+        }
+    }
+
+    #[inline]
+    fn of(bits: u64) -> Self {
+        match bits {
+            0 => Self::Nothing,
+            1 => Self::Waits,
+            bits => Self::Polls(Number::from_bits(bits)),
+        }
+    }
+}
+
+/// Records a spawn and the name of the task.
+fn write_spawn(ring: &Ring, at: u64, task: &Task, place: u32) {
+    ring.push(Event::Spawn { task: Number::of(task.id().get()), place }.pack(at));
+    let Some(name) = task.name() else { return };
+    for part in name.as_bytes().chunks(TEXT).take(NAME) {
+        let mut bytes = [0; TEXT];
+        bytes[..part.len()].copy_from_slice(part);
+        ring.push(Event::Text { bytes, len: part.len() as u8 }.pack(at));
+    }
+}
+
+impl std::fmt::Debug for Recorder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder").field("events", &self.events).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// The line of a task that was spawned.
+type Line = &'static Location<'static>;

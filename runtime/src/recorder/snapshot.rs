@@ -1,0 +1,115 @@
+//! A trace of a runtime, taken by any thread: what the rings of all cores have now, and where it goes.
+//!
+//! Called by [`Handle::trace`](crate::runtime::Handle::trace), and by itself at the end of a runtime that the
+//! environment asks to be traced. Nothing here waits for a worker: rings are copied while they are written, and the
+//! lines of spawns are read without a lock. Only tasks whose spawn is no longer in a ring are looked up among those
+//! that are alive, as a dump does it (`task/owned.rs`), and only in a trace that shows such a task.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::event::Number;
+use super::ring::Ring;
+use super::trace::{self, Copied, Label, Worker};
+use super::{Line, Recorder};
+use crate::primitives::atomic::Ordering::Relaxed;
+use crate::scheduler::core::Core;
+use crate::scheduler::shared::Shared;
+
+impl Shared {
+    /// What was recorded.
+    pub(crate) fn trace(&self) -> io::Result<Vec<u8>> {
+        let recorder = self.recorder.as_deref().filter(|recorder| recorder.events.is_some());
+        recorder.map(|recorder| self.trace_of(recorder)).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the flight recorder is off: set Builder::flight_recorder, or start a program of #[mini::main] with \
+                 MINI_TRACE=file",
+            )
+        })
+    }
+
+    fn trace_of(&self, recorder: &Recorder) -> Vec<u8> {
+        let workers = self.cores.iter().filter_map(|core| core.probe.as_deref()).map(|probe| {
+            let events = probe.ring.as_ref().map_or(Vec::new(), Ring::copy);
+            Worker { events, doing: probe.doing() } // in this order: what is in the ring is over
+        });
+        let workers: Vec<Worker> = workers.collect();
+        let outside = recorder.outside.as_ref().map_or(Vec::new(), |outside| outside.ring.copy());
+        let line = |number| recorder.places.line(number);
+        let (now, tick) = (recorder.clock.now(), recorder.clock.tick());
+        let first = self.config.first_worker;
+        trace::draw(&Copied { now, tick, first, workers, outside, line: &line }, |tasks| self.labels(tasks))
+    }
+
+    /// Where those of `tasks` come from that are alive.
+    fn labels(&self, tasks: &[Number]) -> HashMap<Number, Label> {
+        let mut labels = HashMap::new();
+        if tasks.iter().all(|task| task.is_main()) {
+            return labels;
+        }
+        for core in &self.cores {
+            for (task, line, name) in alive(core, tasks) {
+                let name = name.map_or(Vec::new(), |name| name.as_bytes().to_vec());
+                labels.insert(task, Label { line: Some(line), name });
+            }
+        }
+        labels
+    }
+
+    /// Writes a trace where the environment says, if it does; once.
+    pub(crate) fn write_trace(&self) {
+        let Some(recorder) = &self.recorder else { return };
+        let Some(path) = &recorder.path else { return };
+        if recorder.was_written.swap(true, Relaxed) || !self.process.is_current() {
+            return;
+        }
+        if let Err(error) = self.trace().and_then(|trace| write(path, &trace)) {
+            say!("{error}");
+        }
+    }
+}
+
+/// Writes a trace into a file.
+pub(crate) fn write(path: &Path, trace: &[u8]) -> io::Result<()> {
+    std::fs::write(path, trace)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot write a trace to {}: {error}", path.display())))
+}
+
+/// Those of a core that are among `tasks`, which are in order.
+fn alive(core: &Core, tasks: &[Number]) -> Vec<(Number, Line, Option<Arc<str>>)> {
+    let found = RefCell::new(Vec::new());
+    core.each_task(
+        |task| {
+            let number = Number::of(task.id().get());
+            if tasks.binary_search(&number).is_ok() {
+                found.borrow_mut().push((number, task.location(), task.name()));
+            }
+        },
+        |more| found.borrow_mut().reserve(more),
+    );
+    found.into_inner()
+}
+
+/// Writes the trace if it is dropped by a panic.
+pub(crate) struct TraceOnPanic<'a> {
+    shared: &'a Shared,
+    was_panicking: bool,
+}
+
+impl<'a> TraceOnPanic<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Self {
+        Self { shared, was_panicking: std::thread::panicking() }
+    }
+}
+
+impl Drop for TraceOnPanic<'_> {
+    fn drop(&mut self) {
+        if self.shared.recorder.is_some() && std::thread::panicking() && !self.was_panicking {
+            self.shared.write_trace();
+        }
+    }
+}

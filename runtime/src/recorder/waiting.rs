@@ -1,0 +1,95 @@
+//! Since when tasks wait for their turn: a sample, as a task has no room for a time.
+//!
+//! Written by any thread that queues a task, taken by the worker that polls it. A task has one of 4,096 slots, by its
+//! id. While the slot is another task's the wake is not in the sample; so long waits are as likely in it as short ones.
+//! A time that nobody has taken for seconds is of a task that never ran, and gives way.
+//!
+//! Stores race: of two tasks that come to a slot at the same moment, one is not in the sample.
+//!
+//! Rejected: a time in each task (eight bytes of 88). The last wake takes the slot (long waits are then missed more
+//! often than short ones, and these are what one looks for).
+
+use super::event::Number;
+use crate::primitives::atomic::{AtomicU64, Ordering::Relaxed};
+
+const SLOTS: u64 = 4096;
+
+/// The bits of a time, of which one stands for eight ticks, and the lowest is always set. Above is a part of the id.
+const TIME: u32 = 40;
+const UNIT: u32 = 3;
+
+/// After so many units a time gives way: 6 s of a counter at 3 GHz.
+const STALE: u64 = 1 << 31;
+
+pub(super) struct Waiting(Box<[AtomicU64]>);
+
+impl Waiting {
+    pub(super) fn new() -> Self {
+        Self((0..SLOTS).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// A task waits for its turn from now on.
+    #[inline]
+    pub(super) fn note(&self, task: Number, at: u64) {
+        let (slot, mark) = self.slot(task);
+        let there = slot.load(Relaxed);
+        let time = time(at);
+        if there == 0 || there & !TIMES == mark || time.wrapping_sub(there) & TIMES > STALE {
+            slot.store(mark | time | 1, Relaxed);
+        }
+    }
+
+    /// The task has its turn: for how many ticks it has waited, if it is in the sample.
+    #[inline]
+    pub(super) fn take(&self, task: Number, at: u64) -> Option<u64> {
+        let (slot, mark) = self.slot(task);
+        let there = slot.load(Relaxed);
+        if there == 0 || there & !TIMES != mark {
+            return None;
+        }
+        slot.store(0, Relaxed);
+        let waited = (time(at) | 1).wrapping_sub(there) & TIMES;
+        // A wake on another processor may seem to come a few ticks after the poll.
+        Some(if waited > TIMES / 2 { 0 } else { waited << UNIT })
+    }
+
+    #[inline]
+    fn slot(&self, task: Number) -> (&AtomicU64, u64) {
+        (&self.0[(task.bits() % SLOTS) as usize], (task.bits() / SLOTS) << TIME)
+    }
+}
+
+const TIMES: u64 = (1 << TIME) - 1;
+
+#[inline]
+fn time(at: u64) -> u64 {
+    at >> UNIT & TIMES
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_that_waits_keeps_its_place_in_the_sample() {
+        let waiting = Waiting::new();
+        let [one, other] = [7, 7 + SLOTS].map(Number::of);
+        waiting.note(one, 1_000);
+        waiting.note(other, 1_500);
+        assert_eq!(waiting.take(other, 2_000), None);
+        assert_eq!(waiting.take(one, 3_000), Some(2_000));
+        assert_eq!(waiting.take(one, 3_000), None);
+        waiting.note(other, 4_000);
+        assert_eq!(waiting.take(other, 3_900), Some(0), "the clocks of two processors");
+    }
+
+    #[test]
+    fn a_task_that_never_ran_gives_way() {
+        let waiting = Waiting::new();
+        let [one, other] = [7, 7 + SLOTS].map(Number::of);
+        waiting.note(one, 1_000);
+        waiting.note(other, 1_000 + (STALE << UNIT) + 16);
+        assert_eq!(waiting.take(one, u64::MAX), None);
+        assert!(waiting.take(other, 1_000 + (STALE << UNIT) + 1_016).is_some_and(|ticks| ticks.abs_diff(1_000) <= 16));
+    }
+}

@@ -1,0 +1,109 @@
+//! What the scheduler does in a simulation: who runs next, when nothing can, and what is a thread elsewhere.
+//!
+//! `sim/world.rs` decides; here are the places where it is asked. Without the feature none of this is compiled, and
+//! outside of a simulation each costs a branch.
+
+use mini_time::Clock;
+
+use super::Worker;
+use crate::scheduler::config::Config;
+use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::shared::Shared;
+use crate::sim::world::{Halt, World};
+use crate::task::{Class, JoinHandle, Origin};
+
+/// In place of the id of a main task.
+const MAIN: u64 = 0;
+
+impl Core {
+    /// The core of a runtime that is simulated, if `config` says so.
+    pub(crate) fn simulated(mut self, config: &Config, clock: &Clock) -> Self {
+        self.world = config.simulation.map(|limits| Box::new(World::new(limits, clock)));
+        self
+    }
+
+    /// Another thread than the owner has woken a task.
+    pub(crate) fn note_intruder(&self, task: u64) {
+        if let Some(world) = &self.world {
+            world.note_intruder(task);
+        }
+    }
+
+    /// What could run, the class *again* last. Owner only.
+    pub(crate) fn waiting(&self) -> Vec<u64> {
+        let id = |entry: &Entry| match entry {
+            Entry::Task(task) => task.id().get(),
+            Entry::Main => MAIN,
+        };
+        Class::ALL
+            .into_iter()
+            .flat_map(|class| self.entries(class, |entries| entries.iter().map(id).collect::<Vec<_>>()))
+            .collect()
+    }
+
+    /// Takes the entry at `at` of [`waiting`](Self::waiting).
+    fn take(&self, at: usize) -> Option<Entry> {
+        let woken = self.owned_len(Class::Woken);
+        match at.checked_sub(woken) {
+            None => self.entries(Class::Woken, |entries| entries.remove(at)),
+            Some(at) => self.entries(Class::Again, |entries| entries.remove(at)),
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// What runs next, if this is a simulation: then `Some`.
+    #[inline]
+    pub(super) fn next_simulated(&mut self) -> Option<Option<Entry>> {
+        self.core.world.as_ref().map(|world| self.pick(world))
+    }
+
+    #[cold]
+    fn pick(&self, world: &World) -> Option<Entry> {
+        if self.core.driver().has_sockets() {
+            self.halt(Halt::new("a socket, pipe, signal or child process is waited for, which is not simulated"));
+        }
+        let tasks = self.core.waiting();
+        if tasks.is_empty() {
+            return None;
+        }
+        match world.pick(&tasks, self.core.driver().timers().clock().now()) {
+            Ok(at) => self.core.take(at),
+            Err(halt) => self.halt(halt),
+        }
+    }
+
+    /// Before a park: in a simulation nobody else would end it.
+    pub(super) fn refuse_deadlock(&self) {
+        let is_over = || !self.core.driver().is_used() && !self.sees_work() && self.core.idle_queue().is_empty();
+        if self.core.world.is_some() && self.main.is_some() && is_over() {
+            self.halt(Halt::new("deadlock: nothing is left that could wake a task"));
+        }
+    }
+
+    fn halt(&self, halt: Halt) -> ! {
+        // In no run: the dump is to say what the main task waits for.
+        self.shared.idle.park(self.core.index());
+        let dump = self.shared.dump();
+        self.shared.idle.unpark(self.core.index());
+        std::panic::resume_unwind(Box::new((halt, dump)))
+    }
+}
+
+impl Shared {
+    /// A blocking job: a step on this thread, which takes virtual time.
+    #[track_caller]
+    pub(crate) fn simulate_blocking<F, T>(self: &std::sync::Arc<Self>, job: F, origin: impl Origin) -> JoinHandle<T>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: Send + 'static,
+    {
+        let delay = self.cores[0].world.as_ref().map(|world| world.draw_delay()).unwrap_or_default();
+        let job = async move {
+            mini_time::sleep(delay).await;
+            mini_context::swap_task(0); // a job may block, where a task may not
+            job()
+        };
+        self.spawn(job, origin)
+    }
+}

@@ -1,0 +1,155 @@
+//! What a test asks of the simulation in which it runs.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::world::World;
+use crate::scheduler::context;
+use crate::scheduler::shared::Shared;
+
+/// The simulation in which the calling task runs.
+///
+/// # Examples
+///
+/// ```
+/// mini::sim::Sim::new(7)
+///     .run(async {
+///         let sim = mini::sim::current();
+///         mini::time::sleep(std::time::Duration::from_secs(3600)).await; // takes no time
+///         assert_eq!(sim.elapsed().as_secs(), 3600);
+///         assert_eq!(sim.seed(), 7);
+///     })
+///     .unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Current {
+    shared: Arc<Shared>,
+}
+
+/// The simulation in which the calling task runs.
+///
+/// # Panics
+///
+/// If it runs in none: see [`try_current`].
+///
+/// # Examples
+///
+/// See [`Current`].
+#[track_caller]
+pub fn current() -> Current {
+    try_current().expect("mini::sim::current() outside of a simulation; see mini::sim::Sim")
+}
+
+/// The simulation in which the calling task runs, or `None`.
+///
+/// # Examples
+///
+/// ```
+/// assert!(mini::block_on(async { mini::sim::try_current().is_none() }));
+/// ```
+pub fn try_current() -> Option<Current> {
+    let shared = context::with_shared(Arc::clone)?;
+    shared.cores[0].world.is_some().then_some(Current { shared })
+}
+
+impl Current {
+    fn world(&self) -> &World {
+        self.shared.cores[0].world.as_deref().expect("it is a simulation")
+    }
+
+    /// Its seed.
+    ///
+    /// # Examples
+    ///
+    /// See [`Current`].
+    pub fn seed(&self) -> u64 {
+        self.world().seed()
+    }
+
+    /// The virtual time since it began.
+    ///
+    /// # Examples
+    ///
+    /// See [`Current`].
+    pub fn elapsed(&self) -> Duration {
+        self.world().elapsed(self.shared.cores[0].driver().timers().clock().now())
+    }
+
+    /// A random number that the seed determines, from a stream of its own: drawing more does not change the schedule.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let draw = || mini::sim::Sim::new(7).run(async { mini::sim::current().rand() }).unwrap();
+    /// assert_eq!(draw(), draw());
+    /// ```
+    pub fn rand(&self) -> u64 {
+        self.world().draw()
+    }
+
+    /// Waits until every other task waits for something, while the time stands still.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let (send, mut receive) = mini::sync::mpsc::channel(1);
+    ///         let task = mini::spawn(async move {
+    ///             mini::time::sleep(Duration::from_secs(1)).await;
+    ///             drop(send.send(1).await);
+    ///         });
+    ///         mini::sim::current().settle().await;
+    ///         assert!(receive.try_recv().is_err()); // it sleeps, and no time has passed
+    ///         task.await.unwrap();
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped at any time.
+    pub fn settle(&self) -> Settle<'_> {
+        self.world().settling.fetch_add(1, Relaxed);
+        Settle { current: self }
+    }
+}
+
+impl fmt::Debug for Current {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Current").field("seed", &self.seed()).field("elapsed", &self.elapsed()).finish()
+    }
+}
+
+/// Waits until every other task does: see [`Current::settle`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless awaited"]
+pub struct Settle<'a> {
+    current: &'a Current,
+}
+
+impl Future for Settle<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        // Those that settle too are queued while this one runs.
+        let others = self.current.world().settling.load(Relaxed).saturating_sub(1);
+        if self.current.shared.cores[0].waiting().len() as u64 <= others {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for Settle<'_> {
+    fn drop(&mut self) {
+        self.current.world().settling.fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,131 @@
+//! Who of the tasks that could run does: by a strategy that is itself drawn from the seed.
+//!
+//! - *Uniform*: each with the same probability.
+//! - *Priorities*: each task has a random one, and the highest runs; at one to three random steps the task that would run
+//!   falls below all others. So one task may be far behind the others, which uniform choice hardly ever does (PCT:
+//!   Burckhardt and others, A randomized scheduler with probabilistic guarantees of finding bugs, ASPLOS 2010).
+//! - *First in, first out*, as without a simulation, and *last in, first out*.
+//!
+//! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in turn,
+//! so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them.
+
+use std::collections::HashMap;
+
+use super::random::Random;
+
+/// The most runs in a row of one task while others could run.
+const IN_A_ROW: u32 = 64;
+
+/// Priorities change within this many steps, as most tests take no more.
+const STEPS: u64 = 1000;
+
+#[derive(Debug)]
+pub(super) struct Strategy {
+    random: Random,
+    kind: Kind,
+    last: u64,
+    in_a_row: u32,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Uniform,
+    Priorities(Priorities),
+    Fifo,
+    Lifo,
+}
+
+#[derive(Debug, Default)]
+struct Priorities {
+    /// By task.
+    given: HashMap<u64, i64>,
+    /// Steps at which a priority falls.
+    changes: Vec<u64>,
+    step: u64,
+    /// One below all that were given.
+    lowest: i64,
+}
+
+impl Strategy {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed, 0);
+        let kind = match random.below(10) {
+            0..5 => Kind::Uniform,
+            5..8 => {
+                let count = 1 + random.below(3);
+                let changes = (0..count).map(|_| random.below(STEPS)).collect();
+                Kind::Priorities(Priorities { changes, ..Priorities::default() })
+            }
+            8 => Kind::Fifo,
+            _ => Kind::Lifo,
+        };
+        Self { random, kind, last: 0, in_a_row: 0 }
+    }
+
+    /// Which of the `tasks` that could run does, at least one, the one that has waited longest first.
+    pub(super) fn pick(&mut self, tasks: &[u64]) -> usize {
+        let is_stubborn = self.in_a_row >= IN_A_ROW && tasks.len() > 1;
+        let candidates: Vec<usize> = (0..tasks.len()).filter(|&at| !is_stubborn || tasks[at] != self.last).collect();
+        let (first, last) = (candidates[0], candidates[candidates.len() - 1]);
+        let at = match &mut self.kind {
+            Kind::Uniform => candidates[self.random.below(candidates.len() as u64) as usize],
+            Kind::Priorities(priorities) => priorities.pick(tasks, &candidates, &mut self.random),
+            Kind::Fifo => first,
+            Kind::Lifo => last,
+        };
+        self.in_a_row = if tasks[at] == self.last { self.in_a_row + 1 } else { 1 };
+        self.last = tasks[at];
+        at
+    }
+}
+
+impl Priorities {
+    fn pick(&mut self, tasks: &[u64], candidates: &[usize], random: &mut Random) -> usize {
+        for &at in candidates {
+            self.given.entry(tasks[at]).or_insert_with(|| (random.next() >> 1) as i64);
+        }
+        if self.changes.contains(&self.step) {
+            self.lowest -= 1;
+            self.given.insert(tasks[self.highest(tasks, candidates)], self.lowest);
+        }
+        self.step += 1;
+        self.highest(tasks, candidates)
+    }
+
+    fn highest(&self, tasks: &[u64], candidates: &[usize]) -> usize {
+        *candidates.iter().max_by_key(|&&at| self.given[&tasks[at]]).expect("there is one")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_strategy_is_drawn_and_no_task_runs_for_ever() {
+        let mut kinds = [0; 4];
+        for seed in 0..200 {
+            let mut strategy = Strategy::new(seed);
+            let kind = match strategy.kind {
+                Kind::Uniform => 0,
+                Kind::Priorities(_) => 1,
+                Kind::Fifo => 2,
+                Kind::Lifo => 3,
+            };
+            kinds[kind] += 1;
+            let picks: Vec<usize> = (0..200).map(|_| strategy.pick(&[1, 2])).collect();
+            assert!(picks.contains(&0) && picks.contains(&1), "seed {seed}: {strategy:?}");
+        }
+        assert!(kinds.iter().all(|&count| count > 5), "{kinds:?}");
+    }
+
+    #[test]
+    fn a_seed_determines_every_pick() {
+        let picks = |seed| {
+            let mut strategy = Strategy::new(seed);
+            (0..100).map(|_| strategy.pick(&[3, 4, 5])).collect::<Vec<_>>()
+        };
+        assert!((0..50).all(|seed| picks(seed) == picks(seed)));
+        assert!((0..50).map(picks).collect::<std::collections::HashSet<_>>().len() > 10);
+    }
+}

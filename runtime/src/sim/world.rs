@@ -1,0 +1,134 @@
+//! What a simulated runtime has that others do not: who runs next, and what has happened.
+//!
+//! One in a core, for its owner only. The runtime is a `current_thread` one with a paused clock, so all of its tasks are
+//! owned, and time goes on only when none can run: then it jumps to the next deadline.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use mini_time::{Clock, Instant};
+
+use super::random::Random;
+use super::steps::Steps;
+use super::strategy::Strategy;
+use crate::primitives::{Mutex, lock};
+
+/// What a simulation may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(super) seed: u64,
+    /// In virtual time.
+    pub(super) time: Duration,
+    /// Without the time going on.
+    pub(super) steps: u64,
+    pub(super) keeps_steps: bool,
+}
+
+/// Why a simulation cannot go on. The text is for the person who reads the failure.
+#[derive(Debug)]
+pub(crate) struct Halt(pub(super) String);
+
+impl Halt {
+    pub(crate) fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+/// The simulation of one seed.
+#[derive(Debug)]
+pub(crate) struct World {
+    limits: Limits,
+    begin: Instant,
+    state: Mutex<State>,
+    /// A task that another thread has woken, and no other step since.
+    intruder: AtomicU64,
+    /// Calls of [`settle`](crate::sim::settle) that wait.
+    pub(super) settling: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    strategy: Strategy,
+    /// Of the test, and of what the simulation draws beside the schedule.
+    random: Random,
+    delays: Random,
+    steps: Steps,
+    /// When the last step was, and how many there were at that time.
+    now: Duration,
+    steps_now: u64,
+}
+
+impl World {
+    pub(crate) fn new(limits: Limits, clock: &Clock) -> Self {
+        let state = State {
+            strategy: Strategy::new(limits.seed),
+            random: Random::new(limits.seed, 1),
+            delays: Random::new(limits.seed, 2),
+            steps: Steps::new(limits.keeps_steps),
+            now: Duration::ZERO,
+            steps_now: 0,
+        };
+        Self {
+            limits,
+            begin: clock.now(),
+            state: Mutex::new(state),
+            intruder: AtomicU64::new(0),
+            settling: AtomicU64::new(0),
+        }
+    }
+
+    /// Which of `tasks`, of which there is at least one, runs at `now`.
+    ///
+    /// # Errors
+    ///
+    /// If the simulation cannot go on.
+    pub(crate) fn pick(&self, tasks: &[u64], now: Instant) -> Result<usize, Halt> {
+        let now = now.saturating_duration_since(self.begin);
+        let intruder = self.intruder.load(Relaxed);
+        if intruder != 0 {
+            return Err(Halt(format!(
+                "task {intruder} was woken by a thread that is not simulated, so the seed says no longer what happens; \
+                 in a simulation use tasks and spawn_blocking in place of threads"
+            )));
+        }
+        if now > self.limits.time {
+            return Err(Halt(format!("the simulation has taken {:?} of virtual time", self.limits.time)));
+        }
+        let mut state = lock(&self.state);
+        state.steps_now = if now == state.now { state.steps_now + 1 } else { 0 };
+        state.now = now;
+        if state.steps_now > self.limits.steps {
+            return Err(Halt(format!("{} steps, and no time has passed: a livelock", self.limits.steps)));
+        }
+        let at = state.strategy.pick(tasks);
+        state.steps.note(tasks[at], now);
+        Ok(at)
+    }
+
+    /// Another thread has woken that task.
+    pub(crate) fn note_intruder(&self, task: u64) {
+        self.intruder.store(task.max(1), Relaxed);
+    }
+
+    /// How long a blocking job takes.
+    pub(crate) fn draw_delay(&self) -> Duration {
+        Duration::from_micros(lock(&self.state).delays.below(1000))
+    }
+
+    pub(super) fn draw(&self) -> u64 {
+        lock(&self.state).random.next()
+    }
+
+    pub(super) fn seed(&self) -> u64 {
+        self.limits.seed
+    }
+
+    pub(super) fn with_steps<T>(&self, f: impl FnOnce(&mut Steps) -> T) -> T {
+        f(&mut lock(&self.state).steps)
+    }
+
+    /// The virtual time of the last step.
+    pub(super) fn elapsed(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.begin)
+    }
+}

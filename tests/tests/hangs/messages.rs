@@ -1,0 +1,223 @@
+//! Tasks that wait for messages which nobody sends, or for room that nobody makes.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use mini::net::UnixStream;
+use mini::runtime::Handle;
+use mini::sync::{Notify, broadcast, mpsc, oneshot, watch};
+use mini::task::yield_now;
+use mini_tests::on_each_flavour;
+
+use crate::{End, at, hang, hang_in, has_line, task, until};
+
+#[test]
+fn a_sender_that_somebody_has_forgotten() {
+    async fn program(_: End) {
+        let (jobs, mut next) = mpsc::channel::<u8>(4);
+        let config = jobs.clone(); // of which nobody thinks
+        let worker = async move {
+            while next.recv().await.is_some() {} // waits for the end
+        };
+        task("worker", worker);
+        while !has_line(&Handle::current().dump().to_string(), &["\"worker\"", "2 senders are left"]) {
+            yield_now().await;
+        }
+        jobs.send(1).await.unwrap();
+        drop(jobs);
+        pending::<()>().await;
+        drop(config);
+    }
+    on_each_flavour(|builder| {
+        let (end, forgotten) = (at!("// waits for the end"), at!("// of which nobody thinks"));
+        hang(&builder, program, &[&["\"worker\"", "Receive", &end, "1 sender is left, last made at", &forgotten]]);
+    });
+}
+
+#[test]
+fn a_full_channel_whose_receiver_is_busy() {
+    async fn program(_: End) {
+        let (lines, mut to_write) = mpsc::channel::<u8>(2);
+        let (stream, _peer) = UnixStream::pair().unwrap();
+        let writer = async move {
+            loop {
+                to_write.recv().await.unwrap(); // receives
+                let _ = stream.read(&mut [0]).await; // is busy
+            }
+        };
+        task("writer", writer);
+        let producer = async move {
+            loop {
+                lines.send(0).await.unwrap(); // is too fast
+            }
+        };
+        task("producer", producer);
+        pending().await
+    }
+    on_each_flavour(|builder| {
+        let (fast, receives, busy) = (at!("// is too fast"), at!("// receives"), at!("// is busy"));
+        let shown: &[&[&str]] = &[
+            &["\"producer\"", "Send", &fast, "full: 2 of 2", "last received by task", &receives],
+            &["\"writer\"", "Read", &busy],
+        ];
+        hang(&builder, program, shown);
+    });
+}
+
+/// They share a line of the dump, which tells what is the same for all.
+#[test]
+fn many_full_channels() {
+    async fn program(_: End) {
+        for n in 0..10 {
+            let (lines, mut to_write) = mpsc::channel::<u8>(2);
+            if n % 2 == 0 {
+                lines.send(n).await.unwrap(); // then the receiver never waits
+            }
+            let writer = async move {
+                to_write.recv().await.unwrap(); // each receives once
+                pending::<()>().await;
+                drop(to_write);
+            };
+            mini::spawn(writer);
+            let producer = async move {
+                loop {
+                    lines.send(n).await.unwrap(); // each sends
+                }
+            };
+            task("producer", producer);
+        }
+        pending().await
+    }
+    on_each_flavour(|builder| {
+        let (sends, receives) = (at!("// each sends"), at!("// each receives once"));
+        let shown: &[&[&str]] =
+            &[&["10 tasks \"producer\"", "Send at", &sends, ", last received at", &receives, "; full: 2 of 2"]];
+        hang(&builder, program, shown);
+    });
+}
+
+/// Nobody waits for an unbounded channel that grows, so it tells of itself.
+#[test]
+fn a_queue_that_grows_and_grows() {
+    async fn program(end: End, catches_up: End) {
+        let (events, mut incoming) = mpsc::unbounded_channel::<u64>(); // has no bound
+        let slow = async move {
+            while incoming.recv().await.is_some() {
+                let _ = catches_up.recv().await; // is slow
+            }
+        };
+        task("slow", slow); // receives events
+        yield_now().await;
+        for n in 0..5000 {
+            events.send(n).unwrap();
+        }
+        let _ = end.recv().await;
+        drop(events);
+    }
+    on_each_flavour(|builder| {
+        let (made, receives) = (at!("// has no bound"), at!("// receives events"));
+        let (catch_up, catches_up) = async_channel::bounded(1);
+        hang_in(
+            builder.build().unwrap(),
+            |end| program(end, catches_up),
+            |handle| {
+                until(handle, &[&["has grown to 4,0", &made, "last received by task", "\"slow\"", &receives]]);
+                drop(catch_up);
+                while has_line(&handle.dump().to_string(), &["has grown", &made]) {
+                    std::thread::yield_now();
+                }
+            },
+        );
+    });
+}
+
+/// Each has a bounded channel to the other, and sends before it receives.
+#[test]
+fn two_tasks_that_fill_each_others_channels() {
+    async fn program(_: End) {
+        let (to_left, mut left) = mpsc::channel::<u8>(1);
+        let (to_right, mut right) = mpsc::channel::<u8>(1);
+        let first = async move {
+            loop {
+                to_right.send(0).await.unwrap(); // the left one sends
+                to_right.send(0).await.unwrap();
+                to_right.send(0).await.unwrap();
+                left.recv().await.unwrap();
+            }
+        };
+        let second = async move {
+            loop {
+                to_left.send(0).await.unwrap();
+                to_left.send(0).await.unwrap(); // the right one sends
+                right.recv().await.unwrap();
+            }
+        };
+        task("left", first);
+        task("right", second);
+        pending().await
+    }
+    on_each_flavour(|builder| {
+        let right = at!("// the right one sends");
+        let shown: &[&[&str]] =
+            &[&["\"left\"", "Send", "full: 1 of 1"], &["\"right\"", "Send", &right, "full: 1 of 1"]];
+        hang(&builder, program, shown);
+    });
+}
+
+#[test]
+fn a_notification_that_came_too_early() {
+    async fn program(_: End) {
+        let changed = Arc::new(Notify::new());
+        changed.notify_waiters(); // of whom there are none yet
+        task("watcher", async move { changed.notified().await }); // comes too late
+        pending().await
+    }
+    on_each_flavour(|builder| {
+        let shown: &[&[&str]] =
+            &[&["\"watcher\"", "Notify", &at!("// comes too late"), "unchanged since the dump before"]];
+        hang(&builder, program, shown);
+    });
+}
+
+#[test]
+fn a_condition_that_nobody_makes_true() {
+    async fn program(_: End) {
+        let (is_ready, mut ready) = watch::channel(false);
+        let waits = async move {
+            let _ = ready.wait_for(|is_ready| *is_ready).await; // waits for true
+        };
+        task("waits", waits);
+        let (news, mut heard) = broadcast::channel::<u8>(4);
+        let listens = async move {
+            let _ = heard.recv().await; // listens
+        };
+        task("listens", listens);
+        pending::<()>().await;
+        drop((is_ready, news));
+    }
+    on_each_flavour(|builder| {
+        let shown: &[&[&str]] = &[
+            &["\"waits\"", &at!("// waits for true"), "unchanged"],
+            &["\"listens\"", "Receive", &at!("// listens"), "unchanged"],
+        ];
+        hang(&builder, program, shown);
+    });
+}
+
+#[test]
+fn an_answer_that_does_not_come() {
+    async fn program(_: End) {
+        let (answer, answered) = oneshot::channel::<u8>(); // asks
+        let asks = async move {
+            let _ = answered.await;
+        };
+        task("asks", asks); // waits for the answer
+        pending::<()>().await;
+        drop(answer);
+    }
+    on_each_flavour(|builder| {
+        let shown: &[&[&str]] =
+            &[&["\"asks\"", &at!("// waits for the answer"), "Receive", &at!("// asks"), "unchanged"]];
+        hang(&builder, program, shown);
+    });
+}

@@ -1,0 +1,229 @@
+//! Simulations: what a seed determines, what it finds, and what is told when a simulation fails.
+
+use std::cell::{Cell, RefCell};
+use std::future::pending;
+use std::panic::catch_unwind;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use mini::sim::{Seeds, Sim, current};
+use mini::sync::{Mutex, mpsc, oneshot};
+use mini::task::{spawn_local, yield_now};
+use mini::time::{Instant, sleep, timeout};
+
+/// Three tasks that each take three steps, and the order in which they did.
+async fn order() -> Vec<u32> {
+    let taken = Rc::new(RefCell::new(Vec::new()));
+    let tasks = [1, 2, 3].map(|number| {
+        let taken = taken.clone();
+        spawn_local(async move {
+            for _ in 0..3 {
+                taken.borrow_mut().push(number);
+                yield_now().await;
+            }
+        })
+    });
+    for task in tasks {
+        task.await.unwrap();
+    }
+    taken.take()
+}
+
+#[test]
+fn a_seed_determines_the_order_and_seeds_differ() {
+    let orders: Vec<Vec<u32>> = (0..100).map(|seed| Sim::new(seed).run(order()).unwrap()).collect();
+    for (seed, order_of_seed) in orders.iter().enumerate() {
+        assert_eq!(Sim::new(seed as u64).run(order()).unwrap(), *order_of_seed, "seed {seed}");
+    }
+    let different: std::collections::HashSet<_> = orders.iter().collect();
+    assert!(different.len() > 30, "only {} orders", different.len());
+    assert!(orders.contains(&vec![1, 2, 3, 1, 2, 3, 1, 2, 3]), "first in, first out");
+    assert!(orders.iter().any(|order| order[..3] == [2, 2, 2]), "one far ahead of the others");
+}
+
+/// An update that yields between its two halves.
+async fn lost_update() -> u32 {
+    let counter = Rc::new(Cell::new(0));
+    let both = [(); 2].map(|()| {
+        let counter = counter.clone();
+        spawn_local(async move {
+            let before = counter.get();
+            yield_now().await;
+            counter.set(before + 1);
+        })
+    });
+    for task in both {
+        task.await.unwrap();
+    }
+    counter.get()
+}
+
+#[test]
+fn a_race_is_found_and_its_seed_is_told() {
+    let failure = catch_unwind(|| {
+        Seeds::new("sim", "loses", 200).run(|| async { assert_eq!(lost_update().await, 2, "lost update") });
+    });
+    let text = *failure.unwrap_err().downcast::<String>().unwrap();
+    assert!(
+        text.starts_with("seed ") && text.contains(": panicked: assertion `left == right` failed: lost update"),
+        "{text}"
+    );
+    let seed = text[5..].split(':').next().unwrap().parse().unwrap();
+    assert!(text.contains(&format!("replay: MINI_SEED={seed} cargo test loses -- --exact")), "{text}");
+    assert!(text.contains("the last steps:\n"), "{text}");
+    assert_eq!(Sim::new(seed).run(lost_update()).unwrap(), 1);
+    assert!((1..seed).all(|seed| Sim::new(seed).run(lost_update()).unwrap() == 2), "not the first one");
+}
+
+#[test]
+fn locks_in_two_orders_are_a_deadlock_under_some_seeds() {
+    let deadlock = |seed| {
+        Sim::new(seed).run(async {
+            let locks = [Arc::new(Mutex::new(())), Arc::new(Mutex::new(()))];
+            let tasks = [[0, 1], [1, 0]].map(|order| {
+                let [first, second] = order.map(|at: usize| locks[at].clone());
+                mini::spawn(async move {
+                    let _first = first.lock().await;
+                    yield_now().await;
+                    drop(second.lock().await);
+                })
+            });
+            for task in tasks {
+                task.await.unwrap();
+            }
+        })
+    };
+    let line = line!() - 8;
+    let failures: Vec<_> = (0..100).filter_map(|seed| deadlock(seed).err()).collect();
+    assert!((1..100).contains(&failures.len()), "{}", failures.len());
+    let text = failures[0].to_string();
+    assert!(text.contains(": deadlock: nothing is left that could wake a task\n"), "{text}");
+    assert!(text.contains("CIRCLE: each of these waits for the next"), "{text}");
+    assert!(text.contains(&format!("Lock at {}:{line}:", file!())), "{text}");
+}
+
+#[test]
+fn time_is_virtual_and_an_hour_takes_as_many_steps_as_it_has_timers() {
+    let elapsed = Sim::new(5).run(async {
+        let begin = Instant::now();
+        for _ in 0..59 {
+            sleep(Duration::from_secs(60)).await;
+        }
+        assert!(timeout(Duration::from_secs(1), pending::<()>()).await.is_err());
+        assert_eq!(begin.elapsed(), current().elapsed());
+        current().elapsed()
+    });
+    assert_eq!(elapsed.unwrap(), Duration::from_secs(59 * 60 + 1));
+}
+
+#[test]
+fn what_cannot_go_on_is_told() {
+    let text = |result: Result<(), mini::sim::Failure>| result.unwrap_err().to_string();
+    let spins = text(Sim::new(1).step_limit(5000).run(async {
+        loop {
+            yield_now().await;
+        }
+    }));
+    assert!(spins.contains("seed 1: 5000 steps, and no time has passed: a livelock\n"), "{spins}");
+    let late = text(Sim::new(1).run(async { sleep(Duration::from_secs(3601)).await }));
+    assert!(late.contains("the simulation has taken 3600s of virtual time"), "{late}");
+    let socket = text(Sim::new(1).run(async {
+        let listener = mini::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        drop(listener.accept().await);
+    }));
+    assert!(socket.contains("a socket, pipe, signal or child process is waited for"), "{socket}");
+    let unseen = text(Sim::new(1).run(async {
+        drop(mini::spawn(async { panic!("unheard of") }));
+        sleep(Duration::from_millis(1)).await;
+    }));
+    assert!(unseen.contains("panicked: unheard of, and nobody awaits it"), "{unseen}");
+}
+
+#[test]
+fn a_thread_that_wakes_a_task_is_told() {
+    let (waits, go) = std::sync::mpsc::channel();
+    let failure = Sim::new(1).run(async move {
+        let (send, receive) = oneshot::channel();
+        mini::spawn(receive);
+        let (sent, was_sent) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            go.recv().unwrap();
+            send.send(()).unwrap();
+            sent.send(()).unwrap();
+        });
+        sleep(Duration::from_millis(1)).await;
+        waits.send(()).unwrap();
+        was_sent.recv().unwrap();
+        sleep(Duration::from_millis(1)).await;
+    });
+    let text = failure.unwrap_err().to_string();
+    assert!(text.contains("was woken by a thread that is not simulated"), "{text}");
+}
+
+#[test]
+fn blocking_jobs_are_steps_in_virtual_time() {
+    let times = |seed| {
+        Sim::new(seed).run(async {
+            let jobs = [1, 2, 3]
+                .map(|number| mini::spawn_blocking(move || (number, std::thread::current().name().map(str::to_owned))));
+            let mut all = Vec::new();
+            for job in jobs {
+                let (number, thread) = job.await.unwrap();
+                assert_eq!(thread.as_deref(), std::thread::current().name());
+                all.push((number, current().elapsed()));
+            }
+            assert!(current().elapsed() < Duration::from_millis(1));
+            let text = mini::fs::read_to_string("Cargo.toml").await.unwrap();
+            assert!(text.contains("mini-tests"));
+            mini::task::block_in_place(|| ());
+            all
+        })
+    };
+    assert_eq!(times(3).unwrap(), times(3).unwrap());
+    assert_ne!(times(3).unwrap(), times(4).unwrap());
+}
+
+#[test]
+fn settling_lets_all_others_go_as_far_as_they_can() {
+    for seed in 0..50 {
+        let result = Sim::new(seed).run(async {
+            let (send, mut receive) = mpsc::channel(100);
+            for number in 0..10 {
+                let send = send.clone();
+                mini::spawn(async move {
+                    for _ in 0..number {
+                        yield_now().await;
+                    }
+                    send.send(number).await.unwrap();
+                    sleep(Duration::from_secs(1)).await;
+                    send.send(number).await.unwrap();
+                });
+            }
+            current().settle().await;
+            assert_eq!(std::iter::from_fn(|| receive.try_recv().ok()).count(), 10);
+            assert_eq!(current().elapsed(), Duration::ZERO);
+        });
+        result.unwrap();
+    }
+}
+
+static SEEN: AtomicU32 = AtomicU32::new(0);
+
+#[mini::test(sim, seeds = 10 * 2)]
+async fn each_seed_runs_once() -> Result<(), std::io::Error> {
+    let seed = current().seed() as u32;
+    assert!((1..=20).contains(&seed));
+    assert_eq!(SEEN.fetch_or(1 << seed, Relaxed) & 1 << seed, 0);
+    Ok(())
+}
+
+#[test]
+fn an_error_that_a_test_returns_fails_it() {
+    let failure = catch_unwind(|| {
+        Seeds::new("sim", "errs", 3).run(|| async { Err::<(), _>(current().seed()) });
+    });
+    let text = *failure.unwrap_err().downcast::<String>().unwrap();
+    assert!(text.starts_with("seed 1: the test returned an error: 1\n"), "{text}");
+}
