@@ -101,8 +101,9 @@ pub struct Dump {
     new: usize,
     /// The runtime shuts down, or has.
     has_ended: bool,
-    /// There are warnings.
+    /// There are warnings; there is a trace.
     warns: bool,
+    records: bool,
     /// Channels of this process with very many messages.
     crowds: Vec<Holder>,
     /// Why the process can open no file or socket, if so.

@@ -24,6 +24,9 @@ const HEAD_TIME: Duration = Duration::from_secs(5);
 /// How long a client may take to receive an answer, or an event.
 const SEND_TIME: Duration = Duration::from_secs(10);
 
+/// A trace is sent in parts of so many bytes, each with that time: it may have many megabytes.
+const PART: usize = 256 << 10;
+
 /// How long a connection is read from once it has its answer. To close it with something unread could cost the client
 /// the answer (RFC 9112, section 9.6).
 const LINGER: Duration = Duration::from_secs(1);
@@ -59,7 +62,7 @@ impl<'a> Connection<'a> {
         let is_sent = match request {
             Ok(Request::Events) => self.events().await,
             Ok(Request::Page) => self.send(&answer("200 OK", "text/html", PAGE)).await,
-            Ok(Request::Trace) => self.refuse(Refusal::new("404 Not Found", "this runtime records no trace")).await,
+            Ok(Request::Trace) => self.trace().await,
             Err(refusal) => self.refuse(refusal).await,
         };
         if is_sent.is_ok() && self.stream.shutdown(Shutdown::Write).is_ok() {
@@ -89,6 +92,21 @@ impl<'a> Connection<'a> {
 
     async fn send(&self, bytes: &str) -> io::Result<()> {
         timeout(SEND_TIME, self.stream.write_all(bytes.as_bytes())).await?
+    }
+
+    /// Sends what the flight recorder has. It is sorted on another thread, as that takes its time.
+    async fn trace(&self) -> io::Result<()> {
+        let watched = self.site.watched.clone();
+        match mini::spawn_blocking(move || watched.trace()).await.map_err(io::Error::other)? {
+            Ok(trace) => {
+                self.send(&head("200 OK", "application/octet-stream", Some(trace.len()))).await?;
+                for part in trace.chunks(PART) {
+                    timeout(SEND_TIME, self.stream.write_all(part)).await??;
+                }
+                Ok(())
+            }
+            Err(error) => self.refuse(Refusal::new("404 Not Found", error.to_string())).await,
+        }
     }
 
     /// Sends the newest event, over and over (HTML, section 9.2, "Server-sent events").
@@ -138,7 +156,8 @@ fn answer(status: &str, kind: &str, body: &str) -> String {
 
 /// The head of an answer. It ends with the connection, or after a body of `len` bytes.
 fn head(status: &str, kind: &str, len: Option<usize>) -> String {
-    let mut text = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\n");
+    let charset = if kind.starts_with("text/") { "; charset=utf-8" } else { "" };
+    let mut text = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}{charset}\r\n");
     if let Some(len) = len {
         let _ = write!(text, "Content-Length: {len}\r\n"); // a `String` takes all
     }

@@ -60,7 +60,9 @@ impl Request {
             "/" => Self::Page,
             "/events" => Self::Events,
             "/trace" => Self::Trace,
-            _ => return Err(Refusal::new("404 Not Found", "there are / (the page) and /events (what it shows)")),
+            _ => {
+                return Err(Refusal::new("404 Not Found", "there are / (the page), /events (what it shows) and /trace"));
+            }
         };
         match site {
             Some(site) if request != Self::Page && !["same-origin", "none"].contains(&site) => {

@@ -44,6 +44,7 @@ pub(crate) struct Site {
     pub(crate) events: watch::Sender<Event>,
     /// Somebody listens to the events.
     pub(crate) listened: Notify,
+    pub(crate) watched: Handle,
     pub(crate) allows_remote: bool,
 }
 
@@ -51,19 +52,19 @@ impl Server {
     pub(crate) fn new(listener: std::net::TcpListener, watched: Handle, allows_remote: bool) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let mut builder = mini::runtime::Builder::new_current_thread();
-        let runtime = builder.max_blocking_threads(1).thread_name("mini-console-dump").build()?;
+        let runtime = builder.max_blocking_threads(2).thread_name("mini-console-dump").build()?;
         Ok(Self { runtime, listener, watched, allows_remote })
     }
 
     /// Serves until `stopped` is told, or its sender is gone.
     pub(crate) fn run(self, stopped: oneshot::Receiver<()>) {
         let Self { runtime, listener, watched, allows_remote } = self;
-        let site = Site { events: watch::Sender::new(None), listened: Notify::new(), allows_remote };
-        let site = Rc::new(site);
+        let events = watch::Sender::new(None);
+        let site = Rc::new(Site { events, listened: Notify::new(), watched, allows_remote });
         let result = runtime.block_on(async {
             mini::race! {
                 result = accept(listener, &site) => result,
-                result = make_events(&site, watched) => result,
+                result = make_events(&site) => result,
                 _ = stopped => Ok(()),
             }
         });
@@ -91,14 +92,14 @@ async fn accept(listener: std::net::TcpListener, site: &Rc<Site>) -> io::Result<
     }
 }
 
-async fn make_events(site: &Site, watched: Handle) -> io::Result<()> {
+async fn make_events(site: &Site) -> io::Result<()> {
     loop {
         while site.events.receiver_count() == 0 {
             site.events.send_replace(None); // it is old when somebody comes
             site.listened.notified().await;
         }
         let begin = Instant::now();
-        let watched = watched.clone();
+        let watched = site.watched.clone();
         let text = mini::spawn_blocking(move || event(&watched)).await.map_err(io::Error::other)?;
         site.events.send_replace(Some(text.into()));
         mini::time::sleep(PERIOD.max(begin.elapsed() * SHARE)).await;

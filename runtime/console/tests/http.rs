@@ -108,8 +108,8 @@ fn what_is_refused_is_said() {
         let runtime = runtime();
         let console = console(&runtime);
         for (request, status, text) in [
-            ("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found", "there are / (the page) and /events"),
-            ("GET /trace HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found", "this runtime records no trace"),
+            ("GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found", "there are / (the page), /events"),
+            ("GET /trace HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 Not Found", "the flight recorder is off: set"),
             ("POST / HTTP/1.1\r\nHost: localhost\r\n\r\n", "405 Method Not Allowed", "POST does nothing here"),
             ("GET / HTTP/1.1\r\n\r\n", "400 Bad Request", "there is no Host header"),
             ("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", "403 Forbidden", "ask for this page as localhost"),
@@ -139,6 +139,26 @@ fn a_head_that_is_too_long_is_refused_and_the_client_hears_why() {
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
         assert!(body(&answer).starts_with("the head of a request may have 8192 bytes"));
+    });
+}
+
+#[test]
+fn a_trace_is_sent_if_the_runtime_records() {
+    within(LIMIT, || {
+        let runtime = Builder::new_current_thread().flight_recorder(64 << 10).build().unwrap();
+        runtime.block_on(async { mini::spawn(async {}).await.unwrap() });
+        let console = console(&runtime);
+        let mut stream = connect(console.local_addr());
+        stream.write_all(b"GET /trace HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|end| end == b"\r\n\r\n").unwrap();
+        let (head, trace) = (String::from_utf8_lossy(&answer[..end]), &answer[end + 4..]);
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\n"), "{head}");
+        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", trace.len())), "{head}");
+        let source = file!().as_bytes();
+        assert!(trace.windows(source.len()).any(|part| part == source), "the line of the spawn is in it");
+        assert!(Listener::new(&console).next().unwrap()["dump"]["records"] == true);
     });
 }
 

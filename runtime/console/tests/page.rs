@@ -124,6 +124,7 @@ fn of_very_many_tasks_groups_are_shown_and_the_end_is_told() {
         has(&mut browser, "groups", &["9,000", "“one of many”", "Timer at "]);
         has(&mut browser, "graph-note", &["Left out"]);
         has(&mut browser, "verdict-list", &["Nothing found"]);
+        assert_eq!(browser.eval("document.getElementById('trace').checkVisibility()"), false);
         has(&mut browser, "warnings-note", &["Warnings of this runtime are off: MINI_WARN=1 turns them on"]);
         browser.eval("document.querySelector('#groups .toggle').click()");
         has(&mut browser, "groups", &["Some of them: task "]);
@@ -143,7 +144,7 @@ fn of_very_many_tasks_groups_are_shown_and_the_end_is_told() {
 fn the_only_worker_of_a_runtime_is_seen_to_be_stuck() {
     within(Duration::from_secs(180), || {
         let Some(mut browser) = browser() else { return };
-        let runtime = Builder::new_current_thread().build().unwrap();
+        let runtime = Builder::new_current_thread().flight_recorder(64 << 10).build().unwrap();
         let console = Console::of(runtime.handle()).serve("127.0.0.1:0").unwrap();
         let (go_on, blocked) = channel::<()>();
         let (end, ended) = mini::sync::oneshot::channel::<()>();
@@ -158,6 +159,9 @@ fn the_only_worker_of_a_runtime_is_seen_to_be_stuck() {
         has(&mut browser, "verdict-list", &["Worker 0 is stuck in one poll for ", "“blocks”"]);
         let more = "/ for ([2-9]|1[0-9]).[0-9] s/.test(document.getElementById('verdict-list').textContent)";
         browser.wait_for(more); // though from one event to the next it is a second
+        assert_eq!(browser.eval("document.getElementById('trace').checkVisibility()"), true);
+        let size = "fetch('trace').then(answer => answer.arrayBuffer()).then(trace => trace.byteLength)";
+        assert!(number(&mut browser, size) > 100.0);
         drop(go_on);
         has(&mut browser, "verdict-list", &["Nothing found"]);
         has(&mut browser, "workers", &["parked"]);

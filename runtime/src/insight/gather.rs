@@ -93,6 +93,7 @@ impl Shared {
             before: since,
             has_ended: self.is_closing(),
             warns: self.warns(),
+            records: self.records(),
             now: {
                 let clock = self.cores[0].driver().timers().clock();
                 clock.nanos(clock.now())

@@ -102,6 +102,7 @@ fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
     fields.value("up_seconds", dump.up.as_secs_f64());
     fields.value("has_ended", dump.has_ended);
     fields.value("warns", dump.warns);
+    fields.value("records", dump.records);
     fields.array("workers", &dump.workers, worker);
     fields.array("external_threads", &dump.externals, |text, main| {
         let mut fields = Fields::begin(text);

@@ -4,9 +4,9 @@
 function edges() {
   const found = new Map();
   const add = (from, wait) => {
-    const to = wait?.task ?? wait?.holder ?? wait?.last_taken_by;
+    const to = otherOf(wait);
     if (to === undefined) return;
-    found.set(from, { to: to === "itself" ? from : to, isSure: wait.last_taken_by === undefined, wait });
+    found.set(from, { to: to === "itself" ? from : to, isSure: wait.task !== undefined || wait.holder !== undefined, wait });
   };
   for (const task of last.dump.tasks ?? []) add(task.id, task.waits_for);
   for (const worker of last.dump.workers) {
@@ -43,7 +43,7 @@ function showGraph() {
   const { places, rows, isFull } = layout(found, circles);
   const note = !last.dump.tasks ? "Left out, as there are so many tasks." : !places.size ? "None does." : isFull
     ? `${NODES} tasks are drawn, of more.`
-    : "Left waits for right. Dashed: the task that took it last, which may have passed it on.";
+    : "Left waits for right. Dashed: the task that last took or received it, and may no more.";
   set($("graph-note"), note);
   const pairs = circle => circle.map((id, at) => [id, circle[(at + 1) % circle.length]]);
   const nextInCircle = new Map(circles.flatMap(pairs));

@@ -2,11 +2,12 @@
 // What is known: the last two events; each task with its history; samples of the workers; what the user has chosen.
 
 let last, before, tasks = new Map(), groups = [], samples = [], total = null, isPaused = false, isLost = true;
+let jobs = new Map(); // since when each blocking job runs
 let order = "count", opened = new Set(), detail = null;
 
 function forget() {
   last = before = undefined;
-  [tasks, groups, samples, total] = [new Map(), [], [], null];
+  [tasks, groups, samples, total, jobs] = [new Map(), [], [], null, new Map()];
   $("detail").close(); // the ids are given anew
 }
 
@@ -35,6 +36,8 @@ function take(event) {
     if (known.seen === up) continue;
     if (id === detail) known.hasEnded = true; else tasks.delete(id);
   }
+  const running = dump.blocking.running;
+  jobs = new Map(running.map(job => [job.id, Math.min(jobs.get(job.id) ?? Infinity, up - (job.seconds ?? 0))]));
   groups = dump.tasks ? grouped(dump.tasks) : dump.groups.map(told => group(told, dump.since_seconds));
 }
 
@@ -49,17 +52,23 @@ function stuck(worker, at, up) {
   return worker.state === "stalled" || worker.state === "running" && lasts >= STUCK ? lasts : null;
 }
 
+/// The task for which one waits, be it sure or not.
+const otherOf = wait => wait?.task ?? wait?.holder ?? wait?.last_taken_by ?? wait?.last_received_by;
+
 /// What a task waits for, in words.
 function what(task) {
   const wait = task.waits_for;
   if (!wait) return task.state;
-  const text = wait.text === "unknown" ? "something that mini does not know" : wait.text;
-  const holder = wait.holder ?? wait.last_taken_by;
-  if (holder === undefined) return task.taken_at ? `${text}, taken at ${task.taken_at}` : text;
-  const since = task.taken_at ? ` since ${task.taken_at}` : "";
-  return text.includes(`task ${holder}`) || holder === "itself" || text.includes("main task")
-    ? text + since
-    : `${text}, ${wait.holder === undefined ? "last taken" : "held"} by ${nameOf(holder)}${since}`;
+  let text = wait.text === "unknown" ? "something that mini does not know" : wait.text;
+  const hasTask = otherOf(wait) !== undefined;
+  if (task.taken_at) text += hasTask ? ` since ${task.taken_at}` : `, taken at ${task.taken_at}`;
+  if (task.received_at) text += hasTask ? ` at ${task.received_at}` : `, last received at ${task.received_at}`;
+  if (task.is_unpolled_since) text += ", for a future that has not been polled since";
+  if (task.capacity !== undefined) text += `; full: ${count(task.capacity)} of ${count(task.capacity)}`;
+  if (task.senders !== undefined) text += `; ${plural(task.senders, "sender")} left`;
+  if (task.last_sender_made_at) text += `, last made at ${task.last_sender_made_at}`;
+  if (task.beside) text += `; beside: ${task.beside.map(other => other.text).join(", ")}`;
+  return text;
 }
 
 function note(task, up, passed) {

@@ -16,15 +16,16 @@ function showDetail() {
     set($("detail-facts"), h("dt", {}, "State"), h("dd", {}, "it has ended, or is not told any more"));
     return set($("history"));
   }
-  const { task, history } = known, to = task.waits_for?.task ?? task.waits_for?.holder ?? task.waits_for?.last_taken_by;
+  const { task, history } = known, to = otherOf(task.waits_for);
   const rows = [["Spawned at", path(task.spawned_at)]];
   rows.push(["State", h("span", { class: "state", "data-is": task.state }, known.hasEnded ? "ended" : task.state)]);
   if (task.waits_for && !known.hasEnded) {
     rows.push([task.state === "lost" ? "Last wait" : "Waits for", words(what(task))]);
   }
   if (tasks.has(to) && to !== detail) {
-    const { task: joined, holder } = task.waits_for;
-    rows.push([joined !== undefined ? "Joins" : holder !== undefined ? "Held by" : "Last taken by", taskLink(to)]);
+    const { task: joined, holder, last_taken_by: taker } = task.waits_for;
+    const names = [[joined, "Joins"], [holder, "Held by"], [taker, "Last taken by"], [to, "Received by"]];
+    rows.push([names.find(([id]) => id !== undefined)[1], taskLink(to)]);
   }
   rows.push(["Polls", `${count(task.polls)}, ${rate(known.rate)} a second`]);
   if (task.unchanged_seconds !== undefined && !known.hasEnded) {

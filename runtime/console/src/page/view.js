@@ -18,6 +18,7 @@ function show() {
     ["runtime", dump.runtime], ["", dump.flavour], ["up", time(dump.up_seconds)],
     ["tasks", count(last.metrics.alive_tasks)], ["polls/s", total === null ? "…" : count(Math.round(total))],
   ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value)))));
+  $("trace").hidden = !dump.records;
   showVerdicts();
   showWorkers();
   showGroups();
@@ -30,7 +31,7 @@ function show() {
 const isUnchanged = id => id === "main" || (tasks.get(id)?.task.unchanged_seconds ?? 0) >= 1;
 const stalled = () => last.dump.workers.filter(worker => worker.stuck !== null);
 const lostGroups = () => groups.filter(group => group.first.state === "lost");
-const verdictCount = () =>
+const verdictCount = () => (last.dump.shortage ? 1 : 0) +
   last.dump.circles.length + stalled().length + lostGroups().reduce((sum, group) => sum + group.count, 0);
 
 function waitOf(id) {
@@ -41,6 +42,7 @@ function waitOf(id) {
 
 function showVerdicts() {
   const { dump } = last, found = [];
+  if (dump.shortage) found.push([["shortage"], `No file descriptor is free: ${dump.shortage}`]);
   if (dump.has_ended) found.push([["end"], "The runtime shuts down, or has ended"]);
   for (const { tasks: ids } of dump.circles.slice(0, LISTED)) {
     const sure = ids.every(isUnchanged);
@@ -194,15 +196,22 @@ function updateGroup(body, group) {
 }
 
 function showBlocking() {
-  const { blocking } = last.dump, lines = new Map();
-  for (const line of blocking.running) lines.set(line, (lines.get(line) ?? 0) + 1);
+  const { blocking, crowded_channels: channels, up_seconds: up } = last.dump, lines = new Map();
+  for (const { id, spawned_at: line } of blocking.running) {
+    const { number, lasts } = lines.get(line) ?? { number: 0, lasts: 0 };
+    lines.set(line, { number: number + 1, lasts: Math.max(lasts, up - jobs.get(id)) });
+  }
   const isFull = blocking.queued > 0 && blocking.idle === 0;
   set($("blocking"),
     h("div", {}, `${plural(blocking.threads, "thread")}, ${count(blocking.idle)} idle; `,
       h("span", { class: "state", "data-is": isFull ? "warn" : "waiting" },
         `${plural(blocking.queued, "job")} in the queue`)),
-    lines.size ? h("ul", { class: "plain" }, [...lines].sort((a, b) => b[1] - a[1]).map(([line, jobs]) =>
-      h("li", {}, `${plural(jobs, "job")} at `, path(line)))) : h("div", { class: "soft" }, "No job is running."));
+    lines.size ? h("ul", { class: "plain" }, [...lines].sort((a, b) => b[1].number - a[1].number).map(
+      ([line, { number, lasts }]) => h("li", {}, `${plural(number, "job")} at `, path(line), `, up to ${time(lasts)}`),
+    )) : h("div", { class: "soft" }, "No job is running."),
+    h("ul", { class: "plain" }, channels.map(({ messages, made_at, last_received_by: task }) => h("li", {},
+      h("span", { class: "state", "data-is": "warn" }, plural(messages, "message")), " in a channel made at ", path(made_at),
+      task === undefined ? "" : [", last received by ", taskLink(task)]))));
 }
 
 function showWarnings() {
