@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Write};
 use std::time::Instant;
 
-use mini::runtime::{Handle, Metrics, Warning};
+use mini::runtime::{Handle, Histogram, Metrics, Warning};
 
 /// Of more tasks than these only groups are told: each task takes about 300 bytes.
 const TASKS: usize = 10_000;
@@ -37,6 +37,20 @@ fn metrics(text: &mut String, metrics: &Metrics) {
         let busy = metrics.worker_total_busy_duration(worker).as_secs_f64();
         put(text, format_args!("{{\"polls\":{polls},\"parks\":{parks},\"steals\":{steals},"));
         put(text, format_args!("\"queued\":{queued},\"busy_seconds\":{busy}}}"));
+    });
+    for (name, counted) in [("poll_time", metrics.poll_time()), ("queue_delay", metrics.queue_delay())] {
+        if let Some(counted) = counted {
+            put(text, format_args!(",\"{name}\":"));
+            histogram(text, &counted);
+        }
+    }
+    text.push('}');
+}
+
+fn histogram(text: &mut String, counted: &Histogram) {
+    put(text, format_args!("{{\"count\":{},\"quantiles\":", counted.count()));
+    list(text, [0.5, 0.9, 0.99, 0.999, 1.0], |text, part| {
+        put(text, format_args!("[{part},{}]", counted.quantile(part).as_secs_f64()));
     });
     text.push('}');
 }
@@ -99,6 +113,21 @@ mod tests {
         drop(runtime);
         let event: Value = serde_json::from_str(&self::event(&handle)).unwrap();
         assert_eq!(event["dump"]["has_ended"], true);
+    }
+
+    #[test]
+    fn histograms_are_in_it_if_the_runtime_has_them() {
+        let runtime = mini::runtime::Builder::new_current_thread().histograms(true).build().unwrap();
+        runtime.block_on(async { mini::spawn(async {}).await.unwrap() });
+        let event: Value = serde_json::from_str(&event(runtime.handle())).unwrap();
+        let polls = &event["metrics"]["poll_time"];
+        assert!(polls["count"].as_u64().unwrap() >= 1, "{polls}");
+        let quantiles: Vec<f64> =
+            polls["quantiles"].as_array().unwrap().iter().map(|pair| pair[1].as_f64().unwrap()).collect();
+        assert!(quantiles.is_sorted() && quantiles.len() == 5, "{polls}");
+        assert!(event["metrics"]["queue_delay"]["quantiles"][4][0] == 1.0);
+        let without = self::event(Runtime::new().unwrap().handle());
+        assert!(!without.contains("poll_time"));
     }
 
     #[test]

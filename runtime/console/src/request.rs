@@ -61,7 +61,10 @@ impl Request {
             "/events" => Self::Events,
             "/trace" => Self::Trace,
             _ => {
-                return Err(Refusal::new("404 Not Found", "there are / (the page), /events (what it shows) and /trace"));
+                return Err(Refusal::new(
+                    "404 Not Found",
+                    "there are / (the page), /events (what it shows) and /trace",
+                ));
             }
         };
         match site {

@@ -144,7 +144,7 @@ fn of_very_many_tasks_groups_are_shown_and_the_end_is_told() {
 fn the_only_worker_of_a_runtime_is_seen_to_be_stuck() {
     within(Duration::from_secs(180), || {
         let Some(mut browser) = browser() else { return };
-        let runtime = Builder::new_current_thread().flight_recorder(64 << 10).build().unwrap();
+        let runtime = Builder::new_current_thread().flight_recorder(64 << 10).histograms(true).build().unwrap();
         let console = Console::of(runtime.handle()).serve("127.0.0.1:0").unwrap();
         let (go_on, blocked) = channel::<()>();
         let (end, ended) = mini::sync::oneshot::channel::<()>();
@@ -163,8 +163,12 @@ fn the_only_worker_of_a_runtime_is_seen_to_be_stuck() {
         let size = "fetch('trace').then(answer => answer.arrayBuffer()).then(trace => trace.byteLength)";
         assert!(number(&mut browser, size) > 100.0);
         drop(go_on);
+        has(&mut browser, "histograms", &["a poll", "waiting for a worker", " µs"]);
+        let longest = "document.querySelector('#histograms td:last-child').textContent";
+        browser.wait_for(&format!("/^[0-9.]+ s$/.test({longest})")); // the poll that blocked
         has(&mut browser, "verdict-list", &["Nothing found"]);
         has(&mut browser, "workers", &["parked"]);
+        browser.picture("histograms");
         drop(end);
         thread.join().unwrap();
     });

@@ -24,6 +24,7 @@ const s = (tag, props, ...children) => fill(document.createElementNS(SVG, tag), 
 const count = number => number.toLocaleString("en-US");
 const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 function time(seconds) {
+  if (seconds > 0 && seconds < 1e-3) return `${Number((seconds * 1e6).toPrecision(2))} µs`;
   if (seconds < 1) return `${Math.round(seconds * 1e3)} ms`;
   if (seconds < 120) return `${seconds.toFixed(1)} s`;
   if (seconds < 7200) return `${Math.round(seconds / 60)} min`;

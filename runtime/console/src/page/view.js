@@ -21,6 +21,7 @@ function show() {
   $("trace").hidden = !dump.records;
   showVerdicts();
   showWorkers();
+  showHistograms();
   showGroups();
   showGraph();
   showBlocking();
@@ -113,6 +114,16 @@ function showWorkers() {
       (counts.queued ? `, ${count(counts.queued)} queued` : ""));
   });
 }
+/// How long polls took, and how long tasks waited for a worker, if the runtime counts that.
+function showHistograms() {
+  const { poll_time: polls, queue_delay: delays } = last.metrics;
+  const rows = [["a poll", polls], ["waiting for a worker", delays]].filter(([, counted]) => counted?.count);
+  $("histograms").hidden = !rows.length;
+  const labels = ["half below", "90 %", "99 %", "99.9 %", "longest"];
+  set($("histograms").tBodies[0], ...rows.map(([name, { quantiles }]) => h("tr", {}, h("td", {}, name),
+    quantiles.map(([, seconds], at) => h("td", { class: "num", "data-label": labels[at] }, time(seconds))))));
+}
+
 const bar = (kind, x, width, share) =>
   s("rect", { class: kind, x, width: width + .05, y: 10 - 10 * share, height: 10 * share });
 
