@@ -12,8 +12,11 @@
 //! Open <http://127.0.0.1:6669/> in a browser. The page says first what cannot go on: circles of tasks that wait for
 //! each other, tasks that nobody is left to wake, workers that are stuck in a poll. Below are the workers and what they
 //! did in the last minute, the tasks by where they were spawned and what they wait for, the history of one task, who
-//! waits for whom, the blocking threads, and the warnings of the runtime, if those are on. It shows lines of code and
-//! names of tasks, and no data of the program.
+//! waits for whom, and the blocking threads. It shows lines of code and names of tasks, and no data of the program.
+//!
+//! What the runtime keeps only if it is asked to is there if it does: [warnings](mini::runtime::Builder::warnings),
+//! [histograms](mini::runtime::Builder::histograms), and the trace of the
+//! [flight recorder](mini::runtime::Builder::flight_recorder), to be downloaded.
 //!
 //! The page is served by a thread of its own, so it also works while every worker of the program is stuck. While nobody
 //! looks the thread waits; else it makes a [dump](mini::runtime::Dump) a second, less often if that takes more than a
