@@ -1,8 +1,8 @@
 //! The page: one file, which needs nothing else, from parts that can be read.
 //!
-//! `head.html` and `body.html` are what stands there, `style.css` says how it looks. The script is in five parts: `dom.js`
-//! makes nodes and texts, `known.js` keeps what the events have told, `view.js` and `graph.js` show it, `live.js` shows
-//! one task and takes events.
+//! `head.html` and `body.html` are what stands there, `style.css` says how it looks. The script is in five parts:
+//! `dom.js` makes nodes and texts, `known.js` keeps what the events have told, `view.js` and `graph.js` show it,
+//! `live.js` shows one task and takes events.
 //!
 //! Whatever the program is called or says becomes text nodes and attributes of the page, and never HTML. Nodes are kept
 //! from event to event where they can be, as somebody may have selected, opened or focused them.

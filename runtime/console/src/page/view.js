@@ -221,7 +221,8 @@ function showBlocking() {
       ([line, { number, lasts }]) => h("li", {}, `${plural(number, "job")} at `, path(line), `, up to ${time(lasts)}`),
     )) : h("div", { class: "soft" }, "No job is running."),
     h("ul", { class: "plain" }, channels.map(({ messages, made_at, last_received_by: task }) => h("li", {},
-      h("span", { class: "state", "data-is": "warn" }, plural(messages, "message")), " in a channel made at ", path(made_at),
+      h("span", { class: "state", "data-is": "warn" }, plural(messages, "message")),
+      " in a channel made at ", path(made_at),
       task === undefined ? "" : [", last received by ", taskLink(task)]))));
 }
 
