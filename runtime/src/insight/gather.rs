@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -35,7 +36,7 @@ impl Shared {
     /// What this runtime does now.
     pub(crate) fn dump(&self) -> Dump {
         let begin = Instant::now();
-        let before = lock(&self.dumped).take();
+        let before = lock(&self.dumped).clone(); // it stays for a dump that is made meanwhile
         let progress: Vec<u64> = self.cores.iter().map(|core| core.counts.progress()).collect();
         let mut tasks = Vec::new();
         let hidden: Vec<bool> = self.cores.iter().map(|core| !read(core, &mut tasks)).collect();
@@ -44,7 +45,7 @@ impl Shared {
         }
         tasks.sort_unstable_by_key(|task: &Sight| task.source.id.get());
         let lost = self.lost(&tasks);
-        let look = Look { shared: self, begin, progress: &progress, before: before.as_ref() };
+        let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
         let workers: Vec<Worker> =
             self.cores.iter().zip(hidden).map(|(core, is_hidden)| look.at_worker(core, is_hidden)).collect();
         let since = before.as_ref().map(|before| begin - before.at);
@@ -73,7 +74,7 @@ impl Shared {
         let ids = running.iter().map(|job| job.id).collect();
         let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
         let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
-        *lock(&self.dumped) = Some(Before { at: begin, polls, jobs: ids, progress });
+        *lock(&self.dumped) = Some(Arc::new(Before { at: begin, polls, jobs: ids, progress }));
         Dump {
             runtime: self.id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },

@@ -51,7 +51,7 @@ pub(crate) struct Shared {
     /// What records, if the user asks for that; each core then has a probe.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The last dump.
-    pub(crate) dumped: Mutex<Option<Before>>,
+    pub(crate) dumped: Mutex<Option<Arc<Before>>>,
     /// The last warnings.
     pub(crate) warned: LastWarnings,
     /// Threads in `block_on` that have no core.
