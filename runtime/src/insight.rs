@@ -29,6 +29,7 @@ use std::panic::Location;
 use std::time::Duration;
 
 pub(crate) use gather::Before;
+pub(crate) use warning::LastWarnings;
 pub use warning::{Warning, WarningKind};
 
 use mini_context::{Holder, Reason, SyncKind};
@@ -98,6 +99,11 @@ pub struct Dump {
     jobs: Vec<Job>,
     /// New tasks that no worker has registered.
     new: usize,
+    /// The runtime shuts down, or has.
+    has_ended: bool,
+    /// There are warnings; there is a trace.
+    warns: bool,
+    records: bool,
     /// Channels of this process with very many messages.
     crowds: Vec<Holder>,
     /// Why the process can open no file or socket, if so.
@@ -197,7 +203,7 @@ pub struct DumpedTask {
     is_lost: bool,
     /// How often it was polled since the dump before, if it is in that.
     polled_since: Option<u32>,
-    /// It was not polled since the dump before, which was made this long ago.
+    /// It was not polled since an earlier dump, which was made this long ago.
     unchanged: Option<Duration>,
 }
 
@@ -239,8 +245,8 @@ impl Dump {
         self.circles.iter().map(ids).collect()
     }
 
-    /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `workers`, `tasks`, `circles`
-    /// and `blocking`. Fields may be added.
+    /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `has_ended`, `workers`, `tasks`,
+    /// `circles` and `blocking`. Fields may be added.
     ///
     /// # Examples
     ///
@@ -251,6 +257,30 @@ impl Dump {
     /// ```
     pub fn to_json(&self) -> String {
         json::of(self)
+    }
+
+    /// As [`to_json`](Self::to_json), for a runtime with very many tasks: `groups` in the place of `tasks`. The tasks
+    /// of a group have their name, the line of their spawn, their state and what they wait for in common. The `most`
+    /// largest are there, and `groups_left_out` says how many are not.
+    ///
+    /// Of a group there are the `count` of its tasks; the `polled` times since the dump before, which was made
+    /// `since_seconds` ago; `unchanged`, how many wait and were not polled since, and `unchanged_seconds`, for how long
+    /// the first of these; and the `ids` of a few.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::block_on(async {
+    ///     for _ in 0..10 {
+    ///         mini::spawn(mini::time::sleep(std::time::Duration::from_secs(60)));
+    ///     }
+    ///     mini::task::yield_now().await;
+    ///     let json = mini::runtime::Handle::current().dump().groups_to_json(100);
+    ///     assert!(json.contains(r#""groups":[{"count":10,"#));
+    /// });
+    /// ```
+    pub fn groups_to_json(&self, most: usize) -> String {
+        json::of_groups(self, most)
     }
 
     fn task(&self, id: u64) -> Option<&DumpedTask> {
@@ -322,8 +352,8 @@ impl DumpedTask {
         self.is_lost
     }
 
-    /// It waits, and was not polled for this long at least: since the [`Dump`] of this runtime before. `None` if it was
-    /// polled since, or there was none.
+    /// It waits, and was not polled for this long at least: since the first [`Dump`] that saw it so. `None` if it was
+    /// polled since the dump before, or there was none.
     ///
     /// # Examples
     ///

@@ -86,6 +86,41 @@ fn it_names_the_lines_where_tasks_were_spawned_and_wait() {
 }
 
 #[test]
+fn a_wait_is_told_with_its_time_over_several_dumps() {
+    mini::block_on(async {
+        mini::spawn(sleep(Duration::from_secs(600)));
+        settled(1).await;
+        let seen = std::time::Instant::now();
+        while seen.elapsed() < Duration::from_millis(20) {} // a dump is made in less
+        dump();
+        let waited = seen.elapsed();
+        let last = dump();
+        assert!(last.tasks()[0].unchanged_for().unwrap() >= waited, "{last}");
+        assert!(last.to_string().contains("; unchanged since the dump before"), "{last}");
+    });
+}
+
+#[test]
+fn dumps_made_at_one_time_all_know_how_long_a_task_waits() {
+    mini::block_on(async {
+        mini::spawn(sleep(Duration::from_secs(600)));
+        settled(1).await;
+        let (handle, seen) = (Handle::current(), std::time::Instant::now());
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..50 {
+                        let waited = seen.elapsed();
+                        let dump = handle.dump();
+                        assert!(dump.tasks()[0].unchanged_for().is_some_and(|unchanged| unchanged >= waited), "{dump}");
+                    }
+                });
+            }
+        });
+    });
+}
+
+#[test]
 fn two_locks_taken_in_both_orders_are_a_circle() {
     in_each_runtime(|| async {
         let before = dump().tasks().len();

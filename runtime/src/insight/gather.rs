@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,11 +19,12 @@ use crate::scheduler::core::{Core, MainSight};
 use crate::scheduler::shared::Shared;
 use crate::task::{Beside, LastWait, Sight, Standing, beside};
 
-/// What the dump before has seen: of each task the polls, of each core the progress, and which jobs ran.
+/// What the dumps before have seen: of each task the polls, and since when they are so many; of each core the progress;
+/// and which jobs ran.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,
-    polls: HashMap<u64, u32>,
+    polls: HashMap<u64, (u32, Instant)>,
     jobs: Vec<u64>,
     progress: Vec<u64>,
 }
@@ -34,7 +36,7 @@ impl Shared {
     /// What this runtime does now.
     pub(crate) fn dump(&self) -> Dump {
         let begin = Instant::now();
-        let before = lock(&self.dumped).take();
+        let before = lock(&self.dumped).clone(); // it stays for a dump that is made meanwhile
         let progress: Vec<u64> = self.cores.iter().map(|core| core.counts.progress()).collect();
         let mut tasks = Vec::new();
         let hidden: Vec<bool> = self.cores.iter().map(|core| !read(core, &mut tasks)).collect();
@@ -43,7 +45,7 @@ impl Shared {
         }
         tasks.sort_unstable_by_key(|task: &Sight| task.source.id.get());
         let lost = self.lost(&tasks);
-        let look = Look { shared: self, begin, progress: &progress, before: before.as_ref() };
+        let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
         let workers: Vec<Worker> =
             self.cores.iter().zip(hidden).map(|(core, is_hidden)| look.at_worker(core, is_hidden)).collect();
         let since = before.as_ref().map(|before| begin - before.at);
@@ -53,9 +55,11 @@ impl Shared {
             DumpedTask {
                 beside: sight.has_beside.then(|| Box::new(beside(id))),
                 is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
-                polled_since: was.map(|was| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
+                polled_since: was.map(|(was, _)| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
                 is_lost: lost.binary_search(&id).is_ok(),
-                unchanged: since.filter(|_| sight.standing == Standing::Waits && was == Some(&sight.polls)),
+                unchanged: was
+                    .filter(|(polls, _)| sight.standing == Standing::Waits && *polls == sight.polls)
+                    .map(|(_, at)| begin - *at),
                 sight,
             }
         };
@@ -64,12 +68,13 @@ impl Shared {
         let mains = workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&externals);
         let mains = mains.map(|main| (main.id, main.wait));
         let circles = circles(&tasks, mains);
-        let polls = tasks.iter().map(|task| (task.id().get(), task.polls())).collect();
+        let since_when = |task: &DumpedTask| task.unchanged.map_or(begin, |unchanged| begin - unchanged);
+        let polls = tasks.iter().map(|task| (task.id().get(), (task.polls(), since_when(task)))).collect();
         let AtWork { gauge, running, next } = self.blocking.at_work();
         let ids = running.iter().map(|job| job.id).collect();
         let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
         let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
-        *lock(&self.dumped) = Some(Before { at: begin, polls, jobs: ids, progress });
+        *lock(&self.dumped) = Some(Arc::new(Before { at: begin, polls, jobs: ids, progress }));
         Dump {
             runtime: self.id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
@@ -87,6 +92,9 @@ impl Shared {
             crowds: mini_context::crowds(),
             shortage: shortage(),
             before: since,
+            has_ended: self.is_closing(),
+            warns: self.warns(),
+            records: self.records(),
             now: {
                 let clock = self.cores[0].driver().timers().clock();
                 clock.nanos(clock.now())

@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
+use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Held, Worker};
 use crate::task::{LastWait, Standing};
 
@@ -73,19 +74,42 @@ fn put(text: &mut String, value: impl Display) {
     let _ = write!(text, "{value}"); // a `String` takes all
 }
 
+/// How many of the ids of a group are told.
+const IDS: usize = 8;
+
 pub(super) fn of(dump: &Dump) -> String {
+    with(dump, |fields| fields.array("tasks", &dump.tasks, task))
+}
+
+/// With the `most` largest groups of tasks.
+pub(super) fn of_groups(dump: &Dump, most: usize) -> String {
+    let lines = lines(&dump.tasks);
+    with(dump, |fields| {
+        fields.value("task_count", dump.tasks.len());
+        fields.array("groups", lines.iter().take(most), group);
+        fields.value("groups_left_out", lines.len().saturating_sub(most));
+        if let Some(before) = dump.before {
+            fields.value("since_seconds", before.as_secs_f64());
+        }
+    })
+}
+
+fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
     let mut text = String::new();
     let mut fields = Fields::begin(&mut text);
     fields.value("runtime", dump.runtime);
     fields.text("flavour", dump.flavour);
     fields.value("up_seconds", dump.up.as_secs_f64());
+    fields.value("has_ended", dump.has_ended);
+    fields.value("warns", dump.warns);
+    fields.value("records", dump.records);
     fields.array("workers", &dump.workers, worker);
     fields.array("external_threads", &dump.externals, |text, main| {
         let mut fields = Fields::begin(text);
         wait(&mut fields, "main_waits_for", main.wait);
         fields.end();
     });
-    fields.array("tasks", &dump.tasks, task);
+    tasks(&mut fields);
     fields.array("circles", &dump.circles, |text, circle| {
         let mut fields = Fields::begin(text);
         fields.array("tasks", circle, |text, &task| put(text, Id(task)));
@@ -166,11 +190,34 @@ fn worker(text: &mut String, worker: &Worker) {
 fn task(text: &mut String, task: &DumpedTask) {
     let mut fields = Fields::begin(text);
     fields.value("id", task.id());
+    fields.value("polls", task.polls());
+    common(&mut fields, task);
+    if let Some(unchanged) = task.unchanged {
+        fields.value("unchanged_seconds", unchanged.as_secs_f64());
+    }
+    fields.end();
+}
+
+fn group(text: &mut String, line: &Line<'_>) {
+    let mut fields = Fields::begin(text);
+    fields.value("count", line.tasks.len());
+    common(&mut fields, line.tasks[0]);
+    fields.value("polled", line.tasks.iter().map(|task| u64::from(task.polled_since.unwrap_or(0))).sum::<u64>());
+    let unchanged = line.tasks.iter().filter_map(|task| task.unchanged);
+    fields.value("unchanged", unchanged.clone().count());
+    if let Some(longest) = unchanged.max() {
+        fields.value("unchanged_seconds", longest.as_secs_f64());
+    }
+    fields.array("ids", line.tasks.iter().take(IDS), |text, task| put(text, task.id()));
+    fields.end();
+}
+
+/// What the tasks of a group have in common.
+fn common(fields: &mut Fields<'_>, task: &DumpedTask) {
     if let Some(name) = task.name() {
         fields.text("name", name);
     }
     fields.text("spawned_at", task.location());
-    fields.value("polls", task.polls());
     let state = match task.sight.standing {
         _ if task.is_lost => "lost",
         _ if task.is_running => "running",
@@ -179,7 +226,7 @@ fn task(text: &mut String, task: &DumpedTask) {
     };
     fields.text("state", state);
     if let Some(waits) = task.waits() {
-        wait(&mut fields, "waits_for", waits);
+        wait(fields, "waits_for", waits);
     }
     let beside = task.beside();
     if beside[0].is_some() {
@@ -200,10 +247,6 @@ fn task(text: &mut String, task: &DumpedTask) {
             None => {}
         }
     }
-    if let Some(unchanged) = task.unchanged {
-        fields.value("unchanged_seconds", unchanged.as_secs_f64());
-    }
-    fields.end();
 }
 
 /// The text for people, and what a program would look for in it.

@@ -142,7 +142,8 @@ impl Dump {
         let is_unchanged = |&id: &u64| self.task(id).is_none_or(|task| task.unchanged.is_some());
         match self.before {
             Some(before) if circle.iter().all(is_unchanged) => {
-                format!("; none has gone on for {}: a deadlock, most likely", Rounded(before))
+                let least = circle.iter().filter_map(|&id| self.task(id)?.unchanged).min();
+                format!("; none has gone on for {}: a deadlock, most likely", Rounded(least.unwrap_or(before)))
             }
             _ => "; a deadlock, unless one waits for something else too: another dump will show".to_owned(),
         }

@@ -1,9 +1,12 @@
 //! `Warning`: what the watcher has seen that a program hardly wants, in words for people.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::primitives::{Mutex, lock};
 use crate::task;
 
 /// Something that a program hardly wants, seen while it runs: see [`Builder::warnings`].
@@ -32,6 +35,7 @@ pub struct Warning {
     pub(super) task: Option<task::Id>,
     pub(super) location: Option<&'static Location<'static>>,
     pub(super) text: Arc<str>,
+    pub(super) at: Duration,
 }
 
 /// What a [`Warning`] is about.
@@ -50,6 +54,27 @@ pub enum WarningKind {
     Stillness,
     /// A task asks to run again, over and over, without waiting for anything.
     BusyLoop,
+}
+
+/// The last warnings of a runtime, for who asks later.
+#[derive(Default)]
+pub(crate) struct LastWarnings(Mutex<VecDeque<Warning>>);
+
+impl LastWarnings {
+    /// Each is told once for a line of code, so these are most programs' all.
+    const KEPT: usize = 64;
+
+    pub(super) fn keep(&self, warning: &Warning) {
+        let mut kept = lock(&self.0);
+        let forgotten = if kept.len() == Self::KEPT { kept.pop_front() } else { None };
+        kept.push_back(warning.clone());
+        drop(kept);
+        drop(forgotten);
+    }
+
+    pub(crate) fn get(&self) -> Vec<Warning> {
+        lock(&self.0).iter().cloned().collect()
+    }
 }
 
 impl Warning {
@@ -79,6 +104,15 @@ impl Warning {
     pub fn location(&self) -> Option<&'static Location<'static>> {
         self.location
     }
+
+    /// How long the runtime had been there when it was seen.
+    ///
+    /// # Examples
+    ///
+    /// See [`Handle::warnings`](crate::runtime::Handle::warnings).
+    pub fn at(&self) -> Duration {
+        self.at
+    }
 }
 
 impl fmt::Display for Warning {
@@ -97,5 +131,21 @@ impl fmt::Display for WarningKind {
             Self::Stillness => "stillness",
             Self::BusyLoop => "busy loop",
         })
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_warnings_are_kept_and_the_oldest_forgotten() {
+        let last = LastWarnings::default();
+        for second in 0..70 {
+            let (kind, at) = (WarningKind::Stillness, Duration::from_secs(second));
+            last.keep(&Warning { kind, task: None, location: None, text: "".into(), at });
+        }
+        let kept: Vec<u64> = last.get().iter().map(|warning| warning.at().as_secs()).collect();
+        assert_eq!(kept, (6..70).collect::<Vec<_>>());
     }
 }

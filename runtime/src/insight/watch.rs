@@ -110,7 +110,9 @@ impl Voice<'_> {
         if !self.said.0.insert((kind, line)) {
             return;
         }
-        let warning = Warning { kind, task: subject.task, location: subject.location, text: text().into() };
+        let at = self.shared.begun_at.elapsed();
+        let warning = Warning { kind, task: subject.task, location: subject.location, text: text().into(), at };
+        self.shared.warned.keep(&warning);
         match &self.shared.config.on_warning {
             Some(hook) => {
                 let (hook, warning) = (hook.clone(), &warning);

@@ -32,6 +32,11 @@ impl Shared {
         })
     }
 
+    /// Whether there is a trace.
+    pub(crate) fn records(&self) -> bool {
+        self.recorder.as_deref().is_some_and(|recorder| recorder.events.is_some())
+    }
+
     fn trace_of(&self, recorder: &Recorder) -> Vec<u8> {
         let workers = self.cores.iter().filter_map(|core| core.probe.as_deref()).map(|probe| {
             let events = probe.ring.as_ref().map_or(Vec::new(), Ring::copy);

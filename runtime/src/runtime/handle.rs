@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Id;
-use crate::insight::Dump;
+use crate::insight::{Dump, Warning};
 use crate::runtime::metrics::Metrics;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::{block_on, context};
@@ -98,6 +98,30 @@ impl Handle {
     pub fn trace(&self) -> io::Result<Vec<u8>> {
         self.shared.process.check("Handle::trace");
         self.shared.trace()
+    }
+
+    /// The last 64 warnings of the runtime, the oldest first. None if its
+    /// [warnings](crate::runtime::Builder::warnings) are off.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let (warned, hears) = std::sync::mpsc::channel();
+    /// let runtime = mini::runtime::Builder::new_current_thread().on_warning(move |_| drop(warned.send(()))).build()?;
+    /// runtime.block_on(async {
+    ///     mini::spawn(std::future::pending::<()>()); // drops the waker that it is given
+    ///     mini::task::yield_now().await;
+    ///     mini::spawn_blocking(move || hears.recv()).await.unwrap().unwrap();
+    /// });
+    /// let warnings = runtime.handle().warnings();
+    /// assert_eq!(warnings[0].kind(), mini::runtime::WarningKind::LostTask);
+    /// assert!(warnings[0].at() >= Duration::from_secs(1)); // seen by two walks, a second apart
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.shared.warned.get()
     }
 
     /// The runtime this thread is inside of.

@@ -14,7 +14,7 @@ use mini_net::{Object, failed};
 use mini_time::Clock;
 
 use crate::blocking::Blocking;
-use crate::insight::{Before, on_quit, watcher};
+use crate::insight::{Before, LastWarnings, on_quit, watcher};
 use crate::primitives::{Mutex, lock};
 use crate::recorder::Recorder;
 use crate::runtime::Id;
@@ -51,7 +51,9 @@ pub(crate) struct Shared {
     /// What records, if the user asks for that; each core then has a probe.
     pub(crate) recorder: Option<Arc<Recorder>>,
     /// The last dump.
-    pub(crate) dumped: Mutex<Option<Before>>,
+    pub(crate) dumped: Mutex<Option<Arc<Before>>>,
+    /// The last warnings.
+    pub(crate) warned: LastWarnings,
     /// Threads in `block_on` that have no core.
     pub(crate) externals: Mutex<Vec<Arc<MainSight>>>,
     /// How many errors that no join handle will see were printed lately.
@@ -76,7 +78,7 @@ impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
         let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
-        let (dumps, warns) = (config.dump_on_quit, config.warnings || config.on_warning.is_some());
+        let dumps = config.dump_on_quit;
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };
@@ -100,6 +102,7 @@ impl Shared {
                 until_idle: UntilIdle::default(),
                 recorder,
                 dumped: Mutex::default(),
+                warned: LastWarnings::default(),
                 externals: Mutex::default(),
                 quota: Mutex::default(),
                 cores,
@@ -112,7 +115,7 @@ impl Shared {
         if dumps {
             on_quit::start();
         }
-        if warns {
+        if shared.warns() {
             watcher::watch(&shared);
         }
         Ok(shared)
@@ -120,6 +123,11 @@ impl Shared {
 
     pub(crate) fn is_multi_thread(&self) -> bool {
         self.config.is_multi_thread
+    }
+
+    /// Whether the program is warned.
+    pub(crate) fn warns(&self) -> bool {
+        self.config.warnings || self.config.on_warning.is_some()
     }
 
     /// Whether the runtime shuts down.

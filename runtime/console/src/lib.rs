@@ -1,0 +1,223 @@
+//! A live page of what a program on the runtime [mini](https://docs.rs/mini-rt) does, and of what hangs in it.
+//!
+//! ```no_run
+//! #[mini::main]
+//! async fn main() -> std::io::Result<()> {
+//!     let _console = mini_console::serve("127.0.0.1:6669")?;
+//!     // the program
+//!     # Ok(())
+//! }
+//! ```
+//!
+//! Open <http://127.0.0.1:6669/> in a browser. The page says first what cannot go on: circles of tasks that wait for
+//! each other, tasks that nobody is left to wake, workers that are stuck in a poll. Below are the workers and what they
+//! did in the last minute, the tasks by where they were spawned and what they wait for, the history of one task, who
+//! waits for whom, and the blocking threads. It shows lines of code and names of tasks, and no data of the program.
+//!
+//! What the runtime keeps only if it is asked to is there if it does: [warnings](mini::runtime::Builder::warnings),
+//! [histograms](mini::runtime::Builder::histograms), and the trace of the
+//! [flight recorder](mini::runtime::Builder::flight_recorder), to be downloaded.
+//!
+//! The page is served by a thread of its own, so it also works while every worker of the program is stuck. While nobody
+//! looks the thread waits; else it makes a [dump](mini::runtime::Dump) a second, less often if that takes more than a
+//! twentieth of a CPU. Nothing has to be compiled differently. How long something waits is known from the first dump
+//! on.
+//!
+//! A console tells of one runtime. Each core of a [`PerCore`](mini::runtime::PerCore) is one.
+
+mod connection;
+mod event;
+mod page;
+mod request;
+mod server;
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::process;
+use std::thread::JoinHandle;
+
+use mini::runtime::Handle;
+use mini::sync::oneshot;
+use server::Server;
+
+/// Serves a page about the current runtime at `addr`, until the [`Console`] is dropped.
+///
+/// `addr` is of this computer only, such as `127.0.0.1:6669` or `localhost:6669`; with port 0 the system chooses one,
+/// see [`Console::local_addr`]. For another runtime, or other clients, see [`Console::of`].
+///
+/// # Examples
+///
+/// ```
+/// use mini::net::TcpStream;
+///
+/// # mini::block_on(async {
+/// let console = mini_console::serve("127.0.0.1:0")?;
+/// println!("see http://{}/", console.local_addr());
+///
+/// let client = TcpStream::connect(console.local_addr()).await?;
+/// client.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await?;
+/// let mut answer = [0; 15];
+/// client.read_exact(&mut answer).await?;
+/// assert_eq!(&answer, b"HTTP/1.1 200 OK");
+/// # std::io::Result::Ok(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// - This thread is inside no runtime.
+/// - `addr` is not of this computer only.
+/// - Those of binding: the address is in use, for one.
+/// - The process has no descriptor or thread left.
+pub fn serve(addr: impl ToSocketAddrs) -> io::Result<Console> {
+    let handle = Handle::try_current().map_err(|error| {
+        let text = format!("mini_console::serve: {error}; Console::of takes the handle of a runtime");
+        io::Error::new(io::ErrorKind::InvalidInput, text)
+    })?;
+    Console::of(&handle).serve(addr)
+}
+
+/// Serves a page about a runtime while it lives; made by [`serve`] and [`Builder::serve`].
+///
+/// Dropping it ends the connections and waits for the thread that serves them. The console does not keep the runtime
+/// running; when the runtime has ended, the page says so.
+///
+/// # Examples
+///
+/// See [`serve`].
+#[must_use = "the page is there until the console is dropped"]
+pub struct Console {
+    addr: SocketAddr,
+    /// Dropped, it stops the server. `None` once it is.
+    running: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
+    /// The process that has the thread.
+    process: u32,
+}
+
+/// What a [`Console`] is made with; made by [`Console::of`].
+///
+/// # Examples
+///
+/// See [`Console::of`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is served before `serve` is called"]
+pub struct Builder {
+    watched: Handle,
+    allows_remote: bool,
+}
+
+impl Console {
+    /// Begins a console of the runtime of `handle`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::runtime::Runtime;
+    /// use mini_console::Console;
+    ///
+    /// let runtime = Runtime::new()?;
+    /// let console = Console::of(runtime.handle()).serve("127.0.0.1:0")?;
+    /// assert!(console.local_addr().ip().is_loopback());
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn of(handle: &Handle) -> Builder {
+        Builder { watched: handle.clone(), allows_remote: false }
+    }
+
+    /// The address at which the page is.
+    ///
+    /// # Examples
+    ///
+    /// See [`serve`].
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+}
+
+impl Builder {
+    /// Whether the page may be at an address that other computers reach. They see the names of tasks, the lines of the
+    /// program and what it is doing; there is no password and no encryption. Off by default; a tunnel, such as
+    /// `ssh -L 6669:127.0.0.1:6669 host`, does without.
+    ///
+    /// Clients ask by address: a name in their `Host` header, other than `localhost`, is refused, since a page of
+    /// another server could be what asks.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini_console::Console;
+    ///
+    /// let runtime = mini::runtime::Runtime::new()?;
+    /// assert!(Console::of(runtime.handle()).serve("0.0.0.0:0").is_err());
+    /// let console = Console::of(runtime.handle()).allow_remote(true).serve("0.0.0.0:0")?;
+    /// # drop(console);
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn allow_remote(mut self, allows: bool) -> Self {
+        self.allows_remote = allows;
+        self
+    }
+
+    /// Serves the page, as [`serve`] does. Resolves a name in `addr` by blocking.
+    ///
+    /// # Examples
+    ///
+    /// See [`Console::of`].
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`], with a runtime.
+    pub fn serve(&self, addr: impl ToSocketAddrs) -> io::Result<Console> {
+        let addrs: Vec<SocketAddr> = addr.to_socket_addrs()?.collect();
+        self.check(&addrs)?;
+        let listener = TcpListener::bind(&addrs[..]).map_err(|error| {
+            let at: Vec<String> = addrs.iter().map(SocketAddr::to_string).collect();
+            io::Error::new(error.kind(), format!("mini-console: listen on {}: {error}", at.join(", ")))
+        })?;
+        let addr = listener.local_addr()?;
+        let server = Server::new(listener, self.watched.clone(), self.allows_remote)?;
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("mini-console".to_owned()).spawn(move || server.run(stopped));
+        let thread = thread.map_err(|error| {
+            io::Error::new(error.kind(), format!("mini-console: start a thread to serve the page: {error}"))
+        })?;
+        Ok(Console { addr, running: Some((stop, thread)), process: process::id() })
+    }
+
+    /// Refuses an address that others reach, unless they may.
+    fn check(&self, addrs: &[SocketAddr]) -> io::Result<()> {
+        match addrs.iter().find(|addr| !addr.ip().to_canonical().is_loopback()) {
+            Some(addr) if !self.allows_remote => Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "mini-console: other computers may reach {addr}; 127.0.0.1 is for this one alone, and \
+                     Builder::allow_remote(true) is for all"
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Console {
+    fn drop(&mut self) {
+        let Some((stop, thread)) = self.running.take() else { return };
+        // The child of a fork(2) has no such thread: there is nobody to tell, nor to wait for.
+        if process::id() != self.process {
+            return std::mem::forget((stop, thread));
+        }
+        drop(stop);
+        let _ = thread.join(); // its panic has been printed
+    }
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Console").field("addr", &self.addr).finish_non_exhaustive()
+    }
+}
+
+const _: fn() = || {
+    fn assert<T: Send + Sync>() {}
+    assert::<(Console, Builder)>();
+};

@@ -1,0 +1,107 @@
+//! `Server`: takes connections, and makes an event a second while somebody listens.
+//!
+//! It runs on one thread, in a runtime of its own, so it needs nothing of the runtime that it tells about. The dumps
+//! are made on a second thread: one of very many tasks takes its time, and the page is served meanwhile.
+//!
+//! All clients are given the same event. One that is slow has the event that it is being sent, and goes on with the
+//! newest: so many events at most are in memory as there are clients.
+//!
+//! Rejected: a task in the watched runtime (it would stand still with what it is to tell of). A dump for each client.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use mini::net::{TcpListener, next_connection};
+use mini::runtime::{Handle, Runtime};
+use mini::sync::{Notify, Semaphore, oneshot, watch};
+
+use crate::connection::{self, Connection};
+use crate::event::event;
+
+/// So many clients may be connected.
+pub(crate) const CLIENTS: usize = 16;
+
+/// From one event to the next.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// To make an event takes a part of the time that is not larger than one of so many.
+const SHARE: u32 = 20;
+
+/// The last event; none before somebody listens.
+pub(crate) type Event = Option<Arc<str>>;
+
+pub(crate) struct Server {
+    runtime: Runtime,
+    listener: std::net::TcpListener,
+    watched: Handle,
+    allows_remote: bool,
+}
+
+/// What the connections of a server share.
+pub(crate) struct Site {
+    pub(crate) events: watch::Sender<Event>,
+    /// Somebody listens to the events.
+    pub(crate) listened: Notify,
+    pub(crate) watched: Handle,
+    pub(crate) allows_remote: bool,
+}
+
+impl Server {
+    pub(crate) fn new(listener: std::net::TcpListener, watched: Handle, allows_remote: bool) -> io::Result<Self> {
+        listener.set_nonblocking(true)?;
+        let mut builder = mini::runtime::Builder::new_current_thread();
+        let runtime = builder.max_blocking_threads(2).thread_name("mini-console-dump").build()?;
+        Ok(Self { runtime, listener, watched, allows_remote })
+    }
+
+    /// Serves until `stopped` is told, or its sender is gone.
+    pub(crate) fn run(self, stopped: oneshot::Receiver<()>) {
+        let Self { runtime, listener, watched, allows_remote } = self;
+        let events = watch::Sender::new(None);
+        let site = Rc::new(Site { events, listened: Notify::new(), watched, allows_remote });
+        let result = runtime.block_on(async {
+            mini::race! {
+                result = accept(listener, &site) => result,
+                result = make_events(&site) => result,
+                _ = stopped => Ok(()),
+            }
+        });
+        if let Err(error) = result {
+            eprintln!("mini-console: the page is no longer served: {error}");
+        }
+    }
+}
+
+/// Serves each connection in a task of its own.
+async fn accept(listener: std::net::TcpListener, site: &Rc<Site>) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    let places = Arc::new(Semaphore::new(CLIENTS));
+    loop {
+        let (stream, _) = next_connection(&listener).await?;
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            connection::refuse(&stream, CLIENTS);
+            continue;
+        };
+        let site = site.clone();
+        mini::spawn_local(async move {
+            Connection::new(&stream, &site).serve().await;
+            drop(place);
+        });
+    }
+}
+
+async fn make_events(site: &Site) -> io::Result<()> {
+    loop {
+        while site.events.receiver_count() == 0 {
+            site.events.send_replace(None); // it is old when somebody comes
+            site.listened.notified().await;
+        }
+        let begin = Instant::now();
+        let watched = site.watched.clone();
+        let text = mini::spawn_blocking(move || event(&watched)).await.map_err(io::Error::other)?;
+        site.events.send_replace(Some(text.into()));
+        mini::time::sleep(PERIOD.max(begin.elapsed() * SHARE)).await;
+    }
+}
