@@ -19,7 +19,8 @@
 //!
 //! # What is not
 //!
-//! Sockets, pipes, signals and child processes: to wait for one fails. A thread that wakes a task: it fails too. A
+//! Sockets, pipes, signals and child processes: to wait for one fails. A thread that wakes a task: it fails too. A job
+//! may not block on a task ([`block_on`](crate::block_on), `blocking_recv`), as there is no thread to run that: it panics. A
 //! `HashMap` of the standard library has another order in each process, and other clocks and random numbers than
 //! [`Current::rand`] are the system's: where these matter, two runs of a seed differ, and `MINI_SIM_CHECK=1` says so.
 

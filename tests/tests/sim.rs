@@ -209,6 +209,63 @@ fn settling_lets_all_others_go_as_far_as_they_can() {
     }
 }
 
+/// Panics when it is dropped.
+struct Checks;
+
+impl Drop for Checks {
+    fn drop(&mut self) {
+        panic!("not done");
+    }
+}
+
+#[test]
+fn destructors_that_panic_are_told_and_end_no_process() {
+    let deadlock = Sim::new(1).run(async {
+        let _checks = Checks;
+        pending::<()>().await;
+    });
+    assert!(deadlock.unwrap_err().to_string().starts_with("seed 1: deadlock: "));
+    let end = Sim::new(1).run(async {
+        drop(mini::spawn(async {
+            let _checks = Checks;
+            pending::<()>().await;
+        }));
+        sleep(Duration::from_millis(1)).await;
+    });
+    let text = end.unwrap_err().to_string();
+    assert!(text.contains("panicked: not done"), "{text}");
+}
+
+#[test]
+fn a_job_that_blocks_on_a_task_fails_and_does_not_hang() {
+    let result = Sim::new(1).run(async {
+        let (send, receive) = oneshot::channel();
+        let job = mini::spawn_blocking(move || receive.blocking_recv());
+        sleep(Duration::from_secs(1)).await;
+        drop(send.send(1));
+        job.await
+    });
+    assert!(result.unwrap().unwrap_err().is_panic());
+}
+
+#[test]
+fn settling_elsewhere_or_not_at_all_disturbs_nobody() {
+    let sim = Sim::new(1).run(async {
+        let sim = current();
+        let _unpolled = sim.settle();
+        let task = mini::spawn(async {
+            for _ in 0..10 {
+                yield_now().await;
+            }
+        });
+        sim.settle().await;
+        assert!(task.is_finished());
+        sim.clone()
+    });
+    let sim = sim.unwrap();
+    assert!(catch_unwind(std::panic::AssertUnwindSafe(|| mini::block_on(sim.settle()))).is_err());
+}
+
 static SEEN: AtomicU32 = AtomicU32::new(0);
 
 #[mini::test(sim, seeds = 10 * 2)]

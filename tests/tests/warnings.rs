@@ -187,6 +187,33 @@ fn a_task_that_asks_again_and_again_is_a_busy_loop() {
     assert!(busy.to_string().contains(" has asked to run again "), "{busy}");
 }
 
+#[test]
+fn a_circle_of_which_one_waits_for_something_else_too_is_not_told() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let lock = Arc::new(Mutex::new(()));
+    let (held, hold) = std::sync::mpsc::channel();
+    let (send, receive) = oneshot::channel();
+    let other = lock.clone();
+    let waits = runtime.spawn(async move {
+        mini::spawn_blocking(move || hold.recv().unwrap()).await.unwrap();
+        drop(other.lock().await);
+    });
+    let holds = runtime.spawn(async move {
+        let _held = lock.lock().await;
+        held.send(()).unwrap();
+        let both = mini::race! {
+            () = async { waits.await.unwrap() } => "joined",
+            () = async { receive.await.unwrap() } => "told",
+        };
+        assert_eq!(both, "told");
+    });
+    std::thread::sleep(Duration::from_secs(3)); // real time, for two walks of the watcher
+    send.send(()).unwrap();
+    runtime.block_on(holds).unwrap();
+    drop(runtime);
+    assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
 /// What looks like a mistake and is none, for six seconds: longer than the watcher takes to say something.
 #[test]
 fn what_is_right_is_not_told() {

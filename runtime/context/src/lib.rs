@@ -91,6 +91,8 @@ struct Local {
     timer: Cell<Option<Note>>,
     /// How many notes were left; see `notes.rs`.
     noted: Cell<u64>,
+    /// How many there were when `wait` became that of an earlier leaf, as the last one was taken back.
+    promoted: Cell<u64>,
     due: Cell<Option<Due>>,
     /// The id of the task that is polled; 0 for none.
     task: Cell<u64>,
@@ -107,6 +109,7 @@ thread_local! {
             other: [const { Cell::new(None) }; others::MOST],
             timer: Cell::new(None),
             noted: Cell::new(0),
+            promoted: Cell::new(u64::MAX),
             due: Cell::new(None),
             task: Cell::new(0),
         }

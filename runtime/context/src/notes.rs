@@ -263,7 +263,8 @@ pub fn mark_notes() -> NoteMark {
     LOCAL.with(|local| NoteMark(local.noted.get()))
 }
 
-/// The notes that were left since the mark, and not taken back, in the same poll.
+/// The notes that were left since the mark, and not taken back, in the same poll. No wait, if the last one was taken back
+/// and an earlier one is left: that may be from before the mark.
 ///
 /// # Examples
 ///
@@ -281,7 +282,9 @@ pub fn mark_notes() -> NoteMark {
 pub fn notes_since(mark: NoteMark) -> Notes {
     LOCAL.with(|local| {
         let changed = local.noted.get() ^ mark.0;
-        let (wait, timer) = (changed >= ONE_WAIT, changed as u32 != 0);
+        // The wait of an earlier leaf may be one from before the mark.
+        let is_last = local.promoted.get() != local.noted.get();
+        let (wait, timer) = (changed >= ONE_WAIT && is_last, changed as u32 != 0);
         Notes { wait: local.wait.get().filter(|_| wait), timer: local.timer.get().filter(|_| timer) }
     })
 }

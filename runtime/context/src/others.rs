@@ -91,6 +91,7 @@ pub(crate) fn remove(local: &Local, mut is_it: impl FnMut(&Note) -> bool) {
     if local.wait.get().is_none() && kept > 0 {
         kept -= 1;
         local.wait.set(local.other[kept].take());
+        local.promoted.set(local.noted.get());
     }
     local.others.set(kept as u8);
 }

@@ -55,15 +55,16 @@ impl Watch {
         self.last_walk = Walk::default();
     }
 
-    pub(super) fn look(&mut self, shared: &Shared, now: Instant) {
+    pub(super) fn look(&mut self, shared: &Shared) {
         if shared.is_closing() {
             return self.begin_anew();
         }
         let voice = &mut Voice { shared, said: &mut self.said };
         self.runs.resize_with(shared.cores.len(), LastRun::default);
         for (core, run) in shared.cores.iter().zip(&mut self.runs) {
-            run.look(core, now, voice);
+            run.look(core, voice);
         }
+        let now = Instant::now();
         if now >= self.walk_at {
             let walk = Walk::new(shared, now, &self.last_walk);
             walk.tell(&self.last_walk, voice);

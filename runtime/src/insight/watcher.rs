@@ -12,14 +12,14 @@
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use mini_context::contain;
 
 use super::watch::Watch;
-use crate::primitives::{HAS_TIME, Mutex, lock};
+use crate::primitives::HAS_TIME;
 use crate::scheduler::shared::Shared;
 use crate::threads;
 
@@ -44,14 +44,19 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
     if !HAS_TIME || cfg!(miri) {
         return;
     }
-    let mut new = lock(&NEW);
+    let mut new = lock();
+    if new.watcher != process::id() {
+        std::mem::forget(std::mem::take(&mut new.runtimes)); // in the child of a fork(2) they are its parent's
+    }
     new.runtimes.push(Arc::downgrade(shared));
     HAS_NEW.store(true, Relaxed);
     if std::mem::replace(&mut new.watcher, process::id()) == process::id() {
         return;
     }
     let body = Box::new(|| {
-        contain(run);
+        if contain(run).is_none() {
+            lock().watcher = 0; // the next runtime that is to be watched starts another one
+        }
     });
     if let Err(error) = threads::start("mini-watch".to_owned(), Some(256 * 1024), body) {
         new.watcher = 0;
@@ -64,18 +69,25 @@ fn run() {
     while take_over(&mut watches) {
         let begin = Instant::now();
         thread::sleep(LOOK); // real time, as it is what the watched lose
-        let now = Instant::now();
-        let is_late = now - begin > 2 * LOOK;
+        let is_late = begin.elapsed() > 2 * LOOK;
         watches.retain_mut(|watch| {
-            // It is let go at once: it may end meanwhile, and then ends here.
-            let Some(shared) = watch.runtime() else { return false };
-            if is_late {
-                watch.begin_anew();
-            }
-            watch.look(&shared, now);
-            true
+            // Contained with the end of what it looks at: the runtime may end meanwhile, and then ends here, with what
+            // its hooks own.
+            contain(|| {
+                let Some(shared) = watch.runtime() else { return false };
+                if is_late {
+                    watch.begin_anew();
+                }
+                watch.look(&shared);
+                true
+            })
+            .unwrap_or(false)
         });
     }
+}
+
+fn lock() -> MutexGuard<'static, New> {
+    NEW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes over new runtimes; says whether there is one to watch. If not, there is no watcher any more.
@@ -83,7 +95,7 @@ fn take_over(watches: &mut Vec<Watch>) -> bool {
     if !HAS_NEW.swap(false, Relaxed) && !watches.is_empty() {
         return true;
     }
-    let mut new = lock(&NEW);
+    let mut new = lock();
     watches.extend(new.runtimes.drain(..).map(Watch::new));
     if watches.is_empty() {
         new.watcher = 0;

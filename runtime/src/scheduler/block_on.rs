@@ -119,9 +119,15 @@ fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) 
     worker.attach(main);
     waker.wake_by_ref();
     let given = DropInside(given);
-    while worker.drive(given.0, &waker) != Stop::Done {
-        worker.close(); // the runtime shuts down; the future may still come to its end
+    loop {
+        match worker.drive(given.0, &waker) {
+            Stop::Done => return,
+            Stop::Halted => break,
+            Stop::Closing | Stop::Wanted => worker.close(), // the future may still come to its end
+        }
     }
+    drop(given); // before the unwinding, in which a panic would end the process
+    std::panic::resume_unwind(Box::new("the simulation cannot go on"));
 }
 
 /// Wakes an external thread.

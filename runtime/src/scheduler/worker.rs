@@ -56,6 +56,8 @@ pub(crate) enum Stop {
     Closing,
     /// A thread in `block_on` asks for this worker thread's core.
     Wanted,
+    /// A simulation cannot go on.
+    Halted,
 }
 
 /// A thread at work on a core. Dropping it releases the core.
@@ -190,6 +192,9 @@ impl<'a> Worker<'a> {
                 None => {
                     if let Some(stop) = self.stop() {
                         return stop;
+                    }
+                    if self.is_halted() {
+                        return Stop::Halted;
                     }
                     if self.core.idle_queue().is_empty() {
                         self.park();

@@ -115,9 +115,12 @@ impl Current {
     /// # Cancel safety
     ///
     /// May be dropped at any time.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside of the simulation.
     pub fn settle(&self) -> Settle<'_> {
-        self.world().settling.fetch_add(1, Relaxed);
-        Settle { current: self }
+        Settle { current: self, counts: false }
     }
 }
 
@@ -132,16 +135,24 @@ impl fmt::Debug for Current {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Settle<'a> {
     current: &'a Current,
+    /// It is among those that settle.
+    counts: bool,
 }
 
 impl Future for Settle<'_> {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let shared = &self.current.shared;
+        let core = context::held_of(shared).expect("a future of `settle` is for the simulation that it settles");
         // Those that settle too are queued while this one runs.
-        let others = self.current.world().settling.load(Relaxed).saturating_sub(1);
-        if self.current.shared.cores[0].waiting().len() as u64 <= others {
+        let settling = &self.current.world().settling;
+        let others = settling.load(Relaxed) - u64::from(self.counts);
+        if core.waiting().len() as u64 <= others {
             return Poll::Ready(());
+        }
+        if !std::mem::replace(&mut self.counts, true) {
+            self.current.world().settling.fetch_add(1, Relaxed);
         }
         context.waker().wake_by_ref();
         Poll::Pending
@@ -150,6 +161,6 @@ impl Future for Settle<'_> {
 
 impl Drop for Settle<'_> {
     fn drop(&mut self) {
-        self.current.world().settling.fetch_sub(1, Relaxed);
+        self.current.world().settling.fetch_sub(self.counts.into(), Relaxed);
     }
 }

@@ -148,18 +148,16 @@ impl Sim {
             })
         }));
         let world = shared.cores[0].world.as_deref().expect("it is simulated");
-        let trace = Trace::of(world);
-        let cause = match caught {
-            Ok(Ok(output)) if lock(&unseen).is_empty() => return (Ok(output), trace),
-            Ok(Ok(_)) => Cause::Unseen(lock(&unseen).join("; ")),
-            Ok(Err(payload)) => Cause::Panic(payload),
-            Err(payload) => match payload.downcast::<(Halt, Dump)>() {
-                Ok(halted) => {
-                    dump = Some(halted.1);
-                    Cause::Halt(halted.0)
-                }
-                Err(payload) => Cause::Panic(payload),
-            },
+        let (trace, halt) = (Trace::of(world), world.take_halt());
+        let end = catch_unwind(AssertUnwindSafe(|| drop(runtime))); // with the tasks that are left
+        let cause = match (halt, caught, end) {
+            (Some((halt, seen)), ..) => {
+                dump = Some(seen);
+                Cause::Halt(halt)
+            }
+            (None, Ok(Err(payload)) | Err(payload), _) | (None, _, Err(payload)) => Cause::Panic(payload),
+            (None, Ok(Ok(output)), Ok(())) if lock(&unseen).is_empty() => return (Ok(output), trace),
+            (None, Ok(Ok(_)), Ok(())) => Cause::Unseen(lock(&unseen).join("; ")),
         };
         let details = Details { seed: self.limits.seed, cause, dump, last: Last::of(world) };
         (Err(Failure(Box::new(details))), trace)

@@ -11,6 +11,7 @@ use mini_time::{Clock, Instant};
 use super::random::Random;
 use super::steps::Steps;
 use super::strategy::Strategy;
+use crate::insight::Dump;
 use crate::primitives::{Mutex, lock};
 
 /// What a simulation may take.
@@ -40,6 +41,7 @@ pub(crate) struct World {
     limits: Limits,
     begin: Instant,
     state: Mutex<State>,
+    halted: Mutex<Option<(Halt, Dump)>>,
     /// A task that another thread has woken, and no other step since.
     intruder: AtomicU64,
     /// Calls of [`settle`](crate::sim::settle) that wait.
@@ -72,6 +74,7 @@ impl World {
             limits,
             begin: clock.now(),
             state: Mutex::new(state),
+            halted: Mutex::default(),
             intruder: AtomicU64::new(0),
             settling: AtomicU64::new(0),
         }
@@ -103,6 +106,19 @@ impl World {
         let at = state.strategy.pick(tasks);
         state.steps.note(tasks[at], now);
         Ok(at)
+    }
+
+    /// It cannot go on. The first reason counts.
+    pub(crate) fn note_halt(&self, halt: Halt, dump: Dump) {
+        lock(&self.halted).get_or_insert((halt, dump));
+    }
+
+    pub(crate) fn is_halted(&self) -> bool {
+        lock(&self.halted).is_some()
+    }
+
+    pub(super) fn take_halt(&self) -> Option<(Halt, Dump)> {
+        lock(&self.halted).take()
     }
 
     /// Another thread has woken that task.

@@ -41,8 +41,8 @@ pub(crate) struct Sight {
     pub(crate) others: i32,
     /// There is a handle that may abort it, and that does not wait for it.
     pub(crate) is_kept: bool,
-    /// How long its last measured run was, in nanoseconds.
-    pub(crate) last_run: u64,
+    /// For how many nanoseconds it has run since it last waited; at most `u32::MAX`.
+    pub(crate) since_wait: u32,
 }
 
 /// What changes while it is read.
@@ -80,7 +80,7 @@ impl Task {
             has_beside: header.wait.has_beside(),
             others,
             is_kept: header.refs.is_kept() || aborts > 0,
-            last_run: header.times.last(),
+            since_wait: header.times.since_wait(),
         }
     }
 }

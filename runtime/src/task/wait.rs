@@ -70,7 +70,8 @@ impl WaitSlot {
         // Release: a reader that sees one of these sees the number of the poll too.
         self.word.store(wait.word(), Release);
         let mut location = ptr::from_ref(wait.location()).cast_mut();
-        if mini_context::has_others() && mini_context::note_others(task) {
+        if mini_context::has_others() {
+            let _: bool = mini_context::note_others(task); // or the bit alone says that there are some
             location = location.map_addr(|address| address | BESIDE);
         }
         self.location.store(location, Release);

@@ -29,12 +29,13 @@ struct Run {
 }
 
 impl LastRun {
-    pub(super) fn look(&mut self, core: &Core, now: Instant, voice: &mut Voice<'_>) {
+    pub(super) fn look(&mut self, core: &Core, voice: &mut Voice<'_>) {
+        let now = Instant::now();
         let progress = core.counts.progress();
         let is_up = core.ownership.is_held() && !core.unparker.is_parked() && !core.run.is_blocked.load(Relaxed);
         let before = self.0.filter(|before| is_up && before.progress == progress);
         let Some(run) = before else {
-            self.0 = is_up.then(|| Run { progress, since: now, cpu_time: core.owner().cpu_time() });
+            self.0 = is_up.then(|| Run { progress, since: Instant::now(), cpu_time: core.owner().cpu_time() });
             return;
         };
         let lasts = now - run.since;

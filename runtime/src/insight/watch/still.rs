@@ -31,6 +31,7 @@ struct Main {
     /// How long it has run since it last waited, in nanoseconds.
     since_wait: u64,
     wait: Option<LastWait>,
+    has_beside: bool,
     /// It waits, and nothing can wake it.
     is_lost: bool,
 }
@@ -51,26 +52,36 @@ impl Mains {
             let task: Arc<MainTask> = core.main.task()?;
             let wait = core.main.get().filter(|(id, _)| *id == task.id()).map(|(_, wait)| wait);
             let (polls, since_wait) = task.polls();
-            Some(Main { id: task.id(), polls, since_wait, wait, is_lost: wait.is_some() && MainTask::is_lost(&task) })
+            let has_beside = core.main.wait.has_beside();
+            Some(Main {
+                id: task.id(),
+                polls,
+                since_wait,
+                wait,
+                has_beside,
+                is_lost: wait.is_some() && MainTask::is_lost(&task),
+            })
         };
         Self(shared.cores.iter().filter_map(main).collect())
     }
 
-    /// Those that ask to run again, with the number of their polls, and take less than `short` nanoseconds each time.
-    pub(super) fn asking(&self, short: u64) -> impl Iterator<Item = (u64, u32)> {
-        let asks = move |main: &&Main| {
-            main.wait == Some(LastWait::Yielded) && main.since_wait / u64::from(main.polls.max(1)) < short
-        };
-        self.0.iter().filter(asks).map(|main| (main.id, main.polls))
+    /// Those that ask to run again, with the number of their polls, and for how long each has run since it last waited.
+    pub(super) fn asking(&self) -> impl Iterator<Item = ((u64, u32), u64)> {
+        let asks = |main: &&Main| main.wait == Some(LastWait::Yielded);
+        self.0.iter().filter(asks).map(|main| ((main.id, main.polls), main.since_wait))
     }
 
-    /// What each waits for.
-    pub(super) fn waits(&self) -> impl Iterator<Item = (u64, LastWait)> {
-        self.0.iter().filter_map(|main| Some((main.id, main.wait?)))
+    /// What each waits for that waits for nothing else.
+    pub(super) fn certain(&self) -> impl Iterator<Item = (u64, LastWait)> {
+        self.0.iter().filter(|main| !main.has_beside).filter_map(|main| Some((main.id, main.wait?)))
+    }
+
+    pub(super) fn polls_of(&self, id: u64) -> Option<u32> {
+        self.0.iter().find(|main| main.id == id).map(|main| main.polls)
     }
 
     pub(super) fn wait_of(&self, id: u64) -> String {
-        self.waits().find(|(main, _)| *main == id).map_or_else(String::new, |(_, wait)| told(wait))
+        self.certain().find(|(main, _)| *main == id).map_or_else(String::new, |(_, wait)| told(wait))
     }
 
     /// Tells of those that nothing can wake, now and `before`.

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use mini_context::rules::{MOVE_COST, READ_INTERVAL};
+use mini_context::rules::MOVE_COST;
 
 use super::Voice;
 use super::still::{Mains, Still};
@@ -19,9 +19,8 @@ use crate::task::{LastWait, Sight, Standing};
 const POLLS: u32 = 10_000;
 const WALKS: u32 = 3;
 
-/// A run that is shorter, when it is measured together with those before it, does not compute anything: to yield takes
-/// as long.
-const SHORT: u64 = MOVE_COST * READ_INTERVAL as u64;
+/// A run that is shorter in the mean does not compute anything: a debug build takes as long to yield.
+const SHORT: u64 = 2 * MOVE_COST;
 
 /// Polls are counted modulo this.
 const POLLS_END: u32 = 1 << 30;
@@ -44,6 +43,8 @@ struct Polls(Vec<(u64, u32)>);
 struct Busy {
     task: u64,
     polls: u32,
+    /// For how long it has run since it last waited, in nanoseconds.
+    ran: u64,
     /// In how many walks it did, how often it was polled from the first to this, and when the first was.
     walks: u32,
     polled: u32,
@@ -64,11 +65,14 @@ impl Walk {
         let is_lost = |sight: &&Sight| !sight.is_kept && lost.binary_search(&sight.source.id.get()).is_ok();
         let lost = Polls(sights.iter().filter(is_lost).map(polls).collect());
         let mains = Mains::of(shared);
-        let asking = sights.iter().filter(|sight| asks(sight)).map(polls).chain(mains.asking(SHORT));
-        let busy = asking.map(|(task, polls)| Busy::new(task, polls, now, &before.busy)).collect();
+        let asking = sights.iter().filter(|sight| asks(sight)).map(|sight| (polls(sight), sight.since_wait.into()));
+        let asking = asking.chain(mains.asking());
+        let busy = asking.map(|(task, ran)| Busy::new(task, ran, now, &before.busy)).collect();
         let still = Still::of(shared, now, &mains, &before.still);
-        let tasks: Vec<DumpedTask> = sights.into_iter().map(DumpedTask::of).collect();
-        let circles = circles(&tasks, mains.waits()).into_iter();
+        // One that waits for something else too may be woken by that.
+        let certain = sights.into_iter().filter(|sight| !sight.has_beside);
+        let tasks: Vec<DumpedTask> = certain.map(DumpedTask::of).collect();
+        let circles = circles(&tasks, mains.certain()).into_iter();
         let circles = circles.map(|circle| SeenCircle::new(circle, &tasks, &mains)).collect();
         Self { lost, busy, circles, mains, still }
     }
@@ -114,7 +118,7 @@ fn polls(sight: &Sight) -> (u64, u32) {
 
 /// Whether the task asks to run again and has done nothing.
 fn asks(sight: &Sight) -> bool {
-    sight.standing == Standing::Ready && sight.wait == Some(LastWait::Yielded) && sight.last_run < SHORT
+    sight.standing == Standing::Ready && sight.wait == Some(LastWait::Yielded) && sight.since_wait < u32::MAX
 }
 
 impl Polls {
@@ -125,13 +129,15 @@ impl Polls {
 }
 
 impl Busy {
-    fn new(task: u64, polls: u32, now: Instant, before: &[Self]) -> Self {
-        let first = Self { task, polls, walks: 1, polled: 0, since: now };
+    fn new((task, polls): (u64, u32), ran: u64, now: Instant, before: &[Self]) -> Self {
+        let first = Self { task, polls, ran, walks: 1, polled: 0, since: now };
         let Some(before) = before.iter().find(|before| before.task == task) else { return first };
-        match polls.wrapping_sub(before.polls) % POLLS_END {
-            0..POLLS => first,
-            more => Self { polls, walks: before.walks + 1, polled: before.polled.saturating_add(more), ..*before },
+        let more = polls.wrapping_sub(before.polls) % POLLS_END;
+        let is_short = ran.checked_sub(before.ran).is_some_and(|ran| ran < SHORT * u64::from(more));
+        if more < POLLS || !is_short {
+            return first;
         }
+        Self { polls, ran, walks: before.walks + 1, polled: before.polled.saturating_add(more), ..*before }
     }
 
     fn tell(&self, voice: &mut Voice<'_>) {
@@ -146,7 +152,8 @@ impl Busy {
 impl SeenCircle {
     fn new(circle: Circle, tasks: &[DumpedTask], mains: &Mains) -> Self {
         let task = |id: u64| tasks.binary_search_by_key(&id, |task| task.id().get()).ok().map(|at| &tasks[at]);
-        let mut polls: Vec<(u64, u32)> = circle.iter().filter_map(|&id| Some((id, task(id)?.polls()))).collect();
+        let polls_of = |id| task(id).map(DumpedTask::polls).or_else(|| mains.polls_of(id));
+        let mut polls: Vec<(u64, u32)> = circle.iter().filter_map(|&id| Some((id, polls_of(id)?))).collect();
         polls.sort_unstable();
         let told = |&id: &u64| match task(id) {
             Some(task) => {

@@ -21,5 +21,7 @@ impl Worker<'_> {
         None
     }
 
-    pub(super) fn refuse_deadlock(&self) {}
+    pub(super) fn is_halted(&self) -> bool {
+        false
+    }
 }

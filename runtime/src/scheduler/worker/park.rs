@@ -16,7 +16,6 @@ impl Worker<'_> {
     /// Waits until there is something to do.
     pub(super) fn park(&mut self) {
         self.check_process();
-        self.refuse_deadlock();
         self.ran += self.meter.leave_out(); // the last runs may not have been measured
         self.note_mean_run();
         if !self.spins() {

@@ -61,7 +61,11 @@ impl Worker<'_> {
     #[cold]
     fn pick(&self, world: &World) -> Option<Entry> {
         if self.core.driver().has_sockets() {
-            self.halt(Halt::new("a socket, pipe, signal or child process is waited for, which is not simulated"));
+            self.halt(
+                world,
+                Halt::new("a socket, pipe, signal or child process is waited for, which is not simulated"),
+            );
+            return None;
         }
         let tasks = self.core.waiting();
         if tasks.is_empty() {
@@ -69,24 +73,29 @@ impl Worker<'_> {
         }
         match world.pick(&tasks, self.core.driver().timers().clock().now()) {
             Ok(at) => self.core.take(at),
-            Err(halt) => self.halt(halt),
+            Err(halt) => {
+                self.halt(world, halt);
+                None
+            }
         }
     }
 
-    /// Before a park: in a simulation nobody else would end it.
-    pub(super) fn refuse_deadlock(&self) {
-        let is_over = || !self.core.driver().is_used() && !self.sees_work() && self.core.idle_queue().is_empty();
-        if self.core.world.is_some() && self.main.is_some() && is_over() {
-            self.halt(Halt::new("deadlock: nothing is left that could wake a task"));
+    /// Whether the simulation cannot go on, if there is nothing to run: nobody else would end a wait.
+    pub(super) fn is_halted(&self) -> bool {
+        let Some(world) = self.core.world.as_ref().filter(|_| self.main.is_some()) else { return false };
+        let can_wait = self.core.driver().is_used() || self.sees_work() || !self.core.idle_queue().is_empty();
+        if !world.is_halted() && !can_wait {
+            self.halt(world, Halt::new("deadlock: nothing is left that could wake a task"));
         }
+        world.is_halted()
     }
 
-    fn halt(&self, halt: Halt) -> ! {
+    fn halt(&self, world: &World, halt: Halt) {
         // In no run: the dump is to say what the main task waits for.
         self.shared.idle.park(self.core.index());
         let dump = self.shared.dump();
         self.shared.idle.unpark(self.core.index());
-        std::panic::resume_unwind(Box::new((halt, dump)))
+        world.note_halt(halt, dump);
     }
 }
 
@@ -101,8 +110,7 @@ impl Shared {
         let delay = self.cores[0].world.as_ref().map(|world| world.draw_delay()).unwrap_or_default();
         let job = async move {
             mini_time::sleep(delay).await;
-            mini_context::swap_task(0); // a job may block, where a task may not
-            job()
+            job() // in a task: it may not block, as nobody else would run
         };
         self.spawn(job, origin)
     }
