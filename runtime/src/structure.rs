@@ -2,7 +2,7 @@
 //!
 //! Here is what the macros expand to. Programs use the macros, and the types of [`task`](crate::task).
 
-mod branches;
+pub(crate) mod branches;
 mod join;
 mod macros;
 mod output;

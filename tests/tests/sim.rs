@@ -266,6 +266,31 @@ fn settling_elsewhere_or_not_at_all_disturbs_nobody() {
     assert!(catch_unwind(std::panic::AssertUnwindSafe(|| mini::block_on(sim.settle()))).is_err());
 }
 
+#[test]
+fn races_are_drawn_from_the_seed_on_any_thread() {
+    let races = |seed| {
+        Sim::new(seed).run(async {
+            let mut first = 0_u32;
+            for _ in 0..32 {
+                first = first << 1 | mini::race! { bit = async { 0 } => bit, bit = async { 1 } => bit };
+            }
+            first
+        })
+    };
+    assert_eq!(races(1).unwrap(), races(1).unwrap());
+    let elsewhere = std::thread::spawn(move || races(1).unwrap()).join().unwrap();
+    assert_eq!(races(1).unwrap(), elsewhere);
+    assert_ne!(races(1).unwrap(), races(2).unwrap());
+}
+
+#[test]
+fn a_deadline_that_is_never_hides_no_deadlock() {
+    for seed in 0..10 {
+        let waits = Sim::new(seed).run(timeout(Duration::MAX, pending::<()>()));
+        assert!(waits.unwrap_err().to_string().contains(": deadlock: "));
+    }
+}
+
 static SEEN: AtomicU32 = AtomicU32::new(0);
 
 #[mini::test(sim, seeds = 10 * 2)]

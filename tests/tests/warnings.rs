@@ -110,7 +110,7 @@ fn tasks_that_wait_for_each_others_locks_are_a_deadlock() {
     let tasks = [take(0, 1), take(1, 0)];
     let warning = wait(&warnings, WarningKind::Deadlock);
     let text = warning.to_string();
-    assert!(text.starts_with("deadlock: each of these waits for the next: task "), "{text}");
+    assert!(text.starts_with("deadlock: most likely, as each of these waits for the next: task "), "{text}");
     for task in &tasks {
         assert!(text.contains(&format!("task {} spawned at ", task.id())), "{text}");
     }

@@ -151,6 +151,18 @@ fn toss(coin: &Cell<u32>) -> bool {
     coin.get() >> 31 == 0
 }
 
+/// Sets what decides which leaf in a poll is refused first; returns what it was. For simulations.
+///
+/// # Examples
+///
+/// ```
+/// let before = mini_context::swap_coin(7);
+/// assert_eq!(mini_context::swap_coin(before), 7);
+/// ```
+pub fn swap_coin(coin: u32) -> u32 {
+    LOCAL.with(|local| local.coin.replace(coin))
+}
+
 /// The thread no longer polls for a runtime: from now on each refusal fills the budget.
 ///
 /// # Examples

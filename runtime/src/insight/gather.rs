@@ -3,6 +3,7 @@
 //! Nothing is allocated, printed or called under a lock that a worker may want: the place for the tasks is made between
 //! two parts of a list.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
@@ -149,7 +150,18 @@ impl Shared {
 
     /// The task of that id, if it is alive.
     pub(super) fn sight(&self, id: u64) -> Option<Sight> {
-        self.sights().into_iter().find(|sight| sight.source.id.get() == id)
+        let found = Cell::new(None);
+        for core in &self.cores {
+            core.each_task(
+                |task| {
+                    if task.id().get() == id {
+                        found.set(Some(task.sight()));
+                    }
+                },
+                |_| {},
+            );
+        }
+        found.take().filter(|sight| sight.standing != Standing::Ended)
     }
 }
 

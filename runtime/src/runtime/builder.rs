@@ -226,7 +226,7 @@ impl<R> Builder<R> {
     ///
     /// - a poll that has lasted for 100 ms, and a timer that is 50 ms late since its worker is in one poll;
     /// - a task, or the future of a `block_on`, that waits and that nobody is left to wake; tasks that wait for each other
-    ///   in a circle; a runtime in which nothing has run for five seconds, and that only another thread could wake;
+    ///   in a circle; a runtime in which nothing has run for five seconds while all threads of the process wait;
     /// - a task that asks to run again, over and over, without waiting.
     ///
     /// Each is told once for a line of code, and while it lasts. A thread, one in the process, looks twenty times a second,

@@ -139,12 +139,14 @@ impl Config {
     /// Turns the recorder on if the environment asks for a trace and the program heeds that. The file is made now, so
     /// that a path that does not work is an error at once.
     pub(crate) fn heed_trace_variable(&mut self) -> io::Result<()> {
-        let Some(path) = env::var_os(TRACE_VARIABLE).filter(|_| self.heeds_trace_variable) else { return Ok(()) };
-        if let Err(error) = std::fs::File::create(Path::new(&path)) {
+        let path = env::var_os(TRACE_VARIABLE).filter(|path| self.heeds_trace_variable && !path.is_empty());
+        let Some(path) = path else { return Ok(()) };
+        // Not emptied before the trace is there: it may be that of another runtime. Absolute, as the program may move.
+        let made = std::fs::File::options().create(true).append(true).open(Path::new(&path));
+        if let Err(error) = made.and_then(|_| std::path::absolute(&path)).map(|path| self.trace_path = Some(path)) {
             let text = format!("{TRACE_VARIABLE}={}: cannot make this file: {error}", path.display());
             return Err(io::Error::new(error.kind(), text));
         }
-        self.trace_path = Some(path.into());
         self.flight_recorder.get_or_insert(TRACE_BYTES);
         Ok(())
     }

@@ -69,6 +69,13 @@ impl Driver {
         self.has_sockets() || !self.timers.is_empty()
     }
 
+    /// The same, but for deadlines that are none: in more than nine years.
+    pub(crate) fn is_to_be_heard_of(&self) -> bool {
+        const NEVER: Duration = Duration::from_nanos(1 << 58);
+        let is_near = |at: mini_time::Instant| at.saturating_duration_since(self.timers.clock().now()) < NEVER;
+        self.has_sockets() || self.timers.next_deadline().is_some_and(is_near)
+    }
+
     /// Delivers what has happened, without waiting.
     pub(crate) fn poll(&self, events: &mut Events) -> Delivered {
         let mut count = 0;

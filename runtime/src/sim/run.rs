@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::random::Random;
 use super::steps::Step;
 use super::world::{Halt, Limits, World};
 use crate::insight::Dump;
@@ -16,6 +17,7 @@ use crate::primitives::{Mutex, lock};
 use crate::runtime::Runtime;
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
+use crate::structure::branches::swap_drawn;
 use crate::task::error::message;
 
 /// A simulation of one seed.
@@ -128,6 +130,7 @@ impl Sim {
     /// The same, with the steps and their number and hash.
     #[track_caller]
     pub(super) fn run_noting<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, Trace) {
+        let _drawn = Drawn::from(self.limits.seed);
         let unseen = Arc::default();
         let runtime = self.runtime(Arc::clone(&unseen));
         let shared = runtime.shared().clone();
@@ -169,6 +172,23 @@ impl Sim {
         config.on_task_panic =
             Some(Arc::new(move |error| lock(&unseen).push(format!("{error}, and nobody awaits it"))));
         Runtime::new_from(Shared::new(config).expect("the system has descriptors for a runtime"))
+    }
+}
+
+/// While it lives, races and budgets on this thread draw from a seed.
+struct Drawn(u64, u32);
+
+impl From<u64> for Drawn {
+    fn from(seed: u64) -> Self {
+        let mut random = Random::new(seed, 3);
+        Self(swap_drawn(random.next()), mini_context::swap_coin(random.next() as u32))
+    }
+}
+
+impl Drop for Drawn {
+    fn drop(&mut self) {
+        swap_drawn(self.0);
+        mini_context::swap_coin(self.1);
     }
 }
 

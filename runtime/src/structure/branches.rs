@@ -46,6 +46,12 @@ thread_local! {
     static DRAWN: Cell<u64> = const { Cell::new(0) };
 }
 
+/// Sets what the next draws on this thread come from; returns what it was. For simulations.
+#[cfg(feature = "sim")]
+pub(crate) fn swap_drawn(drawn: u64) -> u64 {
+    DRAWN.replace(drawn)
+}
+
 /// The branch that comes first in a race: as good as random, as races that follow each other in a loop may be of any
 /// number, and a plain counter would give each of them the same branch again and again. The one place where it is
 /// drawn. (A linear congruential generator; Knuth, "The Art of Computer Programming", 3.3.4.)

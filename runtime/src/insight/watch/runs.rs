@@ -26,6 +26,14 @@ struct Run {
     /// The first look that saw it, and the CPU time that the thread had used then.
     since: Instant,
     cpu_time: Option<Duration>,
+    /// What was told of it.
+    told: Told,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Told {
+    long: bool,
+    late: bool,
 }
 
 impl LastRun {
@@ -34,18 +42,26 @@ impl LastRun {
         let progress = core.counts.progress();
         let is_up = core.ownership.is_held() && !core.unparker.is_parked() && !core.run.is_blocked.load(Relaxed);
         let before = self.0.filter(|before| is_up && before.progress == progress);
-        let Some(run) = before else {
-            self.0 = is_up.then(|| Run { progress, since: Instant::now(), cpu_time: core.owner().cpu_time() });
+        let Some(mut run) = before else {
+            self.0 = is_up.then(|| Run {
+                progress,
+                since: Instant::now(),
+                cpu_time: core.owner().cpu_time(),
+                told: Told::default(),
+            });
             return;
         };
         let lasts = now - run.since;
         if lasts < LATE || !run.is_at_work(core, lasts) {
             return;
         }
-        let late = late(core);
-        if lasts < LONG && late.is_none() {
-            return;
+        let late = late(core).filter(|_| !run.told.late);
+        let is_long = lasts >= LONG && !run.told.long;
+        if !is_long && late.is_none() {
+            return; // to find the task takes a walk
         }
+        run.told = Told { long: run.told.long || is_long, late: run.told.late || late.is_some() };
+        self.0 = Some(run);
         let subject = voice.find(core.counts.task.load(Relaxed));
         if progress != core.counts.progress() {
             return; // it may be another task by now
@@ -57,7 +73,7 @@ impl LastRun {
             (None, _) => String::new(),
         };
         let (name, worker) = (&subject.name, core.index());
-        if lasts >= LONG {
+        if is_long {
             voice.say(WarningKind::LongPoll, &subject, || {
                 format!(
                     "{name} has been in one poll for {} ms{does}; until it returns, worker {worker} runs no other task",

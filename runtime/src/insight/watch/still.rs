@@ -156,7 +156,8 @@ fn tell(voice: &mut Voice<'_>, why: &str) {
 
 /// Whether every worker is parked, one of them with the future of a `block_on`, and nothing is left that could wake one.
 fn is_parked(shared: &Shared) -> bool {
-    let is_idle = |core: &Core| (core.unparker.is_parked() || !core.ownership.is_held()) && !core.driver().is_used();
+    let is_idle =
+        |core: &Core| (core.unparker.is_parked() || !core.ownership.is_held()) && !core.driver().is_to_be_heard_of();
     let waits = |core: &Core| core.unparker.is_parked() && core.main.get().is_some();
     shared.cores.iter().all(is_idle)
         && shared.cores.iter().any(waits)

@@ -3,6 +3,9 @@
 //! Kept of a walk is only what looks wrong. What two walks see alike is told: a task that nobody can wake never goes
 //! on, and neither do tasks that wait for nothing but each other.
 
+use std::collections::HashMap;
+use std::panic::Location;
+use std::ptr;
 use std::time::Instant;
 
 use mini_context::rules::MOVE_COST;
@@ -28,6 +31,8 @@ const POLLS_END: u32 = 1 << 30;
 #[derive(Default)]
 pub(super) struct Walk {
     lost: Polls,
+    /// Of these, what is told of them.
+    told: Vec<Sight>,
     busy: Vec<Busy>,
     circles: Vec<SeenCircle>,
     mains: Mains,
@@ -63,7 +68,8 @@ impl Walk {
         let lost = shared.lost(&sights);
         // One that is kept may be there to be aborted, as a future that holds something until then.
         let is_lost = |sight: &&Sight| !sight.is_kept && lost.binary_search(&sight.source.id.get()).is_ok();
-        let lost = Polls(sights.iter().filter(is_lost).map(polls).collect());
+        let told: Vec<Sight> = sights.iter().filter(is_lost).cloned().collect();
+        let lost = Polls(told.iter().map(polls).collect());
         let mains = Mains::of(shared);
         let asking = sights.iter().filter(|sight| asks(sight)).map(|sight| (polls(sight), sight.since_wait.into()));
         let asking = asking.chain(mains.asking());
@@ -74,7 +80,7 @@ impl Walk {
         let tasks: Vec<DumpedTask> = certain.map(DumpedTask::of).collect();
         let circles = circles(&tasks, mains.certain()).into_iter();
         let circles = circles.map(|circle| SeenCircle::new(circle, &tasks, &mains)).collect();
-        Self { lost, busy, circles, mains, still }
+        Self { lost, told, busy, circles, mains, still }
     }
 
     /// Tells what this walk and the one before have seen.
@@ -88,11 +94,13 @@ impl Walk {
 
     /// Of the tasks that were spawned at one line, the first is told.
     fn tell_lost(&self, before: &Self, voice: &mut Voice<'_>) {
-        let is_same = |&(task, polls): &(u64, u32)| before.lost.of(task) == Some(polls);
-        let lost: Vec<Sight> =
-            self.lost.0.iter().copied().filter(is_same).filter_map(|(task, _)| voice.shared.sight(task)).collect();
-        for sight in &lost {
-            let others = lost.iter().filter(|other| other.source.location == sight.source.location).count() - 1;
+        let is_same = |sight: &&Sight| before.lost.of(sight.source.id.get()) == Some(sight.polls);
+        let mut lines: HashMap<*const Location<'_>, (&Sight, usize)> = HashMap::new();
+        for sight in self.told.iter().filter(is_same) {
+            lines.entry(ptr::from_ref(sight.source.location)).or_insert((sight, 0)).1 += 1;
+        }
+        for (sight, count) in lines.into_values() {
+            let others = count - 1;
             voice.say(WarningKind::LostTask, &sight.into(), || {
                 let mut text = format!("{} waits, and nobody is left who could wake it", sight.source);
                 match sight.wait {
@@ -168,6 +176,8 @@ impl SeenCircle {
 
     fn tell(&self, voice: &mut Voice<'_>) {
         let subject = voice.find(self.circle[0]);
-        voice.say(WarningKind::Deadlock, &subject, || format!("each of these waits for the next: {}", self.text));
+        voice.say(WarningKind::Deadlock, &subject, || {
+            format!("most likely, as each of these waits for the next: {}", self.text)
+        });
     }
 }

@@ -83,7 +83,7 @@ impl Worker<'_> {
     /// Whether the simulation cannot go on, if there is nothing to run: nobody else would end a wait.
     pub(super) fn is_halted(&self) -> bool {
         let Some(world) = self.core.world.as_ref().filter(|_| self.main.is_some()) else { return false };
-        let can_wait = self.core.driver().is_used() || self.sees_work() || !self.core.idle_queue().is_empty();
+        let can_wait = self.core.driver().is_to_be_heard_of() || self.sees_work() || !self.core.idle_queue().is_empty();
         if !world.is_halted() && !can_wait {
             self.halt(world, Halt::new("deadlock: nothing is left that could wake a task"));
         }
