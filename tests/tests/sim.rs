@@ -242,7 +242,7 @@ fn a_job_that_blocks_on_a_task_fails_and_does_not_hang() {
         let (send, receive) = oneshot::channel();
         let job = mini::spawn_blocking(move || receive.blocking_recv());
         sleep(Duration::from_secs(1)).await;
-        drop(send.send(1));
+        let _gone: Result<(), i32> = send.send(1);
         job.await
     });
     assert!(result.unwrap().unwrap_err().is_panic());

@@ -224,6 +224,26 @@ fn what_is_right_is_not_told() {
         send.send(()).unwrap();
     });
     let kept = runtime.spawn(pending::<()>()); // to be aborted
+    let (served, warnings_of_served) = warned(&mut Builder::new_current_thread());
+    let serves = std::thread::spawn(move || {
+        let handle = served.spawn(async {
+            loop {
+                mini::time::sleep(Duration::from_millis(10)).await;
+            }
+        });
+        served.block_on(async {
+            let keeps_up = mini::spawn(pending::<()>());
+            let aborts = keeps_up.abort_handle();
+            mini::spawn(async move {
+                mini::time::sleep(Duration::from_secs(5)).await;
+                aborts.abort();
+            });
+            keeps_up.await.unwrap_err();
+            handle.abort();
+        });
+        drop((served, handle));
+        warnings_of_served.iter().map(|warning| warning.to_string()).collect::<Vec<_>>()
+    });
     runtime.spawn(async {
         let mut file = mini::fs::File::open("/dev/zero").await.unwrap();
         let mut buf = [0; 4096];
@@ -235,6 +255,7 @@ fn what_is_right_is_not_told() {
     kept.abort();
     drop(kept); // which keeps the runtime
     computes.join().unwrap();
+    assert_eq!(serves.join().unwrap(), [""; 0]);
     drop(runtime);
     assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
 }

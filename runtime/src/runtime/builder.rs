@@ -98,7 +98,7 @@ impl Builder {
 
     /// Whether the environment variable `MINI_TRACE` turns the [flight recorder](Self::flight_recorder) on. If it has
     /// the path of a file, the trace is written there when the runtime has shut down, or at a panic of the future of a
-    /// `block_on`. The recorder has 4 MiB for each worker unless this builder says otherwise. Off by default;
+    /// `block_on`. The recorder has 1 MiB for each worker unless this builder says otherwise. Off by default;
     /// [`#[mini::main]`](crate::main) turns it on.
     ///
     /// A program that ends otherwise ([`std::process::exit`], a signal) leaves an empty file.

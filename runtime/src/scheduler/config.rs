@@ -37,7 +37,7 @@ const WARN_VARIABLE: &str = "MINI_WARN";
 const TRACE_VARIABLE: &str = "MINI_TRACE";
 
 /// What its flight recorder takes for each worker, unless its builder says so.
-const TRACE_BYTES: usize = 4 << 20;
+const TRACE_BYTES: usize = 1 << 20;
 
 /// A larger number of workers is taken for a mistake.
 const MAX_WORKERS: usize = 1 << 15;

@@ -77,10 +77,13 @@ impl Seeds {
         F: Future<Output: Outcome>,
     {
         let wish = Wish::from_environment(self.count).unwrap_or_else(|text| panic!("{text}"));
-        let (next, first) = (AtomicU64::new(*wish.seeds.start()), Mutex::new(First::default()));
+        let (next, first) = (AtomicU64::new(0), Mutex::new(First::default()));
         let work = || loop {
-            let seed = next.fetch_add(1, Relaxed);
-            if seed > *wish.seeds.end() || lock(&first).is_before(seed) {
+            let number = next.fetch_add(1, Relaxed);
+            let Some(seed) = wish.seeds.start().checked_add(number).filter(|seed| wish.seeds.contains(seed)) else {
+                return;
+            };
+            if lock(&first).is_before(seed) {
                 return;
             }
             if let Err(text) = on_thread(seed, || try_seed(seed, &body, wish.checks)) {

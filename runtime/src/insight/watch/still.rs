@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Subject, Voice};
+use mini_context::Reason;
 use mini_net::{SystemCall, ThreadNumber};
 
 use crate::insight::WarningKind;
@@ -84,10 +85,18 @@ impl Mains {
         self.certain().find(|(main, _)| *main == id).map_or_else(String::new, |(_, wait)| told(wait))
     }
 
-    /// Tells of those that nothing can wake, now and `before`.
-    pub(super) fn tell(&self, before: &Self, voice: &mut Voice<'_>) {
+    /// Whether one waits for that task to end.
+    pub(super) fn join(&self, task: u64) -> bool {
+        let joins = |wait: LastWait| matches!(wait, LastWait::Known(wait) if wait.reason() == Reason::Join(task));
+        self.0.iter().filter_map(|main| main.wait).any(joins)
+    }
+
+    /// Tells of those that nothing can wake, now and `before`. One that waits for nothing of mini's may be there to keep
+    /// up a program that has other things to do.
+    pub(super) fn tell(&self, before: &Self, is_parked: bool, voice: &mut Voice<'_>) {
         let is_same = |main: &Main| before.0.iter().any(|before| (before.id, before.polls) == (main.id, main.polls));
-        for main in self.0.iter().filter(|main| main.is_lost && is_same(main)) {
+        let is_told = |main: &&Main| main.is_lost && (is_parked || main.wait != Some(LastWait::Unknown));
+        for main in self.0.iter().filter(is_told).filter(|main| is_same(main)) {
             voice.say(WarningKind::Stillness, &Subject::of_main(main.wait), || {
                 let wait = main.wait.map_or_else(String::new, |wait| format!("; it waits for {}", told(wait)));
                 format!("nothing can wake the future of block_on{wait}")
@@ -102,6 +111,11 @@ impl Still {
         let since = before.parked.as_ref().filter(|(_, before)| *before == progress).map_or(now, |(since, _)| *since);
         let parked = is_parked(shared).then_some((since, progress));
         Self { parked, jumps: jumps(shared, now, mains, before.jumps) }
+    }
+
+    /// Every worker is, with nothing to wake for.
+    pub(super) fn is_parked(&self) -> bool {
+        self.parked.is_some()
     }
 
     pub(super) fn tell(&self, voice: &mut Voice<'_>) {

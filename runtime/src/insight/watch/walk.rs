@@ -68,13 +68,16 @@ impl Walk {
         let lost = shared.lost(&sights);
         // One that is kept may be there to be aborted, as a future that holds something until then.
         let is_lost = |sight: &&Sight| !sight.is_kept && lost.binary_search(&sight.source.id.get()).is_ok();
-        let told: Vec<Sight> = sights.iter().filter(is_lost).cloned().collect();
-        let lost = Polls(told.iter().map(polls).collect());
         let mains = Mains::of(shared);
+        let still = Still::of(shared, now, &mains, &before.still);
+        // The body of a program that others serve: `pending().await`, at the end of `main`.
+        let keeps_up = |sight: &Sight| sight.wait == Some(LastWait::Unknown) && mains.join(sight.source.id.get());
+        let is_told = |sight: &&Sight| is_lost(sight) && (still.is_parked() || !keeps_up(sight));
+        let told: Vec<Sight> = sights.iter().filter(is_told).cloned().collect();
+        let lost = Polls(told.iter().map(polls).collect());
         let asking = sights.iter().filter(|sight| asks(sight)).map(|sight| (polls(sight), sight.since_wait.into()));
         let asking = asking.chain(mains.asking());
         let busy = asking.map(|(task, ran)| Busy::new(task, ran, now, &before.busy)).collect();
-        let still = Still::of(shared, now, &mains, &before.still);
         // One that waits for something else too may be woken by that.
         let certain = sights.into_iter().filter(|sight| !sight.has_beside);
         let tasks: Vec<DumpedTask> = certain.map(DumpedTask::of).collect();
@@ -88,7 +91,7 @@ impl Walk {
         self.tell_lost(before, voice);
         self.circles.iter().filter(|circle| before.has(circle)).for_each(|circle| circle.tell(voice));
         self.busy.iter().filter(|busy| busy.walks >= WALKS).for_each(|busy| busy.tell(voice));
-        self.mains.tell(&before.mains, voice);
+        self.mains.tell(&before.mains, self.still.is_parked(), voice);
         self.still.tell(voice);
     }
 

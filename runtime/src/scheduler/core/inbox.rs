@@ -13,6 +13,7 @@ use crate::task::{Class, Task};
 impl Core {
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
     pub(crate) fn spawn_posted(&self, task: Task) {
+        self.note_intruder(task.id().get());
         if let Some(recorder) = &self.shared().recorder {
             recorder.spawned(&task);
         }
