@@ -10,7 +10,8 @@
 //! # What is simulated
 //!
 //! - Tasks of [`spawn`](crate::spawn) and [`spawn_local`](crate::spawn_local): four strategies of choice, drawn from the
-//!   seed, among them one that lets a task fall far behind the others.
+//!   seed, among them one that lets a task fall far behind the others. A task also yields at operations of mini that need
+//!   not wait, such as taking a free lock, as if it had spent its budget; also drawn from the seed.
 //! - Time: [`sleep`](crate::time::sleep) and all that is built on it. Only [`mini::time`](crate::time) is virtual.
 //! - [`spawn_blocking`](crate::spawn_blocking): the job runs on the same thread, after up to a millisecond of virtual
 //!   time.
@@ -27,6 +28,7 @@
 //! [`Current::rand`] are the system's: where these matter, two runs of a seed differ, and `MINI_SIM_CHECK=1` says so.
 
 mod current;
+pub(crate) mod preempt;
 mod random;
 mod run;
 mod seeds;

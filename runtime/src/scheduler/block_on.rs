@@ -42,6 +42,8 @@ pub(crate) fn block_on<F: Future>(shared: &Arc<Shared>, future: F) -> F::Output 
             return true;
         };
         mini_context::begin_poll(id);
+        #[cfg(feature = "sim")]
+        crate::sim::preempt::begin_poll();
         let _polling = EndPoll; // a panic passes through
         let polled =
             future.as_mut().as_pin_mut().expect("polled until ready only").poll(&mut Context::from_waker(waker));

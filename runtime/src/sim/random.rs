@@ -4,7 +4,7 @@
 //! Each use has a stream of its own, so that one more draw of a test does not change the schedule.
 
 /// A stream of numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Random(u64);
 
 impl Random {

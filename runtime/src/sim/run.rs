@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use super::preempt;
 use super::random::Random;
 use super::steps::Step;
 use super::world::{Halt, Limits, World};
@@ -176,12 +177,13 @@ impl Sim {
 }
 
 /// While it lives, races and budgets on this thread draw from a seed.
-struct Drawn(u64, u32);
+struct Drawn(u64, u32, Option<Random>);
 
 impl From<u64> for Drawn {
     fn from(seed: u64) -> Self {
         let mut random = Random::new(seed, 3);
-        Self(swap_drawn(random.next()), mini_context::swap_coin(random.next() as u32))
+        let coin = mini_context::swap_coin(random.next() as u32);
+        Self(swap_drawn(random.next()), coin, preempt::swap(Some(Random::new(seed, 4))))
     }
 }
 
@@ -189,6 +191,7 @@ impl Drop for Drawn {
     fn drop(&mut self) {
         swap_drawn(self.0);
         mini_context::swap_coin(self.1);
+        preempt::swap(self.2);
     }
 }
 

@@ -97,14 +97,15 @@ impl Seeds {
             work();
         });
         if let Some((seed, text)) = lock(&first).0.take() {
-            panic!("{}", self.report(seed, &text));
+            panic!("{}", self.report(seed, &text, wish.checks));
         }
     }
 
-    fn report(&self, seed: u64, text: &str) -> String {
+    fn report(&self, seed: u64, text: &str, checks: bool) -> String {
         let module = self.module.split_once("::").map_or("", |(_, module)| module);
         let path = if module.is_empty() { self.name.to_owned() } else { format!("{module}::{}", self.name) };
-        format!("{text}  replay: MINI_SEED={seed} cargo test {path} -- --exact\n")
+        let check = if checks { " MINI_SIM_CHECK=1" } else { "" };
+        format!("{text}  replay: MINI_SEED={seed}{check} cargo test {path} -- --exact\n")
     }
 }
 
