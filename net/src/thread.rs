@@ -134,8 +134,8 @@ impl ThreadNumber {
     }
 }
 
-/// A system call, by its number: see [`ThreadNumber::system_call`]. Displayed as a manual page, such as `futex(2)`, if it
-/// is one of those in which threads commonly wait.
+/// A system call, by its number: see [`ThreadNumber::system_call`]. Displayed as a manual page, such as `futex(2)`, if
+/// it is one of those in which threads commonly wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemCall(c_long);
 

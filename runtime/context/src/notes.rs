@@ -263,8 +263,8 @@ pub fn mark_notes() -> NoteMark {
     LOCAL.with(|local| NoteMark(local.noted.get()))
 }
 
-/// The notes that were left since the mark, and not taken back, in the same poll. No wait, if the last one was taken back
-/// and an earlier one is left: that may be from before the mark.
+/// The notes that were left since the mark, and not taken back, in the same poll. No wait, if the last one was taken
+/// back and an earlier one is left: that may be from before the mark.
 ///
 /// # Examples
 ///

@@ -173,10 +173,11 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
-/// With `sim` it is simulated, under `seeds` seeds, 100 by default; beside these two there is only `crate` then, and it returns nothing or a `Result`. Otherwise it
-/// takes the arguments of [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here
-/// `flavor` is `"current_thread"` by default, so that all of a test runs on one thread and two runs of it differ less.
-/// `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and a test may return what
+/// With `sim` it is simulated, under `seeds` seeds, 100 by default; beside these two there is only `crate` then, and it
+/// returns nothing or a `Result`. Otherwise it takes the arguments of [`main`](macro@main) except `main_thread`, as the
+/// body stays on the test's thread; here `flavor` is `"current_thread"` by default, so that all of a test runs on one
+/// thread and two runs of it differ less. `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and
+/// a test may return what
 /// [`Termination`](std::process::Termination) takes, such as a `Result`.
 ///
 /// # Examples
@@ -189,7 +190,8 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// Under 200 seeds, each with another schedule, in virtual time; needs the feature `sim`, whose documentation says more:
+/// Under 200 seeds, each with another schedule, in virtual time; needs the feature `sim`, whose documentation says
+/// more:
 ///
 /// ```
 /// # #[cfg(any())]

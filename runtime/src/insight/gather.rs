@@ -50,31 +50,16 @@ impl Shared {
         let workers: Vec<Worker> =
             self.cores.iter().zip(hidden).map(|(core, is_hidden)| look.at_worker(core, is_hidden)).collect();
         let since = before.as_ref().map(|before| begin - before.at);
-        let dumped = |sight: Sight| {
-            let id = sight.source.id.get();
-            let was = before.as_ref().and_then(|before| before.polls.get(&id));
-            DumpedTask {
-                beside: sight.has_beside.then(|| Box::new(beside(id))),
-                is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
-                polled_since: was.map(|(was, _)| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
-                is_lost: lost.binary_search(&id).is_ok(),
-                unchanged: was
-                    .filter(|(polls, _)| sight.standing == Standing::Waits && *polls == sight.polls)
-                    .map(|(_, at)| begin - *at),
-                sight,
-            }
-        };
-        let tasks: Vec<DumpedTask> = tasks.into_iter().map(dumped).collect();
+        let tasks: Vec<DumpedTask> = tasks.into_iter().map(|sight| look.at_task(sight, &workers, &lost)).collect();
         let externals = self.externals();
         let mains = workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&externals);
         let mains = mains.map(|main| (main.id, main.wait));
         let circles = circles(&tasks, mains);
-        let since_when = |task: &DumpedTask| task.unchanged.map_or(begin, |unchanged| begin - unchanged);
-        let polls = tasks.iter().map(|task| (task.id().get(), (task.polls(), since_when(task)))).collect();
         let AtWork { gauge, running, next } = self.blocking.at_work();
         let ids = running.iter().map(|job| job.id).collect();
         let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
         let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
+        let polls = polls_of(&tasks, begin);
         *lock(&self.dumped) = Some(Arc::new(Before { at: begin, polls, jobs: ids, progress }));
         Dump {
             runtime: self.id,
@@ -209,7 +194,27 @@ struct Look<'a> {
     before: Option<&'a Before>,
 }
 
+/// Of each task the number of its polls, and since when it is known not to have changed.
+fn polls_of(tasks: &[DumpedTask], begin: Instant) -> HashMap<u64, (u32, Instant)> {
+    let since_when = |task: &DumpedTask| task.unchanged.map_or(begin, |unchanged| begin - unchanged);
+    tasks.iter().map(|task| (task.id().get(), (task.polls(), since_when(task)))).collect()
+}
+
 impl Look<'_> {
+    fn at_task(&self, sight: Sight, workers: &[Worker], lost: &[u64]) -> DumpedTask {
+        let id = sight.source.id.get();
+        let was = self.before.and_then(|before| before.polls.get(&id));
+        let is_same = |(polls, _): &&(u32, Instant)| sight.standing == Standing::Waits && *polls == sight.polls;
+        DumpedTask {
+            beside: sight.has_beside.then(|| Box::new(beside(id))),
+            is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
+            polled_since: was.map(|(was, _)| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
+            is_lost: lost.binary_search(&id).is_ok(),
+            unchanged: was.filter(is_same).map(|(_, at)| self.begin - *at),
+            sight,
+        }
+    }
+
     fn at_worker(&self, core: &Core, is_hidden: bool) -> Worker {
         let index = core.index();
         let is_parked = self.shared.idle.parked().any(|parked| parked == index);

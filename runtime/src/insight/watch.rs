@@ -1,8 +1,8 @@
 //! What the watcher knows of a runtime, and says of it: each thing once for a line of code.
 //!
 //! At each look it asks whether a worker is in the same run as before (`watch/runs.rs`). About once a second it walks
-//! over the tasks (`watch/walk.rs`, `watch/still.rs`): what two walks see unchanged stands still. A walk over many tasks takes long, so
-//! they are as rare as it takes to keep them below a twentieth of the time.
+//! over the tasks (`watch/walk.rs`, `watch/still.rs`): what two walks see unchanged stands still. A walk over many
+//! tasks takes long, so they are as rare as it takes to keep them below a twentieth of the time.
 
 mod runs;
 mod still;

@@ -1,8 +1,8 @@
 //! The watcher: a thread, one in a process, that looks at every runtime which is to be warned about.
 //!
 //! It looks while all workers are stuck or parked, so it is neither of them; and a `current_thread` runtime, which has
-//! no monitor, needs it most. It looks each 50 ms, half of what a poll may last, and asks nothing of the workers: what it
-//! reads they write anyway. It ends with the last of its runtimes.
+//! no monitor, needs it most. It looks each 50 ms, half of what a poll may last, and asks nothing of the workers: what
+//! it reads they write anyway. It ends with the last of its runtimes.
 //!
 //! A watcher that comes late was itself without a CPU, or the process was stopped: what it has seen before says
 //! nothing then, and it begins anew. So a machine that has too much to do warns of nothing.
@@ -29,7 +29,8 @@ pub(super) const LOOK: Duration = Duration::from_millis(50);
 /// What the watcher has to take over.
 static NEW: Mutex<New> = Mutex::new(New { runtimes: Vec::new(), watcher: 0 });
 
-/// There is something. Looked at without the lock: a fork(2) while the watcher has that would leave it locked in the child.
+/// There is something. Looked at without the lock: a fork(2) while the watcher has that would leave it locked in the
+/// child.
 static HAS_NEW: AtomicBool = AtomicBool::new(false);
 
 struct New {

@@ -225,17 +225,17 @@ impl<R> Builder<R> {
     /// Whether the program is warned, by a line on stderr, of what it hardly wants:
     ///
     /// - a poll that has lasted for 100 ms, and a timer that is 50 ms late since its worker is in one poll;
-    /// - a task, or the future of a `block_on`, that waits and that nobody is left to wake; tasks that wait for each other
-    ///   in a circle; a runtime in which nothing has run for five seconds while all threads of the process wait;
+    /// - a task, or the future of a `block_on`, that waits and that nobody is left to wake; tasks that wait for each
+    ///   other in a circle; a runtime in which nothing has run for five seconds while all threads of the process wait;
     /// - a task that asks to run again, over and over, without waiting.
     ///
-    /// Each is told once for a line of code, and while it lasts. A thread, one in the process, looks twenty times a second,
-    /// and walks over the tasks once a second; it asks nothing of the workers. On by default in debug builds of
+    /// Each is told once for a line of code, and while it lasts. A thread, one in the process, looks twenty times a
+    /// second, and walks over the tasks once a second; it asks nothing of the workers. On by default in debug builds of
     /// [`#[mini::main]`](crate::main) and [`#[mini::test]`](crate::test), else off. The environment decides before the
     /// builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off.
     ///
-    /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has no
-    /// CPU for it is not told (Linux and Android).
+    /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has
+    /// no CPU for it is not told (Linux and Android).
     ///
     /// # Examples
     ///

@@ -93,8 +93,9 @@ impl Metrics {
         self.shared.cores.len()
     }
 
-    /// Tasks that wait and that nobody is left to wake, see [`Dump`](crate::runtime::Dump): they never run again, unless
-    /// they are aborted. Looks at each task, which takes 0.2 µs for each: not for every second of a large server.
+    /// Tasks that wait and that nobody is left to wake, see [`Dump`](crate::runtime::Dump): they never run again,
+    /// unless they are aborted. Looks at each task, which takes 0.2 µs for each: not for every second of a large
+    /// server.
     ///
     /// # Examples
     ///

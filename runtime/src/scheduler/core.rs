@@ -160,8 +160,9 @@ impl RunState {
 }
 
 // SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in
-// `core_refs` (schedule.rs), and `owned_tasks` through the method of that name, but for visits, which are any thread's; `shared` is a plain address. Everything else is `Sync` by itself. Test:
-// tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
+// `core_refs` (schedule.rs), and `owned_tasks` through the method of that name, but for visits, which are any thread's;
+// `shared` is a plain address. Everything else is `Sync` by itself. Test: tests/tests/runtimes.rs
+// `two_threads_take_turns_in_block_on`.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
@@ -526,8 +527,8 @@ impl Core {
         lost
     }
 
-    /// Calls `f` with each task that belongs here, from any thread; says whether it could look at all. The tasks may not
-    /// come and go during a call of `f`, which is short, allocates nothing and runs no user code; during one of
+    /// Calls `f` with each task that belongs here, from any thread; says whether it could look at all. The tasks may
+    /// not come and go during a call of `f`, which is short, allocates nothing and runs no user code; during one of
     /// `make_room`, which is told for how many tasks, they may.
     pub(crate) fn each_task(&self, mut f: impl FnMut(&Task), mut make_room: impl FnMut(usize)) -> bool {
         /// Few enough that nobody notices the wait for the list.

@@ -181,8 +181,8 @@ impl Shared {
         ahead
     }
 
-    /// The delay of a task that comes through an injector or an inbox. A parked worker has nothing to do and is late for
-    /// nothing, so it counts as one that comes at once. One in `block_in_place` takes nothing, and is late.
+    /// The delay of a task that comes through an injector or an inbox. A parked worker has nothing to do and is late
+    /// for nothing, so it counts as one that comes at once. One in `block_in_place` takes nothing, and is late.
     fn delay_from_outside(&self) -> u64 {
         let overdue = self.cores.iter().map(Core::overdue).min().unwrap_or(0);
         let at_work = self.cores.iter().filter(|core| !core.run.is_blocked.load(Relaxed));

@@ -2,8 +2,8 @@
 //!
 //! Two tasks that take two free locks one after the other, in different orders, never meet if each runs until it has to
 //! wait. On several workers they do. So in half of the polls the budget, by which tasks yield now and then anyway
-//! (`mini_context::poll_budget`), is drawn: after up to three operations the next one is refused, and the task runs again
-//! later. A future of mini must expect that at any time, and a leaf of another crate is not touched.
+//! (`mini_context::poll_budget`), is drawn: after up to three operations the next one is refused, and the task runs
+//! again later. A future of mini must expect that at any time, and a leaf of another crate is not touched.
 
 use std::cell::Cell;
 

@@ -113,8 +113,8 @@ impl Sim {
     ///
     /// # Errors
     ///
-    /// If the future or a task whose handle was dropped panics; if nothing is left that could wake any task; if a limit is
-    /// reached; if a socket is waited for, or a thread that is not simulated wakes a task.
+    /// If the future or a task whose handle was dropped panics; if nothing is left that could wake any task; if a limit
+    /// is reached; if a socket is waited for, or a thread that is not simulated wakes a task.
     ///
     /// # Panics
     ///

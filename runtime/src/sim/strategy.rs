@@ -1,13 +1,13 @@
 //! Who of the tasks that could run does: by a strategy that is itself drawn from the seed.
 //!
 //! - *Uniform*: each with the same probability.
-//! - *Priorities*: each task has a random one, and the highest runs; at one to three random steps the task that would run
-//!   falls below all others. So one task may be far behind the others, which uniform choice hardly ever does (PCT:
+//! - *Priorities*: each task has a random one, and the highest runs; at one to three random steps the task that would
+//!   run falls below all others. So one task may be far behind the others, which uniform choice hardly ever does (PCT:
 //!   Burckhardt and others, A randomized scheduler with probabilistic guarantees of finding bugs, ASPLOS 2010).
 //! - *First in, first out*, as without a simulation, and *last in, first out*.
 //!
-//! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in turn,
-//! so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them.
+//! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in
+//! turn, so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them.
 
 use std::collections::HashMap;
 

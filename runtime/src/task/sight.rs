@@ -36,8 +36,8 @@ pub(crate) struct Sight {
     pub(crate) holder: Option<Holder>,
     /// Whether it waits for something beside that.
     pub(crate) has_beside: bool,
-    /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which is
-    /// in tasks that can have no name, these too.
+    /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which
+    /// is in tasks that can have no name, these too.
     pub(crate) others: i32,
     /// There is a handle that may abort it, and that does not wait for it.
     pub(crate) is_kept: bool,

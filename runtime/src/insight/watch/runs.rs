@@ -62,8 +62,25 @@ impl LastRun {
         }
         run.told = Told { long: run.told.long || is_long, late: run.told.late || late.is_some() };
         self.0 = Some(run);
+        News { core, progress, lasts, is_long, late }.tell(voice);
+    }
+}
+
+/// What is to be told of a run.
+struct News<'a> {
+    core: &'a Core,
+    progress: u64,
+    lasts: Duration,
+    is_long: bool,
+    /// How late a timer is.
+    late: Option<Duration>,
+}
+
+impl News<'_> {
+    fn tell(&self, voice: &mut Voice<'_>) {
+        let Self { core, lasts, .. } = *self;
         let subject = voice.find(core.counts.task.load(Relaxed));
-        if progress != core.counts.progress() {
+        if self.progress != core.counts.progress() {
             return; // it may be another task by now
         }
         let does = match (core.owner().is_runnable(), core.owner().system_call()) {
@@ -72,22 +89,16 @@ impl LastRun {
             (Some(false), None) => ", and waits in a system call".to_owned(),
             (None, _) => String::new(),
         };
-        let (name, worker) = (&subject.name, core.index());
-        if is_long {
+        let (name, worker, lasts) = (&subject.name, core.index(), lasts.as_millis());
+        if self.is_long {
             voice.say(WarningKind::LongPoll, &subject, || {
-                format!(
-                    "{name} has been in one poll for {} ms{does}; until it returns, worker {worker} runs no other task",
-                    lasts.as_millis()
-                )
+                let until = format!("until it returns, worker {worker} runs no other task");
+                format!("{name} has been in one poll for {lasts} ms{does}; {until}")
             });
         }
-        if let Some(late) = late {
+        if let Some(late) = self.late.map(|late| late.as_millis()) {
             voice.say(WarningKind::LateTimer, &subject, || {
-                format!(
-                    "{} ms up to now, as worker {worker} has been in one poll of {name} for {} ms{does}",
-                    late.as_millis(),
-                    lasts.as_millis()
-                )
+                format!("{late} ms up to now, as worker {worker} has been in one poll of {name} for {lasts} ms{does}")
             });
         }
     }

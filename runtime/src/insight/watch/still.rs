@@ -1,9 +1,9 @@
 //! A runtime that stands still, and main tasks that nothing can wake.
 //!
 //! A runtime stands still if every worker is parked, one of them with the future of a `block_on`, and no timer, socket
-//! or blocking job is left that could wake one. Nothing can end that from inside. Another thread may, unless all threads
-//! of the process wait for each other. Under a paused clock a timer that comes again and again hides that: so it is told
-//! too if time goes on and the main task does not.
+//! or blocking job is left that could wake one. Nothing can end that from inside. Another thread may, unless all
+//! threads of the process wait for each other. Under a paused clock a timer that comes again and again hides that: so
+//! it is told too if time goes on and the main task does not.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,8 +91,8 @@ impl Mains {
         self.0.iter().filter_map(|main| main.wait).any(joins)
     }
 
-    /// Tells of those that nothing can wake, now and `before`. One that waits for nothing of mini's may be there to keep
-    /// up a program that has other things to do.
+    /// Tells of those that nothing can wake, now and `before`. One that waits for nothing of mini's may be there to
+    /// keep up a program that has other things to do.
     pub(super) fn tell(&self, before: &Self, is_parked: bool, voice: &mut Voice<'_>) {
         let is_same = |main: &Main| before.0.iter().any(|before| (before.id, before.polls) == (main.id, main.polls));
         let is_told = |main: &&Main| main.is_lost && (is_parked || main.wait != Some(LastWait::Unknown));
@@ -168,7 +168,8 @@ fn tell(voice: &mut Voice<'_>, why: &str) {
     });
 }
 
-/// Whether every worker is parked, one of them with the future of a `block_on`, and nothing is left that could wake one.
+/// Whether every worker is parked, one of them with the future of a `block_on`, and nothing is left that could wake
+/// one.
 fn is_parked(shared: &Shared) -> bool {
     let is_idle =
         |core: &Core| (core.unparker.is_parked() || !core.ownership.is_held()) && !core.driver().is_to_be_heard_of();

@@ -49,7 +49,8 @@ struct State<T> {
     /// For tasks that wait until the channel is closed: there never is one.
     ends: Permits,
     occupant: Occupant,
-    /// Where the receiver has waited last, or has received first, and the task that did so first there. For dumps, as are those that follow.
+    /// Where the receiver has waited last, or has received first, and the task that did so first there. For dumps, as
+    /// are those that follow.
     receives: Option<(&'static Location<'static>, u64)>,
     /// That location, if there is nothing more to tell.
     told: Option<&'static Location<'static>>,
