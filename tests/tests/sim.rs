@@ -252,6 +252,10 @@ fn settling_elsewhere_or_not_at_all_disturbs_nobody() {
     let sim = Sim::new(1).run(async {
         let sim = current();
         let _unpolled = sim.settle();
+        mini::spawn(yield_now());
+        let mut half_way = Box::pin(sim.settle());
+        assert!(std::future::poll_fn(|cx| std::task::Poll::Ready(half_way.as_mut().poll(cx))).await.is_pending());
+        drop(half_way); // it counts no more
         let task = mini::spawn(async {
             for _ in 0..10 {
                 yield_now().await;
