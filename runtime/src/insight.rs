@@ -138,7 +138,7 @@ struct Worker {
 struct Main {
     id: u64,
     wait: LastWait,
-    /// If that is a lock or a channel: who has it, or the other end.
+    /// If that is a lock or a channel: the task that has it, or the other end.
     holder: Option<Holder>,
     /// What it waits for beside that.
     beside: Beside,

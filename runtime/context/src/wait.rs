@@ -145,7 +145,7 @@ impl Wait {
         Wait { word: pack(Reason::Sync(kind, holder)) | self.word & TIMED, location: self.location }
     }
 
-    /// What is known of the one who has what it waits for.
+    /// What is known of the task that has what it waits for.
     ///
     /// # Examples
     ///

@@ -16,8 +16,9 @@ use super::{Doing, Dump, DumpedTask, Job, Main, Run, Worker};
 use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
-use crate::scheduler::core::{Core, MainSight};
+use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
+use crate::scheduler::worker::MainSight;
 use crate::task::{Beside, LastWait, Sight, Standing, beside};
 
 /// What the dumps before have seen: of each task the polls, and since when they are so many; of each core the progress;

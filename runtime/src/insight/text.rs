@@ -240,7 +240,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
 }
 
 impl Told<'_, Line<'_>> {
-    /// What else is known of the one who has what is waited for, as far as it is the same for all.
+    /// What else is known of the task that has what is waited for, as far as it is the same for all.
     fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(dump, line) = *self;
         let (first, has_one) = (line.tasks[0], line.has_one_holder());

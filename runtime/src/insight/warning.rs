@@ -56,7 +56,7 @@ pub enum WarningKind {
     BusyLoop,
 }
 
-/// The last warnings of a runtime, for who asks later.
+/// The last warnings of a runtime, for callers that ask later.
 #[derive(Default)]
 pub(crate) struct LastWarnings(Mutex<VecDeque<Warning>>);
 

@@ -5,6 +5,8 @@
 //!
 //! Rejected: a builder of its own for [`PerCore`] (ten methods twice, with their documentation).
 
+mod per_core;
+
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -147,44 +149,6 @@ impl Builder {
         config.check()?;
         config.warnings = config::warns(config.warnings)?;
         Ok(Runtime::new_from(Shared::new(config)?))
-    }
-}
-
-impl Builder<PerCore> {
-    /// Whether each thread is bound to a processor of its own, in the order of their numbers. If there are more threads
-    /// than processors, they begin again with the first. Not bound by default.
-    ///
-    /// Only processors that the process may use count (taskset(1), cpusets). Linux and Android only: elsewhere the
-    /// system places threads as it likes.
-    ///
-    /// Source: sched_setaffinity(2).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let cores = mini::runtime::Builder::new_per_core().worker_threads(1).pin_cores(true).build()?;
-    /// cores.run(|_| async { /* always on the same processor */ })?;
-    /// # std::io::Result::Ok(())
-    /// ```
-    pub fn pin_cores(&mut self, pin: bool) -> &mut Self {
-        self.pins = pin;
-        self
-    }
-
-    /// Builds the runtimes. No thread is started yet.
-    ///
-    /// # Examples
-    ///
-    /// See [`new_per_core`](Builder::new_per_core).
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Builder::build`] for a [`Runtime`].
-    pub fn build(&self) -> io::Result<PerCore> {
-        let count = config::workers(self.workers)?;
-        self.config.check()?;
-        let warnings = config::warns(self.config.warnings)?;
-        PerCore::new_from(&Config { warnings, ..self.config.clone() }, count, self.pins)
     }
 }
 

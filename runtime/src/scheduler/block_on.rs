@@ -16,9 +16,9 @@ use crate::primitives::thread::{self, Thread};
 use crate::primitives::{Deadline, lock};
 use crate::recorder::TraceOnPanic;
 use crate::scheduler::context;
-use crate::scheduler::core::{Core, MainSight};
+use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::scheduler::worker::{MainTask, Stop, Worker};
+use crate::scheduler::worker::{MainSight, MainTask, Stop, Worker};
 
 /// How long a thread waits for the core of the first worker thread, which leaves within microseconds unless it is in a
 /// long poll; by then the monitor has seen that poll. All worker threads may be in long polls, so the wait for any core

@@ -15,15 +15,12 @@
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use mini_net::{Events, ThreadNumber};
 use mini_time::Clock;
 
-use crate::primitives::atomic::{
-    AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-    Ordering::SeqCst,
-};
+use crate::primitives::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use crate::primitives::thread::{self, ThreadId};
 use crate::primitives::{Mutex, lock};
 use crate::recorder::Probe;
@@ -41,11 +38,11 @@ use crate::scheduler::shared::Shared;
 use crate::scheduler::shutdown::LeftTask;
 use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
-use crate::scheduler::worker::MainTask;
+use crate::scheduler::worker::MainSight;
 use crate::task::cache::{RemoteFrees, TaskCache};
 use crate::task::owned::OwnedTasks;
 use crate::task::schedule::Schedule;
-use crate::task::{Class, LastWait, Queued, Task, WaitSlot};
+use crate::task::{Class, Queued, Task};
 
 mod close;
 mod inbox;
@@ -111,41 +108,6 @@ pub(crate) struct RunState {
     pub(crate) is_blocked: AtomicBool,
     /// Since when the run is seen to be stalled, in nanoseconds since the runtime began. Written by the monitor.
     pub(crate) stalled_at: AtomicU64,
-}
-
-/// What others see of the owner's main task, or of that of an external thread. Written by that thread.
-#[derive(Debug)]
-pub(crate) struct MainSight {
-    /// Of the last one.
-    id: AtomicU64,
-    pub(crate) wait: WaitSlot,
-    task: Mutex<Weak<MainTask>>,
-}
-
-impl Default for MainSight {
-    fn default() -> Self {
-        Self { id: AtomicU64::new(0), wait: WaitSlot::new(), task: Mutex::default() }
-    }
-}
-
-impl MainSight {
-    /// Another main task, if it is that of a worker.
-    pub(crate) fn begin(&self, id: u64, task: Weak<MainTask>) {
-        self.wait.clear(); // the one before may have panicked
-        self.id.store(id, Release);
-        *lock(&self.task) = task;
-    }
-
-    /// The main task, if there is one.
-    pub(crate) fn task(&self) -> Option<Arc<MainTask>> {
-        lock(&self.task).upgrade()
-    }
-
-    /// The id of a main task that waits, and for what.
-    pub(crate) fn get(&self) -> Option<(u64, LastWait)> {
-        let id = self.id.load(Acquire);
-        Some((id, self.wait.get(id)?))
-    }
 }
 
 impl RunState {

@@ -20,7 +20,7 @@ use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::scheduler::config::Config;
 use crate::scheduler::context;
-use crate::scheduler::core::{Core, MainSight};
+use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
 use crate::scheduler::fifo::Fifo;
@@ -29,6 +29,7 @@ use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
+use crate::scheduler::worker::MainSight;
 use crate::task::{self, Class, JoinError, JoinHandle, Origin, Queued, Quota, Say, Start, TaskError};
 
 mod spawn;

@@ -1,4 +1,4 @@
-//! What a simulated runtime has that others do not: who runs next, and what has happened.
+//! What a simulated runtime has that others do not: the choice of the next task, and what has happened.
 //!
 //! One in a core, for its owner only. The runtime is a `current_thread` one with a paused clock, so all of its tasks
 //! are owned, and time goes on only when none can run: then it jumps to the next deadline.

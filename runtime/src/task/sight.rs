@@ -32,7 +32,7 @@ pub(crate) struct Sight {
     pub(crate) standing: Standing,
     /// What its last poll was pending for; none before that.
     pub(crate) wait: Option<LastWait>,
-    /// If that is a lock or a channel: who has it, or the other end.
+    /// If that is a lock or a channel: the task that has it, or the other end.
     pub(crate) holder: Option<Holder>,
     /// Whether it waits for something beside that.
     pub(crate) has_beside: bool,

@@ -89,7 +89,7 @@ impl WaitSlot {
         self.word.store(0, Release);
     }
 
-    /// If it waits for a lock or a channel: who has it, or the other end.
+    /// If it waits for a lock or a channel: the task that has it, or the other end.
     pub(crate) fn holder(&self) -> Option<Holder> {
         Wait::from_word(self.word.load(Acquire), Location::caller())?.holder()
     }

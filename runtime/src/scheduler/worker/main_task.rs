@@ -1,19 +1,55 @@
-//! The main task: the future given to `block_on`, as the worker that polls it and its wakers see it.
+//! The main task: the future given to `block_on`, as the worker that polls it, its wakers and other threads see it.
 //!
 //! It has one entry in the owner's queues at most, as any task. Wakes on the owner's thread queue it; those of other
 //! threads leave a mark, which the owner takes over before it chooses what runs next.
 //!
 //! Rejected: an owned task (its future is borrowed, and need not be `'static`).
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Wake;
 
 use crate::primitives::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, fence,
+    AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
 };
+use crate::primitives::{Mutex, lock};
 use crate::scheduler::core::{Core, Entry};
-use crate::task::Class;
 use crate::task::schedule::Schedule;
+use crate::task::{Class, LastWait, WaitSlot};
+
+/// What others see of the owner's main task, or of that of an external thread. Written by that thread.
+#[derive(Debug)]
+pub(crate) struct MainSight {
+    /// Of the last one.
+    id: AtomicU64,
+    pub(crate) wait: WaitSlot,
+    task: Mutex<Weak<MainTask>>,
+}
+
+impl Default for MainSight {
+    fn default() -> Self {
+        Self { id: AtomicU64::new(0), wait: WaitSlot::new(), task: Mutex::default() }
+    }
+}
+
+impl MainSight {
+    /// Another main task, if it is that of a worker.
+    pub(crate) fn begin(&self, id: u64, task: Weak<MainTask>) {
+        self.wait.clear(); // the one before may have panicked
+        self.id.store(id, Release);
+        *lock(&self.task) = task;
+    }
+
+    /// The main task, if there is one.
+    pub(crate) fn task(&self) -> Option<Arc<MainTask>> {
+        lock(&self.task).upgrade()
+    }
+
+    /// The id of a main task that waits, and for what.
+    pub(crate) fn get(&self) -> Option<(u64, LastWait)> {
+        let id = self.id.load(Acquire);
+        Some((id, self.wait.get(id)?))
+    }
+}
 
 /// Wakes the future given to `block_on`, the main task of a worker.
 pub(crate) struct MainTask {

@@ -1,4 +1,4 @@
-//! What the scheduler does in a simulation: who runs next, when nothing can, and what is a thread elsewhere.
+//! What the scheduler does in a simulation: which task runs next, when none can, and what is a thread elsewhere.
 //!
 //! `sim/world.rs` decides; here are the places where it is asked. Without the feature none of this is compiled, and
 //! outside of a simulation each costs a branch.
