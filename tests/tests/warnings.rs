@@ -251,7 +251,28 @@ fn what_is_right_is_not_told() {
             assert_eq!(file.read(&mut buf).await.unwrap(), 4096); // its budget ends each of its runs
         }
     });
+    let (paused, warnings_of_paused) = warned(Builder::new_current_thread().start_paused(true));
+    let (done, is_done) = oneshot::channel();
+    let sleeps = std::thread::spawn(move || {
+        paused.block_on(async {
+            mini::spawn(async {
+                let mut interval = mini::time::interval(Duration::from_secs(1));
+                loop {
+                    interval.tick().await;
+                }
+            });
+            // A timer comes, however many others are fired before.
+            mini::race! {
+                _ = mini::time::sleep(Duration::from_secs(1 << 40)) => panic!("34,000 years"),
+                done = is_done => done.unwrap(),
+            }
+        });
+        drop(paused);
+        warnings_of_paused.iter().map(|warning| warning.to_string()).collect::<Vec<_>>()
+    });
     runtime.block_on(receive).unwrap();
+    done.send(()).unwrap();
+    assert_eq!(sleeps.join().unwrap(), [""; 0]);
     kept.abort();
     drop(kept); // which keeps the runtime
     computes.join().unwrap();

@@ -188,8 +188,13 @@ fn jumps(
     before: Option<(Instant, u32, mini_time::Instant)>,
 ) -> Option<(Instant, u32, mini_time::Instant)> {
     let clock = shared.cores[0].driver().timers().clock();
-    let main = mains.0.first().filter(|main| main.wait.is_some())?;
-    if !clock.is_paused() || main.wait == Some(LastWait::Yielded) {
+    let main = mains.0.first()?;
+    let comes_by_itself = match main.wait? {
+        LastWait::Known(wait) => wait.is_timed() || matches!(wait.reason(), Reason::Timer(_) | Reason::Limit(_)),
+        LastWait::Yielded | LastWait::Spent => true,
+        LastWait::Unknown => false,
+    };
+    if !clock.is_paused() || comes_by_itself {
         return None;
     }
     let goes_on = |at: mini_time::Instant| clock.now().saturating_duration_since(at) >= STILL;
