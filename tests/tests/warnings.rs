@@ -214,13 +214,13 @@ fn a_circle_of_which_one_waits_for_something_else_too_is_not_told() {
     assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
 }
 
-/// What looks like a mistake and is none, for six seconds: longer than the watcher takes to say something.
+/// What looks like a mistake and is none, for eight seconds: longer than the watcher takes to say something.
 #[test]
 fn what_is_right_is_not_told() {
     let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
     let (send, receive) = oneshot::channel();
     let computes = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(6)); // real time, which the watcher goes by
+        std::thread::sleep(Duration::from_secs(8)); // real time, which the watcher goes by
         send.send(()).unwrap();
     });
     let kept = runtime.spawn(pending::<()>()); // to be aborted
@@ -235,7 +235,7 @@ fn what_is_right_is_not_told() {
             let keeps_up = mini::spawn(pending::<()>());
             let aborts = keeps_up.abort_handle();
             mini::spawn(async move {
-                mini::time::sleep(Duration::from_secs(5)).await;
+                mini::time::sleep(Duration::from_secs(7)).await;
                 aborts.abort();
             });
             keeps_up.await.unwrap_err();
