@@ -35,7 +35,7 @@ impl Builder<PerCore> {
     ///
     /// # Errors
     ///
-    /// As those of [`Builder::build`] for a [`Runtime`].
+    /// As those of [`Builder::build`] for a [`Runtime`](crate::runtime::Runtime).
     pub fn build(&self) -> io::Result<PerCore> {
         let count = config::workers(self.workers)?;
         self.config.check()?;
