@@ -30,7 +30,6 @@
 
 mod current;
 pub(crate) mod preempt;
-mod random;
 mod run;
 mod seeds;
 mod steps;

@@ -43,6 +43,8 @@ mod notes;
 mod others;
 #[doc(hidden)]
 pub mod rules;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod unwind;
 mod wait;
 

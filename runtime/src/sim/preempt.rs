@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use super::random::Random;
+use mini_context::sim::Random;
 
 thread_local! {
     /// Draws budgets, while a simulation runs on this thread.

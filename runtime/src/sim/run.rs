@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use mini_context::sim::{self, Faults, Random};
+
 use super::preempt;
-use super::random::Random;
 use super::steps::Step;
 use super::world::{Halt, Limits, World};
 use crate::insight::Dump;
@@ -181,14 +182,16 @@ struct Drawn(u64, u32, Option<Random>);
 
 impl From<u64> for Drawn {
     fn from(seed: u64) -> Self {
+        sim::enter(Faults::default());
         let mut random = Random::new(seed, 3);
-        let coin = mini_context::swap_coin(random.next() as u32);
-        Self(swap_drawn(random.next()), coin, preempt::swap(Some(Random::new(seed, 4))))
+        let coin = mini_context::swap_coin(random.draw() as u32);
+        Self(swap_drawn(random.draw()), coin, preempt::swap(Some(Random::new(seed, 4))))
     }
 }
 
 impl Drop for Drawn {
     fn drop(&mut self) {
+        sim::leave();
         swap_drawn(self.0);
         mini_context::swap_coin(self.1);
         preempt::swap(self.2);

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use super::random::Random;
+use mini_context::sim::Random;
 
 /// The most runs in a row of one task while others could run.
 const IN_A_ROW: u32 = 64;
@@ -82,7 +82,7 @@ impl Strategy {
 impl Priorities {
     fn pick(&mut self, tasks: &[u64], candidates: &[usize], random: &mut Random) -> usize {
         for &at in candidates {
-            self.given.entry(tasks[at]).or_insert_with(|| (random.next() >> 1) as i64);
+            self.given.entry(tasks[at]).or_insert_with(|| (random.draw() >> 1) as i64);
         }
         if self.changes.contains(&self.step) {
             self.lowest -= 1;

@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use mini_context::sim::{self, Random};
 use mini_time::{Clock, Instant};
 
-use super::random::Random;
 use super::steps::Steps;
 use super::strategy::Strategy;
 use crate::insight::Dump;
@@ -105,6 +105,7 @@ impl World {
         }
         let at = state.strategy.pick(tasks);
         state.steps.note(tasks[at], now);
+        sim::begin_step(0, now);
         Ok(at)
     }
 
@@ -132,7 +133,7 @@ impl World {
     }
 
     pub(super) fn draw(&self) -> u64 {
-        lock(&self.state).random.next()
+        lock(&self.state).random.draw()
     }
 
     pub(super) fn seed(&self) -> u64 {
