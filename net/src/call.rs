@@ -6,8 +6,6 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 
-use socket2::SockRef;
-
 use crate::async_fd::check_interest;
 use crate::error::{Object, failed};
 use crate::kind::sealed::Kind;
@@ -15,6 +13,7 @@ use crate::kind::{ListenerKind, SocketKind};
 use crate::leaf::Call;
 use crate::ready::Interest;
 use crate::source::{Channel, Left, Source};
+use crate::sys;
 
 /// Reads into one buffer.
 pub(crate) struct Recv<'a>(pub(crate) &'a mut [u8]);
@@ -158,7 +157,7 @@ pub(crate) const CALLS_OF_A_SOCKET: u8 = 3;
 #[cold]
 fn no_connection(source: &Source, error: io::Error) -> io::Error {
     const ACCEPT: &str = "accept a connection on";
-    match SockRef::from(source.io()).local_addr() {
+    match sys::socket::local_addr(source.io().as_fd()) {
         Ok(addr) => failed(ACCEPT, &addr)(error),
         Err(_) => failed(ACCEPT, Object::Fd(source.raw_fd()))(error),
     }

@@ -23,6 +23,9 @@ mod leaf;
 mod primitives;
 mod reactor;
 mod ready;
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub mod sim;
 mod slot;
 mod socket;
 mod source;

@@ -32,12 +32,14 @@ use crate::primitives::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Releas
 use crate::primitives::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::ready::Ready;
 use crate::slot::Slot;
-use crate::sys::{Custody, Poller, Token, fork::Process};
+use crate::sys::{self, Custody, Poller, Token, fork::Process};
 
 mod blocks;
 mod events;
 mod place;
 mod registration;
+#[cfg(feature = "sim")]
+mod simulated;
 mod table;
 
 pub use events::Events;
@@ -185,7 +187,7 @@ impl Reactor {
     /// ```
     pub fn registrations(&self) -> usize {
         // Acquire: pairs with the Release in `note_len`.
-        self.0.registered.load(Acquire)
+        self.0.registered.load(Acquire).saturating_sub(sys::registered())
     }
 
     /// Ends every wait on this reactor: waiters are woken and get an error, and so do later waits.

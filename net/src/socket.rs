@@ -9,10 +9,10 @@
 //! kinds, and only a bound says which kind has a method. Rejected: traits with the methods, which have to be imported.
 
 use std::fmt;
-
-use socket2::SockRef;
+use std::os::fd::AsFd;
 
 use crate::source::Source;
+use crate::sys;
 
 mod common;
 mod connection;
@@ -121,6 +121,7 @@ macro_rules! socket {
             }
 
             /// For the options.
+            #[allow(dead_code, reason = "not every type has options")]
             pub(crate) fn sock(&self) -> socket2::SockRef<'_> {
                 socket2::SockRef::from(self.source.io())
             }
@@ -157,11 +158,11 @@ pub(crate) use socket;
 pub(crate) fn show(name: &str, source: &Source, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut f = f.debug_struct(name);
     f.field("fd", &source.raw_fd());
-    let sock = SockRef::from(source.io());
-    if let Ok(Some(local)) = sock.local_addr().map(|raw| raw.as_socket()) {
+    let fd = source.io().as_fd();
+    if let Ok(Some(local)) = sys::socket::local_addr(fd).map(|raw| raw.as_socket()) {
         f.field("local", &local);
     }
-    if let Ok(Some(peer)) = sock.peer_addr().map(|raw| raw.as_socket()) {
+    if let Ok(Some(peer)) = sys::socket::peer_addr(fd).map(|raw| raw.as_socket()) {
         f.field("peer", &peer);
     }
     f.finish_non_exhaustive()

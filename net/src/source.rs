@@ -34,7 +34,7 @@ use crate::context;
 use crate::reactor::{Registration, left_in_parent_error, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
-use crate::sys::{Custody, fork::Process};
+use crate::sys::{Closer, Custody, fork::Process};
 
 mod channel;
 mod ops;
@@ -47,6 +47,8 @@ pub struct Source<T: AsFd = OwnedFd> {
     registration: OnceLock<Registration>,
     /// Held while registering, so that two tasks do it once.
     registering: Mutex<()>,
+    /// Before `io`, too.
+    closer: Closer,
     rule: Rule,
     io: T,
 }
@@ -153,7 +155,8 @@ impl Left {
 
 impl<T: AsFd> Source<T> {
     pub(crate) fn new(io: T, rule: Rule) -> Source<T> {
-        Source { registration: OnceLock::new(), registering: Mutex::default(), rule, io }
+        let closer = Closer::of(io.as_fd());
+        Source { registration: OnceLock::new(), registering: Mutex::default(), closer, rule, io }
     }
 
     pub(crate) fn io(&self) -> &T {
@@ -166,8 +169,9 @@ impl<T: AsFd> Source<T> {
 
     /// The fd, no longer registered.
     pub(crate) fn into_io(self) -> T {
-        let Source { registration, io, .. } = self;
+        let Source { registration, closer, io, .. } = self;
         drop(registration);
+        closer.keep();
         io
     }
 

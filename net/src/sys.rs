@@ -21,7 +21,18 @@ use crate::ready::{Interest, Ready};
 pub(crate) mod ancillary;
 pub(crate) mod fork;
 pub(crate) mod limit;
+#[cfg(not(feature = "sim"))]
+mod not_simulated;
+#[cfg(not(feature = "sim"))]
 pub(crate) mod socket;
+
+// In a simulation a socket of TCP or UDP is one of `sim`; every other is the system's.
+#[cfg(feature = "sim")]
+#[path = "sys/simulated.rs"]
+pub(crate) mod socket;
+#[cfg(feature = "sim")]
+#[path = "sys/socket.rs"]
+mod system;
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 #[path = "sys/epoll.rs"]
@@ -128,11 +139,16 @@ use std::os::linux::net as linux_net;
 )))]
 compile_error!("mini-net needs epoll(7) or kqueue(2): Linux, Android, Apple systems or a BSD");
 
-pub(crate) use backend::{Events, Poller, SHORT_READS_TELL};
+#[cfg(not(feature = "sim"))]
+pub(crate) use backend::Poller;
+pub(crate) use backend::{Events, SHORT_READS_TELL};
 pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, quickack, set_quickack};
-pub(crate) use flavour::accept;
+#[cfg(not(feature = "sim"))]
+pub(crate) use not_simulated::{Closer, look_up, registered};
 pub(crate) use peer::peer;
 pub(crate) use reopen::reopen;
+#[cfg(feature = "sim")]
+pub(crate) use socket::{Closer, Poller, look_up, registered};
 #[cfg(feature = "futures-io")]
 pub(crate) use splice::{can_splice, splice, widen};
 pub(crate) use thread::{
@@ -210,7 +226,7 @@ const _: () = {
     let _: fn(usize) -> Events = Events::with_capacity;
     let _: fn(&Events, usize) -> Option<Event> = Events::get;
     let _: fn(&Events) -> usize = Events::len;
-    let _: fn(BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::SockAddr)> = accept;
+    let _: fn(BorrowedFd<'_>) -> io::Result<(OwnedFd, socket2::SockAddr)> = flavour::accept;
     let _: fn(&[u8]) -> io::Result<SocketAddr> = abstract_address;
     let _: fn(&SocketAddr) -> Option<&[u8]> = abstract_name;
     let _: fn(&Socket) -> io::Result<Option<Vec<u8>>> = device;

@@ -158,10 +158,10 @@ fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
         if is_shared {
             socket.set_reuse_port(true)?;
         }
-        socket.bind(&addr.into())?;
+        sys::socket::bind(socket.as_fd(), &addr.into())?;
         Ok(socket)
     };
     let socket = open().map_err(failed("bind to", addr))?;
-    socket.listen(BACKLOG as i32).map_err(failed("listen on", addr))?;
+    sys::socket::listen(socket.as_fd(), BACKLOG).map_err(failed("listen on", addr))?;
     Ok(TcpListener::adopt(socket.into()))
 }

@@ -83,7 +83,7 @@ impl UdpSocket {
         let socket = sys::socket::open(Domain::for_address(addr), Type::DGRAM).map_err(failed("bind to", addr))?;
         let socket = UdpSocket::adopt(socket.into());
         prepare(&socket)?;
-        socket.sock().bind(&addr.into()).map_err(failed("bind to", addr))?;
+        sys::socket::bind(socket.as_fd(), &addr.into()).map_err(failed("bind to", addr))?;
         Ok(socket)
     }
 
@@ -108,7 +108,7 @@ impl UdpSocket {
     pub fn connect(&self, addr: impl ToSocketAddrs) -> future::ConnectUdp<'_> {
         let site = site!(connect, Resolve);
         future::ConnectUdp::of(TryEach::with(self, &addr, site, |socket, addr| {
-            socket.sock().connect(&addr.into()).map_err(failed("connect to", addr))
+            sys::socket::connect_datagrams(socket.as_fd(), &addr.into()).map_err(failed("connect to", addr))
         }))
     }
 

@@ -189,7 +189,7 @@ fn open(kind: Type) -> io::Result<socket2::Socket> {
 }
 
 fn open_bound(kind: Type, addr: &SockAddr) -> io::Result<socket2::Socket> {
-    let bound = open(kind).and_then(|socket| socket.bind(addr).map(|()| socket));
+    let bound = open(kind).and_then(|socket| sys::socket::bind(socket.as_fd(), addr).map(|()| socket));
     bound.map_err(failed(BIND, addr))
 }
 

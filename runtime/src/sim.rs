@@ -29,6 +29,8 @@
 //! [`Current::rand`] are the system's: where these matter, two runs of a seed differ, and `MINI_SIM_CHECK=1` says so.
 
 mod current;
+pub(crate) mod hosts;
+mod network;
 pub(crate) mod preempt;
 mod run;
 mod seeds;
@@ -37,6 +39,7 @@ mod strategy;
 pub(crate) mod world;
 
 pub use current::{Current, Settle, current, try_current};
+pub use network::{Link, Names};
 pub use run::{Failure, Sim};
 #[doc(hidden)]
 pub use seeds::{Outcome, Seeds};

@@ -14,6 +14,7 @@ use super::{Addrs, Found, invalid};
 use crate::error::{Object, failed};
 use crate::hop::{self, Hop};
 use crate::source::{Site, Wait};
+use crate::sys;
 
 /// The addresses of a host, looked up; returned by [`lookup_host`](crate::lookup_host).
 #[must_use = "futures do nothing unless awaited"]
@@ -54,6 +55,10 @@ impl Resolve {
                 State::Start(Target::Known(addrs)) => return Poll::Ready(Ok(addrs)),
                 State::Start(Target::Wrong(e)) => return Poll::Ready(Err(e)),
                 State::Start(Target::Name { host, port }) => {
+                    if let Some(found) = sys::look_up(&host) {
+                        let found = found.map(|ip| Addrs(Found::Many(vec![SocketAddr::new(ip, port)].into_iter())));
+                        return Poll::Ready(found.map_err(failed("look up", Object::Host(host))));
+                    }
                     let pool = hop::pool(&self.wait);
                     let name = host.clone();
                     self.state = State::Looking(Hop::start(&pool, move |_| look_up(&name, port)), host);

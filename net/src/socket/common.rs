@@ -18,7 +18,7 @@ macro_rules! address_methods {
         ///
         /// Those of getsockname(2).
         pub fn local_addr(&self) -> io::Result<$addr> {
-            <Self as Kind>::addr(self.sock().local_addr()?)
+            <Self as Kind>::addr(sys::socket::local_addr(self.as_fd())?)
         }
 
         /// Takes the error that is pending on the socket, if any (`SO_ERROR` in socket(7)).
@@ -35,7 +35,7 @@ macro_rules! address_methods {
         ///
         /// Those of getsockopt(2).
         pub fn take_error(&self) -> io::Result<Option<io::Error>> {
-            self.sock().take_error()
+            sys::socket::take_error(self.as_fd())
         }
     };
 }
@@ -84,9 +84,7 @@ macro_rules! std_methods {
         ///
         /// Those of fcntl(2); after an error the socket is closed.
         pub fn into_std(self) -> io::Result<$std> {
-            let fd = self.into_fd();
-            SockRef::from(&fd).set_nonblocking(false)?;
-            Ok(fd.into())
+            Ok(sys::socket::give_away(self.into_fd())?.into())
         }
     };
 }

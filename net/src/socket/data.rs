@@ -23,7 +23,7 @@ macro_rules! data_methods {
         ///
         /// Those of getpeername(2): the socket is not, or no longer, connected.
         pub fn peer_addr(&self) -> io::Result<$addr> {
-            <Self as Kind>::addr(self.sock().peer_addr()?)
+            <Self as Kind>::addr(sys::socket::peer_addr(self.as_fd())?)
         }
 
         /// Waits until a read will probably not block: there is data, or the end, or an error.

@@ -8,10 +8,10 @@ use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use socket2::{MaybeUninitSlice, SockAddr, SockRef};
+use socket2::{MaybeUninitSlice, SockAddr};
 
 use super::{Left, Rule, Source};
-use crate::sys::{self, SHORT_READS_TELL, ancillary, socket};
+use crate::sys::{SHORT_READS_TELL, ancillary, socket};
 
 /// A vectored write of no more bytes than this (the head and the body of a short answer, say) is copied together: a
 /// message header and a list of buffers cost the kernel more.
@@ -123,7 +123,7 @@ impl Source {
     }
 
     pub(crate) fn accept(&self) -> io::Result<((OwnedFd, SockAddr), Left)> {
-        Ok((sys::accept(self.io.as_fd())?, Left::Perhaps))
+        Ok((socket::accept(self.io.as_fd())?, Left::Perhaps))
     }
 
     /// Whether a connect that was begun has come to its end; its error if it failed.
@@ -132,6 +132,6 @@ impl Source {
     }
 
     pub(crate) fn shutdown(&self, how: Shutdown) -> io::Result<()> {
-        SockRef::from(&self.io).shutdown(how)
+        socket::shutdown(self.io.as_fd(), how)
     }
 }

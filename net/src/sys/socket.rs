@@ -1,18 +1,21 @@
 //! The raw, non-blocking socket calls: the one layer under the readiness logic.
 //!
 //! Called by `source` (data) and by the sockets (making and connecting). Each function is one system call that returns
-//! at once, with `WouldBlock` if it could not be done; a simulated network would stand in for this file.
+//! at once, with `WouldBlock` if it could not be done. In a simulation `simulated` stands before this file.
 
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use libc::c_int;
 use socket2::{Domain, MaybeUninitSlice, MsgHdr, SockAddr, SockRef, Socket, Type};
 
 use super::flavour::NO_SIGNAL;
+pub(crate) use super::flavour::accept;
 
 /// For `recv` and its kin: leave the data where it is.
 pub(crate) const PEEK: c_int = libc::MSG_PEEK;
@@ -35,6 +38,45 @@ pub(crate) fn pair(kind: Type) -> io::Result<(OwnedFd, OwnedFd)> {
     a.set_nonblocking(true)?;
     b.set_nonblocking(true)?;
     Ok((a.into(), b.into()))
+}
+
+pub(crate) fn bind(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
+    SockRef::from(&fd).bind(to)
+}
+
+pub(crate) fn listen(fd: BorrowedFd<'_>, backlog: u32) -> io::Result<()> {
+    SockRef::from(&fd).listen(i32::try_from(backlog).unwrap_or(i32::MAX))
+}
+
+pub(crate) fn local_addr(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
+    SockRef::from(&fd).local_addr()
+}
+
+pub(crate) fn peer_addr(fd: BorrowedFd<'_>) -> io::Result<SockAddr> {
+    SockRef::from(&fd).peer_addr()
+}
+
+pub(crate) fn take_error(fd: BorrowedFd<'_>) -> io::Result<Option<io::Error>> {
+    SockRef::from(&fd).take_error()
+}
+
+pub(crate) fn shutdown(fd: BorrowedFd<'_>, how: Shutdown) -> io::Result<()> {
+    SockRef::from(&fd).shutdown(how)
+}
+
+/// For a socket of datagrams: from now on it sends to this address, and hears nobody else.
+pub(crate) fn connect_datagrams(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
+    SockRef::from(&fd).connect(to)
+}
+
+pub(crate) fn set_linger(fd: BorrowedFd<'_>, limit: Option<Duration>) -> io::Result<()> {
+    SockRef::from(&fd).set_linger(limit)
+}
+
+/// Makes a socket one that others may use: of the standard library, or another process.
+pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
+    SockRef::from(&fd).set_nonblocking(false)?;
+    Ok(fd)
 }
 
 /// Starts to connect; `connected` tells the outcome.

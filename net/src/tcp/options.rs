@@ -74,7 +74,7 @@ macro_rules! tcp_methods { () => {
     ///
     /// Those of setsockopt(2).
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.sock().set_linger(limit.map(options::whole_seconds)).map_err(self.refused("set `linger` of"))
+        sys::socket::set_linger(self.as_fd(), limit.map(options::whole_seconds)).map_err(self.refused("set `linger` of"))
     }
 } }
 pub(crate) use tcp_methods;

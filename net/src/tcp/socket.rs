@@ -93,7 +93,7 @@ impl TcpSocket {
     ///
     /// Those of bind(2).
     pub fn bind(&self, addr: SocketAddr) -> io::Result<()> {
-        self.sock().bind(&addr.into()).map_err(failed("bind to", addr))
+        sys::socket::bind(self.as_fd(), &addr.into()).map_err(failed("bind to", addr))
     }
 
     /// Becomes a listener, on which up to `backlog` connections may wait to be accepted.
@@ -106,7 +106,7 @@ impl TcpSocket {
     ///
     /// Those of listen(2).
     pub fn listen(self, backlog: u32) -> io::Result<TcpListener> {
-        if let Err(error) = self.sock().listen(i32::try_from(backlog).unwrap_or(i32::MAX)) {
+        if let Err(error) = sys::socket::listen(self.as_fd(), backlog) {
             let object = self.local_addr().map_or(Object::Fd(self.as_raw_fd()), Object::Address);
             return Err(failed("listen on", object)(error));
         }

@@ -119,7 +119,7 @@ impl UnixDatagram {
     }
 
     fn connect_raw(&self, addr: &SockAddr) -> io::Result<()> {
-        self.sock().connect(addr).map_err(failed(CONNECT, addr))
+        sys::socket::connect_datagrams(self.as_fd(), addr).map_err(failed(CONNECT, addr))
     }
 
     /// Sends `buf` as one message to the socket at `path`; returns its length.

@@ -1,12 +1,14 @@
 //! Binding a `UnixListener` or a `UnixSeqpacketListener`.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use socket2::SockAddr;
 
 use super::open_bound;
 use crate::error::failed;
 use crate::kind::SocketKind;
+use crate::sys;
 use crate::tcp::BACKLOG;
 
 /// Listening at a path or an address.
@@ -57,6 +59,6 @@ pub(crate) use unix_listener_methods;
 
 pub(super) fn bind<K: SocketKind>(addr: SockAddr) -> io::Result<K> {
     let socket = open_bound(K::TYPE, &addr)?;
-    socket.listen(BACKLOG as i32).map_err(failed("listen on", &addr))?;
+    sys::socket::listen(socket.as_fd(), BACKLOG).map_err(failed("listen on", &addr))?;
     Ok(K::adopt(socket.into()))
 }

@@ -71,9 +71,14 @@ impl Driver {
 
     /// The same, but for deadlines that are none: in more than nine years.
     pub(crate) fn is_to_be_heard_of(&self) -> bool {
+        self.has_sockets() || self.has_deadline()
+    }
+
+    /// Whether a deadline can come.
+    pub(crate) fn has_deadline(&self) -> bool {
         const NEVER: Duration = Duration::from_nanos(1 << 58);
         let is_near = |at: mini_time::Instant| at.saturating_duration_since(self.timers.clock().now()) < NEVER;
-        self.has_sockets() || self.timers.next_deadline().is_some_and(is_near)
+        self.timers.next_deadline().is_some_and(is_near)
     }
 
     /// Delivers what has happened, without waiting.

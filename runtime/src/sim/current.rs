@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::world::World;
 use crate::scheduler::context;
+use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 
 /// The simulation in which the calling task runs.
@@ -57,6 +58,11 @@ pub fn try_current() -> Option<Current> {
 }
 
 impl Current {
+    /// The owner's, which the calling task is.
+    pub(super) fn core(&self) -> &Core {
+        &self.shared.cores[0]
+    }
+
     fn world(&self) -> &World {
         self.shared.cores[0].world.as_deref().expect("it is a simulation")
     }

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use mini_context::sim::{self, Faults, Random};
 
-use super::preempt;
 use super::steps::Step;
 use super::world::{Halt, Limits, World};
+use super::{hosts, preempt};
 use crate::insight::Dump;
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Runtime;
@@ -143,8 +143,12 @@ impl Sim {
                 let mut future = pin!(future);
                 poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
                     Ok(Poll::Pending) => Poll::Pending,
-                    Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
+                    Ok(Poll::Ready(output)) => {
+                        hosts::thaw(None, &shared.cores[0]);
+                        Poll::Ready(Ok(output))
+                    }
                     Err(payload) => {
+                        hosts::thaw(None, &shared.cores[0]);
                         dump = Some(shared.dump());
                         Poll::Ready(Err(payload))
                     }
@@ -183,6 +187,8 @@ struct Drawn(u64, u32, Option<Random>);
 impl From<u64> for Drawn {
     fn from(seed: u64) -> Self {
         sim::enter(Faults::default());
+        mini_net::sim::enter(seed);
+        hosts::reset();
         let mut random = Random::new(seed, 3);
         let coin = mini_context::swap_coin(random.draw() as u32);
         Self(swap_drawn(random.draw()), coin, preempt::swap(Some(Random::new(seed, 4))))
@@ -191,6 +197,8 @@ impl From<u64> for Drawn {
 
 impl Drop for Drawn {
     fn drop(&mut self) {
+        hosts::reset();
+        mini_net::sim::leave();
         sim::leave();
         swap_drawn(self.0);
         mini_context::swap_coin(self.1);

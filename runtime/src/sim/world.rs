@@ -3,12 +3,17 @@
 //! One in a core, for its owner only. The runtime is a `current_thread` one with a paused clock, so all of its tasks
 //! are owned, and time goes on only when none can run: then it jumps to the next deadline.
 
+use std::future::Future as _;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use mini_context::sim::{self, Random};
-use mini_time::{Clock, Instant};
+use mini_net::{Reactor, sim as network};
+use mini_time::{Clock, Instant, Sleep};
 
+use super::hosts;
 use super::steps::Steps;
 use super::strategy::Strategy;
 use crate::insight::Dump;
@@ -46,6 +51,8 @@ pub(crate) struct World {
     intruder: AtomicU64,
     /// Calls of [`settle`](crate::sim::settle) that wait.
     pub(super) settling: AtomicU64,
+    /// Goes off when the network goes on.
+    alarm: Mutex<Option<Pin<Box<Sleep>>>>,
 }
 
 #[derive(Debug)]
@@ -77,7 +84,24 @@ impl World {
             halted: Mutex::default(),
             intruder: AtomicU64::new(0),
             settling: AtomicU64::new(0),
+            alarm: Mutex::default(),
         }
+    }
+
+    /// Lets happen in the network what is due at `now`.
+    pub(crate) fn advance(&self, reactor: &Reactor, now: Instant) {
+        sim::begin_step(sim::host(), self.elapsed(now)); // what the last step has spawned is not known yet
+        network::advance(reactor);
+    }
+
+    /// No task can run: time goes on at the latest when the network does.
+    pub(crate) fn set_alarm(&self) {
+        let mut alarm = lock(&self.alarm);
+        *alarm = network::next_time().map(|at| {
+            let mut sleep = Box::pin(mini_time::sleep_until(self.begin + at));
+            let _ = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            sleep
+        });
     }
 
     /// Which of `tasks`, of which there is at least one, runs at `now`.
@@ -103,9 +127,9 @@ impl World {
         if state.steps_now > self.limits.steps {
             return Err(Halt(format!("{} steps, and no time has passed: a livelock", self.limits.steps)));
         }
-        let at = state.strategy.pick(tasks);
+        let at = hosts::see(tasks).unwrap_or_else(|| state.strategy.pick(tasks));
         state.steps.note(tasks[at], now);
-        sim::begin_step(0, now);
+        sim::begin_step(hosts::of(tasks[at]), now);
         Ok(at)
     }
 

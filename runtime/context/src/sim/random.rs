@@ -29,6 +29,12 @@ impl Random {
         // The high half of a product: biased by end / 2^64, which no test sees.
         ((u128::from(self.draw()) * u128::from(end)) >> 64) as u64
     }
+
+    /// Whether something happens that has this probability. Draws in any case.
+    pub fn happens(&mut self, probability: f64) -> bool {
+        // 53 bits, as many as a f64 holds: a number from 0 to below 1.
+        ((self.draw() >> 11) as f64) < probability * (1u64 << 53) as f64
+    }
 }
 
 #[cfg(test)]

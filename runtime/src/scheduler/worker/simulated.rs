@@ -3,12 +3,14 @@
 //! `sim/world.rs` decides; here are the places where it is asked. Without the feature none of this is compiled, and
 //! outside of a simulation each costs a branch.
 
+use mini_net::Events;
 use mini_time::Clock;
 
 use super::Worker;
 use crate::scheduler::config::Config;
 use crate::scheduler::core::{Core, Entry};
 use crate::scheduler::shared::Shared;
+use crate::sim::hosts;
 use crate::sim::world::{Halt, World};
 use crate::task::{Class, JoinHandle, Origin};
 
@@ -60,15 +62,20 @@ impl Worker<'_> {
 
     #[cold]
     fn pick(&self, world: &World) -> Option<Entry> {
-        if self.core.driver().has_sockets() {
-            self.halt(
-                world,
-                Halt::new("a socket, pipe, signal or child process is waited for, which is not simulated"),
-            );
-            return None;
+        let driver = self.core.driver();
+        if driver.has_sockets() {
+            driver.poll(&mut Events::with_capacity(64)); // Unix sockets and pipes
         }
-        let tasks = self.core.waiting();
+        world.advance(driver.reactor(), driver.timers().clock().now());
+        let mut tasks = self.core.waiting();
+        for (at, host) in hosts::frozen_among(&tasks) {
+            tasks.remove(at);
+            if let Some(entry) = self.core.take(at) {
+                hosts::freeze(host, entry);
+            }
+        }
         if tasks.is_empty() {
+            world.set_alarm();
             return None;
         }
         match world.pick(&tasks, self.core.driver().timers().clock().now()) {
@@ -83,7 +90,8 @@ impl Worker<'_> {
     /// Whether the simulation cannot go on, if there is nothing to run: nobody else would end a wait.
     pub(super) fn is_halted(&self) -> bool {
         let Some(world) = self.core.world.as_ref().filter(|_| self.main.is_some()) else { return false };
-        let can_wait = self.core.driver().is_to_be_heard_of() || self.sees_work() || !self.core.idle_queue().is_empty();
+        // A socket that is the system's hears only of what tasks do.
+        let can_wait = self.core.driver().has_deadline() || self.sees_work() || !self.core.idle_queue().is_empty();
         if !world.is_halted() && !can_wait {
             self.halt(world, Halt::new("deadlock: nothing is left that could wake a task"));
         }
@@ -95,6 +103,7 @@ impl Worker<'_> {
         self.shared.idle.park(self.core.index());
         let dump = self.shared.dump();
         self.shared.idle.unpark(self.core.index());
+        hosts::thaw(None, self.core);
         world.note_halt(halt, dump);
     }
 }

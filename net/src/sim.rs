@@ -1,0 +1,172 @@
+//! The network of a simulation: TCP and UDP between hosts that are tasks of one thread, in virtual time.
+//!
+//! It stands below the readiness layer: what mini, and whatever is built on it, does with a socket is the code of
+//! production; only the calls that would go to the kernel come here (`sys/simulated.rs`). The descriptor of a simulated
+//! socket is a real one, never bound nor connected: it keeps the options.
+//!
+//! Unix sockets and pipes are the system's in a simulation too: they join tasks of one process, nothing is lost, and what
+//! is ready does not depend on time.
+//!
+//! Used by the simulation of the runtime: it calls [`enter`], [`advance`] before every step, and [`leave`]. All state is
+//! in the thread on which the simulation runs.
+//!
+//! # Rejected
+//!
+//! - Pairs of real sockets with a task in between that delays the bytes: readiness would be the kernel's, but ports,
+//!   refusals, resets and full buffers would not, and each byte would pass the kernel four times.
+//! - A trait for sockets, or another crate that is swapped in: programs would have to be written for it.
+
+mod event;
+mod flow;
+mod host;
+mod link;
+mod network;
+mod socket;
+mod tcp;
+mod udp;
+
+use std::cell::RefCell;
+use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+pub(crate) use event::Id;
+pub(crate) use host::Protocol;
+pub use link::Quality;
+pub(crate) use network::{Network, Options};
+pub(crate) use socket::Room;
+
+use crate::reactor::Reactor;
+
+thread_local! {
+    static NETWORK: RefCell<Option<Network>> = const { RefCell::new(None) };
+}
+
+/// How many simulations this process has begun.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
+/// A simulation begins on this thread, with one host: that of the test, number 0.
+pub fn enter(seed: u64) {
+    NETWORK.set(Some(Network::new(seed, BEGUN.fetch_add(1, Relaxed))));
+}
+
+/// The simulation on this thread ends.
+pub fn leave() {
+    drop(NETWORK.take());
+}
+
+/// Lets happen what is due, and wakes those that wait for it.
+pub fn advance(reactor: &Reactor) {
+    let reports = with(|network| {
+        network.advance();
+        network.take_reports()
+    });
+    if let Some(reports) = reports.filter(|reports| !reports.is_empty()) {
+        reactor.deliver(reports);
+    }
+}
+
+/// When the next thing happens, by the time since the simulation began.
+pub fn next_time() -> Option<Duration> {
+    with(|network| network.events.next_time()).flatten()
+}
+
+/// A new host. Returns its number.
+pub fn add_host(name: &str) -> u32 {
+    changed(|network| {
+        let number = network.hosts.len() as u32;
+        network.hosts.push(host::Host::new(number, name));
+        number
+    })
+}
+
+/// The number of a host.
+pub fn host(name: &str) -> Option<u32> {
+    changed(|network| network.hosts.iter().position(|host| host.name == name)).map(|at| at as u32)
+}
+
+/// The name of a host.
+pub fn host_name(host: u32) -> String {
+    changed(|network| network.hosts[host as usize].name.clone())
+}
+
+/// The address of a host.
+pub fn host_ip(host: u32) -> IpAddr {
+    changed(|network| network.hosts[host as usize].v4().into())
+}
+
+/// Whether the host is up.
+pub fn is_up(host: u32) -> bool {
+    changed(|network| network.hosts[host as usize].is_up)
+}
+
+/// A host goes down. With `resets` its kernel closes its connections; else nobody hears of it.
+pub fn take_down(host: u32, resets: bool) {
+    changed(|network| network.take_down(host, resets));
+}
+
+/// A host is up again, without its sockets.
+pub fn bring_up(host: u32) {
+    changed(|network| network.hosts[host as usize].is_up = true);
+}
+
+/// Changes the link from one host to the other, or with `None` all links.
+pub fn set_link(ends: Option<(u32, u32)>, change: impl Fn(&mut Quality)) {
+    changed(|network| network.links.set(ends, change));
+}
+
+/// What goes from one host to the other is lost.
+pub fn cut(from: u32, to: u32) {
+    changed(|network| {
+        network.open_link(from, to);
+        network.links.cut(from, to);
+    });
+}
+
+/// What goes from one host to the other waits until the link is opened.
+pub fn hold(from: u32, to: u32) {
+    changed(|network| network.links.begin_hold(from, to));
+}
+
+/// Opens a link that was cut or held.
+pub fn open(from: u32, to: u32) {
+    changed(|network| network.open_link(from, to));
+}
+
+/// The links that are not open.
+pub fn blocked() -> Vec<(u32, u32)> {
+    changed(|network| network.links.blocked())
+}
+
+/// Whether writes are short, segments are split and wake-ups are spurious now and then: by default.
+pub fn set_rough(is_rough: bool) {
+    changed(|network| network.is_rough = is_rough);
+}
+
+impl Network {
+    fn open_link(&mut self, from: u32, to: u32) {
+        for what in self.links.open(from, to) {
+            self.later(Duration::ZERO, what);
+        }
+    }
+}
+
+fn changed<R>(f: impl FnOnce(&mut Network) -> R) -> R {
+    with(f).expect("a simulation runs on this thread")
+}
+
+/// `None` if no simulation runs on this thread.
+pub(crate) fn with<R>(f: impl FnOnce(&mut Network) -> R) -> Option<R> {
+    NETWORK.try_with(|network| network.borrow_mut().as_mut().map(f)).ok().flatten()
+}
+
+/// What the names of Unix sockets on the host whose task runs begin with.
+pub(crate) fn prefix() -> Vec<u8> {
+    let number = with(|network| network.number).unwrap_or_default();
+    format!("mini-sim {} {number} {} ", std::process::id(), mini_context::sim::host()).into_bytes()
+}
+
+fn errno(number: libc::c_int) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}

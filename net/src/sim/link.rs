@@ -1,0 +1,126 @@
+//! `Links`: how packets get from one host to another.
+//!
+//! Each direction between two hosts has a link of its own, with a latency, a loss, and a state: open, cut, or holding
+//! what comes until it is released. A link that nobody has set is as the default says. Within a host nothing is lost and
+//! nothing takes time.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use mini_context::sim::{Random, inject};
+
+use super::event::What;
+
+/// What a link does to the packets.
+#[derive(Clone, Debug)]
+pub struct Quality {
+    /// How long a packet takes: each time is equally likely.
+    pub latency: Range<Duration>,
+    /// How likely it is that a packet is lost.
+    pub loss: f64,
+    /// How likely it is that a datagram comes twice.
+    pub duplication: f64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    default: Quality,
+    /// Those that have been set, by sender and receiver.
+    set: HashMap<(u32, u32), Quality>,
+    blocked: HashMap<(u32, u32), Blocked>,
+}
+
+#[derive(Debug)]
+enum Blocked {
+    /// What comes is lost.
+    Cut,
+    /// What comes waits here, in the order of arrival.
+    Holds(Vec<What>),
+}
+
+/// What happens to a packet that wants to pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passage {
+    Open,
+    Cut,
+    Holds,
+}
+
+impl Default for Quality {
+    /// A local network: 0.1 to 2 ms, and no loss.
+    fn default() -> Self {
+        let latency = Duration::from_micros(100)..Duration::from_millis(2);
+        Self { latency, loss: 0.0, duplication: 0.0 }
+    }
+}
+
+impl Links {
+    pub(super) fn quality(&self, from: u32, to: u32) -> &Quality {
+        self.set.get(&(from, to)).unwrap_or(&self.default)
+    }
+
+    /// Changes one direction between two hosts, or with `None` all links.
+    pub(super) fn set(&mut self, ends: Option<(u32, u32)>, change: impl Fn(&mut Quality)) {
+        match ends {
+            Some(ends) => change(self.set.entry(ends).or_insert_with(|| self.default.clone())),
+            None => {
+                change(&mut self.default);
+                self.set.values_mut().for_each(change);
+            }
+        }
+    }
+
+    pub(super) fn latency(&self, from: u32, to: u32, random: &mut Random) -> Duration {
+        if from == to {
+            return Duration::ZERO;
+        }
+        let Range { start, end } = self.quality(from, to).latency;
+        let span = end.saturating_sub(start).as_nanos().min(u128::from(u64::MAX)) as u64;
+        start + Duration::from_nanos(random.below(span.max(1)))
+    }
+
+    /// Draws whether a packet is lost. `text` tells which.
+    pub(super) fn loses(&self, from: u32, to: u32, random: &mut Random, text: impl FnOnce() -> String) -> bool {
+        from != to && random.happens(self.quality(from, to).loss) && inject(text)
+    }
+
+    pub(super) fn passage(&self, from: u32, to: u32) -> Passage {
+        match self.blocked.get(&(from, to)) {
+            _ if from == to => Passage::Open,
+            None => Passage::Open,
+            Some(Blocked::Cut) => Passage::Cut,
+            Some(Blocked::Holds(_)) => Passage::Holds,
+        }
+    }
+
+    /// A packet comes to a link that holds what comes.
+    pub(super) fn hold(&mut self, from: u32, to: u32, what: What) {
+        if let Some(Blocked::Holds(held)) = self.blocked.get_mut(&(from, to)) {
+            held.push(what);
+        }
+    }
+
+    pub(super) fn cut(&mut self, from: u32, to: u32) {
+        self.blocked.insert((from, to), Blocked::Cut);
+    }
+
+    pub(super) fn begin_hold(&mut self, from: u32, to: u32) {
+        self.blocked.entry((from, to)).or_insert(Blocked::Holds(Vec::new()));
+    }
+
+    /// Opens a link; returns what it has held.
+    pub(super) fn open(&mut self, from: u32, to: u32) -> Vec<What> {
+        match self.blocked.remove(&(from, to)) {
+            Some(Blocked::Holds(held)) => held,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The directions that are not open, in order.
+    pub(super) fn blocked(&self) -> Vec<(u32, u32)> {
+        let mut ends: Vec<_> = self.blocked.keys().copied().collect();
+        ends.sort_unstable();
+        ends
+    }
+}

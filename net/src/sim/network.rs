@@ -1,0 +1,285 @@
+//! `Network`: the sockets and hosts of a simulation, and what is on its way between them.
+//!
+//! It stands where the kernel stands elsewhere: below the non-blocking calls (`sys/simulated.rs`), which know a socket
+//! by its descriptor. TCP is in `tcp`, UDP in `udp`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::RawFd;
+use std::time::Duration;
+
+use mini_context::sim::{self, Random, inject};
+
+use super::errno;
+use super::event::{Events, Id, What};
+use super::host::{Bound, Host, Protocol};
+use super::link::{Links, Passage};
+use super::socket::{Kind, Room, Socket};
+use crate::ready::Ready;
+use crate::sys::{Event, Token};
+
+#[derive(Debug)]
+pub(crate) struct Network {
+    /// Of the simulations of this process.
+    pub(super) number: u64,
+    pub(super) random: Random,
+    pub(super) hosts: Vec<Host>,
+    pub(super) links: Links,
+    /// Never iterated, as the numbers are the system's.
+    fds: HashMap<RawFd, Id>,
+    pub(super) sockets: BTreeMap<Id, Socket>,
+    next: u64,
+    pub(super) events: Events,
+    /// What the reactor has not heard yet.
+    reports: Vec<Event>,
+    pub(crate) registered: usize,
+    /// Writes are short, segments split and wake-ups spurious now and then.
+    pub(super) is_rough: bool,
+}
+
+/// The options that matter when a socket gets an address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) reuses_address: bool,
+    pub(crate) reuses_port: bool,
+    pub(crate) only_v6: bool,
+}
+
+impl Network {
+    pub(super) fn new(seed: u64, number: u64) -> Self {
+        Self {
+            number,
+            random: Random::new(seed, 5),
+            hosts: vec![Host::new(0, "test")],
+            links: Links::default(),
+            fds: HashMap::new(),
+            sockets: BTreeMap::new(),
+            next: 0,
+            events: Events::default(),
+            reports: Vec::new(),
+            registered: 0,
+            is_rough: true,
+        }
+    }
+
+    /// Lets happen what is due.
+    pub(super) fn advance(&mut self) {
+        while let Some(what) = self.events.take_due(sim::now()) {
+            match what {
+                What::Arrive(id) => self.arrive(id),
+                What::Window(id) => self.tell_window(id),
+                What::Request(id) => self.request(id),
+                What::Answer(id, accepted) => self.answer(id, accepted),
+                What::Reset(id) => self.reset(id),
+                What::Datagram(datagram) => self.receive(*datagram),
+                What::Unreachable(id, to) => self.unreachable(id, to),
+                What::Room(id) => self.report(id),
+            }
+        }
+    }
+
+    pub(super) fn take_reports(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.reports)
+    }
+
+    pub(crate) fn id(&self, fd: RawFd) -> Option<Id> {
+        self.fds.get(&fd).copied()
+    }
+
+    /// A socket on the host whose task runs.
+    pub(crate) fn open(&mut self, fd: RawFd, is_v6: bool, protocol: Protocol, room: Room) {
+        let id = self.add(Socket::new(Some(fd), sim::host(), is_v6, protocol, room));
+        // A socket that was dropped before it belonged to anybody has left its number.
+        if let Some(before) = self.fds.insert(fd, id) {
+            self.release(before);
+        }
+    }
+
+    /// A connection that was accepted gets its descriptor.
+    pub(crate) fn adopt(&mut self, id: Id, fd: RawFd) {
+        self.fds.insert(fd, id);
+        if let Some(socket) = self.sockets.get_mut(&id) {
+            socket.fd = Some(fd);
+        }
+    }
+
+    pub(super) fn add(&mut self, socket: Socket) -> Id {
+        self.next += 1;
+        let id = Id(self.next);
+        self.sockets.insert(id, socket);
+        id
+    }
+
+    pub(crate) fn socket(&mut self, id: Id) -> &mut Socket {
+        self.sockets.get_mut(&id).expect("a descriptor leads to a socket")
+    }
+
+    /// The program closes the descriptor.
+    pub(crate) fn close(&mut self, fd: RawFd) {
+        if let Some(id) = self.fds.remove(&fd) {
+            let socket = self.socket(id);
+            (socket.fd, socket.token) = (None, None);
+            match socket.kind {
+                Kind::Stream(_) => self.close_stream(id),
+                Kind::Listener(_) => self.close_listener(id),
+                _ => self.release(id),
+            }
+        }
+    }
+
+    /// The socket is gone.
+    pub(super) fn release(&mut self, id: Id) {
+        if let Some(Socket { host, protocol, local: Some(local), .. }) = self.sockets.remove(&id) {
+            self.hosts[host as usize].release(protocol, local.port(), id);
+        }
+    }
+
+    /// From now on the reactor hears of it by `token`. Returns what it is ready for now.
+    pub(crate) fn register(&mut self, id: Id, token: Token) -> Ready {
+        self.registered += 1;
+        let socket = self.socket(id);
+        socket.token = Some(token);
+        socket.ready()
+    }
+
+    /// Says whether it was registered here.
+    pub(crate) fn unregister(&mut self, fd: RawFd, token: Token) -> bool {
+        let socket = self.id(fd).and_then(|id| self.sockets.get_mut(&id));
+        let Some(socket) = socket.filter(|socket| socket.token == Some(token)) else { return false };
+        socket.token = None;
+        self.registered -= 1;
+        true
+    }
+
+    /// Where it is bound; nowhere, if it is not.
+    pub(crate) fn local_addr(&mut self, id: Id) -> SocketAddr {
+        let socket = self.socket(id);
+        let ip = if socket.is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        socket.local.unwrap_or_else(|| SocketAddr::new(ip, 0))
+    }
+
+    pub(crate) fn peer_addr(&mut self, id: Id) -> io::Result<SocketAddr> {
+        self.socket(id).peer_addr().ok_or_else(|| errno(libc::ENOTCONN))
+    }
+
+    pub(crate) fn take_error(&mut self, id: Id) -> Option<io::Error> {
+        self.socket(id).error.take().map(errno)
+    }
+
+    /// Of a connection as of a socket of datagrams; also says from where it came.
+    pub(crate) fn recv_any(
+        &mut self,
+        id: Id,
+        into: &mut dyn Iterator<Item = &mut MaybeUninit<u8>>,
+        peeks: bool,
+    ) -> io::Result<(usize, SocketAddr)> {
+        match self.socket(id).protocol {
+            Protocol::Udp => self.recv_datagram(id, into, peeks),
+            Protocol::Tcp => {
+                let count = self.recv(id, into, peeks)?;
+                Ok((count, self.local_addr(id))) // recvfrom(2) says nothing here, and nobody asks
+            }
+        }
+    }
+
+    pub(crate) fn send_any(&mut self, id: Id, bytes: &mut dyn Iterator<Item = &[u8]>) -> io::Result<usize> {
+        match self.socket(id).protocol {
+            Protocol::Udp => self.send_datagram(id, bytes.collect::<Vec<_>>().concat(), None),
+            Protocol::Tcp => self.send(id, bytes),
+        }
+    }
+
+    /// Something of it has changed.
+    pub(super) fn report(&mut self, id: Id) {
+        if let Some(socket) = self.sockets.get(&id)
+            && let Some(token) = socket.token
+        {
+            self.reports.push(Event { token, ready: socket.ready() });
+        }
+    }
+
+    /// Tells the reactor now and then that a socket is ready though it may not be.
+    pub(super) fn report_falsely(&mut self, id: Id) {
+        let Some(token) = self.sockets.get(&id).and_then(|socket| socket.token) else { return };
+        if self.is_rough && self.random.below(32) == 0 && inject(|| format!("a spurious wake-up of socket {}", id.0)) {
+            self.reports.push(Event { token, ready: Ready::READABLE | Ready::WRITABLE });
+        }
+    }
+
+    pub(crate) fn bind(&mut self, id: Id, addr: SocketAddr, options: Options) -> io::Result<()> {
+        let socket = self.socket(id);
+        if socket.local.is_some() {
+            return Err(errno(libc::EINVAL));
+        }
+        if socket.is_v6 != addr.is_ipv6() {
+            return Err(errno(libc::EAFNOSUPPORT));
+        }
+        let (host, protocol) = (socket.host as usize, socket.protocol);
+        let bound = Bound {
+            id,
+            ip: addr.ip().to_canonical(),
+            is_dual: addr.is_ipv6() && !options.only_v6,
+            reuses_address: options.reuses_address,
+            reuses_port: options.reuses_port,
+            listens: false,
+        };
+        let port = self.hosts[host].bind(protocol, addr.port(), bound)?;
+        self.socket(id).local = Some(SocketAddr::new(addr.ip(), port));
+        Ok(())
+    }
+
+    /// The address from which `id` sends to `to`; binds it to a port if it has none.
+    pub(super) fn source(&mut self, id: Id, to: IpAddr) -> io::Result<SocketAddr> {
+        let socket = self.socket(id);
+        let host = socket.host as usize;
+        let local = match socket.local {
+            Some(local) => local,
+            None => {
+                let any = if socket.is_v6 { "[::]:0" } else { "0.0.0.0:0" };
+                self.bind(id, any.parse().expect("an address"), Options::default())?;
+                self.socket(id).local.expect("just bound")
+            }
+        };
+        let ip = local.ip().to_canonical();
+        Ok(SocketAddr::new(if ip.is_unspecified() { self.hosts[host].source_for(to) } else { ip }, local.port()))
+    }
+
+    /// The host that has the address, as a task of `from` sees it.
+    pub(super) fn route(&self, from: u32, ip: IpAddr) -> Option<u32> {
+        let is_own = self.hosts[from as usize].has(ip);
+        let other = || self.hosts.iter().position(|host| ip == host.v4() || ip == host.v6()).map(|at| at as u32);
+        if is_own { Some(from) } else { other() }
+    }
+
+    /// Whether a packet passes from one host to the other. If not now, it is held, or with `false` it is lost.
+    pub(super) fn passes(&mut self, from: u32, to: u32, what: impl FnOnce() -> What) -> Result<(), bool> {
+        if from != to && !self.hosts[to as usize].is_up {
+            return Err(false);
+        }
+        match self.links.passage(from, to) {
+            Passage::Open => Ok(()),
+            Passage::Cut => Err(false),
+            Passage::Holds => {
+                self.links.hold(from, to, what());
+                Err(true)
+            }
+        }
+    }
+
+    pub(super) fn latency(&mut self, from: u32, to: u32) -> Duration {
+        self.links.latency(from, to, &mut self.random)
+    }
+
+    /// Draws whether a packet is lost.
+    pub(super) fn loses(&mut self, from: u32, to: u32, what: &str) -> bool {
+        let hosts = &self.hosts;
+        let text = || format!("loss of {what} from {} to {}", hosts[from as usize].name, hosts[to as usize].name);
+        self.links.loses(from, to, &mut self.random, text)
+    }
+
+    pub(super) fn later(&mut self, delay: Duration, what: What) {
+        self.events.add(sim::now() + delay, what);
+    }
+}

@@ -1,0 +1,313 @@
+//! The beginning and the end of a connection of TCP. What happens in between is in `flow`.
+//!
+//! A request that gets no answer is sent again after 1, 2, 4 … seconds, seven times in all, as by Linux
+//! (`tcp_syn_retries` in tcp(7)); then the connect has timed out. A full backlog drops requests, so that they come
+//! again. A closed port refuses; a host that is down, and an address that nobody has, say nothing.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mini_context::sim::{self, inject};
+
+use super::errno;
+use super::event::{Id, What};
+use super::host::Protocol;
+use super::network::Network;
+use super::socket::{Connecting, Kind, Listener, Room, Socket, Stream};
+
+/// How often a request is sent again.
+const RETRIES: u32 = 6;
+
+impl Network {
+    pub(crate) fn listen(&mut self, id: Id, backlog: usize, room: Room) -> io::Result<()> {
+        self.source(id, [0, 0, 0, 0].into())?; // binds it, if nobody has
+        let socket = self.socket(id);
+        let (host, port) = (socket.host as usize, socket.local.expect("it is bound").port());
+        if !matches!(socket.kind, Kind::Fresh | Kind::Listener(_)) {
+            return Err(errno(libc::EINVAL));
+        }
+        self.hosts[host].listen(port, id)?;
+        let socket = self.socket(id);
+        socket.room = room;
+        match &mut socket.kind {
+            Kind::Listener(listener) => listener.backlog = backlog,
+            kind => *kind = Kind::Listener(Listener { backlog, queue: VecDeque::new() }),
+        }
+        Ok(())
+    }
+
+    /// Begins to connect; `connected` has the outcome.
+    pub(crate) fn connect_stream(&mut self, id: Id, to: SocketAddr, room: Room) -> io::Result<()> {
+        match self.socket(id).kind {
+            Kind::Fresh => {}
+            Kind::Connecting(_) => return Err(errno(libc::EALREADY)),
+            Kind::Stream(_) | Kind::Listener(_) => return Err(errno(libc::EISCONN)),
+            _ => return Err(errno(libc::EBADF)),
+        }
+        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        let source = self.source(id, to.ip())?;
+        let own = self.socket(id).host;
+        let route = self.route(own, to.ip());
+        let socket = self.socket(id);
+        (socket.local, socket.room) = (Some(socket.shown(source)), room);
+        // To an address that nobody has, the way is that to nobody.
+        let to_host = route.unwrap_or(u32::MAX);
+        socket.kind = Kind::Connecting(Connecting { to, to_host, tries: 0, accepted: None });
+        if to_host == own {
+            self.request(id);
+        } else {
+            let delay = if route.is_some() { self.latency(own, to_host) } else { Duration::ZERO };
+            self.later(delay, What::Request(id));
+        }
+        Ok(())
+    }
+
+    /// `WouldBlock` until there is an outcome.
+    pub(crate) fn connected(&mut self, id: Id) -> io::Result<()> {
+        let socket = self.socket(id);
+        match (&socket.kind, socket.error.take()) {
+            (_, Some(error)) => Err(errno(error)),
+            (Kind::Connecting(_), _) => Err(io::ErrorKind::WouldBlock.into()),
+            (Kind::Stream(_), _) => Ok(()),
+            _ => Err(errno(libc::ENOTCONN)),
+        }
+    }
+
+    /// A request comes to the host that it is for.
+    pub(super) fn request(&mut self, id: Id) {
+        let Some(Socket { host: from, kind: Kind::Connecting(connecting), .. }) = self.sockets.get(&id) else { return };
+        let (from, to_host, to, accepted) = (*from, connecting.to_host, connecting.to, connecting.accepted);
+        if to_host == u32::MAX {
+            return self.try_again(id);
+        }
+        match self.passes(from, to_host, || What::Request(id)) {
+            Ok(()) if !self.loses(from, to_host, "a request to connect") => {}
+            Err(true) => return,
+            _ => return self.try_again(id),
+        }
+        let known = accepted.filter(|known| self.sockets.contains_key(known));
+        let listeners = self.hosts[to_host as usize].takers(Protocol::Tcp, to);
+        let outcome = match known {
+            Some(known) => Some(known),
+            None if listeners.is_empty() => None,
+            None => {
+                let listener = listeners[self.random.below(listeners.len() as u64) as usize].id;
+                let Some(made) = self.enqueue(listener, id) else { return self.try_again(id) };
+                Some(made)
+            }
+        };
+        if from == to_host {
+            return self.answer(id, outcome);
+        }
+        let delay = self.latency(to_host, from);
+        if let Some(stream) = outcome.and_then(|made| self.sockets.get_mut(&made)).and_then(Socket::stream) {
+            stream.last_arrival = stream.last_arrival.max(sim::now() + delay); // what it sends comes after the answer
+        }
+        self.later(delay, What::Answer(id, outcome));
+        if let Kind::Connecting(connecting) = &mut self.socket(id).kind {
+            connecting.accepted = outcome;
+        }
+    }
+
+    /// Makes a connection that waits to be accepted. `None` if the backlog is full.
+    fn enqueue(&mut self, listener: Id, client: Id) -> Option<Id> {
+        let from = self.socket(client);
+        let (peer_host, room, peer) = (from.host, from.room, from.local.expect("it connects from somewhere"));
+        let Kind::Connecting(Connecting { to, .. }) = from.kind else { return None };
+        let own = self.socket(listener);
+        let Kind::Listener(Listener { backlog, queue }) = &own.kind else { return None };
+        // One more than asked for, as Linux has it.
+        if queue.len() > *backlog {
+            return None;
+        }
+        let peer = own.shown(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
+        let (mut made, local) = (Socket::new(None, own.host, own.is_v6, Protocol::Tcp, own.room), own.shown(to));
+        (made.local, made.resets) = (Some(local), own.resets);
+        made.kind = Kind::Stream(Stream::new(client, peer_host, peer, own.room.send + room.receive));
+        let id = self.add(made);
+        if let Kind::Listener(Listener { queue, .. }) = &mut self.socket(listener).kind {
+            queue.push_back(id);
+        }
+        self.report(listener);
+        self.report_falsely(listener);
+        Some(id)
+    }
+
+    /// The answer to a request comes back. `None` refuses.
+    pub(super) fn answer(&mut self, id: Id, accepted: Option<Id>) {
+        let Some(Socket { host, kind: Kind::Connecting(connecting), room, .. }) = self.sockets.get(&id) else { return };
+        let (own, to_host, to, room) = (*host, connecting.to_host, connecting.to, *room);
+        match self.passes(to_host, own, || What::Answer(id, accepted)) {
+            Ok(()) => {}
+            Err(true) => return,
+            Err(false) => return self.try_again(id),
+        }
+        let Some(peer) = accepted else { return self.fail_connect(id, libc::ECONNREFUSED) };
+        let receive = self.sockets.get(&peer).map_or(0, |peer| peer.room.receive);
+        let socket = self.socket(id);
+        let to = socket.shown(to);
+        socket.kind = Kind::Stream(Stream::new(peer, to_host, to, room.send + receive));
+        self.report(id);
+    }
+
+    /// No answer came.
+    fn try_again(&mut self, id: Id) {
+        let Kind::Connecting(connecting) = &mut self.socket(id).kind else { return };
+        let wait = Duration::from_secs(1 << connecting.tries);
+        connecting.tries += 1;
+        if connecting.tries > RETRIES + 1 {
+            return self.fail_connect(id, libc::ETIMEDOUT);
+        }
+        self.later(wait, What::Request(id));
+    }
+
+    fn fail_connect(&mut self, id: Id, error: libc::c_int) {
+        let socket = self.socket(id);
+        (socket.kind, socket.error) = (Kind::Fresh, Some(error));
+        self.report(id);
+    }
+
+    /// Takes a connection out of the queue, and says from where it comes.
+    pub(crate) fn accept(&mut self, id: Id) -> io::Result<(Id, SocketAddr)> {
+        if self.queue(id).is_none() {
+            return Err(errno(libc::EINVAL));
+        }
+        while let Some(next) = self.queue(id).and_then(VecDeque::pop_front) {
+            if let Some(stream) = self.sockets.get_mut(&next).and_then(Socket::stream) {
+                return Ok((next, stream.peer_addr));
+            }
+        }
+        Err(io::ErrorKind::WouldBlock.into())
+    }
+
+    /// There was no descriptor for it.
+    pub(crate) fn put_back(&mut self, id: Id, connection: Id) {
+        if let Some(queue) = self.queue(id) {
+            queue.push_front(connection);
+        }
+    }
+
+    fn queue(&mut self, id: Id) -> Option<&mut VecDeque<Id>> {
+        match &mut self.sockets.get_mut(&id)?.kind {
+            Kind::Listener(listener) => Some(&mut listener.queue),
+            _ => None,
+        }
+    }
+
+    /// Those that nobody has accepted are reset.
+    pub(super) fn close_listener(&mut self, id: Id) {
+        let queue = self.queue(id).map(std::mem::take).unwrap_or_default();
+        self.release(id);
+        for waiting in queue {
+            self.cut_off(waiting);
+        }
+    }
+
+    pub(super) fn close_stream(&mut self, id: Id) {
+        let resets = self.socket(id).resets;
+        let Some(stream) = self.socket(id).stream() else { return };
+        if resets || !stream.inbox.is_empty() {
+            return self.cut_off(id);
+        }
+        stream.is_closed = true;
+        if stream.is_reset {
+            return self.release(id);
+        }
+        let is_over = stream.is_write_shut && stream.outbox.is_empty();
+        self.shut_write(id);
+        if is_over {
+            self.release(id);
+        }
+    }
+
+    /// Closes a connection, whose peer hears of it as a reset, if it hears of it.
+    pub(super) fn cut_off(&mut self, id: Id) {
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
+        let (own, peer, peer_host, after) = (*host, stream.peer, stream.peer_host, stream.last_arrival);
+        let is_known = stream.is_reset;
+        self.release(id);
+        if !is_known {
+            self.send_reset(own, peer_host, peer, after);
+        }
+    }
+
+    /// Tells `peer`, at the earliest after `after`, that its connection is gone.
+    pub(super) fn send_reset(&mut self, from: u32, to: u32, peer: Id, after: Duration) {
+        if from == to {
+            return self.reset(peer);
+        }
+        let lost = self.passes(from, to, || What::Reset(peer)).is_err() || self.loses(from, to, "a reset");
+        if !lost {
+            let at = after.max(sim::now() + self.latency(from, to));
+            self.events.add(at, What::Reset(peer));
+        }
+    }
+
+    /// A reset comes.
+    pub(super) fn reset(&mut self, id: Id) {
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        match &mut socket.kind {
+            Kind::Stream(stream) => {
+                // To a peer that has ended it says that it hears nothing any more (RFC 9293, 3.10.7.4).
+                let error = if stream.has_end { libc::EPIPE } else { libc::ECONNRESET };
+                stream.give_up();
+                socket.error = Some(error);
+            }
+            Kind::Connecting(_) => return self.fail_connect(id, libc::ECONNREFUSED),
+            _ => return,
+        }
+        self.drop_if_closed(id);
+        self.report(id);
+    }
+
+    /// A connection that the program has closed is not kept once it is over.
+    pub(super) fn drop_if_closed(&mut self, id: Id) {
+        let is_over = |stream: &mut Stream| stream.is_closed && (stream.is_reset || stream.outbox.is_empty());
+        if self.sockets.get_mut(&id).and_then(Socket::stream).is_some_and(is_over) {
+            self.release(id);
+        }
+    }
+
+    /// A host goes down. With `resets` its kernel closes the connections; else nobody hears of it.
+    pub(super) fn take_down(&mut self, host: u32, resets: bool) {
+        let all: Vec<Id> = self.sockets.iter().filter(|(_, socket)| socket.host == host).map(|(id, _)| *id).collect();
+        for id in all {
+            let socket = self.socket(id);
+            let has_fd = socket.fd.is_some();
+            if let Kind::Stream(stream) = &socket.kind
+                && resets
+                && stream.peer_host != host
+            {
+                let (peer, to, after) = (stream.peer, stream.peer_host, stream.last_arrival);
+                self.send_reset(host, to, peer, after);
+            }
+            if has_fd {
+                self.socket(id).kind = Kind::Dead;
+                self.report(id);
+            } else {
+                self.sockets.remove(&id);
+            }
+        }
+        self.hosts[host as usize].clear();
+        self.hosts[host as usize].is_up = false;
+    }
+}
+
+impl Stream {
+    /// The connection is gone. What has come may still be read.
+    pub(super) fn give_up(&mut self) {
+        (self.is_reset, self.has_end, self.is_write_shut) = (true, true, true);
+        self.outbox.clear();
+    }
+}
+
+/// Draws whether a piece is shorter than it could be; how long it is then.
+pub(super) fn draw_piece(network: &mut Network, length: usize, what: &str, id: Id) -> Option<usize> {
+    if !network.is_rough || length < 2 || network.random.below(16) != 0 {
+        return None;
+    }
+    let piece = 1 + network.random.below(length as u64 - 1) as usize;
+    inject(|| format!("{what} of {piece} of {length} bytes on socket {}", id.0)).then_some(piece)
+}

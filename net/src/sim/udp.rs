@@ -1,0 +1,140 @@
+//! Datagrams: they may be lost, come twice, or come in another order.
+//!
+//! A datagram to an address that nobody has is lost. One to a port that nobody has is answered (ICMP, RFC 1122,
+//! 4.1.3.1), which a socket that is connected to that address hears of as an error.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::SocketAddr;
+
+use mini_context::sim::inject;
+
+use super::errno;
+use super::event::{Datagram, Id, What};
+use super::host::Protocol;
+use super::network::Network;
+use super::socket::{Inbox, Kind};
+
+/// What fits into a datagram of UDP over IPv4: udp(7).
+const LARGEST: usize = 65_507;
+
+impl Network {
+    fn inbox(&mut self, id: Id) -> io::Result<&mut Inbox> {
+        match &mut self.socket(id).kind {
+            Kind::Datagram(inbox) => Ok(inbox),
+            _ => Err(errno(libc::EBADF)),
+        }
+    }
+
+    pub(crate) fn connect_datagrams(&mut self, id: Id, to: SocketAddr) -> io::Result<()> {
+        let source = self.source(id, to.ip().to_canonical())?;
+        self.inbox(id)?.peer = Some(to);
+        let socket = self.socket(id);
+        socket.local = Some(socket.shown(source));
+        Ok(())
+    }
+
+    pub(crate) fn send_datagram(&mut self, id: Id, bytes: Vec<u8>, to: Option<SocketAddr>) -> io::Result<usize> {
+        let peer = self.inbox(id)?.peer;
+        let to = to.or(peer).ok_or_else(|| errno(libc::EDESTADDRREQ))?;
+        if let Some(error) = self.socket(id).error.take() {
+            return Err(errno(error));
+        }
+        if bytes.len() > LARGEST {
+            return Err(errno(libc::EMSGSIZE));
+        }
+        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        let from = self.source(id, to.ip())?;
+        let (own, length) = (self.socket(id).host, bytes.len());
+        let Some(host) = self.route(own, to.ip()) else { return Ok(length) };
+        let datagram = Datagram { sender: id, from, to, hosts: (own, host), bytes };
+        if own == host {
+            self.receive(datagram);
+            return Ok(length);
+        }
+        let copies = 1 + u32::from(self.duplicates(own, host));
+        for _ in 0..copies {
+            if !self.loses(own, host, "a datagram") {
+                let delay = self.latency(own, host);
+                self.later(delay, What::Datagram(Box::new(datagram.clone())));
+            }
+        }
+        Ok(length)
+    }
+
+    fn duplicates(&mut self, from: u32, to: u32) -> bool {
+        let probability = self.links.quality(from, to).duplication;
+        let hosts = &self.hosts;
+        let text = || format!("a datagram twice from {} to {}", hosts[from as usize].name, hosts[to as usize].name);
+        self.random.happens(probability) && inject(text)
+    }
+
+    /// A datagram comes.
+    pub(super) fn receive(&mut self, datagram: Datagram) {
+        let (from_host, to_host) = datagram.hosts;
+        if self.passes(from_host, to_host, || What::Datagram(Box::new(datagram.clone()))).is_err() {
+            return;
+        }
+        let Datagram { sender, from, to, bytes, .. } = datagram;
+        let takers = self.hosts[to_host as usize].takers(Protocol::Udp, to);
+        let wanted = |network: &mut Self, id| match network.inbox(id).map(|inbox| inbox.peer) {
+            Ok(Some(peer)) => (peer.ip().to_canonical() == from.ip() && peer.port() == from.port()).then_some(true),
+            Ok(None) => Some(false),
+            Err(_) => None,
+        };
+        let fitting: Vec<(Id, bool)> =
+            takers.iter().filter_map(|taker| wanted(self, taker.id).map(|is_peer| (taker.id, is_peer))).collect();
+        // One that is connected to the sender comes before those that take anybody's.
+        let connected: Vec<Id> = fitting.iter().filter(|(_, is_peer)| *is_peer).map(|(id, _)| *id).collect();
+        let all: Vec<Id> = if connected.is_empty() { fitting.iter().map(|(id, _)| *id).collect() } else { connected };
+        if all.is_empty() {
+            let delay = self.latency(to_host, from_host);
+            return self.later(delay, What::Unreachable(sender, to));
+        }
+        let id = all[self.random.below(all.len() as u64) as usize];
+        let socket = self.socket(id);
+        let (room, shown) = (socket.room.receive, socket.shown(from));
+        if let Kind::Datagram(inbox) = &mut socket.kind
+            && inbox.bytes + bytes.len() <= room
+        {
+            inbox.bytes += bytes.len();
+            inbox.messages.push_back((bytes, shown));
+            self.report(id);
+        }
+        self.report_falsely(id);
+    }
+
+    /// Nobody has that port.
+    pub(super) fn unreachable(&mut self, id: Id, to: SocketAddr) {
+        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        let is_of = |peer: SocketAddr| peer.ip().to_canonical() == to.ip() && peer.port() == to.port();
+        if let Kind::Datagram(Inbox { peer: Some(peer), .. }) = &socket.kind
+            && is_of(*peer)
+        {
+            socket.error = Some(libc::ECONNREFUSED);
+            self.report(id);
+        }
+    }
+
+    /// Takes one, or with `peeks` a copy, and says from where it came.
+    pub(super) fn recv_datagram(
+        &mut self,
+        id: Id,
+        into: &mut dyn Iterator<Item = &mut MaybeUninit<u8>>,
+        peeks: bool,
+    ) -> io::Result<(usize, SocketAddr)> {
+        let error = self.socket(id).error.take();
+        if let Some(error) = error {
+            return Err(errno(error));
+        }
+        let inbox = self.inbox(id)?;
+        let Some((bytes, from)) = inbox.messages.front() else { return Err(io::ErrorKind::WouldBlock.into()) };
+        let copied = into.zip(bytes).map(|(to, byte)| to.write(*byte)).count();
+        let (length, from) = (bytes.len(), *from);
+        if !peeks {
+            inbox.bytes -= length;
+            inbox.messages.pop_front();
+        }
+        Ok((copied, from))
+    }
+}

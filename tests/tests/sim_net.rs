@@ -1,0 +1,398 @@
+//! The network of a simulation: hosts, links, and what happens to connections when those fail.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, ErrorKind};
+use std::rc::Rc;
+use std::time::Duration;
+
+use mini::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use mini::sim::{Current, Sim, current};
+use mini::time::{Instant, sleep, timeout};
+use mini::{spawn, task::spawn_local};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
+}
+
+/// Answers each connection with what it says.
+async fn echo() -> io::Result<()> {
+    let listener = TcpListener::bind("0.0.0.0:7").await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        spawn(async move {
+            let mut buf = [0; 1024];
+            while let Ok(count @ 1..) = stream.read(&mut buf).await {
+                if stream.write_all(&buf[..count]).await.is_err() {
+                    break;
+                }
+            }
+        });
+    }
+}
+
+async fn ask(stream: &TcpStream, text: &[u8]) -> io::Result<()> {
+    stream.write_all(text).await?;
+    let mut buf = vec![0; text.len()];
+    stream.read_exact(&mut buf).await?;
+    assert_eq!(buf, text);
+    Ok(())
+}
+
+async fn with_echo() -> Current {
+    let sim = current();
+    sim.host("echo", echo);
+    sim.settle().await;
+    sim
+}
+
+#[mini::test(sim, seeds = 100)]
+async fn bytes_come_whole_and_in_order() {
+    let sim = with_echo().await;
+    sim.latency(ms(1)..ms(20)).loss(0.05);
+    let clients: Vec<_> = (0..4u8)
+        .map(|number| {
+            sim.client(&format!("client {number}"), async move {
+                let stream = TcpStream::connect("echo:7").await.unwrap();
+                for round in 0..10usize {
+                    let text: Vec<u8> = (0..round * 37 + 1).map(|at| (at as u8) ^ number).collect();
+                    ask(&stream, &text).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.await.unwrap();
+    }
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_large_transfer_waits_for_the_reader() {
+    const LENGTH: usize = 1 << 20;
+    let sim = current();
+    let sent = Rc::new(Cell::new(0));
+    let count = sent.clone();
+    sim.host("source", move || {
+        let sent = count.clone();
+        async move {
+            let listener = TcpListener::bind("0.0.0.0:1").await?;
+            let (stream, _) = listener.accept().await?;
+            while sent.get() < LENGTH {
+                let bytes: Vec<u8> = (sent.get()..LENGTH).take(5000).map(|at| (at / 7) as u8).collect();
+                sent.set(sent.get() + stream.write(&bytes).await?);
+            }
+            stream.shutdown(std::net::Shutdown::Write)
+        }
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("source:1").await.unwrap();
+    sleep(60 * SECOND).await;
+    assert!(sent.get() > 0 && sent.get() < LENGTH / 2, "{} bytes without a reader", sent.get());
+    let (mut buf, mut received) = ([0; 4096], 0);
+    loop {
+        let count = stream.read(&mut buf).await.unwrap();
+        if count == 0 {
+            break;
+        }
+        assert!(buf[..count].iter().enumerate().all(|(at, &byte)| byte == ((received + at) / 7) as u8));
+        received += count;
+    }
+    assert_eq!(received, LENGTH);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_closed_port_refuses_and_a_lost_host_times_out() {
+    let sim = with_echo().await;
+    assert_eq!(TcpStream::connect("echo:8").await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(TcpStream::connect("127.0.0.1:8").await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(TcpStream::connect("nobody:8").await.unwrap_err().kind(), ErrorKind::NotFound);
+    sim.power_off("echo");
+    for host in ["echo:7", "192.0.2.1:7"] {
+        let begin = Instant::now();
+        assert_eq!(TcpStream::connect(host).await.unwrap_err().kind(), ErrorKind::TimedOut);
+        assert_eq!(begin.elapsed().as_secs(), 127);
+    }
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_connection_outlives_a_partition() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    ask(&stream, b"before").await.unwrap();
+    sim.partition("test", "echo");
+    stream.write_all(b"during").await.unwrap();
+    let mut buf = [0; 6];
+    assert!(timeout(30 * SECOND, stream.read_exact(&mut buf)).await.is_err());
+    sim.repair("test", "echo");
+    stream.read_exact(&mut buf).await.unwrap();
+    assert_eq!(&buf, b"during");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_partition_without_end_breaks_the_connection() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    sim.partition("test", "echo");
+    stream.write_all(b"hello").await.unwrap();
+    let begin = Instant::now();
+    assert_eq!(stream.read(&mut [0; 8]).await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert!(begin.elapsed() > 900 * SECOND && begin.elapsed() < 1100 * SECOND, "{:?}", begin.elapsed());
+    assert_eq!(stream.write(b"more").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_partition_one_way_lets_the_request_through() {
+    let sim = current();
+    let heard = Rc::new(Cell::new(0));
+    let count = heard.clone();
+    sim.host("server", move || {
+        let heard = count.clone();
+        async move {
+            let listener = TcpListener::bind("0.0.0.0:1").await?;
+            let (stream, _) = listener.accept().await?;
+            let mut buf = [0; 1];
+            while stream.read(&mut buf).await? == 1 {
+                heard.set(heard.get() + 1);
+                stream.write_all(b"!").await?;
+            }
+            Ok::<(), io::Error>(())
+        }
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    sim.partition_oneway("server", "test");
+    stream.write_all(b"?").await.unwrap();
+    assert!(timeout(SECOND, stream.read(&mut [0; 1])).await.is_err());
+    assert_eq!(heard.get(), 1, "the request came, and once");
+    sim.repair_all();
+    stream.read_exact(&mut [0; 1]).await.unwrap();
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_crash_resets_and_a_power_off_says_nothing() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    ask(&stream, b"hello").await.unwrap();
+    sim.crash("echo");
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(TcpStream::connect("127.0.0.1:7").await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+
+    sim.restart("echo");
+    sim.settle().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    ask(&stream, b"hello").await.unwrap();
+    sim.power_off("echo");
+    assert!(timeout(60 * SECOND, stream.read(&mut [0; 1])).await.is_err(), "nobody has said a word");
+    sim.restart("echo");
+    sim.settle().await;
+    stream.write_all(b"are you there?").await.unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset, "it knows of nothing");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn tasks_of_a_crashed_host_are_dropped_before_anything_else_runs() {
+    struct Noisy(Rc<RefCell<Vec<&'static str>>>, &'static str);
+    impl Drop for Noisy {
+        fn drop(&mut self) {
+            self.0.borrow_mut().push(self.1);
+        }
+    }
+    let sim = current();
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let notes = log.clone();
+    sim.host("host", move || {
+        let (parent, child) = (Noisy(notes.clone(), "parent"), Noisy(notes.clone(), "child"));
+        async move {
+            let _parent = parent;
+            spawn_local(async move {
+                let _child = child;
+                std::future::pending::<()>().await;
+            });
+            std::future::pending::<()>().await;
+        }
+    });
+    sleep(SECOND).await;
+    assert!(log.borrow().is_empty());
+    sim.crash("host");
+    sim.settle().await;
+    let mut dropped = log.borrow().clone();
+    dropped.sort_unstable();
+    assert_eq!(dropped, ["child", "parent"]);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn what_is_held_comes_when_it_is_released() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    sim.hold("test", "echo");
+    stream.write_all(b"hello").await.unwrap();
+    let begin = Instant::now();
+    assert!(timeout(1000 * SECOND, stream.read(&mut [0; 5])).await.is_err());
+    sim.release("test", "echo");
+    stream.read_exact(&mut [0; 5]).await.unwrap();
+    assert!(begin.elapsed() < 1001 * SECOND, "at once: {:?}", begin.elapsed());
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_full_backlog_makes_clients_ask_again() {
+    let sim = current();
+    sim.host("slow", || async {
+        let socket = mini::net::TcpSocket::new_v4()?;
+        socket.bind("0.0.0.0:1".parse().unwrap())?;
+        let listener = socket.listen(0)?;
+        sleep(10 * SECOND).await;
+        for _ in 0..3 {
+            listener.accept().await?;
+        }
+        Ok::<(), io::Error>(())
+    });
+    sim.settle().await;
+    let begin = Instant::now();
+    let clients = [(); 3].map(|()| spawn_local(async { TcpStream::connect("slow:1").await.map(drop) }));
+    for client in clients {
+        client.await.unwrap().unwrap();
+    }
+    assert!(begin.elapsed() >= 10 * SECOND, "the second had to wait for room");
+}
+
+#[mini::test(sim, seeds = 50)]
+async fn datagrams_are_lost_doubled_and_reordered() {
+    let sim = current();
+    sim.latency(ms(1)..ms(50)).loss(0.2).duplication(0.2);
+    let received = Rc::new(RefCell::new(Vec::new()));
+    let log = received.clone();
+    sim.host("sink", move || {
+        let log = log.clone();
+        async move {
+            let socket = UdpSocket::bind("0.0.0.0:9").await?;
+            loop {
+                let mut buf = [0; 8];
+                let (count, _) = socket.recv_from(&mut buf).await?;
+                log.borrow_mut().push(buf[0]);
+                assert_eq!(count, 3);
+            }
+            #[allow(unreachable_code)]
+            Ok::<(), io::Error>(())
+        }
+    });
+    sim.settle().await;
+    let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+    for number in 0..100 {
+        socket.send_to(&[number, 0, 0], "sink:9").await.unwrap();
+        sleep(ms(1)).await;
+    }
+    sleep(SECOND).await;
+    let received = received.borrow();
+    let distinct: std::collections::HashSet<_> = received.iter().collect();
+    assert!(distinct.len() < 100 && distinct.len() > 40, "{} of 100", distinct.len());
+    assert!(received.len() > distinct.len(), "some come twice");
+    assert!(!received.is_sorted(), "and some later than others");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_datagram_to_a_closed_port_is_refused_if_connected() {
+    let sim = with_echo().await;
+    let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+    socket.connect("echo:1").await.unwrap();
+    socket.send(b"hello").await.unwrap();
+    assert_eq!(socket.recv(&mut [0; 8]).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+    assert_eq!(socket.peer_addr().unwrap().ip(), sim.lookup("echo"));
+    assert_eq!(socket.local_addr().unwrap().ip(), sim.lookup("test"));
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_paused_host_answers_later() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    ask(&stream, b"before").await.unwrap();
+    sim.pause("echo");
+    stream.write_all(b"hello").await.unwrap();
+    assert!(timeout(60 * SECOND, stream.read(&mut [0; 5])).await.is_err());
+    sim.resume("echo");
+    let begin = Instant::now();
+    stream.read_exact(&mut [0; 5]).await.unwrap();
+    assert!(begin.elapsed() < SECOND, "its kernel has received it already");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn each_host_has_its_own_loopback_and_unix_sockets() {
+    let sim = current();
+    let serve = |answer: &'static [u8]| {
+        move || async move {
+            let listener = TcpListener::bind("127.0.0.1:80").await?;
+            let local = UnixListener::bind("/run/service")?;
+            let client = spawn(async move {
+                let stream = TcpStream::connect("localhost:80").await?;
+                let mut buf = [0; 1];
+                stream.read_exact(&mut buf).await?;
+                assert_eq!(buf, answer);
+                let stream = UnixStream::connect("/run/service").await?;
+                assert_eq!(stream.peer_addr()?.as_pathname(), Some("/run/service".as_ref()));
+                stream.read_exact(&mut buf).await?;
+                assert_eq!(buf, answer);
+                io::Result::Ok(())
+            });
+            listener.accept().await?.0.write_all(answer).await?;
+            local.accept().await?.0.write_all(answer).await?;
+            client.await.unwrap()
+        }
+    };
+    sim.host("a", serve(b"a"));
+    sim.host("b", serve(b"b"));
+    sleep(SECOND).await;
+    assert!(TcpStream::connect("a:80").await.is_err(), "its loopback is nobody else's");
+}
+
+#[test]
+fn two_runs_of_a_seed_are_the_same() {
+    let run = |seed| {
+        Sim::new(seed)
+            .run(async {
+                let sim = with_echo().await;
+                sim.latency(ms(1)..ms(9)).loss(0.1);
+                let stream = TcpStream::connect("echo:7").await.unwrap();
+                for _ in 0..20 {
+                    ask(&stream, b"hello, hello, hello").await.unwrap();
+                }
+                sim.elapsed()
+            })
+            .unwrap()
+    };
+    let times: Vec<Duration> = (0..20).map(run).collect();
+    assert_eq!(times, (0..20).map(run).collect::<Vec<_>>());
+    assert!(times.iter().collect::<std::collections::HashSet<_>>().len() > 15, "seeds differ");
+}
+
+#[test]
+fn a_server_without_clients_is_a_deadlock() {
+    let failure = Sim::new(1).run(async {
+        let listener = TcpListener::bind("0.0.0.0:1").await.unwrap();
+        drop(listener.accept().await);
+    });
+    let text = failure.unwrap_err().to_string();
+    assert!(text.contains("deadlock") && text.contains("Accept"), "{text}");
+}
+
+#[test]
+fn what_is_not_simulated_says_so() {
+    Sim::new(1)
+        .run(async {
+            let _echo = with_echo().await;
+            let stream = TcpStream::connect("echo:7").await.unwrap();
+            let error = mini::io::AsyncFd::new(&stream).unwrap_err();
+            assert!(error.to_string().contains("simulated"), "{error}");
+            assert!(stream.into_std().unwrap_err().to_string().contains("simulated"));
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_host_that_fails_fails_the_simulation() {
+    let failure = Sim::new(1).run(async {
+        current().host("bad", || async { Err::<(), _>(io::Error::other("no disk")) });
+        sleep(SECOND).await;
+    });
+    let text = failure.unwrap_err().to_string();
+    assert!(text.contains("host bad") && text.contains("no disk"), "{text}");
+}
