@@ -98,6 +98,13 @@ pub struct Site {
     pub kind: IoKind,
 }
 
+impl Rule {
+    /// Who closes the fd.
+    fn custody(self) -> Custody {
+        if self == Rule::Foreign { Custody::Users } else { Custody::Ours }
+    }
+}
+
 impl Wait {
     /// For a call that is made at the caller's line.
     #[track_caller]
@@ -155,7 +162,7 @@ impl Left {
 
 impl<T: AsFd> Source<T> {
     pub(crate) fn new(io: T, rule: Rule) -> Source<T> {
-        let closer = Closer::of(io.as_fd());
+        let closer = Closer::new(io.as_fd(), rule.custody());
         Source { registration: OnceLock::new(), registering: Mutex::default(), closer, rule, io }
     }
 
@@ -280,7 +287,7 @@ impl<T: AsFd> Source<T> {
     }
 
     fn custody(&self) -> Custody {
-        if self.rule == Rule::Foreign { Custody::Users } else { Custody::Ours }
+        self.rule.custody()
     }
 
     /// What a transfer leaves in the fd, as far as the rule can tell. Spends its bytes from the task's budget.

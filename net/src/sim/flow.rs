@@ -62,15 +62,24 @@ impl Network {
             return self.open_window(peer, count);
         }
         stream.unreported += count;
-        if !std::mem::replace(&mut stream.reports, true) {
-            let delay = self.latency(own, peer_host);
-            self.later(delay, What::Window(id));
+        if stream.window_at.is_none() {
+            let at = sim::now() + self.latency(own, peer_host);
+            if let Some(stream) = self.socket(id).stream() {
+                stream.window_at = Some(at);
+            }
+            if self.sockets.get_mut(&peer).and_then(Socket::stream).is_some_and(|peer| peer.wants_room) {
+                self.events.add(at, What::Window(id));
+            }
         }
     }
 
+    /// The peer hears how much `id` has read, if it is time.
     pub(super) fn tell_window(&mut self, id: Id) {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
         let (own, peer, peer_host) = (*host, stream.peer, stream.peer_host);
+        if stream.window_at.is_none_or(|at| at > sim::now()) {
+            return;
+        }
         match self.passes(own, peer_host, || What::Window(id)) {
             Ok(()) => {}
             Err(true) => return,
@@ -78,9 +87,20 @@ impl Network {
             Err(false) => return self.later(LAST_RETRY / 100, What::Window(id)),
         }
         let Some(stream) = self.socket(id).stream() else { return };
-        stream.reports = false;
+        stream.window_at = None;
         let count = std::mem::take(&mut stream.unreported);
         self.open_window(peer, count);
+    }
+
+    /// `id` waits for room: it wakes when it hears of some.
+    fn await_window(&mut self, id: Id) {
+        let Some(stream) = self.socket(id).stream() else { return };
+        stream.wants_room = true;
+        let peer = stream.peer;
+        let reader = self.sockets.get_mut(&peer).and_then(Socket::stream);
+        if let Some(at) = reader.and_then(|reader| reader.window_at) {
+            self.events.add(at.max(sim::now()), What::Window(peer));
+        }
     }
 
     fn open_window(&mut self, id: Id, count: usize) {
@@ -93,6 +113,9 @@ impl Network {
 
     /// Takes as much as there is room for. `bytes` are all that the program wants to send.
     pub(super) fn send(&mut self, id: Id, bytes: &mut dyn Iterator<Item = &[u8]>) -> io::Result<usize> {
+        if let Some(peer) = self.socket(id).stream().map(|stream| stream.peer) {
+            self.tell_window(peer);
+        }
         let Socket { kind, error, .. } = self.socket(id);
         if let Some(error) = error.take() {
             return Err(errno(error));
@@ -112,11 +135,11 @@ impl Network {
             taken.extend_from_slice(&slice[..slice.len().min(room - taken.len())]);
         }
         if taken.is_empty() && asked > 0 {
-            stream.wants_room = true;
+            self.await_window(id);
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if taken.len() < asked {
-            stream.wants_room = true;
+            self.await_window(id);
         } else if let Some(piece) = draw_piece(self, taken.len(), "a short write", id) {
             taken.truncate(piece);
             let delay = Duration::from_micros(self.random.below(100));

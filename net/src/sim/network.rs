@@ -3,7 +3,7 @@
 //! It stands where the kernel stands elsewhere: below the non-blocking calls (`sys/simulated.rs`), which know a socket
 //! by its descriptor. TCP is in `tcp`, UDP in `udp`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -27,8 +27,8 @@ pub(crate) struct Network {
     pub(super) random: Random,
     pub(super) hosts: Vec<Host>,
     pub(super) links: Links,
-    /// Never iterated, as the numbers are the system's.
-    fds: HashMap<RawFd, Id>,
+    /// By descriptor.
+    fds: Vec<Option<Id>>,
     pub(super) sockets: BTreeMap<Id, Socket>,
     next: u64,
     pub(super) events: Events,
@@ -54,7 +54,7 @@ impl Network {
             random: Random::new(seed, 5),
             hosts: vec![Host::new(0, "test")],
             links: Links::default(),
-            fds: HashMap::new(),
+            fds: Vec::new(),
             sockets: BTreeMap::new(),
             next: 0,
             events: Events::default(),
@@ -85,24 +85,32 @@ impl Network {
     }
 
     pub(crate) fn id(&self, fd: RawFd) -> Option<Id> {
-        self.fds.get(&fd).copied()
+        self.fds.get(fd as usize).copied().flatten()
     }
 
     /// A socket on the host whose task runs.
     pub(crate) fn open(&mut self, fd: RawFd, is_v6: bool, protocol: Protocol, room: Room) {
         let id = self.add(Socket::new(Some(fd), sim::host(), is_v6, protocol, room));
         // A socket that was dropped before it belonged to anybody has left its number.
-        if let Some(before) = self.fds.insert(fd, id) {
+        if let Some(before) = self.place(fd).replace(id) {
             self.release(before);
         }
     }
 
     /// A connection that was accepted gets its descriptor.
     pub(crate) fn adopt(&mut self, id: Id, fd: RawFd) {
-        self.fds.insert(fd, id);
+        self.place(fd).replace(id);
         if let Some(socket) = self.sockets.get_mut(&id) {
             socket.fd = Some(fd);
         }
+    }
+
+    fn place(&mut self, fd: RawFd) -> &mut Option<Id> {
+        let at = fd as usize;
+        if self.fds.len() <= at {
+            self.fds.resize(at + 1, None);
+        }
+        &mut self.fds[at]
     }
 
     pub(super) fn add(&mut self, socket: Socket) -> Id {
@@ -118,7 +126,7 @@ impl Network {
 
     /// The program closes the descriptor.
     pub(crate) fn close(&mut self, fd: RawFd) {
-        if let Some(id) = self.fds.remove(&fd) {
+        if let Some(id) = self.place(fd).take() {
             let socket = self.socket(id);
             (socket.fd, socket.token) = (None, None);
             match socket.kind {

@@ -78,7 +78,8 @@ pub(super) struct Stream {
     pub(super) is_read_shut: bool,
     /// Read, and not on its way to the peer.
     pub(super) unreported: usize,
-    pub(super) reports: bool,
+    /// When the peer hears of that, which it does without an event if it does not wait for it.
+    pub(super) window_at: Option<Duration>,
 
     /// What was sent and is not confirmed.
     pub(super) outbox: VecDeque<Segment>,
@@ -175,7 +176,7 @@ impl Stream {
             has_end: false,
             is_read_shut: false,
             unreported: 0,
-            reports: false,
+            window_at: None,
             outbox: VecDeque::new(),
             unread: 0,
             capacity,

@@ -4,6 +4,8 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
+use super::Custody;
+
 /// The address of a host, if it is not the system that knows it.
 pub(crate) fn look_up(_: &str) -> Option<io::Result<IpAddr>> {
     None
@@ -19,7 +21,7 @@ pub(crate) const fn registered() -> usize {
 pub(crate) struct Closer;
 
 impl Closer {
-    pub(crate) fn of(_: BorrowedFd<'_>) -> Self {
+    pub(crate) fn new(_: BorrowedFd<'_>, _: Custody) -> Self {
         Self
     }
 

@@ -228,8 +228,8 @@ fn abstract_name(name: &[u8]) -> io::Result<SockAddr> {
 pub(crate) struct Closer(Option<RawFd>);
 
 impl Closer {
-    pub(crate) fn of(fd: BorrowedFd<'_>) -> Self {
-        Self(on(fd, |_, _| fd.as_raw_fd()))
+    pub(crate) fn new(fd: BorrowedFd<'_>, custody: Custody) -> Self {
+        Self(if custody == Custody::Ours { on(fd, |_, _| fd.as_raw_fd()) } else { None })
     }
 
     /// It is not closed, but goes elsewhere.

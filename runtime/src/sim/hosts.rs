@@ -7,7 +7,7 @@
 //! not be `Send`.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ pub(super) type Start = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>>>;
 #[derive(Default)]
 struct Hosts {
     /// By the id of the task. Empty while there is no host but that of the test.
-    of_task: HashMap<u64, u32>,
+    of_task: BTreeMap<u64, u32>,
     has_hosts: bool,
     starts: HashMap<u32, Start>,
     /// Tasks of hosts that have crashed: they are dropped before anything else happens.

@@ -9,7 +9,7 @@
 //! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in
 //! turn, so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use mini_context::sim::Random;
 
@@ -38,7 +38,7 @@ enum Kind {
 #[derive(Debug, Default)]
 struct Priorities {
     /// By task.
-    given: HashMap<u64, i64>,
+    given: BTreeMap<u64, i64>,
     /// Steps at which a priority falls.
     changes: Vec<u64>,
     step: u64,

@@ -37,10 +37,11 @@ impl Core {
             Entry::Task(task) => task.id().get(),
             Entry::Main => MAIN,
         };
-        Class::ALL
-            .into_iter()
-            .flat_map(|class| self.entries(class, |entries| entries.iter().map(id).collect::<Vec<_>>()))
-            .collect()
+        let mut all = Vec::new();
+        for class in Class::ALL {
+            self.entries(class, |entries| all.extend(entries.iter().map(id)));
+        }
+        all
     }
 
     /// Takes the entry at `at` of [`waiting`](Self::waiting).
