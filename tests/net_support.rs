@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
+use mini::sim::Sim;
 
 use crate::on_each_flavour;
 
@@ -32,6 +33,25 @@ where
         runtime.block_on(body());
         runtime.block_on(runtime.spawn(body())).expect("a task that ends well");
     });
+}
+
+/// As [`in_each_runtime`], and in simulations, whose network has to be as the system's.
+///
+/// # Panics
+///
+/// If a simulation fails.
+pub fn in_each_world<F>(body: impl Fn() -> F + Send + Sync + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    for seed in 1..=2 {
+        let end = Sim::new(seed).run(async {
+            mini::sim::current().rough(false); // the bodies count on whole reads and writes
+            body().await;
+        });
+        end.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+    in_each_runtime(body);
 }
 
 /// Two ends of one TCP connection: the connecting one, and the accepted one.

@@ -37,6 +37,8 @@ pub use link::Quality;
 pub(crate) use network::{Network, Options};
 pub(crate) use socket::Room;
 
+use socket2::SockAddr;
+
 use crate::reactor::Reactor;
 
 thread_local! {
@@ -165,6 +167,19 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut Network) -> R) -> Option<R> {
 pub(crate) fn prefix() -> Vec<u8> {
     let number = with(|network| network.number).unwrap_or_default();
     format!("mini-sim {} {number} {} ", std::process::id(), mini_context::sim::host()).into_bytes()
+}
+
+/// A Unix socket is bound to this address, on the host whose task runs.
+pub(crate) fn note_path(addr: &SockAddr) {
+    if let Some(path) = addr.as_pathname() {
+        with(|network| network.paths.insert((mini_context::sim::host(), path.to_owned())));
+    }
+}
+
+/// Whether there has been a Unix socket; of abstract names nobody can tell.
+pub(crate) fn knows_path(addr: &SockAddr) -> bool {
+    let Some(path) = addr.as_pathname() else { return true };
+    with(|network| network.paths.contains(&(mini_context::sim::host(), path.to_owned()))).unwrap_or_default()
 }
 
 fn errno(number: libc::c_int) -> io::Error {

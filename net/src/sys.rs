@@ -147,10 +147,14 @@ pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, qu
 pub(crate) use not_simulated::{Closer, look_up, registered};
 pub(crate) use peer::peer;
 pub(crate) use reopen::reopen;
+#[cfg(all(feature = "futures-io", feature = "sim"))]
+pub(crate) use socket::can_splice;
 #[cfg(feature = "sim")]
 pub(crate) use socket::{Closer, Poller, look_up, registered};
+#[cfg(all(feature = "futures-io", not(feature = "sim")))]
+pub(crate) use splice::can_splice;
 #[cfg(feature = "futures-io")]
-pub(crate) use splice::{can_splice, splice, widen};
+pub(crate) use splice::{splice, widen};
 pub(crate) use thread::{
     cpu_time, heavy_fence, is_runnable, light_fence, own_thread, pin, set_timer_slack, system_call, system_call_name,
 };

@@ -14,7 +14,7 @@ use futures_lite::io::{BufReader, BufWriter, Cursor};
 use mini::io::{AsyncRead, AsyncWrite, copy, copy_bidirectional};
 use mini::net::{TcpStream, UnixStream};
 use mini::signal::unix::{SignalKind, signal};
-use mini_tests::net_support::{Words, in_each_runtime, kind_of, narrow_tcp_pair, open_files, tcp_pair};
+use mini_tests::net_support::{Words, in_each_runtime, in_each_world, kind_of, narrow_tcp_pair, open_files, tcp_pair};
 use mini_tests::{Counts, block_on_elsewhere, caught, in_child, on_single_workers, poll_with, until};
 use rustix::net::SendFlags;
 
@@ -66,7 +66,7 @@ where
 
 #[test]
 fn sockets_carry_much_both_ways() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, near), (far, b)) = (tcp_pair().await, tcp_pair().await);
         both_ways(a, near, far, b).await;
         let ((a, near), (far, b)) = (tcp_pair().await, UnixStream::pair().unwrap());
@@ -78,7 +78,7 @@ fn sockets_carry_much_both_ways() {
 
 #[test]
 fn sockets_with_little_room_carry_much_both_ways() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, near), (far, b)) = (narrow_tcp_pair().await, narrow_tcp_pair().await);
         both_ways(a, near, far, b).await;
     });
@@ -86,7 +86,7 @@ fn sockets_with_little_room_carry_much_both_ways() {
 
 #[test]
 fn other_ends_carry_much_both_ways() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, near), (far, b)) = (tcp_pair().await, UnixStream::pair().unwrap());
         both_ways(a, Box::new(near), Box::new(far), b).await;
     });
@@ -94,7 +94,7 @@ fn other_ends_carry_much_both_ways() {
 
 #[test]
 fn references_to_sockets_carry_much() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, near), (far, b)) = (tcp_pair().await, tcp_pair().await);
         let copied = async {
             let copied = copy(&mut &near, &mut &far).await.unwrap();
@@ -109,7 +109,7 @@ fn references_to_sockets_carry_much() {
 
 #[test]
 fn halves_of_sockets_carry_much() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, mut near), (far, b)) = (tcp_pair().await, UnixStream::pair().unwrap());
         let copied = async {
             let ((mut reader, _), (_, mut writer)) = (near.split(), far.into_split());
@@ -123,7 +123,7 @@ fn halves_of_sockets_carry_much() {
 
 #[test]
 fn the_end_of_one_direction_leaves_the_other_open() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
         let proxy = mini::spawn(async move { copy_bidirectional(&mut near, &mut far).await });
         let mut buf = [0; 8];
@@ -145,7 +145,7 @@ fn the_end_of_one_direction_leaves_the_other_open() {
 
 #[test]
 fn a_copy_does_not_close_the_writer() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, mut near), (mut far, b)) = (tcp_pair().await, UnixStream::pair().unwrap());
         a.write_all(b"first").await.unwrap();
         drop(a);
@@ -172,7 +172,7 @@ async fn press(
 
 #[test]
 fn a_reset_ends_both_directions_and_says_where_it_was() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
         b.set_linger(Some(Duration::ZERO)).unwrap();
         let mut proxy = Box::pin(copy_bidirectional(&mut near, &mut far));
@@ -220,7 +220,7 @@ fn a_program_that_begins_to_listen_to_sigpipe_hears_of_none() {
 
 #[test]
 fn a_reset_while_it_is_read_is_no_end() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
         a.set_linger(Some(Duration::ZERO)).unwrap();
         let proxy = mini::spawn(async move { copy_bidirectional(&mut near, &mut far).await });
@@ -236,6 +236,7 @@ fn a_reset_while_it_is_read_is_no_end() {
     });
 }
 
+// Not in simulations: urgent data is not simulated.
 #[test]
 fn urgent_data_stops_nothing() {
     in_each_runtime(|| async {
@@ -259,7 +260,7 @@ fn urgent_data_stops_nothing() {
 
 #[test]
 fn a_message_goes_out_at_once_also_through_a_buffered_writer() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, near), (far, b)) = (tcp_pair().await, tcp_pair().await);
         let (mut near, mut far) = (BufReader::new(near), BufWriter::new(far));
         let proxy = mini::spawn(async move { copy(&mut near, &mut far).await });
@@ -276,7 +277,7 @@ fn a_message_goes_out_at_once_also_through_a_buffered_writer() {
 
 #[test]
 fn what_a_buffered_reader_has_read_already_is_copied_first() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
         let mut near = BufReader::new(near);
         a.write_all(b"GET /").await.unwrap();
@@ -350,7 +351,7 @@ fn writers_that_fail_are_named() {
 /// Through the buffer and, with more bytes, through the pipe.
 #[test]
 fn a_copy_tells_on_its_way_how_many_bytes_have_gone() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         for size in [10, 300_000] {
             let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
             let (sent, mut received) = (vec![7; size], vec![0; size]);
@@ -376,7 +377,7 @@ fn a_copy_tells_on_its_way_how_many_bytes_have_gone() {
 
 #[test]
 fn a_dropped_copy_leaves_the_ends_as_they_are() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, mut near), (mut far, b)) = (tcp_pair().await, tcp_pair().await);
         let counts = Counts::new();
         let mut copying = copy_bidirectional(&mut near, &mut far);
@@ -397,7 +398,7 @@ fn a_dropped_copy_leaves_the_ends_as_they_are() {
 
 #[test]
 fn a_task_that_copies_shows_its_line() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((a, mut near), (mut far, _b)) = (tcp_pair().await, tcp_pair().await);
         let line = line!() + 1;
         let proxy = mini::spawn(async move { copy_bidirectional(&mut near, &mut far).await });

@@ -17,7 +17,7 @@ use mini::process::Command;
 use mini::runtime::Runtime;
 use mini::signal::unix::{SignalKind, signal};
 use mini_tests::in_child;
-use mini_tests::net_support::{ScratchPath, fifo, in_each_runtime, refusing_port};
+use mini_tests::net_support::{ScratchPath, fifo, in_each_runtime, in_each_world, refusing_port};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, WaitOptions, getrlimit, setrlimit, waitpid};
 
@@ -51,7 +51,7 @@ fn expect_invalid<T>(result: io::Result<T>, text: &str) {
 
 #[test]
 fn an_ip_socket_that_cannot_be_set_up_names_the_address() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (_kept, refused) = refusing_port();
         let object = expect(TcpStream::connect(refused).await, &format!("connect to {refused}"), Errno::CONNREFUSED);
         assert_eq!(object, Object::Address(refused));
@@ -83,7 +83,7 @@ fn an_ip_socket_that_cannot_be_set_up_names_the_address() {
 
 #[test]
 fn an_option_that_is_refused_names_itself_and_the_socket() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let fd = udp.as_raw_fd();
         let ttl = udp.set_ttl(1000);
@@ -94,7 +94,7 @@ fn an_option_that_is_refused_names_itself_and_the_socket() {
 
 #[test]
 fn a_host_that_is_not_found_is_named() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         // Reserved to never exist: RFC 6761, section 6.4.
         let error = lookup_host("nobody.invalid:80").await.unwrap_err();
         assert!(error.to_string().starts_with("failed to look up `nobody.invalid`: "), "{error}");
@@ -107,6 +107,7 @@ fn a_host_that_is_not_found_is_named() {
     });
 }
 
+// Not in simulations: a path is no file there.
 #[test]
 fn a_unix_socket_that_cannot_be_set_up_names_the_path() {
     in_each_runtime(|| async {
@@ -156,7 +157,7 @@ fn an_abstract_name_is_told_as_it_was_given() {
 
 #[test]
 fn a_pipe_that_cannot_be_opened_names_the_path() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let missing = ScratchPath::new("errors-fifo");
         let open = format!("open `{}`", missing.as_ref().display());
         expect(pipe::OpenOptions::new().open_receiver(&missing), &open, Errno::NOENT);
@@ -207,7 +208,7 @@ fn without_descriptors_the_error_says_what_was_to_be_made() {
 
 #[test]
 fn a_process_that_cannot_be_started_or_awaited_is_named() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let object = expect(Command::new("/no/such/program").spawn(), "start `/no/such/program`", Errno::NOENT);
         assert_eq!(object, Object::Program { name: "/no/such/program".into(), directory: None });
         let nowhere = Command::new("true").current_dir("/no/such/place").output().await;
@@ -224,7 +225,7 @@ fn a_process_that_cannot_be_started_or_awaited_is_named() {
 
 #[test]
 fn a_signal_that_cannot_be_listened_to_is_named() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         assert_eq!(
             expect(signal(SignalKind::from_raw(1000)), "listen to signal 1000", Errno::INVAL),
             Object::Signal(1000)
@@ -235,7 +236,7 @@ fn a_signal_that_cannot_be_listened_to_is_named() {
 
 #[test]
 fn a_file_names_its_path_or_else_its_descriptor() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         expect(File::open("/no/such/file").await, "open `/no/such/file`", Errno::NOENT);
         expect(fs::read("").await, "read ``", Errno::NOENT);
         let renamed = fs::rename("/no/such/file", "/tmp/other").await;
@@ -252,6 +253,7 @@ fn a_file_names_its_path_or_else_its_descriptor() {
     });
 }
 
+// Not in simulations: a simulated socket cannot leave.
 #[test]
 fn a_socket_that_does_not_listen_is_named_by_its_accept() {
     in_each_runtime(|| async {
@@ -266,7 +268,7 @@ fn a_socket_that_does_not_listen_is_named_by_its_accept() {
 
 #[test]
 fn what_moves_data_has_the_error_of_the_system() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, _b) = UnixStream::pair().unwrap();
         let error = a.try_read(&mut [0; 8]).unwrap_err();
         assert_eq!((error.kind(), OperationError::of(&error).is_some()), (io::ErrorKind::WouldBlock, false));

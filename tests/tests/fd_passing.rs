@@ -6,7 +6,7 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use mini::net::{UnixDatagram, UnixStream};
-use mini_tests::net_support::{in_each_runtime, kind_of, open_files};
+use mini_tests::net_support::{in_each_world, kind_of, open_files};
 use mini_tests::{Counts, in_child, poll_with};
 use rustix::io::{FdFlags, fcntl_getfd};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -18,7 +18,7 @@ fn null() -> File {
 
 #[test]
 fn descriptors_travel_with_the_message() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let (mut reader, writer) = std::io::pipe().unwrap();
         let null = null();
@@ -40,7 +40,7 @@ fn descriptors_travel_with_the_message() {
 
 #[test]
 fn messages_do_not_mix_their_descriptors() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let null = null();
         a.send_fds(b"one", &[null.as_fd()]).await.unwrap();
@@ -66,7 +66,7 @@ fn messages_do_not_mix_their_descriptors() {
 
 #[test]
 fn each_kind_of_unix_socket_sends_them() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let null = null();
         let (a, b) = UnixDatagram::pair().unwrap();
         assert_eq!(a.send_fds(b"", &[null.as_fd()]).await.unwrap(), 0, "a message may be empty");
@@ -84,7 +84,7 @@ fn each_kind_of_unix_socket_sends_them() {
 
 #[test]
 fn a_receiver_waits_and_a_dropped_one_takes_nothing() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let (counts, null) = (Counts::new(), null());
         assert_eq!(kind_of(b.try_recv_fds(&mut [0; 8], 1)), ErrorKind::WouldBlock);
@@ -100,7 +100,7 @@ fn a_receiver_waits_and_a_dropped_one_takes_nothing() {
 
 #[test]
 fn a_sender_waits_for_room_and_a_dropped_one_sends_nothing() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let (counts, null) = (Counts::new(), null());
         let mut filled = 0;
@@ -122,7 +122,7 @@ fn a_sender_waits_for_room_and_a_dropped_one_sends_nothing() {
 
 #[test]
 fn what_cannot_be_sent_is_refused() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let null = null();
         assert_eq!(kind_of(a.send_fds(b"", &[null.as_fd()]).await), ErrorKind::InvalidInput);
@@ -188,7 +188,7 @@ fn a_process_without_room_for_them_gets_none() {
 #[cfg(target_os = "linux")]
 #[test]
 fn credentials_beside_them_do_not_disturb() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         rustix::net::sockopt::set_socket_passcred(&b, true).unwrap();
         for max in [1, 8] {
@@ -201,7 +201,7 @@ fn credentials_beside_them_do_not_disturb() {
 
 #[test]
 fn descriptors_can_be_kept_and_sent_on() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let (c, d) = UnixStream::pair().unwrap();
         // A socket through a socket, and data through that.

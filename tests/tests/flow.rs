@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use futures_lite::future::zip;
 use mini::net::{TcpListener, TcpStream, UnixStream};
-use mini_tests::net_support::{ANY_PORT, Words, connected_to, in_each_runtime, narrow_tcp_pair, tcp_pair, watched};
+use mini_tests::net_support::{ANY_PORT, Words, connected_to, in_each_world, narrow_tcp_pair, tcp_pair, watched};
 use mini_tests::{Counts, on_each_flavour, oneshot, poll_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -17,7 +17,7 @@ const BLOCK: usize = 256 << 10;
 
 #[test]
 fn a_writer_stops_while_nobody_reads_and_goes_on_with_nothing_lost() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = narrow_tcp_pair().await;
         let counts = Counts::new();
         let (mut words, mut sent) = (Words::new(1), 0);
@@ -75,7 +75,7 @@ async fn exchange(stream: &TcpStream, mine: u64) -> (u64, u64) {
 
 #[test]
 fn both_directions_flow_at_once() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = narrow_tcp_pair().await;
         let there = mini::spawn(async move { exchange(&client, 1).await });
         let (sent, received) = exchange(&server, 2).await;
@@ -85,7 +85,7 @@ fn both_directions_flow_at_once() {
 
 #[test]
 fn both_directions_flow_between_two_tasks_on_each_side() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let tasks: Vec<_> = [Arc::new(a), Arc::new(b)]
             .into_iter()
@@ -160,7 +160,7 @@ fn a_hundred_megabytes_come_back_as_they_went() {
 #[test]
 fn eight_tasks_share_a_listener_and_serve_each_connection_once() {
     const CONNECTIONS: usize = 100;
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let listener = Arc::new(TcpListener::bind(ANY_PORT).await.unwrap());
         let addr = listener.local_addr().unwrap();
         let accepted = Arc::new(AtomicUsize::new(0));

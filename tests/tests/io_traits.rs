@@ -10,7 +10,7 @@ use futures_lite::future::zip;
 use futures_lite::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, BufWriter, copy, split};
 use mini::io::{AsyncRead, AsyncWrite};
 use mini::net::{TcpListener, TcpStream, UnixStream};
-use mini_tests::net_support::{ANY_PORT, Words, in_each_runtime, kind_of, tcp_pair, udp_pair, watched};
+use mini_tests::net_support::{ANY_PORT, Words, in_each_world, kind_of, tcp_pair, udp_pair, watched};
 use mini_tests::{Counts, oneshot, poll_with};
 
 /// Writes a sequence while it reads it back from an echo, knowing nothing but the traits.
@@ -52,7 +52,7 @@ where
 
 #[test]
 fn streams_are_used_by_reference() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let echo_tcp = mini::spawn(echo(server));
         there_and_back(&client, &client).await;
@@ -67,7 +67,7 @@ fn streams_are_used_by_reference() {
 
 #[test]
 fn streams_are_used_by_value() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let echo_tcp = mini::spawn(echo(server));
         let (reader, writer) = split(client);
@@ -84,7 +84,7 @@ fn streams_are_used_by_value() {
 
 #[test]
 fn lines_are_read_through_a_buffer() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let writer = mini::spawn(async move {
             for part in ["fir", "st\nse", "cond\n", "\nlast"] {
@@ -100,7 +100,7 @@ fn lines_are_read_through_a_buffer() {
 
 #[test]
 fn a_close_ends_writing_alone_and_may_be_repeated() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let (mut writer, mut buf) = (&client, [0; 8]);
         writer.close().await.unwrap();
@@ -118,7 +118,7 @@ fn a_close_ends_writing_alone_and_may_be_repeated() {
 
 #[test]
 fn vectored_calls_of_the_traits_use_every_buffer() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let counts = Counts::new();
         let (mut first, mut second) = ([0; 3], [0; 5]);
@@ -171,7 +171,7 @@ where
 
 #[test]
 fn of_two_tasks_that_poll_one_stream_the_last_one_is_woken() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let server = Arc::new(server);
         let [former, last] = two_that_poll(|| {
@@ -206,7 +206,7 @@ fn of_two_tasks_that_poll_one_stream_the_last_one_is_woken() {
 
 #[test]
 fn twenty_tasks_that_wait_for_one_stream_are_all_served() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let server = Arc::new(server);
         let peeks = waiting_tasks(20, || {
@@ -223,7 +223,7 @@ fn twenty_tasks_that_wait_for_one_stream_are_all_served() {
 
 #[test]
 fn a_listener_and_a_datagram_socket_are_polled() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let listener = Arc::new(TcpListener::bind(ANY_PORT).await.unwrap());
         let addr = listener.local_addr().unwrap();
         let accepts = two_that_poll(|| {
@@ -255,7 +255,7 @@ fn a_listener_and_a_datagram_socket_are_polled() {
 
 #[test]
 fn one_task_polls_to_read_and_another_to_write() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let server = Arc::new(server);
         poll_fn(|cx| server.poll_write_ready(cx)).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mini::io::Interest;
 use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
-use mini_tests::net_support::{ANY_PORT, in_each_runtime, kind_of, tcp_pair, udp};
+use mini_tests::net_support::{ANY_PORT, in_each_runtime, in_each_world, kind_of, tcp_pair, udp};
 use mini_tests::{Counts, poll_with};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -27,7 +27,7 @@ fn has_ipv6() -> bool {
 
 #[test]
 fn every_tcp_socket_has_the_options_of_tcp() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         macro_rules! check {
             ($socket:expr) => {
                 let socket = $socket;
@@ -57,7 +57,7 @@ fn every_tcp_socket_has_the_options_of_tcp() {
 
 #[test]
 fn every_socket_of_the_internet_has_its_options() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         macro_rules! check {
             ($socket:expr) => {
                 let socket = $socket;
@@ -80,7 +80,7 @@ fn every_socket_of_the_internet_has_its_options() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_lingering_without_end_is_as_long_as_can_be_said() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_linger(Some(Duration::MAX)).unwrap();
         assert_eq!(socket.linger().unwrap(), Some(Duration::from_secs(i32::MAX as u64)));
@@ -90,7 +90,7 @@ fn a_lingering_without_end_is_as_long_as_can_be_said() {
 #[cfg(target_os = "linux")]
 #[test]
 fn linux_has_devices_and_quick_acknowledgements() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let socket = TcpSocket::new_v4().unwrap();
         assert_eq!(socket.device().unwrap(), None);
         // Without the right to, which not every machine gives, it is an error that says so.
@@ -116,7 +116,7 @@ fn sockets_of_ipv6_have_their_own() {
     if !has_ipv6() {
         return;
     }
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let any: SocketAddr = "[::]:0".parse().unwrap();
         let socket = TcpSocket::new_v6().unwrap();
         kept!(socket, only_v6 / set_only_v6: false, true);
@@ -140,7 +140,7 @@ fn sockets_of_ipv6_have_their_own() {
 
 #[test]
 fn multicast_leaves_by_the_interface_that_was_chosen() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
         for interface in [Ipv4Addr::LOCALHOST, Ipv4Addr::UNSPECIFIED] {
             socket.set_multicast_if_v4(&interface).unwrap();
@@ -156,7 +156,7 @@ fn multicast_leaves_by_the_interface_that_was_chosen() {
 
 #[test]
 fn options_are_set_before_a_udp_socket_is_bound() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let any = ANY_PORT.parse().unwrap();
         let first = UdpSocket::bind_with(any, |socket| socket.set_reuseport(true)).unwrap();
         let addr = first.local_addr().unwrap();
@@ -170,6 +170,7 @@ fn options_are_set_before_a_udp_socket_is_bound() {
 
 /// What `ready` tells of urgent data on a stream, and how that readiness is cleared.
 #[cfg(target_os = "linux")]
+// Not in simulations: urgent data is not simulated.
 #[test]
 fn urgent_data_is_a_priority() {
     if cfg!(mini_kqueue_shim) {
@@ -209,7 +210,7 @@ fn urgent_data_is_a_priority() {
 
 #[test]
 fn an_error_ends_a_wait_for_one() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let counts = Counts::new();
         let mut error = server.ready(Interest::ERROR);
@@ -223,7 +224,7 @@ fn an_error_ends_a_wait_for_one() {
 
 #[test]
 fn a_listener_is_tried() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let listener = TcpListener::bind(ANY_PORT).await.unwrap();
         assert_eq!(kind_of(listener.try_accept()), ErrorKind::WouldBlock);
         let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

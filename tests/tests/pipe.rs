@@ -8,7 +8,7 @@ use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use mini::io::Interest;
 use mini::io::raw_os_error;
 use mini::net::unix::pipe::{self, OpenOptions, Receiver, Sender};
-use mini_tests::net_support::{ScratchPath, Words, in_each_runtime, kind_of, now, open_files};
+use mini_tests::net_support::{ScratchPath, Words, in_each_world, kind_of, now, open_files};
 use mini_tests::{Counts, in_child, poll_with};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, mknodat};
 use rustix::io::{FdFlags, fcntl_getfd};
@@ -21,7 +21,7 @@ fn fifo(name: &str) -> ScratchPath {
 
 #[test]
 fn what_goes_in_comes_out_until_the_end() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (sender, receiver) = pipe::pipe().unwrap();
         let writing = mini::spawn(async move {
             let mut words = Words::new(2);
@@ -45,7 +45,7 @@ fn what_goes_in_comes_out_until_the_end() {
 
 #[test]
 fn both_ends_are_nonblocking_and_not_inherited() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = fifo("flags");
         let (sender, receiver) = pipe::pipe().unwrap();
         let opened = OpenOptions::new().open_receiver(&path).unwrap();
@@ -61,7 +61,7 @@ fn both_ends_are_nonblocking_and_not_inherited() {
 
 #[test]
 fn every_method_reads_or_writes() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (sender, receiver) = pipe::pipe().unwrap();
         let mut buf = [0; 16];
         assert_eq!(kind_of(receiver.try_read(&mut buf)), ErrorKind::WouldBlock);
@@ -89,7 +89,7 @@ fn every_method_reads_or_writes() {
 
 #[test]
 fn a_full_pipe_stops_the_sender_until_somebody_reads() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (sender, receiver) = pipe::pipe().unwrap();
         let counts = Counts::new();
         let mut filled = 0;
@@ -108,7 +108,7 @@ fn a_full_pipe_stops_the_sender_until_somebody_reads() {
 
 #[test]
 fn a_pipe_without_a_reader_is_broken() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (sender, receiver) = pipe::pipe().unwrap();
         let counts = Counts::new();
         while sender.try_write(&[7; 4096]).is_ok() {}
@@ -123,7 +123,7 @@ fn a_pipe_without_a_reader_is_broken() {
 
 #[test]
 fn a_receiver_of_a_fifo_waits_for_the_first_to_come() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = fifo("first");
         let error = OpenOptions::new().open_sender(&path).unwrap_err();
         assert_eq!(raw_os_error(&error), Some(rustix::io::Errno::NXIO.raw_os_error()));
@@ -154,7 +154,7 @@ fn a_receiver_of_a_fifo_waits_for_the_first_to_come() {
 #[cfg(target_os = "linux")]
 #[test]
 fn opened_both_ways_a_fifo_never_ends() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = fifo("both");
         let receiver = OpenOptions::new().read_write(true).open_receiver(&path).unwrap();
         let sender = OpenOptions::new().read_write(true).open_sender(&path).unwrap();
@@ -168,7 +168,7 @@ fn opened_both_ways_a_fifo_never_ends() {
 
 #[test]
 fn what_is_no_pipe_is_refused_with_its_path() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("plain");
         assert_eq!(kind_of(OpenOptions::new().open_receiver(&path)), ErrorKind::NotFound);
         std::fs::write(&path, b"plain").unwrap();
@@ -195,7 +195,7 @@ fn what_is_no_pipe_is_refused_with_its_path() {
 
 #[test]
 fn an_end_is_checked_for_its_direction() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (reader, writer) = std::io::pipe().unwrap();
         let (reader, writer) = (OwnedFd::from(reader), OwnedFd::from(writer));
         let error = Sender::from_owned_fd(reader.try_clone().unwrap()).unwrap_err();
@@ -223,7 +223,7 @@ fn an_end_is_checked_for_its_direction() {
 
 #[test]
 fn a_refused_end_stays_blocking() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (reader, writer) = std::io::pipe().unwrap();
         Sender::from_owned_fd(reader.try_clone().unwrap().into()).unwrap_err();
         Receiver::from_owned_fd(writer.try_clone().unwrap().into()).unwrap_err();
@@ -236,7 +236,7 @@ fn a_refused_end_stays_blocking() {
 #[test]
 fn a_pipe_of_packets_is_read_packet_by_packet() {
     use rustix::pipe::{PipeFlags, pipe_with};
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (reader, writer) = pipe_with(PipeFlags::DIRECT | PipeFlags::CLOEXEC).unwrap();
         let receiver = Receiver::from_owned_fd(reader).unwrap();
         let mut writer = File::from(writer);
@@ -256,7 +256,7 @@ fn a_pipe_of_packets_is_read_packet_by_packet() {
 
 #[test]
 fn an_end_taken_over_sees_what_came_before() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(writer);
         let receiver = Receiver::from_owned_fd(reader.into()).unwrap();
@@ -271,7 +271,7 @@ fn an_end_taken_over_sees_what_came_before() {
 
 #[test]
 fn pipes_have_the_traits_of_streams() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (mut sender, mut receiver) = pipe::pipe().unwrap();
         AsyncWriteExt::write_all(&mut sender, b"by value, ").await.unwrap();
         AsyncWriteExt::write_all(&mut &sender, b"by reference").await.unwrap();

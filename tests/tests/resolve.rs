@@ -7,7 +7,7 @@ use std::sync::mpsc;
 
 use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpStream, ToSocketAddrs, UdpSocket, lookup_host};
-use mini_tests::net_support::{ANY_PORT, in_each_runtime, kind_of, now, refusing_port, udp};
+use mini_tests::net_support::{ANY_PORT, in_each_world, kind_of, now, refusing_port, udp};
 use mini_tests::{Counts, block_on_elsewhere, caught, on_each_flavour, poll_with};
 
 const NOBODY: &[SocketAddr] = &[];
@@ -51,7 +51,7 @@ fn localhost_is_looked_up_on_the_blocking_pool() {
 
 #[test]
 fn every_way_in_takes_a_name() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let listener = TcpListener::bind("localhost:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         assert!(addr.ip().is_loopback());
@@ -71,7 +71,7 @@ fn every_way_in_takes_a_name() {
 
 #[test]
 fn a_text_that_is_no_address_is_named() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         for text in ["nonsense", "127.0.0.1", "127.0.0.1:99999", "127.0.0.1:http", ":80", "", "[::1]"] {
             let error = lookup_host(text).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidInput, "{text}");
@@ -97,7 +97,7 @@ fn a_host_that_is_not_found_is_named() {
         "a-label-that-is-longer-than-the-sixty-three-characters-that-it-may-have",
         ".and-so-nobody-can-have-this-name-anywhere"
     );
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let error = lookup_host((NOWHERE, 80)).await.unwrap_err();
         assert!(error.to_string().contains(NOWHERE), "{error}");
         let error = TcpStream::connect(format!("{NOWHERE}:80")).await.unwrap_err();
@@ -109,7 +109,7 @@ fn a_host_that_is_not_found_is_named() {
 
 #[test]
 fn no_address_is_an_error_of_its_own() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         assert_eq!(lookup_host(NOBODY).await.unwrap().count(), 0);
         let errors = [
             TcpStream::connect(NOBODY).await.unwrap_err(),
@@ -127,7 +127,7 @@ fn no_address_is_an_error_of_its_own() {
 
 #[test]
 fn addresses_are_tried_in_order_and_the_last_error_counts() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let ((_first, refused), (_second, refused_too)) = (refusing_port(), refusing_port());
         let listener = TcpListener::bind(ANY_PORT).await.unwrap();
         let addr = listener.local_addr().unwrap();

@@ -9,14 +9,14 @@ use std::os::unix::net::SocketAddr;
 
 use mini::io::Interest;
 use mini::net::{UnixDatagram, UnixListener, UnixSeqpacket, UnixSeqpacketListener, UnixStream};
-use mini_tests::net_support::{ScratchPath, in_each_runtime, kind_of};
+use mini_tests::net_support::{ScratchPath, in_each_runtime, in_each_world, kind_of};
 use mini_tests::{Counts, poll_with};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::{FdFlags, fcntl_getfd};
 
 #[test]
 fn messages_keep_their_boundaries_over_a_connection() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("seqpacket");
         assert_eq!(kind_of(UnixSeqpacket::connect(&path).await), ErrorKind::NotFound);
         let listener = UnixSeqpacketListener::bind(&path).unwrap();
@@ -48,7 +48,7 @@ fn messages_keep_their_boundaries_over_a_connection() {
 
 #[test]
 fn the_end_of_one_side_wakes_the_other() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixSeqpacket::pair().unwrap();
         let counts = Counts::new();
         let mut buf = [0; 16];
@@ -66,7 +66,7 @@ fn the_end_of_one_side_wakes_the_other() {
 
 #[test]
 fn a_full_connection_stops_the_sender_and_loses_nothing() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixSeqpacket::pair().unwrap();
         let sending = mini::spawn(async move {
             for number in 0..500u16 {
@@ -97,6 +97,7 @@ fn a_full_connection_stops_the_sender_and_loses_nothing() {
     });
 }
 
+// Not in simulations: to wait for room in a queue is not simulated.
 #[test]
 fn a_connect_waits_for_room_in_the_queue() {
     in_each_runtime(|| async {
@@ -125,7 +126,7 @@ fn a_connect_waits_for_room_in_the_queue() {
 
 #[test]
 fn a_seqpacket_leaves_and_comes_back() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixSeqpacket::pair().unwrap();
         assert!(poll_with(&mut b.recv(&mut [0; 8]), &Counts::new()).is_pending());
         a.send(b"ping").await.unwrap();
@@ -138,7 +139,7 @@ fn a_seqpacket_leaves_and_comes_back() {
 
 #[test]
 fn abstract_names_serve_every_unix_socket() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let unique = ScratchPath::new("abstract-names");
         let addr = SocketAddr::from_abstract_name(unique.as_ref().as_os_str().as_encoded_bytes()).unwrap();
         let listener = UnixSeqpacketListener::bind_addr(&addr).unwrap();
@@ -164,7 +165,7 @@ fn abstract_names_serve_every_unix_socket() {
 
 #[test]
 fn a_datagram_is_sent_by_polling() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("poll-send");
         let (a, b) = (UnixDatagram::bind(&path).unwrap(), UnixDatagram::unbound().unwrap());
         assert_eq!(std::future::poll_fn(|cx| b.poll_send_to(cx, b"ping", &path)).await.unwrap(), 4);
@@ -176,7 +177,7 @@ fn a_datagram_is_sent_by_polling() {
 
 #[test]
 fn a_connection_tells_who_is_at_its_other_end() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("cred");
         let listener = UnixListener::bind(&path).unwrap();
         let client = UnixStream::connect(&path).await.unwrap();

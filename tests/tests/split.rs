@@ -7,13 +7,13 @@ use std::task::Poll;
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use mini::io::Interest;
 use mini::net::{TcpStream, UnixStream, tcp, unix};
-use mini_tests::net_support::{Words, in_each_runtime, kind_of, narrow_tcp_pair, now, open_files, tcp_pair};
+use mini_tests::net_support::{Words, in_each_world, kind_of, narrow_tcp_pair, now, open_files, tcp_pair};
 use mini_tests::{Counts, in_child, poll_with};
 
 /// Runs the same body with both kinds of stream: `each_kind!((a, b) => { .. })`.
 macro_rules! each_kind {
     (($a:ident, $b:ident) => $body:block) => {
-        in_each_runtime(|| async {
+        in_each_world(|| async {
             {
                 let ($a, $b): (TcpStream, TcpStream) = tcp_pair().await;
                 $body
@@ -26,7 +26,7 @@ macro_rules! each_kind {
 
 #[test]
 fn owned_halves_work_in_two_tasks() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = narrow_tcp_pair().await;
         let (reader, writer) = a.into_split();
         let echo = mini::spawn(async move {
@@ -243,7 +243,7 @@ fn no_half_leaks_the_stream() {
 
 #[test]
 fn a_write_that_waits_ends_with_the_peer() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let (_reader, writer) = a.into_split();
         let counts = Counts::new();

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use mini::io::Interest;
 use mini::net::{TcpListener, TcpSocket, TcpStream};
-use mini_tests::net_support::{ANY_PORT, Words, in_each_runtime, kind_of, narrow_tcp_pair, tcp_pair, watched};
+use mini_tests::net_support::{
+    ANY_PORT, Words, in_each_runtime, in_each_world, kind_of, narrow_tcp_pair, tcp_pair, watched,
+};
 use mini_tests::{Counts, oneshot, poll_with, until};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
 
 #[test]
 fn a_read_takes_what_there_is() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         client.write_all(b"0123456789").await.unwrap();
         let mut buf = [0; 4];
@@ -29,7 +31,7 @@ fn a_read_takes_what_there_is() {
 
 #[test]
 fn a_read_without_room_has_nothing_to_wait_for() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (_client, server) = tcp_pair().await;
         assert_eq!(server.read(&mut []).await.unwrap(), 0);
         assert_eq!(server.read_vectored(&mut []).await.unwrap(), 0);
@@ -40,7 +42,7 @@ fn a_read_without_room_has_nothing_to_wait_for() {
 
 #[test]
 fn read_exact_gathers_pieces() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let sent = Words::new(1).take(1000);
         let expected = sent.clone();
@@ -63,7 +65,7 @@ fn read_exact_gathers_pieces() {
 
 #[test]
 fn vectored_calls_fill_one_buffer_after_the_other() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let (mut first, mut second) = ([0; 3], [0; 5]);
         let mut into = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
@@ -79,7 +81,7 @@ fn vectored_calls_fill_one_buffer_after_the_other() {
 
 #[test]
 fn a_vectored_write_takes_no_more_slices_than_a_call_does() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let (long, mut buf) = ([b'x'; 2_000], [0; 2_000]);
         let mut out = vec![IoSlice::new(b""); 1_500];
@@ -94,7 +96,7 @@ fn a_vectored_write_takes_no_more_slices_than_a_call_does() {
 
 #[test]
 fn each_half_closes_alone() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let mut buf = [0; 16];
         client.write_all(b"last words").await.unwrap();
@@ -119,7 +121,7 @@ fn each_half_closes_alone() {
 
 #[test]
 fn the_end_wakes_a_waiting_reader() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         for drop_it in [false, true] {
             let (client, server) = tcp_pair().await;
             let (waits, waiting) = oneshot();
@@ -141,7 +143,7 @@ fn the_end_wakes_a_waiting_reader() {
 
 #[test]
 fn a_shutdown_by_another_task_wakes_the_reader() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let server = Arc::new(server);
         for how in [Shutdown::Read, Shutdown::Both] {
@@ -167,7 +169,7 @@ fn a_shutdown_by_another_task_wakes_the_reader() {
 
 #[test]
 fn a_reset_is_an_error_for_who_waits_and_who_comes_later() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let (waits, waiting) = oneshot();
         let reader = mini::spawn(async move {
@@ -193,7 +195,7 @@ fn a_reset_is_an_error_for_who_waits_and_who_comes_later() {
 
 #[test]
 fn a_reset_wakes_a_waiting_writer() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = narrow_tcp_pair().await;
         server.set_linger(Some(Duration::ZERO)).unwrap();
         let (waits, waiting) = oneshot();
@@ -211,7 +213,7 @@ fn a_reset_wakes_a_waiting_writer() {
 
 #[test]
 fn a_peek_leaves_what_it_saw() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let counts = Counts::new();
         let (mut short, mut buf) = ([0; 2], [0; 16]);
@@ -232,7 +234,7 @@ fn a_peek_leaves_what_it_saw() {
 
 #[test]
 fn readiness_comes_and_goes() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let counts = Counts::new();
         let both = Interest::READABLE | Interest::WRITABLE;
@@ -271,7 +273,7 @@ fn readiness_comes_and_goes() {
 
 #[test]
 fn a_full_buffer_is_not_writable_until_somebody_reads() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = narrow_tcp_pair().await;
         let (counts, block) = (Counts::new(), [7; 8 << 10]);
         let mut sent = 0;
@@ -296,6 +298,7 @@ fn a_full_buffer_is_not_writable_until_somebody_reads() {
     });
 }
 
+// Not in simulations: a descriptor stands for nothing in a simulation.
 #[test]
 fn operations_of_ones_own_wait_like_the_others() {
     in_each_runtime(|| async {
@@ -321,7 +324,7 @@ fn operations_of_ones_own_wait_like_the_others() {
 
 #[test]
 fn options_are_kept_by_what_the_socket_becomes() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let socket = TcpSocket::new_v4().unwrap();
         for on in [false, true] {
             socket.set_reuseaddr(on).unwrap();
@@ -361,6 +364,7 @@ fn options_are_kept_by_what_the_socket_becomes() {
     });
 }
 
+// Not in simulations: a simulated socket cannot leave.
 #[test]
 fn a_stream_leaves_and_comes_back_with_data_on_its_way() {
     in_each_runtime(|| async {
@@ -387,6 +391,7 @@ fn a_stream_leaves_and_comes_back_with_data_on_its_way() {
     });
 }
 
+// Not in simulations: a socket of the system is not in the simulated network.
 #[test]
 fn a_socket_made_elsewhere_connects_here() {
     in_each_runtime(|| async {
@@ -408,7 +413,7 @@ fn a_socket_made_elsewhere_connects_here() {
 
 #[test]
 fn sockets_come_from_the_standard_library_and_go_there() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let listener: TcpListener = listener.try_into().unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();

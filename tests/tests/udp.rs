@@ -8,12 +8,12 @@ use std::sync::Arc;
 use mini::io::Interest;
 use mini::io::raw_os_error;
 use mini::net::UdpSocket;
-use mini_tests::net_support::{in_each_runtime, kind_of, udp, udp_pair};
+use mini_tests::net_support::{in_each_runtime, in_each_world, kind_of, udp, udp_pair};
 use mini_tests::{Counts, poll_with};
 
 #[test]
 fn messages_keep_their_boundaries() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = (udp().await, udp().await);
         let to = b.local_addr().unwrap();
         for message in [&b"first"[..], b"", b"third!"] {
@@ -30,7 +30,7 @@ fn messages_keep_their_boundaries() {
 
 #[test]
 fn a_message_longer_than_the_buffer_is_cut_and_the_next_is_whole() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         a.send(b"0123456789").await.unwrap();
         a.send(b"next").await.unwrap();
@@ -46,7 +46,7 @@ fn a_message_longer_than_the_buffer_is_cut_and_the_next_is_whole() {
 /// own.
 #[test]
 fn of_the_tasks_that_poll_a_socket_the_last_one_is_woken() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         let (former, last, future) = (Counts::new(), Counts::new(), Counts::new());
         let mut buf = [0; 8];
@@ -66,7 +66,7 @@ fn of_the_tasks_that_poll_a_socket_the_last_one_is_woken() {
 
 #[test]
 fn several_messages_of_one_event_are_all_received() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         let counts = Counts::new();
         let mut buf = [0; 8];
@@ -87,7 +87,7 @@ fn several_messages_of_one_event_are_all_received() {
 
 #[test]
 fn a_message_that_is_too_long_is_refused_and_the_socket_goes_on() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         let error = a.send(&vec![0; 70_000]).await.unwrap_err();
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::MSGSIZE.raw_os_error()));
@@ -101,7 +101,7 @@ fn many_tasks_send_on_one_socket_and_many_receive() {
     const SENDERS: u8 = 8;
     // All of them together fit into the receiver's buffer: UDP drops what doesn't.
     const MESSAGES: u8 = 10;
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (from, to) = (Arc::new(udp().await), Arc::new(udp().await));
         let addr = to.local_addr().unwrap();
         let receivers: Vec<_> = (0..4)
@@ -144,7 +144,7 @@ fn many_tasks_send_on_one_socket_and_many_receive() {
 
 #[test]
 fn a_connected_socket_hears_its_peer_alone() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         let stranger = udp().await;
         let (a_addr, b_addr) = (a.local_addr().unwrap(), b.local_addr().unwrap());
@@ -160,7 +160,7 @@ fn a_connected_socket_hears_its_peer_alone() {
 
 #[test]
 fn a_refusal_is_an_error_once_and_the_socket_goes_on() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = (udp().await, udp().await);
         let counts = Counts::new();
         a.connect(b.local_addr().unwrap()).await.unwrap();
@@ -188,7 +188,7 @@ fn a_refusal_is_an_error_once_and_the_socket_goes_on() {
 
 #[test]
 fn a_peek_leaves_the_message() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         let counts = Counts::new();
         let mut buf = [0; 8];
@@ -204,7 +204,7 @@ fn a_peek_leaves_the_message() {
 
 #[test]
 fn readiness_and_tries() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         let counts = Counts::new();
         let mut buf = [0; 8];
@@ -224,7 +224,7 @@ fn readiness_and_tries() {
 
 #[test]
 fn options_are_told_as_they_were_set() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let socket = udp().await;
         for on in [true, false] {
             socket.set_broadcast(on).unwrap();
@@ -240,6 +240,7 @@ fn options_are_told_as_they_were_set() {
 }
 
 /// The members of the group get the message, and no other socket; the loopback carries it back.
+// Not in simulations: multicast is not simulated.
 #[test]
 fn a_group_is_heard_by_its_members() {
     in_each_runtime(|| async {
@@ -270,7 +271,7 @@ fn a_group_of_ipv6_is_joined_once_and_left_once() {
     if std::net::UdpSocket::bind("[::1]:0").is_err() {
         return; // this machine has no IPv6
     }
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let socket = UdpSocket::bind("[::]:0").await.unwrap();
         let group = "ff02::123".parse().unwrap();
         match socket.join_multicast_v6(&group, 1) {
@@ -287,6 +288,7 @@ fn a_group_of_ipv6_is_joined_once_and_left_once() {
 }
 
 #[cfg(target_os = "linux")] // where the loopback carries them
+// Not in simulations: broadcasts are not simulated.
 #[test]
 fn a_broadcast_needs_the_option() {
     in_each_runtime(|| async {
@@ -299,6 +301,7 @@ fn a_broadcast_needs_the_option() {
     });
 }
 
+// Not in simulations: a simulated socket cannot leave.
 #[test]
 fn a_socket_leaves_and_comes_back_with_a_message_on_its_way() {
     in_each_runtime(|| async {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use mini::net::{UnixDatagram, UnixListener, UnixStream};
 use mini::runtime::Handle;
-use mini_tests::net_support::{ScratchPath, in_each_runtime, kind_of};
+use mini_tests::net_support::{ScratchPath, in_each_runtime, in_each_world, kind_of};
 use mini_tests::{Counts, LIMIT, block_on_elsewhere, on_each_flavour, poll_with, until};
 
+// Not in simulations: a path is no file there.
 #[test]
 fn a_listener_has_a_path_that_outlives_it() {
     in_each_runtime(|| async {
@@ -37,6 +38,7 @@ fn a_listener_has_a_path_that_outlives_it() {
     });
 }
 
+// Not in simulations: a path is no file there.
 #[test]
 fn paths_that_cannot_be_are_refused() {
     in_each_runtime(|| async {
@@ -59,7 +61,7 @@ fn abstract_names_leave_nothing_behind() {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::SocketAddr;
 
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let unique = ScratchPath::new("abstract");
         let name = unique.as_ref().as_os_str().as_encoded_bytes();
         let addr = SocketAddr::from_abstract_name(name).unwrap();
@@ -88,7 +90,7 @@ fn abstract_names_leave_nothing_behind() {
 
 #[test]
 fn a_pair_closes_in_halves_and_then_altogether() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let mut buf = [0; 8];
         assert!(a.local_addr().unwrap().is_unnamed());
@@ -111,7 +113,7 @@ fn a_pair_closes_in_halves_and_then_altogether() {
 #[test]
 fn a_full_stream_stops_the_writer_and_nothing_is_lost() {
     const BLOCK: usize = 8 << 10;
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let counts = Counts::new();
         let mut sent = 0;
@@ -133,7 +135,7 @@ fn a_full_stream_stops_the_writer_and_nothing_is_lost() {
 
 #[test]
 fn datagrams_keep_their_boundaries_and_their_order() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (to, from) = (ScratchPath::new("to"), ScratchPath::new("from"));
         let (a, b) = (UnixDatagram::bind(&to).unwrap(), UnixDatagram::bind(&from).unwrap());
         let mut buf = [0; 4];
@@ -152,6 +154,7 @@ fn datagrams_keep_their_boundaries_and_their_order() {
     });
 }
 
+// Not in simulations: a path is no file there.
 #[test]
 fn datagrams_have_errors_for_nobody_there() {
     in_each_runtime(|| async {
@@ -171,7 +174,7 @@ fn datagrams_have_errors_for_nobody_there() {
 
 #[test]
 fn a_sender_waits_for_room_with_its_peer() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixDatagram::pair().unwrap();
         let counts = Counts::new();
         let mut sent = 0u32;
@@ -198,7 +201,7 @@ fn a_sender_waits_for_room_with_its_peer() {
 /// end.
 #[test]
 fn a_sender_waits_for_room_with_somebody_it_is_not_connected_to() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("full");
         let receiver = UnixDatagram::bind(&path).unwrap();
         let (greedy, late) = (UnixDatagram::unbound().unwrap(), UnixDatagram::unbound().unwrap());
@@ -228,6 +231,7 @@ fn a_sender_waits_for_room_with_somebody_it_is_not_connected_to() {
     });
 }
 
+// Not in simulations: to wait for room in a queue is not simulated.
 #[test]
 fn a_connect_waits_for_room_in_the_queue() {
     in_each_runtime(|| async {
@@ -284,7 +288,7 @@ fn a_connect_in_a_full_queue_ends_with_its_runtime() {
 
 #[test]
 fn a_stream_leaves_and_comes_back_with_data_on_its_way() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let counts = Counts::new();
         let mut buf = [0; 4];
@@ -304,6 +308,7 @@ fn a_stream_leaves_and_comes_back_with_data_on_its_way() {
     });
 }
 
+// Not in simulations: a path is no file there.
 #[test]
 fn a_path_is_dropped_when_the_socket_has_been_reached_and_not_before() {
     in_each_runtime(|| async {

@@ -9,7 +9,8 @@ use mini::io::{AsyncFd, Interest};
 use mini::net::{TcpListener, TcpStream, UnixDatagram, UnixListener, UnixStream, lookup_host};
 use mini::time::timeout;
 use mini_tests::net_support::{
-    ANY_PORT, ScratchPath, Words, full_listener, in_each_runtime, narrow_tcp_pair, now, tcp_pair, udp_pair,
+    ANY_PORT, ScratchPath, Words, full_listener, in_each_runtime, in_each_world, narrow_tcp_pair, now, tcp_pair,
+    udp_pair,
 };
 use mini_tests::{Counts, poll_with, until};
 
@@ -27,7 +28,7 @@ fn give_up<T: Debug>(mut wait: impl Future<Output = io::Result<T>> + Unpin) -> A
 
 #[test]
 fn reads_given_up_take_nothing() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let mut buf = [0; 16];
         let given_up = [
@@ -49,7 +50,7 @@ fn reads_given_up_take_nothing() {
 /// `read_exact` documents that it loses the bytes that it had; it loses no others.
 #[test]
 fn a_read_exact_given_up_midway_keeps_the_rest_in_place() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         client.write_all(b"pi").await.unwrap();
         server.readable().await.unwrap();
@@ -64,7 +65,7 @@ fn a_read_exact_given_up_midway_keeps_the_rest_in_place() {
 
 #[test]
 fn writes_given_up_send_nothing() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = UnixStream::pair().unwrap();
         let mut sent = 0;
         while let Ok(written) = a.try_write(&[1; 4 << 10]) {
@@ -87,7 +88,7 @@ fn writes_given_up_send_nothing() {
 
 #[test]
 fn datagrams_given_up_are_neither_taken_nor_sent() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (a, b) = udp_pair().await;
         let mut buf = [0; 8];
         give_up(b.recv(&mut buf));
@@ -115,7 +116,7 @@ fn datagrams_given_up_are_neither_taken_nor_sent() {
 
 #[test]
 fn an_accept_given_up_leaves_the_connection_to_the_next() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("accept");
         let (tcp, unix) = (TcpListener::bind(ANY_PORT).await.unwrap(), UnixListener::bind(&path).unwrap());
         let counts = [give_up(tcp.accept()), give_up(unix.accept())];
@@ -130,7 +131,7 @@ fn an_accept_given_up_leaves_the_connection_to_the_next() {
 
 #[test]
 fn waits_for_descriptors_and_lookups_are_given_up_too() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (reader, writer) = std::os::unix::net::UnixStream::pair().unwrap();
         reader.set_nonblocking(true).unwrap();
         let fd = AsyncFd::new(reader).unwrap();
@@ -149,7 +150,7 @@ fn waits_for_descriptors_and_lookups_are_given_up_too() {
 
 #[test]
 fn a_connect_given_up_leaves_the_queue_to_the_others() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (listener, in_queue) = full_listener().await;
         let counts = Counts::new();
         let mut waiting = TcpStream::connect(listener.local_addr().unwrap());
@@ -164,6 +165,7 @@ fn a_connect_given_up_leaves_the_queue_to_the_others() {
     });
 }
 
+// Not in simulations: a poll may be told to yield at any operation.
 #[test]
 fn who_stays_is_woken_when_another_gives_up() {
     in_each_runtime(|| async {
@@ -184,7 +186,7 @@ fn who_stays_is_woken_when_another_gives_up() {
 
 #[test]
 fn a_future_that_moves_to_another_task_wakes_that() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let (before, mut buf) = (Counts::new(), [0; 8]);
         let mut read = server.read(&mut buf);
@@ -200,7 +202,7 @@ fn a_future_that_moves_to_another_task_wakes_that() {
 
 #[test]
 fn a_timeout_around_a_read_ends_it_and_keeps_the_data() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let mut buf = [0; 8];
         assert!(timeout(Duration::from_millis(1), server.read(&mut buf)).await.is_err());
@@ -215,7 +217,7 @@ fn a_timeout_around_a_read_ends_it_and_keeps_the_data() {
 #[test]
 fn timeouts_that_race_with_data_lose_none() {
     const WORDS: usize = 400;
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = tcp_pair().await;
         let writer = mini::spawn(async move {
             let mut words = Words::new(5);
@@ -241,7 +243,7 @@ fn timeouts_that_race_with_data_lose_none() {
 
 #[test]
 fn a_write_all_given_up_midway_leaves_a_stream_that_works() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (client, server) = narrow_tcp_pair().await;
         let much = vec![7; 16 << 20];
         give_up(client.write_all(&much));

@@ -6,7 +6,6 @@
 //! The sender may have as many bytes on the way and unread as both buffers hold.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::Shutdown;
 use std::time::Duration;
 
@@ -25,13 +24,8 @@ const LAST_RETRY: Duration = Duration::from_secs(120);
 const GIVES_UP: Duration = Duration::from_millis(924_600);
 
 impl Network {
-    /// Takes what has come, or with `peeks` a copy.
-    pub(super) fn recv(
-        &mut self,
-        id: Id,
-        into: &mut dyn Iterator<Item = &mut MaybeUninit<u8>>,
-        peeks: bool,
-    ) -> io::Result<usize> {
+    /// Takes what has come, or with `peeks` a copy: `into` says how many of the bytes that it is given it has taken.
+    pub(super) fn recv(&mut self, id: Id, into: &mut dyn FnMut(&[u8]) -> usize, peeks: bool) -> io::Result<usize> {
         let Socket { kind, error, .. } = self.socket(id);
         let stream = match kind {
             Kind::Stream(stream) => stream,
@@ -45,7 +39,8 @@ impl Network {
                 _ => Err(io::ErrorKind::WouldBlock.into()),
             };
         }
-        let copied = into.zip(&stream.inbox).map(|(to, byte)| to.write(*byte)).count();
+        let (first, second) = stream.inbox.as_slices();
+        let copied = into(first) + into(second);
         if !peeks {
             stream.inbox.drain(..copied);
             self.note_read(id, copied);

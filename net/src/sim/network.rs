@@ -3,11 +3,11 @@
 //! It stands where the kernel stands elsewhere: below the non-blocking calls (`sys/simulated.rs`), which know a socket
 //! by its descriptor. TCP is in `tcp`, UDP in `udp`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mini_context::sim::{self, Random, inject};
@@ -30,6 +30,8 @@ pub(crate) struct Network {
     /// By descriptor.
     fds: Vec<Option<Id>>,
     pub(super) sockets: BTreeMap<Id, Socket>,
+    /// Where Unix sockets have been bound, by host.
+    pub(super) paths: BTreeSet<(u32, PathBuf)>,
     next: u64,
     pub(super) events: Events,
     /// What the reactor has not heard yet.
@@ -56,6 +58,7 @@ impl Network {
             links: Links::default(),
             fds: Vec::new(),
             sockets: BTreeMap::new(),
+            paths: BTreeSet::new(),
             next: 0,
             events: Events::default(),
             reports: Vec::new(),
@@ -180,7 +183,7 @@ impl Network {
     pub(crate) fn recv_any(
         &mut self,
         id: Id,
-        into: &mut dyn Iterator<Item = &mut MaybeUninit<u8>>,
+        into: &mut dyn FnMut(&[u8]) -> usize,
         peeks: bool,
     ) -> io::Result<(usize, SocketAddr)> {
         match self.socket(id).protocol {

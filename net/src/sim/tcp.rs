@@ -46,6 +46,9 @@ impl Network {
             Kind::Stream(_) | Kind::Listener(_) => return Err(errno(libc::EISCONN)),
             _ => return Err(errno(libc::EBADF)),
         }
+        if self.socket(id).is_v6 != to.is_ipv6() {
+            return Err(errno(libc::EAFNOSUPPORT));
+        }
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
         let source = self.source(id, to.ip())?;
         let own = self.socket(id).host;

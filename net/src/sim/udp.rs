@@ -4,7 +4,6 @@
 //! 4.1.3.1), which a socket that is connected to that address hears of as an error.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 
 use mini_context::sim::inject;
@@ -27,6 +26,9 @@ impl Network {
     }
 
     pub(crate) fn connect_datagrams(&mut self, id: Id, to: SocketAddr) -> io::Result<()> {
+        if self.socket(id).is_v6 != to.is_ipv6() {
+            return Err(errno(libc::EAFNOSUPPORT));
+        }
         let source = self.source(id, to.ip().to_canonical())?;
         self.inbox(id)?.peer = Some(to);
         let socket = self.socket(id);
@@ -42,6 +44,9 @@ impl Network {
         }
         if bytes.len() > LARGEST {
             return Err(errno(libc::EMSGSIZE));
+        }
+        if self.socket(id).is_v6 != to.is_ipv6() {
+            return Err(errno(libc::EAFNOSUPPORT));
         }
         let to = SocketAddr::new(to.ip().to_canonical(), to.port());
         let from = self.source(id, to.ip())?;
@@ -120,7 +125,7 @@ impl Network {
     pub(super) fn recv_datagram(
         &mut self,
         id: Id,
-        into: &mut dyn Iterator<Item = &mut MaybeUninit<u8>>,
+        into: &mut dyn FnMut(&[u8]) -> usize,
         peeks: bool,
     ) -> io::Result<(usize, SocketAddr)> {
         let error = self.socket(id).error.take();
@@ -129,7 +134,7 @@ impl Network {
         }
         let inbox = self.inbox(id)?;
         let Some((bytes, from)) = inbox.messages.front() else { return Err(io::ErrorKind::WouldBlock.into()) };
-        let copied = into.zip(bytes).map(|(to, byte)| to.write(*byte)).count();
+        let copied = into(bytes);
         let (length, from) = (bytes.len(), *from);
         if !peeks {
             inbox.bytes -= length;

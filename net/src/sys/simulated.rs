@@ -61,7 +61,7 @@ pub(crate) fn bind(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
         };
         network.bind(id, addr, options)
     });
-    bound.unwrap_or_else(|| system::bind(fd, &own_name(to)?))
+    bound.unwrap_or_else(|| system::bind(fd, &own_name(to)?).inspect(|()| sim::note_path(to)))
 }
 
 pub(crate) fn listen(fd: BorrowedFd<'_>, backlog: u32) -> io::Result<()> {
@@ -71,7 +71,13 @@ pub(crate) fn listen(fd: BorrowedFd<'_>, backlog: u32) -> io::Result<()> {
 
 pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<()> {
     let begun = on(socket.as_fd(), |network, id| network.connect_stream(id, inet(to)?, room(&SockRef::from(socket))?));
-    begun.unwrap_or_else(|| system::connect(socket, &own_name(to)?))
+    begun.unwrap_or_else(|| match system::connect(socket, &own_name(to)?) {
+        // To wait for room a thread would block in connect(2), and no other task could run.
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock && is_simulated() => {
+            Err(not_simulated("the queue of the listener is full, and to wait for room there is not simulated"))
+        }
+        result => result.map_err(|error| refused(error, to)),
+    })
 }
 
 pub(crate) fn connected(fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -80,7 +86,7 @@ pub(crate) fn connected(fd: BorrowedFd<'_>) -> io::Result<()> {
 
 pub(crate) fn connect_datagrams(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
     let connected = on(fd, |network, id| network.connect_datagrams(id, inet(to)?));
-    connected.unwrap_or_else(|| system::connect_datagrams(fd, &own_name(to)?))
+    connected.unwrap_or_else(|| system::connect_datagrams(fd, &own_name(to)?).map_err(|error| refused(error, to)))
 }
 
 pub(crate) fn accept(fd: BorrowedFd<'_>) -> io::Result<(OwnedFd, SockAddr)> {
@@ -112,15 +118,37 @@ pub(crate) fn shutdown(fd: BorrowedFd<'_>, how: Shutdown) -> io::Result<()> {
     on(fd, |network, id| network.shutdown(id, how)).unwrap_or_else(|| system::shutdown(fd, how))
 }
 
+/// A function that fills the buffers with the bytes that it is given, from where it was before, and says how many fitted.
+fn filler<'a>(bufs: impl Iterator<Item = &'a mut [MaybeUninit<u8>]>) -> impl FnMut(&[u8]) -> usize {
+    let (mut bufs, mut rest): (_, &mut [_]) = (bufs.fuse(), &mut []);
+    move |mut bytes| {
+        let before = bytes.len();
+        while !bytes.is_empty() {
+            if rest.is_empty() {
+                match bufs.next() {
+                    Some(buf) => rest = buf,
+                    None => break,
+                }
+            }
+            let count = rest.len().min(bytes.len());
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(count);
+            now.iter_mut().zip(bytes).for_each(|(to, byte)| _ = to.write(*byte));
+            (rest, bytes) = (later, &bytes[count..]);
+        }
+        before - bytes.len()
+    }
+}
+
 pub(crate) fn recv(fd: BorrowedFd<'_>, buf: &mut [MaybeUninit<u8>], flags: c_int) -> io::Result<usize> {
-    match on(fd, |network, id| network.recv_any(id, &mut buf.iter_mut(), flags & PEEK != 0)) {
+    match on(fd, |network, id| network.recv_any(id, &mut filler(std::iter::once(&mut *buf)), flags & PEEK != 0)) {
         Some(received) => received.map(|(count, _)| count),
         None => system::recv(fd, buf, flags),
     }
 }
 
 pub(crate) fn recv_from(fd: BorrowedFd<'_>, buf: &mut [u8], flags: c_int) -> io::Result<(usize, SockAddr)> {
-    let received = on(fd, |network, id| network.recv_any(id, &mut for_kernel(buf).iter_mut(), flags & PEEK != 0));
+    let received =
+        on(fd, |network, id| network.recv_any(id, &mut filler(std::iter::once(for_kernel(buf))), flags & PEEK != 0));
     match received {
         Some(received) => received.map(|(count, from)| (count, from.into())),
         None => system::recv_from(fd, buf, flags).map(|(count, from)| (count, shown(from))),
@@ -134,7 +162,7 @@ pub(crate) fn recv_message(
     flags: c_int,
 ) -> io::Result<(usize, usize, bool)> {
     let received = on(fd, |network, id| {
-        network.recv_any(id, &mut bufs.iter_mut().flat_map(|buf| buf.iter_mut()), flags & PEEK != 0)
+        network.recv_any(id, &mut filler(bufs.iter_mut().map(|buf| &mut **buf)), flags & PEEK != 0)
     });
     match received {
         Some(received) => received.map(|(count, _)| (count, 0, false)),
@@ -153,7 +181,7 @@ pub(crate) fn send_vectored(fd: BorrowedFd<'_>, bufs: &[IoSlice<'_>]) -> io::Res
 
 pub(crate) fn send_to(fd: BorrowedFd<'_>, buf: &[u8], to: &SockAddr) -> io::Result<usize> {
     let sent = on(fd, |network, id| network.send_datagram(id, buf.to_vec(), Some(inet(to)?)));
-    sent.unwrap_or_else(|| system::send_to(fd, buf, &own_name(to)?))
+    sent.unwrap_or_else(|| system::send_to(fd, buf, &own_name(to)?).map_err(|error| refused(error, to)))
 }
 
 pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
@@ -167,6 +195,12 @@ pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
 pub(crate) fn set_linger(fd: BorrowedFd<'_>, limit: Option<Duration>) -> io::Result<()> {
     on(fd, |network, id| network.socket(id).resets = limit == Some(Duration::ZERO));
     system::set_linger(fd, limit)
+}
+
+/// Not from or to a socket that the system does not know.
+#[cfg(feature = "futures-io")]
+pub(crate) fn can_splice() -> bool {
+    !is_simulated() && super::splice::can_splice()
 }
 
 /// The address of a host of the simulation.
@@ -200,6 +234,12 @@ fn own_name(addr: &SockAddr) -> io::Result<SockAddr> {
         (Some(prefix), Some(name)) => abstract_name(&[&prefix, &name[..]].concat()),
         _ => Ok(addr.clone()),
     }
+}
+
+/// A path at which there has never been a socket does not refuse, but is not there.
+fn refused(error: io::Error, to: &SockAddr) -> io::Error {
+    let is_missing = is_simulated() && error.kind() == io::ErrorKind::ConnectionRefused && !sim::knows_path(to);
+    if is_missing { io::Error::from_raw_os_error(libc::ENOENT) } else { error }
 }
 
 /// As the program knows it.
