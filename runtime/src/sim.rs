@@ -15,6 +15,11 @@
 //! - Time: [`sleep`](crate::time::sleep) and all that is built on it. Only [`mini::time`](crate::time) is virtual.
 //! - [`spawn_blocking`](crate::spawn_blocking): the job runs on the same thread, after up to a millisecond of virtual
 //!   time.
+//! - The network: [`Current::host`] adds hosts, which have addresses, names, ports and tasks of their own, and can crash,
+//!   restart and pause; links between them have a latency, lose packets, and can be cut in one direction or both. The
+//!   types of [`mini::net`](crate::net) for TCP and UDP, and what is built on them, are the ones of production.
+//!   Connections behave as those of Linux: lost packets come again later, buffers fill, a closed port refuses, a host
+//!   that is off says nothing. By default the network is [rough](Current::rough).
 //! - What can never go on is a failure: a deadlock, if nothing is left that could wake a task; a livelock, if a million
 //!   runs take no time; a program that takes more than an hour of virtual time.
 //!
@@ -22,11 +27,15 @@
 //!
 //! Files are those of the system: what it has cached comes at once, the rest is a blocking job.
 //!
-//! Sockets, pipes, signals and child processes: to wait for one fails. A thread that wakes a task: it fails too. A job
+//! Unix sockets, pipes and what else an [`AsyncFd`](crate::io::AsyncFd) may hold are the system's, too. They work among
+//! the tasks of a simulation, whatever the host; Unix sockets have names of their own for each host, which are no files.
+//! A simulated socket has no descriptor that means anything: it cannot be given to the standard library or to an
+//! `AsyncFd`, and says so. Multicast, broadcasts and urgent data are not simulated, nor are signals and child processes.
+//!
+//! A thread that wakes a task: the simulation fails. A job
 //! may not block on a task ([`block_on`](crate::block_on), `blocking_recv`), as there is no thread to run that: it
 //! panics. A `HashMap` of the standard library has another order in each process, and other clocks and random numbers
-//! than
-//! [`Current::rand`] are the system's: where these matter, two runs of a seed differ, and `MINI_SIM_CHECK=1` says so.
+//! than [`Current::rand`] are the system's: where these matter, two runs of a seed differ, and `MINI_SIM_CHECK=1` says so.
 
 mod current;
 pub(crate) mod hosts;
