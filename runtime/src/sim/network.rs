@@ -138,11 +138,15 @@ impl Current {
     ///         let sim = mini::sim::current();
     ///         sim.host("echo", || async {
     ///             let listener = TcpListener::bind("0.0.0.0:7").await?;
-    ///             loop {
-    ///                 let (stream, _) = listener.accept().await?;
-    ///                 mini::spawn(async move { mini::net::copy(&stream, &stream).await });
+    ///             while let Ok((stream, _)) = listener.accept().await {
+    ///                 mini::spawn(async move {
+    ///                     let mut buf = [0; 1024];
+    ///                     while let Ok(count @ 1..) = stream.read(&mut buf).await {
+    ///                         stream.write_all(&buf[..count]).await?;
+    ///                     }
+    ///                     Ok::<(), std::io::Error>(())
+    ///                 });
     ///             }
-    ///             #[allow(unreachable_code)]
     ///             Ok::<(), std::io::Error>(())
     ///         });
     ///         sim.settle().await; // it listens
