@@ -6,7 +6,7 @@
 mod faults;
 mod random;
 
-pub use faults::{Fault, Faults, inject};
+pub use faults::{Fault, Faults, inject, injected};
 pub use random::Random;
 
 use std::cell::{Cell, RefCell};

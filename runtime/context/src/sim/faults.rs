@@ -12,12 +12,24 @@ use super::{FAULTS, now};
 /// Those of one simulation.
 #[derive(Debug, Default)]
 pub struct Faults {
+    /// In order, and apart from each other.
     skipped: Vec<RangeInclusive<u64>>,
     injected: Vec<Fault>,
     count: u64,
 }
 
-/// One that was injected.
+/// Something that a simulation did to a program, which the program must bear.
+///
+/// # Examples
+///
+/// ```
+/// use mini_context::sim::{Faults, enter, inject, leave};
+///
+/// enter(Faults::default());
+/// assert!(inject(|| "loses a packet".to_owned()));
+/// let fault = leave().unwrap().injected()[0].clone();
+/// assert_eq!((fault.number, fault.to_string().as_str()), (1, "#1 loses a packet at 0.000000 s"));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// From 1 on, in the order in which they were met.
@@ -29,9 +41,24 @@ pub struct Fault {
 }
 
 impl Faults {
-    /// Injects all but these.
-    pub fn skipping(skipped: Vec<RangeInclusive<u64>>) -> Self {
+    /// Injects all but these. The ranges may be in any order, and overlap.
+    pub fn skipping(mut ranges: Vec<RangeInclusive<u64>>) -> Self {
+        ranges.sort_unstable_by_key(|range| *range.start());
+        let mut skipped: Vec<RangeInclusive<u64>> = Vec::new();
+        for range in ranges {
+            match skipped.last_mut() {
+                Some(last) if range.start() <= last.end() => {
+                    *last = *last.start()..=*last.end().max(range.end());
+                }
+                _ => skipped.push(range),
+            }
+        }
         Self { skipped, ..Self::default() }
+    }
+
+    fn skips(&self, number: u64) -> bool {
+        let at = self.skipped.partition_point(|range| *range.end() < number);
+        self.skipped.get(at).is_some_and(|range| range.contains(&number))
     }
 
     /// Those that were injected.
@@ -52,7 +79,7 @@ pub fn inject(text: impl FnOnce() -> String) -> bool {
         let Some(faults) = faults else { return false };
         faults.count += 1;
         let number = faults.count;
-        let is_injected = !faults.skipped.iter().any(|range| range.contains(&number));
+        let is_injected = !faults.skips(number);
         if is_injected {
             faults.injected.push(Fault { number, at: now(), text: text() });
         }
@@ -60,8 +87,26 @@ pub fn inject(text: impl FnOnce() -> String) -> bool {
     })
 }
 
+/// How many faults the simulation on this thread has injected so far.
+pub fn injected() -> usize {
+    FAULTS.with_borrow(|faults| faults.as_ref().map_or(0, |faults| faults.injected.len()))
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{} {} at {:.6} s", self.number, self.text, self.at.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_may_overlap_and_be_in_any_order() {
+        let faults = Faults::skipping(vec![8..=9, 2..=6, 3..=4, 5..=7, 20..=u64::MAX]);
+        let skipped: Vec<u64> = (1..=22).filter(|&number| faults.skips(number)).collect();
+        assert_eq!(skipped, [2, 3, 4, 5, 6, 7, 8, 9, 20, 21, 22]);
+        assert!(!Faults::default().skips(1));
     }
 }
