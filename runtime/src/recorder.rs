@@ -26,6 +26,8 @@ mod histogram;
 mod places;
 mod proto;
 mod ring;
+#[cfg(feature = "sim")]
+pub(crate) mod simulated;
 mod snapshot;
 mod trace;
 mod waiting;

@@ -36,19 +36,60 @@
 //! may not block on a task ([`block_on`](crate::block_on), `blocking_recv`), as there is no thread to run that: it
 //! panics. A `HashMap` of the standard library has another order in each process, and other clocks and random numbers
 //! than [`Current::rand`] are the system's: where these matter, two runs of a seed differ, and `MINI_SIM_CHECK=1` says so.
+//!
+//! # Faults
+//!
+//! A simulation does to a program what the program must bear: in its network, at a [`buggify!`] of the program, and
+//! where [`Current::cancel_at_random`] drops a future. Each fault has a number, in the order in which they are met.
+//! [`Failure::faults`] lists those of a run that failed, and [`Sim::skip`] leaves some out.
+//!
+//! A seed of a `#[mini::test(sim)]` that fails is run again without some of its faults, until none can be left out, for
+//! ten seconds and 300 runs at most. A run counts if it fails in the same way: of the same kind, at the same place, in
+//! the same words but for numbers. A program goes another way without a fault, and meets others then, so the numbers
+//! that are left mean what they say only together, and all others are skipped, those too that the first run has not
+//! met. What is shown is a last run with only these faults, and so is the picture of it.
+//!
+//! The seed, with the faults to skip, is for one build: the report names the compiler, as far as the executable tells
+//! it, and a hash of `Cargo.lock`.
 
+mod buggify;
+mod cancel;
+mod coverage;
 mod current;
+mod failure;
 pub(crate) mod hosts;
 mod network;
+mod panics;
+mod picture;
 pub(crate) mod preempt;
+mod rerun;
 mod run;
 mod seeds;
+mod shrink;
+mod sites;
+mod skips;
 mod steps;
 mod strategy;
+mod toolchain;
+mod wish;
 pub(crate) mod world;
 
-pub use current::{Current, Settle, current, try_current};
+#[doc(inline)]
+pub use crate::{
+    __sim_assert_always as assert_always, __sim_assert_reachable as assert_reachable,
+    __sim_assert_sometimes as assert_sometimes, __sim_buggify as buggify,
+};
+#[doc(hidden)]
+pub use buggify::misbehaves;
+pub use cancel::CancelAtRandom;
+#[doc(hidden)]
+pub use coverage::{note_always, note_reachable, note_sometimes};
+pub use current::{Current, Settle, current, rand, try_current};
+pub use failure::Failure;
+pub use mini_context::sim::Fault;
+#[doc(hidden)]
+pub use mini_context::sim::is_simulated;
 pub use network::{Link, Names};
-pub use run::{Failure, Sim};
+pub use run::Sim;
 #[doc(hidden)]
 pub use seeds::{Outcome, Seeds};

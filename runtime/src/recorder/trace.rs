@@ -75,12 +75,27 @@ fn woken(event: Event) -> Option<Number> {
 
 /// The names that events refer to by a number.
 #[derive(Default)]
-struct Names(HashMap<String, u64>);
+pub(super) struct Names(HashMap<String, u64>);
 
 impl Names {
-    fn number(&mut self, name: String) -> u64 {
+    pub(super) fn number(&mut self, name: String) -> u64 {
         let next = self.0.len() as u64 + 1;
         *self.0.entry(name).or_insert(next)
+    }
+
+    /// The packet that tells them.
+    pub(super) fn packet(&self) -> Message {
+        let mut names = Message::new();
+        let mut sorted: Vec<(&String, &u64)> = self.0.iter().collect();
+        sorted.sort_unstable_by_key(|(_, number)| **number);
+        for (name, number) in sorted {
+            let name = Message::new().number(interned::IID, *number).text(interned::NAME, name);
+            names.append(interned::EVENT_NAMES, &name);
+        }
+        Message::new()
+            .number(packet::SEQUENCE_ID, 1)
+            .number(packet::SEQUENCE_FLAGS, packet::STATE_CLEARED)
+            .message(packet::INTERNED_DATA, &names)
     }
 }
 
@@ -110,12 +125,7 @@ impl Picture<'_> {
 
     fn put(&mut self, at: u64, event: &Message) {
         let at = self.nanos(at);
-        let packet = Message::new()
-            .number(packet::TIMESTAMP, at)
-            .number(packet::SEQUENCE_ID, 1)
-            .number(packet::SEQUENCE_FLAGS, packet::NEEDS_STATE)
-            .message(packet::TRACK_EVENT, event);
-        self.packets.push((at, packet));
+        self.packets.push((at, packet_of(at, event)));
     }
 
     fn event(&mut self, kind: u64, track: u64, name: String) -> Message {
@@ -197,19 +207,8 @@ impl Picture<'_> {
 
     /// Puts all packets together.
     fn finish(mut self, first: usize, workers: usize, lives: &[&Life]) -> Vec<u8> {
-        let mut names = Message::new();
-        let mut sorted: Vec<(&String, &u64)> = self.names.0.iter().collect();
-        sorted.sort_unstable_by_key(|(_, number)| **number);
-        for (name, number) in sorted {
-            let name = Message::new().number(interned::IID, *number).text(interned::NAME, name);
-            names.append(interned::EVENT_NAMES, &name);
-        }
-        let names = Message::new()
-            .number(packet::SEQUENCE_ID, 1)
-            .number(packet::SEQUENCE_FLAGS, packet::STATE_CLEARED)
-            .message(packet::INTERNED_DATA, &names);
         let mut trace = Message::new();
-        trace.append(proto::PACKET, &names);
+        trace.append(proto::PACKET, &self.names.packet());
         for track in self.tracks(first, workers, lives) {
             let packet = Message::new().number(packet::SEQUENCE_ID, 1).message(packet::TRACK_DESCRIPTOR, &track);
             trace.append(proto::PACKET, &packet);
@@ -252,8 +251,17 @@ impl Picture<'_> {
     }
 }
 
+/// The packet of an event at so many nanoseconds.
+pub(super) fn packet_of(at: u64, event: &Message) -> Message {
+    Message::new()
+        .number(packet::TIMESTAMP, at)
+        .number(packet::SEQUENCE_ID, 1)
+        .number(packet::SEQUENCE_FLAGS, packet::NEEDS_STATE)
+        .message(packet::TRACK_EVENT, event)
+}
+
 /// A note to an event.
-fn count(name: &str, number: u64) -> Message {
+pub(super) fn count(name: &str, number: u64) -> Message {
     Message::new().text(event::ANNOTATION_NAME, name).number(event::UINT_VALUE, number)
 }
 

@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use super::cancel::CancelAtRandom;
+use super::coverage;
 use super::world::World;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
@@ -57,6 +59,24 @@ pub fn try_current() -> Option<Current> {
     shared.cores[0].world.is_some().then_some(Current { shared })
 }
 
+/// A random number that the seed determines: [`Current::rand`] of the simulation in which the calling task runs.
+///
+/// # Panics
+///
+/// If it runs in none.
+///
+/// # Examples
+///
+/// ```
+/// let roll = |seed| mini::sim::Sim::new(seed).run(async { mini::sim::rand() % 6 + 1 }).unwrap();
+/// assert_eq!(roll(7), roll(7));
+/// assert!((1..=6).all(|face| (0..100).any(|seed| roll(seed) == face)));
+/// ```
+#[track_caller]
+pub fn rand() -> u64 {
+    current().rand()
+}
+
 impl Current {
     /// The owner's, which the calling task is.
     pub(super) fn core(&self) -> &Core {
@@ -95,6 +115,75 @@ impl Current {
     /// ```
     pub fn rand(&self) -> u64 {
         self.world().draw()
+    }
+
+    /// Awaits `future`, and at each of its awaits that has to wait drops it instead, with that probability.
+    ///
+    /// Any future may be dropped where it awaits: by a `race!`, a timeout, an abort. What it has taken out of a variable
+    /// or a channel by then is gone with it, unless it takes care; with this a test sees whether it does. Each drop is a
+    /// fault, with a number and the line where the future waited. Where the seed drops it is drawn for each line that
+    /// calls this.
+    ///
+    /// The output is `None` if the future was dropped.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::sync::mpsc;
+    /// use mini::time::{Duration, sleep};
+    ///
+    /// async fn forward(receive: &mut mpsc::Receiver<u32>, done: &mut Vec<u32>) {
+    ///     while let Some(number) = receive.recv().await {
+    ///         sleep(Duration::from_millis(1)).await; // if it is dropped here, the number is lost
+    ///         done.push(number);
+    ///     }
+    /// }
+    ///
+    /// let all_arrive = async || {
+    ///     let (send, mut receive) = mpsc::channel(10);
+    ///     (0..10).for_each(|number| send.try_send(number).unwrap());
+    ///     drop(send);
+    ///     let mut done = Vec::new();
+    ///     let sim = mini::sim::current();
+    ///     while sim.cancel_at_random(0.1, forward(&mut receive, &mut done)).await.is_none() {}
+    ///     assert_eq!(done.len(), 10);
+    /// };
+    /// assert!((0..10).any(|seed| mini::sim::Sim::new(seed).run(all_arrive()).is_err()));
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `probability` is not a number from 0 to 1. The future panics if it is polled after it was ready.
+    ///
+    /// # Cancel safety
+    ///
+    /// As safe as `future`, which is dropped with it.
+    #[track_caller]
+    pub fn cancel_at_random<F: Future>(&self, probability: f64, future: F) -> CancelAtRandom<F> {
+        CancelAtRandom::new(probability, future)
+    }
+
+    /// A test with seeds fails if none of them reaches that text: an
+    /// [`assert_reachable!`](super::assert_reachable), or an [`assert_sometimes!`](super::assert_sometimes) whose
+    /// condition holds.
+    ///
+    /// To be called at the beginning of the test: what no seed has come to is not known otherwise. In a [`Sim`] it does
+    /// nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```ignore
+    /// #[mini::test(sim, seeds = 200)]
+    /// async fn a_leader_is_elected() {
+    ///     mini::sim::current().must_reach("a second election");
+    ///     // ...
+    /// }
+    /// ```
+    ///
+    /// [`Sim`]: super::Sim
+    #[track_caller]
+    pub fn must_reach(&self, text: &'static str) {
+        coverage::note_must(text);
     }
 
     /// Waits until every other task waits for something, while the time stands still.

@@ -1,8 +1,7 @@
 //! One seed: a program from its beginning to its end, or to what it fails of.
 
-use std::any::Any;
-use std::fmt;
 use std::future::poll_fn;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,16 +10,17 @@ use std::time::Duration;
 
 use mini_context::sim::{self, Faults, Random};
 
-use super::steps::Step;
-use super::world::{Halt, Limits, World};
-use super::{hosts, preempt};
+use super::coverage::{self, Reached};
+use super::failure::{Cause, Details, Failure, Last};
+use super::steps::Kept;
+use super::world::{Limits, World};
+use super::{hosts, panics, preempt, sites};
 use crate::insight::Dump;
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Runtime;
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 use crate::structure::branches::swap_drawn;
-use crate::task::error::message;
 
 /// A simulation of one seed.
 ///
@@ -57,6 +57,7 @@ use crate::task::error::message;
 #[must_use = "a simulation does nothing until `run` is called"]
 pub struct Sim {
     limits: Limits,
+    skipped: Vec<RangeInclusive<u64>>,
 }
 
 impl Sim {
@@ -67,7 +68,7 @@ impl Sim {
     /// See [`Sim`].
     pub fn new(seed: u64) -> Self {
         let (time, steps) = (Duration::from_secs(3600), 1_000_000);
-        Self { limits: Limits { seed, time, steps, keeps_steps: false } }
+        Self { limits: Limits { seed, time, steps, keeps_steps: false }, skipped: Vec::new() }
     }
 
     /// How much virtual time it may take: an hour by default.
@@ -105,6 +106,25 @@ impl Sim {
         self
     }
 
+    /// Leaves out the faults with these numbers, beside those that are left out already: see [`Failure::faults`].
+    ///
+    /// What is left out keeps its number. The program goes another way without it, so faults with higher numbers may be
+    /// others than before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let fails = async || assert!(!(0..100).any(|_| mini::sim::buggify!(0.5)));
+    /// let failing = (1..).map(mini::sim::Sim::new).find(|sim| sim.run(fails()).is_err()).unwrap();
+    /// let failure = failing.run(fails()).unwrap_err();
+    /// assert_eq!(failure.faults()[0].number, 1);
+    /// failing.skip([1..=u64::MAX]).run(fails()).unwrap();
+    /// ```
+    pub fn skip(mut self, numbers: impl IntoIterator<Item = RangeInclusive<u64>>) -> Self {
+        self.skipped.extend(numbers);
+        self
+    }
+
     pub(super) fn keep_steps(mut self) -> Self {
         self.limits.keeps_steps = true;
         self
@@ -129,47 +149,37 @@ impl Sim {
         self.run_noting(future).0
     }
 
-    /// The same, with the steps and their number and hash.
+    /// The same, with what else is known of the run.
     #[track_caller]
     pub(super) fn run_noting<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, Trace) {
-        let _drawn = Drawn::from(self.limits.seed);
+        let mut drawn = Drawn::begin(self);
         let unseen = Arc::default();
         let runtime = self.runtime(Arc::clone(&unseen));
         let shared = runtime.shared().clone();
-        let mut dump = None;
-        // What runs once the future has panicked would change the dump.
-        let caught = catch_unwind(AssertUnwindSafe(|| {
-            runtime.block_on(async {
-                let mut future = pin!(future);
-                poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
-                    Ok(Poll::Pending) => Poll::Pending,
-                    Ok(Poll::Ready(output)) => {
-                        hosts::thaw(None, &shared.cores[0]);
-                        Poll::Ready(Ok(output))
-                    }
-                    Err(payload) => {
-                        hosts::thaw(None, &shared.cores[0]);
-                        dump = Some(shared.dump());
-                        Poll::Ready(Err(payload))
-                    }
-                })
-                .await
-            })
-        }));
+        let mut seen = Seen::default();
+        let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(watch(future, &shared, &mut seen))));
         let world = shared.cores[0].world.as_deref().expect("it is simulated");
-        let (trace, halt) = (Trace::of(world), world.take_halt());
+        let halt = world.take_halt();
         let end = catch_unwind(AssertUnwindSafe(|| drop(runtime))); // with the tasks that are left
+        let trace = drawn.end(world);
         let cause = match (halt, caught, end) {
-            (Some((halt, seen)), ..) => {
-                dump = Some(seen);
+            (Some((halt, dump)), ..) => {
+                seen.dump = Some(dump);
                 Cause::Halt(halt)
             }
-            (None, Ok(Err(payload)) | Err(payload), _) | (None, _, Err(payload)) => Cause::Panic(payload),
+            (None, Ok(Err(payload)) | Err(payload), _) => Cause::Panic(payload, seen.place.or_else(panics::last)),
+            (None, _, Err(payload)) => Cause::Panic(payload, panics::last()),
             (None, Ok(Ok(output)), Ok(())) if lock(&unseen).is_empty() => return (Ok(output), trace),
             (None, Ok(Ok(_)), Ok(())) => Cause::Unseen(lock(&unseen).join("; ")),
         };
-        let details = Details { seed: self.limits.seed, cause, dump, last: Last::of(world) };
-        (Err(Failure(Box::new(details))), trace)
+        let (seed, faults, last) = (self.limits.seed, trace.faults.clone(), Last::of(world));
+        (Err(Failure::new(Details { seed, cause, faults, dump: seen.dump, last })), trace)
+    }
+
+    /// The failure of a run whose future has returned an error.
+    pub(super) fn returned(&self, text: String, trace: &Trace) -> Failure {
+        let (cause, faults) = (Cause::Returned(text), trace.faults.clone());
+        Failure::new(Details { seed: self.limits.seed, cause, faults, dump: None, last: Last::default() })
     }
 
     fn runtime(&self, unseen: Arc<Mutex<Vec<String>>>) -> Runtime {
@@ -181,29 +191,76 @@ impl Sim {
     }
 }
 
-/// While it lives, races and budgets on this thread draw from a seed.
-struct Drawn(u64, u32, Option<Random>);
+/// What was seen where the main future panicked.
+#[derive(Default)]
+struct Seen {
+    dump: Option<Dump>,
+    place: Option<String>,
+}
 
-impl From<u64> for Drawn {
-    fn from(seed: u64) -> Self {
-        sim::enter(Faults::default());
+/// Runs `future`, and looks at all others as soon as it panics: what runs after that would change the dump.
+async fn watch<F: Future>(future: F, shared: &Shared, seen: &mut Seen) -> std::thread::Result<F::Output> {
+    let mut future = pin!(future);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(output)) => {
+            hosts::thaw(None, &shared.cores[0]);
+            Poll::Ready(Ok(output))
+        }
+        Err(payload) => {
+            seen.place = panics::last();
+            hosts::thaw(None, &shared.cores[0]);
+            seen.dump = Some(shared.dump());
+            Poll::Ready(Err(payload))
+        }
+    })
+    .await
+}
+
+/// While it lives, this thread is in a simulation: races, budgets and faults draw from its seed.
+struct Drawn {
+    drawn: u64,
+    coin: u32,
+    budgets: Option<Random>,
+}
+
+impl Drawn {
+    fn begin(sim: &Sim) -> Self {
+        let seed = sim.limits.seed;
+        sim::enter(Faults::skipping(sim.skipped.clone()));
         mini_net::sim::enter(seed);
         hosts::reset();
+        sites::begin(seed);
+        coverage::begin();
         let mut random = Random::new(seed, 3);
         let coin = mini_context::swap_coin(random.draw() as u32);
-        Self(swap_drawn(random.draw()), coin, preempt::swap(Some(Random::new(seed, 4))))
+        Self { drawn: swap_drawn(random.draw()), coin, budgets: preempt::swap(Some(Random::new(seed, 4))) }
+    }
+
+    /// The program has ended. What did it do?
+    fn end(&mut self, world: &World) -> Trace {
+        let reached = coverage::end();
+        let faults = leave();
+        world.with_steps(|steps| Trace { sum: steps.sum(), kept: steps.take_kept(), faults: Arc::new(faults), reached })
     }
 }
 
 impl Drop for Drawn {
     fn drop(&mut self) {
-        hosts::reset();
-        mini_net::sim::leave();
-        sim::leave();
-        swap_drawn(self.0);
-        mini_context::swap_coin(self.1);
-        preempt::swap(self.2);
+        leave();
+        swap_drawn(self.drawn);
+        mini_context::swap_coin(self.coin);
+        preempt::swap(self.budgets);
     }
+}
+
+/// No simulation is on this thread any more. Returns the faults of the one that was, the first time.
+fn leave() -> Faults {
+    hosts::reset();
+    mini_net::sim::leave();
+    sites::end();
+    coverage::end();
+    sim::leave().unwrap_or_default()
 }
 
 /// What the simulation of a seed did.
@@ -211,117 +268,8 @@ impl Drop for Drawn {
 pub(super) struct Trace {
     /// How many steps, and their hash.
     pub(super) sum: (u64, u64),
-    /// If they are kept.
-    pub(super) steps: Vec<Step>,
+    /// The steps, if they are kept.
+    pub(super) kept: Kept,
+    pub(super) faults: Arc<Faults>,
+    pub(super) reached: Reached,
 }
-
-impl Trace {
-    fn of(world: &World) -> Self {
-        world.with_steps(|steps| Self { sum: steps.sum(), steps: steps.take_all() })
-    }
-}
-
-/// Why a simulation failed. Its `Display` also says what every task waited for, and what ran last.
-///
-/// # Examples
-///
-/// ```
-/// use mini::sync::Notify;
-///
-/// let notify = Notify::new();
-/// let failure = mini::sim::Sim::new(3).run(notify.notified()).unwrap_err();
-/// let text = failure.to_string();
-/// assert!(text.starts_with("seed 3: deadlock: nothing is left that could wake a task"), "{text}");
-/// assert!(text.contains("its main task waits for Notify at "), "{text}");
-/// ```
-pub struct Failure(Box<Details>); // boxed, as results that hardly ever are one carry it
-
-struct Details {
-    seed: u64,
-    cause: Cause,
-    dump: Option<Dump>,
-    last: Last,
-}
-
-enum Cause {
-    Panic(Box<dyn Any + Send>),
-    /// Of tasks that nobody joined.
-    Unseen(String),
-    Halt(Halt),
-}
-
-/// The last steps, as text: runs of one task in a row count as one.
-struct Last(String);
-
-impl Last {
-    fn of(world: &World) -> Self {
-        let mut lines: Vec<(Step, u32)> = Vec::new();
-        world.with_steps(|steps| {
-            for &step in steps.last() {
-                match lines.last_mut() {
-                    Some((before, runs)) if (before.task, before.at) == (step.task, step.at) => *runs += 1,
-                    _ => lines.push((step, 1)),
-                }
-            }
-        });
-        let line = |(step, runs): &(Step, u32)| {
-            let task = if step.task == 0 { "main".to_owned() } else { format!("task {}", step.task) };
-            let times = if *runs > 1 { format!(", {runs} times") } else { String::new() };
-            format!("    {:>12.6} s  {task}{times}\n", step.at.as_secs_f64())
-        };
-        Self(lines.iter().map(line).collect())
-    }
-}
-
-impl Failure {
-    /// The seed: the same program fails under it again.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let failure = mini::sim::Sim::new(3).run(std::future::pending::<()>()).unwrap_err();
-    /// assert_eq!(failure.seed(), 3);
-    /// ```
-    pub fn seed(&self) -> u64 {
-        self.0.seed
-    }
-
-    /// What every task did when it failed, if the simulation came so far.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// let failure = mini::sim::Sim::new(3).run(std::future::pending::<()>()).unwrap_err();
-    /// assert!(failure.dump().unwrap().tasks().is_empty()); // there is only the main task
-    /// ```
-    pub fn dump(&self) -> Option<&Dump> {
-        self.0.dump.as_ref()
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Details { seed, cause, dump, last } = &*self.0;
-        write!(f, "seed {seed}: ")?;
-        match cause {
-            Cause::Panic(payload) => writeln!(f, "panicked: {}", message(payload.as_ref()))?,
-            Cause::Unseen(panics) => writeln!(f, "{panics}")?,
-            Cause::Halt(Halt(text)) => writeln!(f, "{text}")?,
-        }
-        if let Some(dump) = dump {
-            write!(f, "{dump}")?;
-        }
-        if !last.0.is_empty() {
-            write!(f, "  the last steps:\n{}", last.0)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for Failure {}

@@ -1,25 +1,24 @@
 //! What `#[mini::test(sim, seeds = 200)]` becomes: the body under each seed, each on a fresh thread, several at once.
 //!
 //! The first seed that fails ends the run: the smallest of those that do, so that how many threads there are does not
-//! matter. It is told with the command that runs it again.
+//! matter. It is told with the command that runs it again, without the faults that it does not need (`rerun.rs`). If no
+//! seed fails, the lines that should have been reached must have been (`coverage.rs`).
 //!
 //! A thread for each seed, as what a test keeps in thread-local variables must not come from another seed.
-//!
-//! | variable | meaning |
-//! |---|---|
-//! | `MINI_SEED` | only this seed |
-//! | `MINI_SEEDS` | so many seeds, from 1 on |
-//! | `MINI_SIM_JOBS` | so many at once; as many as there are processors by default |
-//! | `MINI_SIM_CHECK=1` | each seed twice: both runs must take the same steps |
 
-use std::env;
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
+use super::coverage::Coverage;
+use super::failure::Failure;
+use super::panics;
+use super::rerun::Rerun;
 use super::run::{Sim, Trace};
+use super::skips::Skips;
 use super::steps::Step;
+use super::wish::Wish;
 use crate::primitives::lock;
 
 /// A test and its seeds.
@@ -44,20 +43,20 @@ impl Outcome for () {
 
 impl<T, E: fmt::Debug> Outcome for Result<T, E> {
     fn into_failure(self) -> Option<String> {
-        self.err().map(|error| format!("the test returned an error: {error:?}"))
+        self.err().map(|error| format!("{error:?}"))
     }
 }
 
-/// How the environment wants it.
-struct Wish {
-    seeds: std::ops::RangeInclusive<u64>,
-    jobs: u64,
-    checks: bool,
+/// Why a seed did not pass.
+pub(super) enum Trouble {
+    Fails(Box<Failure>),
+    /// It was not even run as it should, or not twice in the same way.
+    Other(String),
 }
 
 /// The first seed that failed so far, and how.
 #[derive(Default)]
-struct First(Option<(u64, String)>);
+struct First(Option<(u64, Trouble)>);
 
 impl Seeds {
     /// `count` seeds of the test `name` in `module`.
@@ -69,7 +68,7 @@ impl Seeds {
     ///
     /// # Panics
     ///
-    /// If one fails, or the environment asks for what cannot be.
+    /// If one fails, if none has reached what should be reached, or the environment asks for what cannot be.
     #[track_caller]
     pub fn run<F, B>(&self, body: B)
     where
@@ -78,6 +77,7 @@ impl Seeds {
     {
         let wish = Wish::from_environment(self.count).unwrap_or_else(|text| panic!("{text}"));
         let (next, first) = (AtomicU64::new(0), Mutex::new(First::default()));
+        let coverage = Mutex::new(Coverage::default());
         let work = || loop {
             let number = next.fetch_add(1, Relaxed);
             let Some(seed) = wish.seeds.start().checked_add(number).filter(|seed| wish.seeds.contains(seed)) else {
@@ -86,8 +86,9 @@ impl Seeds {
             if lock(&first).is_before(seed) {
                 return;
             }
-            if let Err(text) = on_thread(seed, || try_seed(seed, &body, wish.checks)) {
-                lock(&first).note(seed, text);
+            match on_thread(seed, || try_seed(seed, &body, &wish)) {
+                Ok(trace) => lock(&coverage).add(&trace.reached),
+                Err(trouble) => lock(&first).note(seed, trouble),
             }
         };
         thread::scope(|scope| {
@@ -96,16 +97,45 @@ impl Seeds {
             }
             work();
         });
-        if let Some((seed, text)) = lock(&first).0.take() {
-            panic!("{}", self.report(seed, &text, wish.checks));
+        if let Some((seed, trouble)) = lock(&first).0.take() {
+            panic!("{}", self.report(seed, trouble, &wish, &body));
+        }
+        if let Some(text) = self.judge(&lock(&coverage), &wish) {
+            panic!("{text}");
         }
     }
 
-    fn report(&self, seed: u64, text: &str, checks: bool) -> String {
+    fn report<F, B>(&self, seed: u64, trouble: Trouble, wish: &Wish, body: &B) -> String
+    where
+        B: Fn() -> F + Sync,
+        F: Future<Output: Outcome>,
+    {
+        let (text, skips) = match trouble {
+            Trouble::Other(text) => (text, wish.skips.clone()),
+            Trouble::Fails(failure) => {
+                let picture = format!("{}.{}-{seed}", self.module.replace("::", "."), self.name);
+                let run = |skips: &Skips| on_thread(seed, || run_again(seed, body, skips));
+                Rerun { wish, picture, run }.tell(*failure)
+            }
+        };
         let module = self.module.split_once("::").map_or("", |(_, module)| module);
         let path = if module.is_empty() { self.name.to_owned() } else { format!("{module}::{}", self.name) };
-        let check = if checks { " MINI_SIM_CHECK=1" } else { "" };
-        format!("{text}  replay: MINI_SEED={seed}{check} cargo test {path} -- --exact\n")
+        let check = if wish.checks { " MINI_SIM_CHECK=1" } else { "" };
+        let skips = skips.map_or(String::new(), |skips| format!(" MINI_SIM_SKIP={skips}"));
+        format!("{text}  replay: MINI_SEED={seed}{skips}{check} cargo test {path} -- --exact\n")
+    }
+
+    /// What the seeds, which have all passed, should have reached and did not.
+    fn judge(&self, coverage: &Coverage, wish: &Wish) -> Option<String> {
+        let missing = coverage.missing();
+        let is_failure = !missing.is_empty() && !wish.is_partial;
+        if !is_failure && (wish.shows_coverage || !missing.is_empty()) {
+            eprint!("{coverage}");
+        }
+        is_failure.then(|| {
+            let texts: Vec<String> = missing.iter().map(|text| format!("{text:?}")).collect();
+            format!("no seed of {} reached {}\n{coverage}", coverage.seeds(), texts.join(", nor "))
+        })
     }
 }
 
@@ -114,64 +144,61 @@ impl First {
         self.0.as_ref().is_some_and(|(first, _)| *first < seed)
     }
 
-    fn note(&mut self, seed: u64, text: String) {
+    fn note(&mut self, seed: u64, trouble: Trouble) {
         if !self.is_before(seed) {
-            self.0 = Some((seed, text));
+            self.0 = Some((seed, trouble));
         }
     }
 }
 
-impl Wish {
-    fn from_environment(count: u64) -> Result<Self, String> {
-        let seeds = match (number("MINI_SEED")?, number("MINI_SEEDS")?) {
-            (Some(seed), _) => seed..=seed,
-            (None, Some(0)) => return Err("MINI_SEEDS=0: expected a number from 1 on".to_owned()),
-            (None, seeds) => 1..=seeds.unwrap_or(count),
-        };
-        let processors = || thread::available_parallelism().map_or(1, |count| count.get() as u64);
-        let jobs = number("MINI_SIM_JOBS")?.unwrap_or_else(processors).max(1);
-        Ok(Self { seeds, jobs, checks: number("MINI_SIM_CHECK")? == Some(1) })
-    }
-}
-
-fn number(variable: &str) -> Result<Option<u64>, String> {
-    let Some(value) = env::var_os(variable) else { return Ok(None) };
-    let number = value.to_str().and_then(|text| text.parse().ok());
-    number.map(Some).ok_or_else(|| format!("{variable}={}: expected a number", value.display()))
-}
-
 /// Runs `job` on a thread of its own, whose name is in the message of a panic.
-fn on_thread<T: Send>(seed: u64, job: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+fn on_thread<T: Send>(seed: u64, job: impl FnOnce() -> Result<T, Trouble> + Send) -> Result<T, Trouble> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name(format!("seed {seed}")).spawn_scoped(scope, job);
+        let other = |text| Err(Trouble::Other(text));
         match thread.map(|thread| thread.join()) {
             Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(format!("seed {seed}: panicked outside of the test's future\n")),
-            Err(error) => Err(format!("seed {seed}: no thread: {error}\n")),
+            Ok(Err(_)) => other(format!("seed {seed}: panicked outside of the test's future\n")),
+            Err(error) => other(format!("seed {seed}: no thread: {error}\n")),
         }
     })
 }
 
-fn try_seed<F, B>(seed: u64, body: &B, checks: bool) -> Result<(), String>
+fn try_seed<F, B>(seed: u64, body: &B, wish: &Wish) -> Result<Trace, Trouble>
 where
     B: Fn() -> F,
     F: Future<Output: Outcome>,
 {
-    let sim = if checks { Sim::new(seed).keep_steps() } else { Sim::new(seed) };
-    let (result, trace) = sim.run_noting(async { body().await });
-    if checks {
-        let (_, again) = on_this_thread(&sim, body);
-        compare(seed, &trace, &again)?;
+    let sim = Sim::new(seed).skip(wish.skips.iter().flat_map(Skips::ranges));
+    let sim = if wish.checks { sim.keep_steps() } else { sim };
+    let (failure, trace) = run(&sim, body);
+    if wish.checks {
+        let (_, again) = run(&sim, body);
+        compare(seed, &trace, &again).map_err(Trouble::Other)?;
     }
-    match result {
-        Ok(output) => output.into_failure().map_or(Ok(()), |text| Err(format!("seed {seed}: {text}\n"))),
-        Err(failure) => Err(failure.to_string()),
-    }
+    failure.map_or(Ok(trace), |failure| Err(Trouble::Fails(Box::new(failure))))
 }
 
-fn on_this_thread<F: Future>(sim: &Sim, body: impl Fn() -> F) -> (bool, Trace) {
+/// Runs a seed that has failed once more. It is no error if it fails.
+fn run_again<F, B>(seed: u64, body: &B, skips: &Skips) -> Result<(Option<Failure>, Trace), Trouble>
+where
+    B: Fn() -> F,
+    F: Future<Output: Outcome>,
+{
+    Ok(panics::quietly(|| run(&Sim::new(seed).skip(skips.ranges()).keep_steps(), body)))
+}
+
+fn run<F, B>(sim: &Sim, body: &B) -> (Option<Failure>, Trace)
+where
+    B: Fn() -> F,
+    F: Future<Output: Outcome>,
+{
     let (result, trace) = sim.run_noting(async { body().await });
-    (result.is_ok(), trace)
+    let failure = match result {
+        Ok(output) => output.into_failure().map(|text| sim.returned(text, &trace)),
+        Err(failure) => Some(failure),
+    };
+    (failure, trace)
 }
 
 /// Whether two runs of a seed have taken the same steps.
@@ -180,8 +207,8 @@ fn compare(seed: u64, first: &Trace, second: &Trace) -> Result<(), String> {
         return Ok(());
     }
     let same = |(one, other): &(&Step, &Step)| (one.number, one.at) == (other.number, other.at);
-    let common = first.steps.iter().zip(&second.steps).take_while(same).count();
-    let told = |trace: &Trace| match trace.steps.get(common) {
+    let common = first.kept.steps.iter().zip(&second.kept.steps).take_while(same).count();
+    let told = |trace: &Trace| match trace.kept.steps.get(common) {
         Some(step) => format!("task {} at {:?}", step.task, step.at),
         None => "the end".to_owned(),
     };
@@ -222,9 +249,9 @@ mod tests {
     fn the_smallest_seed_that_failed_is_kept() {
         let mut first = First::default();
         for seed in [7, 9, 3, 5] {
-            first.note(seed, format!("{seed}"));
+            first.note(seed, Trouble::Other(format!("{seed}")));
         }
-        assert_eq!(first.0, Some((3, "3".to_owned())));
+        assert!(matches!(&first.0, Some((3, Trouble::Other(text))) if text == "3"));
         assert!(first.is_before(4) && !first.is_before(3));
     }
 }

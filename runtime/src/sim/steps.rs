@@ -3,8 +3,14 @@
 //! Task ids are the process's, and other threads take some too; so here tasks are counted in the order of their first
 //! steps. What two runs of a seed have done is compared by these numbers.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
+
+use mini_context::sim;
+
+use super::world::World;
+use crate::scheduler::core::Core;
+use crate::task::{Source, Task};
 
 /// How many steps are kept for the report of a failure.
 const KEPT: usize = 100;
@@ -14,8 +20,8 @@ pub(super) struct Steps {
     /// By id; the main task's is 0.
     numbers: HashMap<u64, u64>,
     last: VecDeque<Step>,
-    /// All of them, if they are to be compared.
-    all: Option<Vec<Step>>,
+    /// All of them, if they are to be compared or drawn.
+    all: Option<Kept>,
     hash: u64,
     count: u64,
 }
@@ -29,9 +35,19 @@ pub(super) struct Step {
     pub(super) at: Duration,
 }
 
+/// The steps of a simulation.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) steps: Vec<Step>,
+    /// How many faults there had been before each step.
+    pub(super) faults: Vec<usize>,
+    /// How each task is called, by its number: by its name, else by the line of its spawn.
+    pub(super) names: BTreeMap<u64, String>,
+}
+
 impl Steps {
     pub(super) fn new(keeps_all: bool) -> Self {
-        Self { all: keeps_all.then(Vec::new), ..Self::default() }
+        Self { all: keeps_all.then(Kept::default), ..Self::default() }
     }
 
     pub(super) fn note(&mut self, task: u64, at: Duration) {
@@ -47,7 +63,8 @@ impl Steps {
         }
         self.last.push_back(step);
         if let Some(all) = &mut self.all {
-            all.push(step);
+            all.steps.push(step);
+            all.faults.push(sim::injected());
         }
     }
 
@@ -60,7 +77,28 @@ impl Steps {
         self.last.iter()
     }
 
-    pub(super) fn take_all(&mut self) -> Vec<Step> {
+    pub(super) fn take_kept(&mut self) -> Kept {
         self.all.take().unwrap_or_default()
+    }
+}
+
+impl World {
+    /// The task of that id was picked: how is it called, for those that read of its steps?
+    pub(crate) fn note_task(&self, core: &Core, id: u64) {
+        let unnamed = self.with_steps(|steps| {
+            let number = *steps.numbers.get(&id)?;
+            steps.all.as_ref().filter(|all| !all.names.contains_key(&number)).map(|_| number)
+        });
+        let Some(number) = unnamed else { return };
+        let mut source = None;
+        let look = |task: &Task| {
+            if task.id().get() == id {
+                source = Some(task.source());
+            }
+        };
+        core.each_task(look, |_| ());
+        let Some(Source { location, name, .. }) = source else { return };
+        let name = name.map_or_else(|| format!("{}:{}", location.file(), location.line()), |name| name.to_string());
+        self.with_steps(|steps| steps.all.as_mut().map(|all| all.names.insert(number, name)));
     }
 }

@@ -80,7 +80,13 @@ impl Worker<'_> {
             return None;
         }
         match world.pick(&tasks, self.core.driver().timers().clock().now()) {
-            Ok(at) => self.core.take(at),
+            Ok(at) => {
+                let entry = self.core.take(at);
+                if let Some(Entry::Task(task)) = &entry {
+                    world.note_task(self.core, task.id().get());
+                }
+                entry
+            }
             Err(halt) => {
                 self.halt(world, halt);
                 None

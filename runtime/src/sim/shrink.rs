@@ -1,0 +1,147 @@
+//! Which faults of a run that failed are needed for it to fail: delta debugging (Zeller and Hildebrandt, Simplifying
+//! and isolating failure-inducing input, IEEE Transactions on Software Engineering 28, 2002; the algorithm *ddmin*).
+//!
+//! The run is repeated with only some of its faults, first with few of them, then with all but few. A repeated run
+//! that fails in the same way has fewer faults to look at next. At the end none of those that are left can be taken
+//! away alone.
+//!
+//! A program goes another way without a fault, so a later number may stand for another fault than before. That does no
+//! harm: a set of numbers is judged by the run that it makes, and nothing else. But the set that is left may be larger
+//! than it need be, and its numbers mean something together only: hence a last run, whose faults are those that are
+//! shown.
+//!
+//! Rejected: several runs at once (a test has the processor for itself only by chance, and the result would depend on
+//! which came first).
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// How much shrinking may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Budget {
+    pub(super) runs: u32,
+    pub(super) time: Duration,
+}
+
+impl Budget {
+    pub(super) const DEFAULT: Self = Self { runs: 300, time: Duration::from_secs(10) };
+}
+
+/// What shrinking has left.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shrunk {
+    pub(super) kept: Vec<u64>,
+    /// How many runs it took.
+    pub(super) runs: u32,
+    /// The budget was spent first: fewer may do.
+    pub(super) is_capped: bool,
+}
+
+/// Shrinks `faults`. `fails` makes a run with only the faults that it is given; if that fails in the same way, it
+/// returns those of them that were met.
+pub(super) fn shrink(faults: Vec<u64>, budget: Budget, fails: impl FnMut(&[u64]) -> Option<Vec<u64>>) -> Shrunk {
+    let until = Instant::now() + budget.time;
+    let mut search = Search { fails, passed: HashSet::new(), runs: 0, most: budget.runs, until, is_capped: false };
+    let kept = search.minimize(faults);
+    Shrunk { kept, runs: search.runs, is_capped: search.is_capped }
+}
+
+struct Search<F> {
+    fails: F,
+    /// Sets that are not enough.
+    passed: HashSet<Vec<u64>>,
+    runs: u32,
+    most: u32,
+    until: Instant,
+    is_capped: bool,
+}
+
+impl<F: FnMut(&[u64]) -> Option<Vec<u64>>> Search<F> {
+    fn minimize(&mut self, mut kept: Vec<u64>) -> Vec<u64> {
+        if let Some(left) = self.run(&[]) {
+            return left;
+        }
+        let mut parts = 2;
+        while kept.len() > 1 && !self.is_capped {
+            let chunks: Vec<&[u64]> = kept.chunks(kept.len().div_ceil(parts)).collect();
+            if let Some(left) = chunks.iter().find_map(|chunk| self.run(chunk)) {
+                (kept, parts) = (left, 2);
+            } else if let Some(left) = (0..chunks.len()).find_map(|at| self.run(&without(&chunks, at))) {
+                (kept, parts) = (left, (parts - 1).max(2));
+            } else if parts < kept.len() {
+                parts = (2 * parts).min(kept.len());
+            } else {
+                break;
+            }
+        }
+        kept
+    }
+
+    /// Those of `kept` that were met, if they are enough.
+    fn run(&mut self, kept: &[u64]) -> Option<Vec<u64>> {
+        if self.is_capped || self.passed.contains(kept) {
+            return None;
+        }
+        if self.runs == self.most || Instant::now() >= self.until {
+            self.is_capped = true;
+            return None;
+        }
+        self.runs += 1;
+        let left = (self.fails)(kept);
+        if left.is_none() {
+            self.passed.insert(kept.to_vec());
+        }
+        left
+    }
+}
+
+/// All `chunks` but one.
+fn without(chunks: &[&[u64]], at: usize) -> Vec<u64> {
+    let others = chunks.iter().enumerate().filter(|(index, _)| *index != at);
+    others.flat_map(|(_, chunk)| chunk.iter().copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shrunk(needed: impl Fn(&[u64]) -> bool, budget: Budget) -> Shrunk {
+        shrink((1..=40).collect(), budget, |kept| needed(kept).then(|| kept.to_vec()))
+    }
+
+    #[test]
+    fn what_is_needed_is_left() {
+        for needed in [&[][..], &[1], &[40], &[7, 19], &[1, 2, 3], &[5, 20, 21, 33, 40]] {
+            let left = shrunk(|kept| needed.iter().all(|number| kept.contains(number)), Budget::DEFAULT);
+            assert_eq!((&left.kept[..], left.is_capped), (needed, false), "{left:?}");
+        }
+        let one_of_two = shrunk(|kept| kept.contains(&9) || kept.contains(&30), Budget::DEFAULT);
+        assert_eq!(one_of_two.kept, [9]);
+        let odd = shrunk(|kept| kept.len() % 2 == 0 && kept.contains(&9), Budget::DEFAULT);
+        assert_eq!(odd.kept.len(), 2);
+    }
+
+    #[test]
+    fn no_set_is_tried_twice() {
+        let mut tried = HashSet::new();
+        shrink((1..=40).collect(), Budget::DEFAULT, |kept| {
+            assert!(tried.insert(kept.to_vec()), "{kept:?}");
+            (kept.contains(&3) && kept.contains(&38)).then(|| kept.to_vec())
+        });
+    }
+
+    #[test]
+    fn faults_that_are_met_no_more_are_gone_at_once() {
+        let left = shrink((1..=40).collect(), Budget::DEFAULT, |kept| kept.contains(&30).then(|| vec![30]));
+        assert_eq!(left, Shrunk { kept: vec![30], runs: 3, is_capped: false });
+    }
+
+    #[test]
+    fn it_stops_when_the_budget_is_spent() {
+        let all = |kept: &[u64]| kept.len() == 40;
+        let runs = shrunk(all, Budget { runs: 10, ..Budget::DEFAULT });
+        assert_eq!((runs.kept.len(), runs.runs, runs.is_capped), (40, 10, true));
+        let time = shrunk(all, Budget { time: Duration::ZERO, ..Budget::DEFAULT });
+        assert_eq!((time.kept.len(), time.runs, time.is_capped), (40, 0, true));
+    }
+}
