@@ -49,6 +49,9 @@
 //! that are left mean what they say only together, and all others are skipped, those too that the first run has not
 //! met. What is shown is a last run with only these faults, and so is the picture of it.
 //!
+//! The panics of these runs are not printed, by a hook that is set when the first seed of a process has failed, and
+//! passes on all others. What the program prints by itself is there once for each run.
+//!
 //! The seed, with the faults to skip, is for one build: the report names the compiler, as far as the executable tells
 //! it, and a hash of `Cargo.lock`.
 

@@ -159,6 +159,17 @@ fn a_future_is_dropped_only_where_it_waits_and_gives_its_output_otherwise() {
     };
     assert_eq!(outputs(0.0).unwrap(), (Some(7), Some(8), 1));
     assert_eq!(outputs(1.0).unwrap(), (Some(7), None, 1));
+    let is_gone = Sim::new(1).run(async {
+        let held = Rc::new(());
+        let taken = held.clone();
+        let mut future = std::pin::pin!(current().cancel_at_random(1.0, async move {
+            sleep(Duration::from_secs(1)).await;
+            drop(taken);
+        }));
+        assert_eq!(future.as_mut().await, None);
+        Rc::strong_count(&held) == 1 && current().elapsed().is_zero()
+    });
+    assert!(is_gone.unwrap(), "what the future held is gone at once");
     assert!(outputs(1.5).unwrap_err().to_string().contains("1.5 is no probability"));
 }
 
@@ -258,6 +269,7 @@ fn a_failure_that_comes_only_once_is_told_as_it_was() {
         let met = [(); 10].map(|()| buggify!(1.0));
         let is_first = RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
         assert!(!is_first, "at first {met:?}");
+        assert!(is_first, "later");
     };
     let text = report(|| Seeds::new("sim_chaos", "once", 1).run(program));
     assert!(text.starts_with("seed 1: panicked: at first "), "{text}");

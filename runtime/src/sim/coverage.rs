@@ -1,8 +1,8 @@
 //! What the seeds of a test have reached: a seed that fails tells something, and so does a state that no seed comes to.
 //!
 //! A line is known once it has run. A macro in code that no seed runs is not: to list it, the linker would have to
-//! collect it, with unsafe attributes in the user's code, and would collect those for all tests of the executable, where
-//! each test reaches others. So a test says itself what it must reach, see
+//! collect it, with unsafe attributes in the user's code, and would collect those of all tests in the executable,
+//! though each test reaches others. So a test says itself what it must reach, see
 //! [`Current::must_reach`](super::Current::must_reach).
 
 use std::cell::RefCell;
@@ -57,13 +57,25 @@ macro_rules! __sim_assert_always {
 ///
 /// # Examples
 ///
-/// ```ignore
-/// #[mini::test(sim, seeds = 200)]
-/// async fn the_queue_gets_full() {
-///     let (send, receive) = mini::sync::mpsc::channel(4);
-///     // ...
-///     mini::sim::assert_sometimes!(send.capacity() == 0, "the queue is full");
+/// ```
+/// use mini::sync::mpsc;
+///
+/// // The body of a #[mini::test(sim, seeds = 200)].
+/// async fn all_that_is_sent_is_received() {
+///     let (send, mut receive) = mpsc::channel(2);
+///     let receives = mini::spawn(async move { while receive.recv().await.is_some() {} });
+///     for number in 0..10 {
+///         mini::sim::assert_sometimes!(send.capacity() == 0, "the queue is full");
+///         send.send(number).await.unwrap();
+///     }
+///     drop(send);
+///     receives.await.unwrap();
 /// }
+/// # mini::sim::Seeds::new("docs", "all_that_is_sent_is_received", 200).run(all_that_is_sent_is_received);
+/// # let never = std::panic::catch_unwind(|| {
+/// #     mini::sim::Seeds::new("docs", "never", 2).run(|| async { mini::sim::assert_sometimes!(1 > 2, "large") })
+/// # });
+/// # assert!(never.unwrap_err().downcast::<String>().unwrap().starts_with("no seed of 2 reached \"large\"\n"));
 /// ```
 ///
 /// ```text
@@ -86,14 +98,7 @@ macro_rules! __sim_assert_sometimes {
 ///
 /// # Examples
 ///
-/// ```ignore
-/// #[mini::test(sim, seeds = 200)]
-/// async fn a_lost_answer_is_sent_again() {
-///     mini::sim::current().must_reach("sent again");
-///     // ... and where the program sends again:
-///     mini::sim::assert_reachable!("sent again");
-/// }
-/// ```
+/// See [`must_reach`](crate::sim::Current::must_reach).
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __sim_assert_reachable {

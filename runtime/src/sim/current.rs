@@ -119,10 +119,10 @@ impl Current {
 
     /// Awaits `future`, and at each of its awaits that has to wait drops it instead, with that probability.
     ///
-    /// Any future may be dropped where it awaits: by a `race!`, a timeout, an abort. What it has taken out of a variable
-    /// or a channel by then is gone with it, unless it takes care; with this a test sees whether it does. Each drop is a
-    /// fault, with a number and the line where the future waited. Where the seed drops it is drawn for each line that
-    /// calls this.
+    /// Any future may be dropped where it awaits: by a `race!`, a timeout, an abort. What it has taken out of a
+    /// variable or a channel by then is gone with it, unless it takes care; with this a test sees whether it does. Each
+    /// drop is a fault, with a number and the line where the future waited. Each line that calls this has random
+    /// numbers of its own, which the seed determines.
     ///
     /// The output is `None` if the future was dropped.
     ///
@@ -172,12 +172,21 @@ impl Current {
     ///
     /// # Examples
     ///
-    /// ```ignore
-    /// #[mini::test(sim, seeds = 200)]
-    /// async fn a_leader_is_elected() {
-    ///     mini::sim::current().must_reach("a second election");
-    ///     // ...
+    /// ```
+    /// use mini::sim::{assert_reachable, buggify, current};
+    ///
+    /// // The body of a #[mini::test(sim, seeds = 200)].
+    /// async fn what_is_lost_is_sent_again() {
+    ///     current().must_reach("sent again");
+    ///     while buggify!() {
+    ///         assert_reachable!("sent again");
+    ///     }
     /// }
+    /// # mini::sim::Seeds::new("docs", "what_is_lost_is_sent_again", 200).run(what_is_lost_is_sent_again);
+    /// # let never = std::panic::catch_unwind(|| {
+    /// #     mini::sim::Seeds::new("docs", "never", 2).run(|| async { current().must_reach("the moon") })
+    /// # });
+    /// # assert!(never.unwrap_err().downcast::<String>().unwrap().starts_with("no seed of 2 reached \"the moon\"\n"));
     /// ```
     ///
     /// [`Sim`]: super::Sim

@@ -86,8 +86,8 @@ impl World {
     /// The task of that id was picked: how is it called, for those that read of its steps?
     pub(crate) fn note_task(&self, core: &Core, id: u64) {
         let unnamed = self.with_steps(|steps| {
-            let number = *steps.numbers.get(&id)?;
-            steps.all.as_ref().filter(|all| !all.names.contains_key(&number)).map(|_| number)
+            let all = steps.all.as_ref()?;
+            steps.numbers.get(&id).copied().filter(|number| !all.names.contains_key(number))
         });
         let Some(number) = unnamed else { return };
         let mut source = None;
