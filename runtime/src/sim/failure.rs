@@ -41,8 +41,8 @@ pub(super) struct Details {
 pub(super) enum Cause {
     /// With its place, if that is known.
     Panic(Box<dyn Any + Send>, Option<String>),
-    /// Of tasks that nobody joined.
-    Unseen(String),
+    /// Of tasks that nobody joined, in the order in which they panicked.
+    Unseen(Vec<String>),
     Halt(Halt),
     /// The test has returned an error.
     Returned(String),
@@ -50,7 +50,8 @@ pub(super) enum Cause {
 
 /// What two runs that fail in the same way have in common: the kind and the place of the failure, and the words of
 /// what it says. Numbers, and how often a word is there, depend on what came before. Of a panic only the first line
-/// counts, as an `assert_eq!` has its values on the others.
+/// counts, as an `assert_eq!` has its values on the others; of several panics only the first one, as it may have led to
+/// the others.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Kin {
     kind: &'static str,
@@ -123,7 +124,7 @@ impl Failure {
     pub(super) fn kin(&self) -> Kin {
         let (kind, place, text) = match &self.0.cause {
             Cause::Panic(payload, place) => ("panic", place.clone(), message(payload.as_ref()).lines().next()),
-            Cause::Unseen(panics) => ("unseen", None, Some(&panics[..])),
+            Cause::Unseen(panics) => ("unseen", None, panics.first().map(|first| &first[..])),
             Cause::Halt(Halt(text)) => ("halt", None, Some(&text[..])),
             Cause::Returned(text) => ("returned", None, text.lines().next()),
         };
@@ -138,7 +139,8 @@ impl Failure {
                 let place = place.as_ref().map_or(String::new(), |place| format!("  at {place}\n"));
                 format!("seed {seed}: panicked: {}\n{place}", message(payload.as_ref()))
             }
-            Cause::Unseen(text) | Cause::Halt(Halt(text)) => format!("seed {seed}: {text}\n"),
+            Cause::Unseen(panics) => format!("seed {seed}: {}\n", panics.join("; ")),
+            Cause::Halt(Halt(text)) => format!("seed {seed}: {text}\n"),
             Cause::Returned(text) => format!("seed {seed}: the test returned an error: {text}\n"),
         };
         text += of_faults;

@@ -170,7 +170,7 @@ impl Sim {
             (None, Ok(Err(payload)) | Err(payload), _) => Cause::Panic(payload, seen.place.or_else(panics::last)),
             (None, _, Err(payload)) => Cause::Panic(payload, panics::last()),
             (None, Ok(Ok(output)), Ok(())) if lock(&unseen).is_empty() => return (Ok(output), trace),
-            (None, Ok(Ok(_)), Ok(())) => Cause::Unseen(lock(&unseen).join("; ")),
+            (None, Ok(Ok(_)), Ok(())) => Cause::Unseen(std::mem::take(&mut *lock(&unseen))),
         };
         let (seed, faults, last) = (self.limits.seed, trace.faults.clone(), Last::of(world));
         (Err(Failure::new(Details { seed, cause, faults, dump: seen.dump, last })), trace)

@@ -6,9 +6,10 @@
 //! away alone.
 //!
 //! A program goes another way without a fault, so a later number may stand for another fault than before. That does no
-//! harm: a set of numbers is judged by the run that it makes, and nothing else. But the set that is left may be larger
-//! than it need be, and its numbers mean something together only: hence a last run, whose faults are those that are
-//! shown.
+//! harm: a set of numbers is judged by the run that it makes, and nothing else. But its numbers mean something together
+//! only: hence a last run, whose faults are those that are shown. And the set that is left may be larger than it need
+//! be, where a fault does nothing but shift the number of the one that is needed. Most failures need one fault, so if
+//! there are a hundred faults at most, and two or more of them are left, each is tried alone.
 //!
 //! Rejected: several runs at once (a test has the processor for itself only by chance, and the result would depend on
 //! which came first).
@@ -27,6 +28,9 @@ impl Budget {
     pub(super) const DEFAULT: Self = Self { runs: 300, time: Duration::from_secs(10) };
 }
 
+/// Of so many faults each is tried alone, in the end.
+const SINGLES: usize = 100;
+
 /// What shrinking has left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Shrunk {
@@ -42,7 +46,10 @@ pub(super) struct Shrunk {
 pub(super) fn shrink(faults: Vec<u64>, budget: Budget, fails: impl FnMut(&[u64]) -> Option<Vec<u64>>) -> Shrunk {
     let until = Instant::now() + budget.time;
     let mut search = Search { fails, passed: HashSet::new(), runs: 0, most: budget.runs, until, is_capped: false };
-    let kept = search.minimize(faults);
+    let mut kept = search.minimize(faults.clone());
+    if kept.len() > 1 && faults.len() <= SINGLES {
+        kept = faults.iter().find_map(|&fault| search.run(&[fault])).unwrap_or(kept);
+    }
     Shrunk { kept, runs: search.runs, is_capped: search.is_capped }
 }
 
@@ -134,6 +141,13 @@ mod tests {
     fn faults_that_are_met_no_more_are_gone_at_once() {
         let left = shrink((1..=40).collect(), Budget::DEFAULT, |kept| kept.contains(&30).then(|| vec![30]));
         assert_eq!(left, Shrunk { kept: vec![30], runs: 3, is_capped: false });
+    }
+
+    #[test]
+    fn a_fault_that_only_shifts_the_number_of_another_is_found_out() {
+        // The third or the fourth of those that are met, which is #17 if it is alone.
+        let needed = |kept: &[u64]| kept.len() >= 20 || kept == [17] || kept.contains(&3) && kept.contains(&4);
+        assert_eq!(shrunk(needed, Budget::DEFAULT).kept, [17]);
     }
 
     #[test]
