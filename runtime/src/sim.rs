@@ -12,7 +12,8 @@
 //! - Tasks of [`spawn`](crate::spawn) and [`spawn_local`](crate::spawn_local): four strategies of choice, drawn from
 //!   the seed, among them one that lets a task fall far behind the others. A task also yields at operations of mini
 //!   that need not wait, such as taking a free lock, as if it had spent its budget; also drawn from the seed.
-//! - Time: [`sleep`](crate::time::sleep) and all that is built on it. Only [`mini::time`](crate::time) is virtual.
+//! - Time: [`sleep`](crate::time::sleep) and all that is built on it. Only [`mini::time`](crate::time) is virtual; with
+//!   [`interpose!`] the standard library's clocks are too.
 //! - [`spawn_blocking`](crate::spawn_blocking): the job runs on the same thread, after up to a millisecond of virtual
 //!   time.
 //! - The network: [`Current::host`] adds hosts, which have addresses, names, ports and tasks of their own, and can crash,
@@ -20,6 +21,7 @@
 //!   types of [`mini::net`](crate::net) for TCP and UDP, and what is built on them, are the ones of production.
 //!   Connections behave as those of Linux: lost packets come again later, buffers fill, a closed port refuses, a host
 //!   that is off says nothing. By default the network is [rough](Current::rough).
+//! - Signals: [`Current::signal`] sends one to the listeners of a host.
 //! - What can never go on is a failure: a deadlock, if nothing is left that could wake a task; a livelock, if a million
 //!   runs take no time; a program that takes more than an hour of virtual time.
 //!
@@ -30,12 +32,16 @@
 //! Unix sockets, pipes and what else an [`AsyncFd`](crate::io::AsyncFd) may hold are the system's, too. They work among
 //! the tasks of a simulation, whatever the host; Unix sockets have names of their own for each host, which are no files.
 //! A simulated socket has no descriptor that means anything: it cannot be given to the standard library or to an
-//! `AsyncFd`, and says so. Multicast, broadcasts and urgent data are not simulated, nor are signals and child processes.
+//! `AsyncFd`, and says so. Multicast, broadcasts and urgent data are not simulated.
 //!
-//! A thread that wakes a task: the simulation fails. A job
-//! may not block on a task ([`block_on`](crate::block_on), `blocking_recv`), as there is no thread to run that: it
-//! panics. A `HashMap` of the standard library has another order in each process, and other clocks and random numbers
-//! than [`Current::rand`] are the system's: where these matter, two runs of a seed differ, and `MINI_SIM_CHECK=1` says so.
+//! Child processes: to start one is an error, and so is reading the standard input; what is written to the standard
+//! output goes out. A thread that wakes a task: the simulation fails. A job may not block on a task
+//! ([`block_on`](crate::block_on), `blocking_recv`), as there is no thread to run that: it panics. The clock cannot be
+//! [resumed](crate::time::resume).
+//!
+//! A `HashMap` of the standard library has another order in each process, and other clocks and random numbers than
+//! [`Current::rand`] are the system's, unless the test binary says [`interpose!`]: where these matter, two runs of a
+//! seed differ, and `MINI_SIM_CHECK=1` says so.
 //!
 //! # Faults
 //!
@@ -61,6 +67,10 @@ mod coverage;
 mod current;
 mod failure;
 pub(crate) mod hosts;
+mod interpose;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[doc(hidden)]
+pub mod interposed;
 mod network;
 mod panics;
 mod picture;
@@ -79,7 +89,7 @@ pub(crate) mod world;
 
 #[doc(inline)]
 pub use crate::{
-    __sim_assert_always as assert_always, __sim_assert_reachable as assert_reachable,
+    __interpose as interpose, __sim_assert_always as assert_always, __sim_assert_reachable as assert_reachable,
     __sim_assert_sometimes as assert_sometimes, __sim_buggify as buggify,
 };
 #[doc(hidden)]

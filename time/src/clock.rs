@@ -121,6 +121,21 @@ impl Clock {
         })))
     }
 
+    /// A clock that stands at `at`, and moves by hand.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Instant;
+    ///
+    /// let at = Instant::now();
+    /// assert_eq!(mini_time::Clock::paused_at(at).now().into_std(), at);
+    /// ```
+    pub fn paused_at(at: SystemInstant) -> Clock {
+        let (was_paused, run) = (AtomicBool::new(true), Mutex::new(Run::Paused { at }));
+        Clock(Source::Pausable(Arc::new(Pausable { base: at, was_paused, run })))
+    }
+
     /// The time that the clock shows.
     ///
     /// # Examples

@@ -13,7 +13,8 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 thread_local! {
-    static STEP: Cell<Step> = const { Cell::new(Step { is_simulated: false, host: 0, now: Duration::ZERO }) };
+    // Nothing in it has to be dropped, so a thread that starts or ends can read it too.
+    static STEP: Cell<Step> = const { Cell::new(Step::new(false)) };
     static FAULTS: RefCell<Option<Faults>> = const { RefCell::new(None) };
 }
 
@@ -21,19 +22,27 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct Step {
     is_simulated: bool,
+    /// A step has begun, and the scheduler has not taken over since.
+    is_running: bool,
     host: u32,
     now: Duration,
 }
 
+impl Step {
+    const fn new(is_simulated: bool) -> Self {
+        Self { is_simulated, is_running: false, host: 0, now: Duration::ZERO }
+    }
+}
+
 /// A simulation begins on this thread, and injects faults but for those that `faults` skips.
 pub fn enter(faults: Faults) {
-    STEP.set(Step { is_simulated: true, host: 0, now: Duration::ZERO });
+    STEP.set(Step::new(true));
     FAULTS.set(Some(faults));
 }
 
 /// The simulation on this thread ends. Returns its faults.
 pub fn leave() -> Option<Faults> {
-    STEP.set(Step { is_simulated: false, host: 0, now: Duration::ZERO });
+    STEP.set(Step::new(false));
     FAULTS.take()
 }
 
@@ -55,7 +64,20 @@ pub fn now() -> Duration {
 
 /// A step of a task of `host` begins, at the virtual time `now`.
 pub fn begin_step(host: u32, now: Duration) {
-    STEP.set(Step { host, now, ..STEP.get() });
+    STEP.set(Step { is_running: true, host, now, ..STEP.get() });
+}
+
+/// The step is over, and the scheduler, which goes by the system's clock, looks for the next one.
+pub fn end_step() {
+    STEP.set(Step { is_running: false, ..STEP.get() });
+}
+
+/// The time since the simulation began, for the program that is simulated; `None` for everybody else: other threads,
+/// and the scheduler between two steps.
+#[inline]
+pub fn program_time() -> Option<Duration> {
+    let step = STEP.get();
+    (step.is_simulated && step.is_running).then_some(step.now)
 }
 
 #[cfg(test)]
@@ -75,5 +97,19 @@ mod tests {
         assert_eq!(told, ["#1 fault 1 at 1.000000 s", "#4 fault 4 at 1.000000 s"]);
         assert_eq!(faults.count(), 4);
         assert!(leave().is_none());
+    }
+
+    #[test]
+    fn the_scheduler_between_two_steps_has_no_virtual_time() {
+        let second = Duration::from_secs(1);
+        begin_step(0, second);
+        assert_eq!(program_time(), None, "there is no simulation");
+        enter(Faults::default());
+        assert_eq!(program_time(), None, "it has not begun");
+        begin_step(0, second);
+        assert_eq!(program_time(), Some(second));
+        end_step();
+        assert_eq!((program_time(), now(), is_simulated()), (None, second, true));
+        leave();
     }
 }

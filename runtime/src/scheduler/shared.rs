@@ -77,7 +77,8 @@ impl Wake for OnUse {
 
 impl Shared {
     pub(crate) fn new(config: Config) -> io::Result<Arc<Self>> {
-        let clock = if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
+        let usual = || if config.is_multi_thread { Clock::real() } else { Clock::pausable(config.start_paused) };
+        let clock = config.simulated_clock().unwrap_or_else(usual);
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
         let dumps = config.dump_on_quit;
         let shared = Arc::new_cyclic(|weak| {

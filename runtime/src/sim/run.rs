@@ -14,7 +14,7 @@ use super::coverage::{self, Reached};
 use super::failure::{Cause, Details, Failure, Last};
 use super::steps::Kept;
 use super::world::{Limits, World};
-use super::{hosts, panics, preempt, sites};
+use super::{hosts, interpose, panics, preempt, sites};
 use crate::insight::Dump;
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Runtime;
@@ -227,6 +227,7 @@ struct Drawn {
 impl Drawn {
     fn begin(sim: &Sim) -> Self {
         let seed = sim.limits.seed;
+        interpose::begin(seed); // first, as the others may make the first hash map of this thread
         sim::enter(Faults::skipping(sim.skipped.clone()));
         mini_net::sim::enter(seed);
         hosts::reset();

@@ -166,14 +166,15 @@ fn on_thread<T: Send>(seed: u64, job: impl FnOnce() -> Result<T, Trouble> + Send
 
 fn try_seed<F, B>(seed: u64, body: &B, wish: &Wish) -> Result<Trace, Trouble>
 where
-    B: Fn() -> F,
+    B: Fn() -> F + Sync,
     F: Future<Output: Outcome>,
 {
     let sim = Sim::new(seed).skip(wish.skips.iter().flat_map(Skips::ranges));
     let sim = if wish.checks { sim.keep_steps() } else { sim };
     let (failure, trace) = run(&sim, body);
     if wish.checks {
-        let (_, again) = run(&sim, body);
+        // On a thread that knows as little of the seed as the first one did.
+        let again = on_thread(seed, || Ok(run(&sim, body).1))?;
         compare(seed, &trace, &again).map_err(Trouble::Other)?;
     }
     failure.map_or(Ok(trace), |failure| Err(Trouble::Fails(Box::new(failure))))

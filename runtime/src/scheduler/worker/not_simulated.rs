@@ -6,6 +6,12 @@ use super::Worker;
 use crate::scheduler::config::Config;
 use crate::scheduler::core::{Core, Entry};
 
+impl Config {
+    pub(crate) fn simulated_clock(&self) -> Option<Clock> {
+        None
+    }
+}
+
 impl Core {
     pub(crate) fn simulated(self, _: &Config, _: &Clock) -> Self {
         self

@@ -3,6 +3,9 @@
 //! `sim/world.rs` decides; here are the places where it is asked. Without the feature none of this is compiled, and
 //! outside of a simulation each costs a branch.
 
+use std::time::{Duration, Instant};
+
+use mini_context::sim;
 use mini_net::Events;
 use mini_time::Clock;
 
@@ -16,6 +19,18 @@ use crate::task::{Class, JoinHandle, Origin};
 
 /// In place of the id of a main task.
 const MAIN: u64 = 0;
+
+impl Config {
+    /// The clock, if the runtime is simulated. It begins with the time that the program reads in its first step: where
+    /// `interpose!` is used, it and the standard library's `Instant` are one clock.
+    pub(crate) fn simulated_clock(&self) -> Option<Clock> {
+        self.simulation?;
+        sim::begin_step(0, Duration::ZERO);
+        let begin = Instant::now();
+        sim::end_step();
+        Some(Clock::paused_at(begin))
+    }
+}
 
 impl Core {
     /// The core of a runtime that is simulated, if `config` says so.
@@ -68,6 +83,7 @@ impl Worker<'_> {
             driver.poll(&mut Events::with_capacity(64)); // Unix sockets and pipes
         }
         world.advance(driver.reactor(), driver.timers().clock().now());
+        sim::end_step();
         let mut tasks = self.core.waiting();
         for (at, host) in hosts::frozen_among(&tasks) {
             tasks.remove(at);
@@ -112,6 +128,7 @@ impl Worker<'_> {
         self.shared.idle.unpark(self.core.index());
         hosts::thaw(None, self.core);
         world.note_halt(halt, dump);
+        sim::begin_step(sim::host(), sim::now()); // of the destructors
     }
 }
 

@@ -1,0 +1,234 @@
+//! What a program finds that asks the C library for random bytes or the time, in a test binary with `interpose!`.
+//!
+//! Called by `interposed`, the functions that stand in for those of the C library; `begin` by each simulation. All that
+//! is kept here belongs to a thread, and none of it has a destructor: a thread that starts or ends may read clocks too.
+//!
+//! The time is that of the step in progress (`mini_context::sim::program_time`), so the scheduler, which looks at real
+//! clocks between two steps, is not disturbed. Random bytes are drawn also between steps: the standard library keeps
+//! the keys of its first `HashMap` on a thread, and that may be one of mini.
+//!
+//! # A program that waits by reading the clock
+//!
+//! `while start.elapsed() < limit {}` would never end, as no time passes in a step. So after [`PATIENCE`] readings of
+//! the same time each one adds [`MOMENT`]. A clock that has been moved so stands still until virtual time is there too.
+//!
+//! Rejected:
+//! - The functions in this crate, for all programs that have the feature: a library would replace the clock of its user.
+//! - Real readings of `CLOCK_MONOTONIC` as the beginning: what is computed from them (a hash, a number of whole
+//!   milliseconds) would differ in each run.
+
+#![cfg_attr(not(all(target_os = "linux", target_pointer_width = "64")), allow(dead_code))]
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use mini_context::sim::{self, Random};
+
+/// What monotonic clocks show when a simulation begins.
+///
+/// Not 0, which programs take for "never". And little: where a thread waits until a certain time, in `recv_timeout` say,
+/// the kernel compares that with its own clock, which shows the time since the machine was booted.
+const MONOTONIC: Duration = Duration::from_secs(1);
+
+/// What the calendar shows then, since 1970: 2000-01-01 00:00:00 UTC.
+const CALENDAR: Duration = Duration::from_secs(946_684_800);
+
+/// So often a program may read one time.
+const PATIENCE: u32 = 100_000;
+
+/// What each further reading adds.
+const MOMENT: Duration = Duration::from_micros(1);
+
+thread_local! {
+    /// `None` before the first simulation on this thread.
+    static RANDOM: Cell<Option<Random>> = const { Cell::new(None) };
+    static READINGS: Cell<Readings> = const { Cell::new(Readings::NONE) };
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Readings {
+    /// Of this virtual time.
+    of: Duration,
+    count: u32,
+    /// What the last one said.
+    last: Duration,
+}
+
+/// Which clock is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Monotonic,
+    Calendar,
+}
+
+/// A simulation of `seed` begins on this thread.
+pub(super) fn begin(seed: u64) {
+    RANDOM.set(Some(Random::new(seed, 100)));
+    READINGS.set(Readings::NONE);
+}
+
+/// Fills `buf` from a stream of the seed, if this thread runs a simulation; says whether it has.
+pub(super) fn fill(buf: &mut [MaybeUninit<u8>]) -> bool {
+    let Some(mut random) = RANDOM.get().filter(|_| sim::is_simulated()) else { return false };
+    for chunk in buf.chunks_mut(8) {
+        for (to, byte) in chunk.iter_mut().zip(random.draw().to_le_bytes()) {
+            to.write(byte);
+        }
+    }
+    RANDOM.set(Some(random));
+    true
+}
+
+/// What the clock shows, if this thread runs a step of a simulation: for monotonic clocks since they began, for the
+/// calendar since 1970.
+pub(super) fn read(kind: Kind) -> Option<Duration> {
+    let now = sim::program_time()?;
+    let readings = READINGS.get().and(now);
+    READINGS.set(readings);
+    let begin = match kind {
+        Kind::Monotonic => MONOTONIC,
+        Kind::Calendar => CALENDAR,
+    };
+    Some(begin.saturating_add(readings.last))
+}
+
+impl Readings {
+    const NONE: Self = Self { of: Duration::ZERO, count: 0, last: Duration::ZERO };
+
+    /// One more, at `now`.
+    fn and(self, now: Duration) -> Self {
+        if now != self.of {
+            return Self { of: now, count: 1, last: self.last.max(now) };
+        }
+        let last = if self.count < PATIENCE { self.last } else { self.last.saturating_add(MOMENT) };
+        Self { of: now, count: self.count.saturating_add(1), last }
+    }
+}
+
+/// Lets the standard library's clocks, the order of its hash maps, and random numbers follow the seed in this binary's
+/// simulations.
+///
+/// Write it once, at the top level of a test file (a binary of its own, `tests/*.rs`) or of a program. It defines the
+/// functions `getrandom`, `getentropy` and `clock_gettime` of the C library for that binary. On the thread of a
+/// simulation they say what the seed says; everywhere else they are the system's.
+///
+/// # Examples
+///
+/// ```standalone_crate
+/// use std::time::{Duration, Instant, SystemTime};
+///
+/// mini::sim::interpose!();
+///
+/// # fn main() {
+/// let program = || async {
+///     let (start, date) = (Instant::now(), SystemTime::now());
+///     mini::time::sleep(Duration::from_secs(3600)).await;
+///     assert_eq!(start.elapsed(), Duration::from_secs(3600)); // which took no time
+///     assert_eq!(date.elapsed().unwrap(), Duration::from_secs(3600));
+///     let since_1970 = date.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+///     assert_eq!(since_1970.as_secs(), 946_684_800); // it is 2000-01-01 00:00:00 UTC
+///     let set: std::collections::HashSet<u32> = (0..50).collect();
+///     set.into_iter().collect::<Vec<_>>()
+/// };
+/// let order = |seed| std::thread::spawn(move || mini::sim::Sim::new(seed).run(program()).unwrap()).join().unwrap();
+/// assert_eq!(order(7), order(7));
+/// assert_ne!(order(7), order(8));
+/// # }
+/// ```
+///
+/// # What it buys
+///
+/// - `std::time::Instant` and [`mini::time::Instant`](crate::time::Instant) are one clock, so libraries that keep time
+///   by the standard library's (hyper, h2, quinn, tower, tokio's types) time out in virtual time, as everything else
+///   does. So do `SystemTime` and what stands on it (chrono, jiff, time), which begins with 2000-01-01 00:00:00 UTC in
+///   each simulation: certificates must be valid then.
+/// - A `HashMap` has the same order in each run of a seed, and another one under another seed.
+/// - The crate `getrandom` from 0.3 on, and so `rand` from 0.9 on, and `uuid`.
+///
+/// # What it does not
+///
+/// - The standard library draws the keys of hash maps once for a thread. Each seed of
+///   [`#[mini::test(sim)]`](crate::test) has a fresh thread; a second [`Sim::run`](crate::sim::Sim::run) on one thread
+///   goes on with the keys of the first, and on the thread of a `#[test]` that has used a hash map before, they are not
+///   the seed's. Run it on a thread of its own, as above.
+/// - A hash map, or a number, in a `static`: it is the first seed's that came there.
+/// - What asks the kernel or the processor by itself: `getrandom` 0.2 (`rand` 0.8), which calls by number; time(2) and
+///   gettimeofday(2); `quanta` and `minstant`, which count cycles. What draws from addresses (`foldhash`, the hasher of
+///   `hashbrown`) or the number of the thread (`fastrand`).
+/// - Threads that the program starts: their clock is the system's, and their random numbers are.
+/// - Blocking a thread for a time (`std::thread::sleep`, `recv_timeout`): it takes real time, or none.
+///
+/// `MINI_SIM_CHECK=1` finds where such things decide what happens.
+///
+/// In a step no time passes, however long it takes. A program that reads the same time a hundred thousand times waits
+/// for something; then each reading adds a microsecond, so that the wait ends.
+///
+/// Outside of a simulation the clock costs a few nanoseconds more than without this. The scheduler, and mini's threads,
+/// read the system's clock.
+///
+/// # Systems
+///
+/// On systems other than Linux with 64 bits it expands to nothing: tests run, and what differs in two runs is for
+/// `MINI_SIM_CHECK` to find.
+///
+/// # Errors
+///
+/// The compiler or the linker says that `getrandom` is defined twice, if this was written twice in a binary.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __interpose {
+    () => {
+        #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+        const _: () = {
+            use $crate::sim::interposed::{self, Clock, Flags, Int, Time, Void};
+
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn getrandom(buf: *mut Void, length: usize, flags: Flags) -> isize {
+                unsafe { interposed::getrandom(buf, length, flags) }
+            }
+
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn getentropy(buf: *mut Void, length: usize) -> Int {
+                unsafe { interposed::getentropy(buf, length) }
+            }
+
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn clock_gettime(clock: Clock, time: *mut Time) -> Int {
+                unsafe { interposed::clock_gettime(clock, time) }
+            }
+        };
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mini_context::sim::Faults;
+
+    /// Runs `f` as a step of a simulation.
+    fn simulated<T>(seed: u64, f: impl FnOnce() -> T) -> T {
+        sim::enter(Faults::default());
+        begin(seed);
+        sim::begin_step(0, Duration::ZERO);
+        let output = f();
+        sim::leave();
+        output
+    }
+
+    #[test]
+    fn the_clock_goes_on_for_who_waits_by_reading_it() {
+        let second = Duration::from_secs(1);
+        simulated(1, || {
+            let start = read(Kind::Monotonic).unwrap();
+            assert_eq!((start, read(Kind::Calendar)), (MONOTONIC, Some(CALENDAR)));
+            while read(Kind::Monotonic).unwrap() - start < second {}
+            assert_eq!(read(Kind::Calendar), Some(CALENDAR + second + MOMENT));
+            sim::begin_step(0, second / 2);
+            assert_eq!(read(Kind::Monotonic), Some(MONOTONIC + second + MOMENT), "it does not go back");
+            sim::begin_step(0, 2 * second);
+            assert_eq!(read(Kind::Monotonic), Some(MONOTONIC + 2 * second));
+        });
+        assert_eq!(read(Kind::Monotonic), None);
+    }
+}
