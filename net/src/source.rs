@@ -128,12 +128,13 @@ impl Wait {
         }
     }
 
-    pub(crate) fn leave_note(&self, fd: RawFd) {
+    /// Says that the task in progress waits here, on `fd`, or on none if that is -1.
+    pub fn leave_note(&self, fd: RawFd) {
         leave_note(Note { reason: Reason::Io(self.site.kind, fd), location: self.location });
     }
 
     /// Takes the note back: the future that waits is dropped.
-    pub(crate) fn forget_note(&self) {
+    pub fn forget_note(&self) {
         forget_wait(|note| ptr::eq(note.location, self.location));
     }
 

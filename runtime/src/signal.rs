@@ -37,13 +37,17 @@ use std::task::{Context, Poll, ready};
 
 use mini_net::{IoKind, Object, Site, Wait, failed};
 
+mod ear;
 mod mailbox;
 mod quits;
 mod second;
+#[cfg_attr(not(feature = "sim"), path = "signal/not_simulated.rs")]
+mod simulated;
 pub mod unix;
 
 pub(crate) use quits::Quits;
 
+use simulated::is_simulated;
 use unix::{Signal, SignalKind};
 
 /// Waits for Ctrl-C; returned by [`ctrl_c`].
@@ -138,7 +142,9 @@ pub fn ctrl_c() -> CtrlC {
 pub fn termination() -> TerminationSignal {
     const SITE: &Site = &Site { owner: "mini::signal", method: "termination", kind: IoKind::Ready };
     let mut requests = [SignalKind::interrupt(), SignalKind::terminate()].map(|kind| Next::new(kind, SITE));
-    if let Err(error) = second::install() {
+    if !is_simulated()
+        && let Err(error) = second::install()
+    {
         requests[0].signal = Err(Some(error));
     }
     TerminationSignal(Some(requests))
@@ -184,7 +190,7 @@ impl Future for TerminationSignal {
         });
         let Some(heard) = heard else { return Poll::Pending };
         *waiting = None; // who keeps this value does not listen any more
-        if heard.is_ok() {
+        if heard.is_ok() && !is_simulated() {
             second::note_request();
         }
         Poll::Ready(heard)

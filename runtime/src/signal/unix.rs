@@ -1,19 +1,17 @@
 //! Signals by kind: [`signal(kind)`](signal) makes a [`Signal`], which hears every one of that kind from then on.
 
-// Called by users, by `ctrl_c` and by `process::watch`. A `Signal` is a mailbox that a handler leaves word in, and the
-// wait of `AsyncFd` for it.
+// Called by users, by `ctrl_c` and by `process::watch`. A `Signal` is an `Ear` and the kind that this hears.
 
 use std::fmt;
 use std::io;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use libc::c_int;
-use mini_net::future::AsyncFdIo;
-use mini_net::{AsyncFd, Interest, IoKind, Object, Site, Wait, failed};
+use mini_net::{IoKind, Object, Site, Wait, failed};
 use signal_hook_registry::FORBIDDEN;
 
-use super::mailbox::Mailbox;
+use super::simulated::{Ear, Hearing};
 
 #[cfg(any(
     target_vendor = "apple",
@@ -159,15 +157,13 @@ impl From<SignalKind> for c_int {
 /// ```
 #[must_use = "it hears nothing once it has been dropped"]
 pub struct Signal {
-    mailbox: AsyncFd<Mailbox>,
+    ear: Ear,
     kind: SignalKind,
 }
 
 /// Waits for the next signal; returned by [`Signal::recv`].
 #[must_use = "futures do nothing unless awaited"]
-pub struct Recv<'a>(AsyncFdIo<'a, Take, Mailbox>);
-
-type Take = fn(&Mailbox) -> io::Result<()>;
+pub struct Recv<'a>(Hearing<'a>);
 
 const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Ready };
 
@@ -183,13 +179,13 @@ const RECV: &Site = &Site { owner: "Signal", method: "recv", kind: IoKind::Ready
 /// faults of the thread they come to. Those of sigaction(2) (`EINVAL`: there is no such signal) and socketpair(2), as
 /// each listener takes two descriptors; that the runtime has shut down.
 pub fn signal(kind: SignalKind) -> io::Result<Signal> {
-    let mailbox = match kind.0 {
+    let ear = match kind.0 {
         number if FORBIDDEN.contains(&number) => {
             Err(io::Error::new(io::ErrorKind::InvalidInput, "this one cannot be listened to"))
         }
-        number => Mailbox::open(number).and_then(|mailbox| AsyncFd::with_interest(mailbox, Interest::READABLE)),
+        number => Ear::open(number),
     };
-    Ok(Signal { mailbox: mailbox.map_err(failed("listen to", Object::Signal(kind.0)))?, kind })
+    Ok(Signal { ear: ear.map_err(failed("listen to", Object::Signal(kind.0)))?, kind })
 }
 
 impl Signal {
@@ -222,7 +218,7 @@ impl Signal {
 
     /// As `recv`, for a call that messages name instead of it.
     pub(crate) fn recv_for(&mut self, wait: Wait) -> Recv<'_> {
-        Recv(self.mailbox.async_io_for(wait, Interest::READABLE, Mailbox::take))
+        Recv(self.ear.hear(wait))
     }
 
     /// As [`recv`](Signal::recv), as a function to poll.
@@ -248,13 +244,7 @@ impl Signal {
 
     /// As `poll_recv`, for a call that messages name instead of it.
     pub(super) fn poll_recv_for(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<Option<()>> {
-        loop {
-            let ready = self.mailbox.poll_ready_for(cx, wait, Interest::READABLE);
-            let Ok(mut guard) = ready!(ready) else { return Poll::Ready(None) };
-            if let Ok(taken) = guard.try_io(|fd| fd.get_ref().take()) {
-                return Poll::Ready(taken.ok());
-            }
-        }
+        self.ear.poll(cx, wait)
     }
 }
 
@@ -271,7 +261,7 @@ impl Future for Recv<'_> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<()>> {
         self.need_runtime(); // whether or not a signal has come
-        Pin::new(&mut self.get_mut().0).poll(cx).map(Result::ok)
+        Pin::new(&mut self.get_mut().0).poll(cx)
     }
 }
 
