@@ -33,6 +33,8 @@ mod handle;
 mod io_traits;
 mod leaf;
 mod polled;
+#[cfg_attr(not(feature = "sim"), path = "stdio/not_simulated.rs")]
+mod simulated;
 mod thread;
 #[cfg(feature = "tokio-io")]
 mod tokio_io;
@@ -43,10 +45,8 @@ use polled::Polled;
 use thread::{Reader, Writer};
 
 static INPUT: LazyLock<Reader> = LazyLock::new(|| Reader::new(|| duplicate(io::stdin().as_fd())));
-static OUTPUTS: [LazyLock<Writer>; 2] = [
-    LazyLock::new(|| Writer::new(|| duplicate(io::stdout().as_fd()))),
-    LazyLock::new(|| Writer::new(|| duplicate(io::stderr().as_fd()))),
-];
+static OUTPUTS: [LazyLock<Writer>; 2] =
+    [LazyLock::new(|| Writer::new(Stdout::current)), LazyLock::new(|| Writer::new(Stderr::current))];
 
 /// The standard input of the process.
 ///
@@ -201,6 +201,7 @@ impl Stdin {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
         }
+        simulated::check_read(wait)?;
         match &self.0 {
             In::Thread(handle) => {
                 handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, buf))
@@ -225,6 +226,11 @@ impl<const FD: i32> Output<FD> {
     fn open(fd: BorrowedFd<'_>) -> Output<FD> {
         let polled = Polled::open(fd, Interest::WRITABLE);
         Output(polled.map_or_else(|| Out::Thread(Handle::new(&OUTPUTS[FD as usize - 1])), Out::Polled))
+    }
+
+    /// A duplicate of what the process has now.
+    fn current() -> io::Result<File> {
+        if FD == 1 { duplicate(io::stdout().as_fd()) } else { duplicate(io::stderr().as_fd()) }
     }
 
     /// Writes from the front of `buf` what there is room for, and waits if there is none.
@@ -308,6 +314,9 @@ impl<const FD: i32> Output<FD> {
     ) -> Poll<io::Result<usize>> {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
+        }
+        if let Some(polled) = simulated::poll_write(cx, Self::current, buf) {
+            return polled;
         }
         match &self.0 {
             Out::Thread(handle) => {

@@ -42,6 +42,8 @@ mod command;
 mod orphans;
 mod output;
 mod pipe;
+#[cfg_attr(not(feature = "sim"), path = "process/not_simulated.rs")]
+mod simulated;
 mod stdin;
 mod sys;
 mod watch;

@@ -1,4 +1,4 @@
-//! Signals, child processes and standard streams in a simulation: the first are simulated, the others refused.
+//! Signals in a simulation, and what is refused there: child processes, the standard input, a clock that runs.
 
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt;
@@ -168,4 +168,84 @@ fn no_handler_is_installed_and_no_signal_goes_in_or_out() {
     let name = "no_handler_is_installed_and_no_signal_goes_in_or_out";
     let output = child.args([name, "--exact"]).env("MINI_BOTH_KINDS", "1").output().unwrap();
     assert_eq!(output.status.signal(), Some(libc::SIGTERM), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn child_processes_are_refused_with_the_call_and_its_line() {
+    let errors = Sim::new(1).run(async {
+        let mut command = mini::process::Command::new("true");
+        [command.spawn().map(drop), command.status().await.map(drop), command.output().await.map(drop)]
+    });
+    let line = line!() - 2;
+    for (error, method) in errors.unwrap().into_iter().zip(["spawn", "status", "output"]) {
+        let error = error.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
+        let (text, place) = (error.to_string(), format!("{}:{line}:", file!()));
+        let begin = format!("failed to start `true`: `Command::{method}`, called at {place}");
+        assert!(text.starts_with(&begin) && text.ends_with(": child processes are not simulated"), "{text}");
+    }
+    assert!(mini::block_on(mini::process::Command::new("true").status()).unwrap().success());
+}
+
+#[test]
+fn nothing_is_read_from_the_standard_input() {
+    let error = Sim::new(1).run(async { mini::io::stdin().read(&mut [0; 1]).await });
+    let (line, error) = (line!() - 1, error.unwrap().unwrap_err());
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    let (text, begin) = (error.to_string(), format!("`Stdin::read`, called at {}:{line}:", file!()));
+    assert!(text.starts_with(&begin) && text.ends_with(": standard input is not simulated"), "{text}");
+}
+
+/// More than a pipe holds.
+const LENGTH: usize = 300_000;
+
+fn writes_much() {
+    for seed in 0..5 {
+        let length = Sim::new(seed).run(async {
+            let (out, other) = (mini::io::stdout(), mini::io::stderr());
+            other.write_all(&vec![b'e'; LENGTH]).await.unwrap();
+            let length = out.write(&vec![b'o'; LENGTH]).await.unwrap();
+            out.flush().await.unwrap();
+            other.flush().await.unwrap();
+            length
+        });
+        assert_eq!(length.unwrap(), LENGTH, "a pipe that is full is not seen");
+    }
+}
+
+#[test]
+fn what_is_written_to_the_standard_streams_goes_out() {
+    if std::env::var_os("MINI_WRITES_MUCH").is_some() {
+        return writes_much();
+    }
+    let file = std::env::temp_dir().join(format!("mini-sim-output-{}", std::process::id()));
+    let name = "what_is_written_to_the_standard_streams_goes_out";
+    let child = || {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args([name, "--exact", "--nocapture"]).env("MINI_WRITES_MUCH", "1");
+        child
+    };
+    let count = |bytes: &[u8], byte| bytes.iter().filter(|&&other| other == byte).count();
+    let piped = child().output().unwrap();
+    assert!(piped.status.success());
+    assert!(count(&piped.stdout, b'o') >= 5 * LENGTH && count(&piped.stderr, b'e') >= 5 * LENGTH);
+    let filed = child().stdout(std::fs::File::create(&file).unwrap()).output().unwrap();
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(filed.status.success() && count(&bytes, b'o') >= 5 * LENGTH);
+}
+
+#[test]
+fn the_clock_cannot_be_resumed() {
+    let failure = Sim::new(1).run(async {
+        mini::time::pause(); // it is
+        sleep(SECOND).await;
+        mini::time::resume();
+    });
+    let text = failure.unwrap_err().to_string();
+    assert!(text.contains("panicked: `mini::time::resume` was called in a simulation"), "{text}");
+    mini::block_on(async {
+        mini::time::pause();
+        mini::time::resume();
+    });
 }

@@ -35,6 +35,8 @@ mod pause;
 mod primitives;
 #[cfg(test)]
 mod probe;
+#[cfg_attr(not(feature = "sim"), path = "not_simulated.rs")]
+mod simulated;
 mod sleep;
 mod timeout;
 mod timers;

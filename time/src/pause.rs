@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::clock::ClockError;
 use crate::context;
+use crate::simulated::is_simulated;
 use crate::timers::Timers;
 
 /// Moves the clock, made by [`advance`].
@@ -90,9 +91,15 @@ pub fn pause() {
 ///
 /// # Panics
 ///
-/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime.
+/// On a thread that runs no mini runtime, or one that is not a `current_thread` runtime. In a simulation, whose clock
+/// never runs by itself.
 #[track_caller]
 pub fn resume() {
+    assert!(
+        !is_simulated(),
+        "`mini::time::resume` was called in a simulation, whose clock never runs by itself: it jumps to the next deadline \
+         when no task can run"
+    );
     let timers = current("resume");
     match timers.clock().resume() {
         Ok(()) => timers.ring(),

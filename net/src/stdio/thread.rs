@@ -346,7 +346,7 @@ fn start(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("mini-stdio".to_owned()).spawn(body).map(drop).map_err(no_thread)
 }
 
-fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
+pub(super) fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match patiently(file, Ready::WRITABLE, |mut file| file.write(bytes))? {
             0 => return Err(ErrorKind::WriteZero.into()),

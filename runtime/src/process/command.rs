@@ -10,7 +10,7 @@ use std::process::{self, ExitStatus, Stdio};
 use mini_net::{IntoObject, Object, Site, Wait, failed};
 
 use super::child::{Child, site};
-use super::orphans;
+use super::{orphans, simulated};
 
 mod pre_exec;
 mod slack;
@@ -269,9 +269,18 @@ impl Command {
     ///
     /// Those of fork(2) and execve(2): `NotFound` if there is no such program or no such directory, `PermissionDenied`
     /// if it can't be run. `InvalidInput` for a NUL byte in a name or an argument. If there are no descriptors left to
-    /// watch the process, or the runtime has shut down, the process is killed again.
+    /// watch the process, or the runtime has shut down, the process is killed again. `Unsupported` in a simulation.
     #[track_caller]
     pub fn spawn(&mut self) -> io::Result<Child> {
+        self.start("spawn")
+    }
+
+    /// The same, for a call of `method`.
+    #[track_caller]
+    fn start(&mut self, method: &str) -> io::Result<Child> {
+        if let Err(error) = simulated::check_start(method) {
+            return Err(failed("start", &*self)(error));
+        }
         orphans::sweep();
         let slack = Slack::usual();
         let child = self.std.spawn();
@@ -305,7 +314,7 @@ impl Command {
     /// Drops the child: see [`kill_on_drop`](Command::kill_on_drop).
     #[track_caller]
     pub fn status(&mut self) -> impl Future<Output = io::Result<ExitStatus>> + Send + use<> {
-        let child = self.spawn().map(|mut child| {
+        let child = self.start("status").map(|mut child| {
             drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
             child
         });
@@ -337,7 +346,7 @@ impl Command {
     #[track_caller]
     pub fn output(&mut self) -> impl Future<Output = io::Result<process::Output>> + Send + use<> {
         self.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = self.spawn();
+        let child = self.start("output");
         const SITE: &Site = &site("Command", "output");
         let wait = Wait::here(SITE);
         async move { child?.wait_with_output_for(wait).await }

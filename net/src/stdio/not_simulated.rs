@@ -1,0 +1,21 @@
+//! Without the feature `sim` no stream is simulated.
+
+use std::fs::File;
+use std::io;
+use std::task::{Context, Poll};
+
+use crate::source::Wait;
+
+#[inline]
+pub(super) fn check_read(_: &Wait) -> io::Result<()> {
+    Ok(())
+}
+
+#[inline]
+pub(super) fn poll_write(
+    _: &mut Context<'_>,
+    _: fn() -> io::Result<File>,
+    _: &[u8],
+) -> Option<Poll<io::Result<usize>>> {
+    None
+}
