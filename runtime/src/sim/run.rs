@@ -149,6 +149,14 @@ impl Sim {
         self.run_noting(future).0
     }
 
+    /// The same, with the number of the steps and their hash: for tests of what a seed determines.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn run_hashed<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, (u64, u64)) {
+        let (result, trace) = self.run_noting(future);
+        (result, trace.sum)
+    }
+
     /// The same, with what else is known of the run.
     #[track_caller]
     pub(super) fn run_noting<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, Trace) {

@@ -1,0 +1,72 @@
+//! Writes what 50 seeds do to one program: for each the number of its steps and their hash.
+//!
+//! A seed says all: `tests/sim_hashes.rs` compares two processes, `tests/sim_hashes.sh` a debug build and a release
+//! build.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mini::signal::unix::{SignalKind, signal};
+use mini::sim::{Sim, current};
+use mini::sync::{Mutex, mpsc};
+use mini::task::yield_now;
+use mini::time::{sleep, timeout};
+
+mini::sim::interpose!();
+
+fn main() {
+    for seed in 1..=50 {
+        // The standard library draws the keys of hash maps once for a thread.
+        let (result, (steps, hash)) =
+            thread::spawn(move || Sim::new(seed).run_hashed(program())).join().expect("it ends");
+        let sum = result.unwrap_or_else(|failure| panic!("{failure}"));
+        println!("seed {seed}: {steps} steps, hash {hash:016x}, sum {sum}");
+    }
+}
+
+/// Some of all that may decide what happens: the schedule, drawn budgets, hash maps, both clocks, timers, blocking jobs,
+/// races, random numbers and signals.
+async fn program() -> u64 {
+    let (send, mut receive) = mpsc::channel(3);
+    let shared = Arc::new(Mutex::new(HashMap::new()));
+    for number in 0..8_u64 {
+        let (send, shared) = (send.clone(), shared.clone());
+        mini::spawn(async move {
+            let start = Instant::now();
+            for round in 0..10 {
+                shared.lock().await.insert(number * 10 + round, start.elapsed());
+                sleep(Duration::from_micros(current().rand() % 300)).await;
+            }
+            let job = mini::spawn_blocking(move || number * number);
+            send.send(job.await.expect("it ends")).await.expect("somebody receives");
+        });
+    }
+    drop(send);
+    let mut hangups = signal(SignalKind::hangup()).expect("it is simulated");
+    let listener = mini::spawn(async move {
+        let mut heard = 0;
+        while timeout(Duration::from_millis(2), hangups.recv()).await.is_ok() {
+            heard += 1;
+        }
+        heard
+    });
+    let mut sum = 0;
+    while let Some(square) = receive.recv().await {
+        current().signal(SignalKind::hangup());
+        sum += square;
+    }
+    // In the order of the map.
+    for (key, at) in shared.lock().await.iter() {
+        for _ in 0..key % 3 {
+            yield_now().await;
+        }
+        sum = sum.rotate_left(1) ^ at.as_nanos() as u64;
+        mini::race! {
+            () = sleep(Duration::from_nanos(key % 7)) => sum += 1,
+            () = yield_now() => sum += 2,
+        }
+    }
+    sum + listener.await.expect("it ends")
+}
