@@ -81,6 +81,29 @@ fn requests_to_end_are_heard() {
 }
 
 #[test]
+fn signals_stay_on_their_host() {
+    each_seed(async || {
+        let sim = current();
+        let request = termination();
+        let servers = ["one", "two"].map(|name| {
+            sim.client(name, async move {
+                let request = termination();
+                if name == "one" {
+                    current().signal(SignalKind::terminate());
+                }
+                timeout(SECOND, request).await.is_ok()
+            })
+        });
+        let mut heard = Vec::new();
+        for server in servers {
+            heard.push(server.await.unwrap());
+        }
+        assert_eq!(heard, [true, false]);
+        assert!(timeout(SECOND, request).await.is_err());
+    });
+}
+
+#[test]
 fn a_wait_that_was_dropped_has_taken_nothing_and_wakes_nobody() {
     each_seed(async || {
         let kind = SignalKind::user_defined2();
