@@ -81,8 +81,8 @@ async fn ask() -> io::Result<usize> {
     Ok(answer.len())
 }
 
-/// Some of all that may decide what happens: the schedule, drawn budgets, hash maps, both clocks, timers, blocking jobs,
-/// races, random numbers and signals.
+/// Some of all that may decide what happens: the schedule, drawn budgets, hash maps, both clocks, timers, blocking
+/// jobs, races, random numbers and signals.
 async fn alone() -> u64 {
     let (send, mut receive) = mpsc::channel(3);
     let shared = Arc::new(Mutex::new(HashMap::new()));

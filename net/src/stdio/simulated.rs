@@ -1,7 +1,7 @@
 //! The standard streams in a simulation: what is written goes out as it is written, and nothing can be read.
 //!
-//! Called by `stdio`. The thread of the simulation writes all of a buffer by itself and blocks as long as that takes, as
-//! `println!` does: a wait for the reader of a pipe, or for another thread, would be no part of the seed.
+//! Called by `stdio`. The thread of the simulation writes all of a buffer by itself and blocks as long as that takes,
+//! as `println!` does: a wait for the reader of a pipe, or for another thread, would be no part of the seed.
 
 use std::fs::File;
 use std::io;

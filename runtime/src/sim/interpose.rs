@@ -13,7 +13,7 @@
 //! the same time each one adds [`MOMENT`]. A clock that has been moved so stands still until virtual time is there too.
 //!
 //! Rejected:
-//! - The functions in this crate, for all programs that have the feature: a library would replace the clock of its user.
+//! - The functions in this crate, for all programs that have the feature: a library would replace its user's clock.
 //! - Real readings of `CLOCK_MONOTONIC` as the beginning: what is computed from them (a hash, a number of whole
 //!   milliseconds) would differ in each run.
 
@@ -27,8 +27,8 @@ use mini_context::sim::{self, Random};
 
 /// What monotonic clocks show when a simulation begins.
 ///
-/// Not 0, which programs take for "never". And little: where a thread waits until a certain time, in `recv_timeout` say,
-/// the kernel compares that with its own clock, which shows the time since the machine was booted.
+/// Not 0, which programs take for "never". And little: where a thread waits until a certain time, in `recv_timeout`
+/// say, the kernel compares that with its own clock, which shows the time since the machine was booted.
 const MONOTONIC: Duration = Duration::from_secs(1);
 
 /// What the calendar shows then, since 1970: 2000-01-01 00:00:00 UTC.

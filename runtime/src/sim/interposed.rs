@@ -4,8 +4,8 @@
 //! before `main` and in a handler of a signal, so they allocate nothing, lock nothing and do not panic.
 //!
 //! Where no simulation asks, random bytes come from the system call, as in the C library. The time comes from the C
-//! library's own `clock_gettime`, which is found by dlsym(3) at the first call: it takes 20 to 40 ns, as it need not enter
-//! the kernel (vdso(7)); a system call takes several times as much.
+//! library's own `clock_gettime`, which is found by dlsym(3) at the first call: it takes 20 to 40 ns, as it need not
+//! enter the kernel (vdso(7)); a system call takes several times as much.
 
 #![allow(unsafe_code)]
 
@@ -121,8 +121,8 @@ unsafe fn fill_from_seed(buf: *mut c_void, length: usize) -> bool {
     if length == 0 {
         return false; // then `buf` may be anything
     }
-    // SAFETY: valid for writes, as the caller has promised, and not read, so it need not be initialised; nobody else has
-    // it while the caller's call lasts. Test: tests/tests/sim_interpose.rs
+    // SAFETY: valid for writes, as the caller has promised, and not read, so it need not be initialised; nobody else
+    // has it while the caller's call lasts. Test: tests/tests/sim_interpose.rs
     // `the_c_librarys_functions_say_what_the_seed_says`.
     fill(unsafe { slice::from_raw_parts_mut(buf.cast::<MaybeUninit<u8>>(), length) })
 }
