@@ -215,7 +215,7 @@ fn compare(seed: u64, first: &Trace, second: &Trace) -> Result<(), String> {
     };
     Err(format!(
         "seed {seed}: two runs of it differ, first in step {common}: {}, and {}; what is not simulated (hash maps, clocks, \
-         random numbers, threads) decides there\n",
+         random numbers, threads) decides there; `mini::sim::interpose!` makes the first three the seed's\n",
         told(first),
         told(second)
     ))
