@@ -1,7 +1,10 @@
 //! QUIC on mini: [`MiniRuntime`] gives quinn its tasks, timers and UDP sockets.
 //!
-//! Give a [`MiniRuntime`] to `quinn::Endpoint::new`. A datagram goes through quinn's own system calls (`quinn::udp`: many
-//! datagrams a call, congestion marks).
+//! Give a [`MiniRuntime`] to `quinn::Endpoint::new`. A datagram goes through quinn's own system calls (`quinn::udp`:
+//! many datagrams a call, congestion marks).
+//!
+//! In a simulation of mini (feature `sim`) quinn runs too, over the simulated network: see [`socket`]. Its random
+//! numbers are the system's, so that two runs of a seed differ, unless `EndpointConfig::rng_seed` says otherwise.
 
 // The system calls run under the readiness of an `AsyncFd`, which unlike a socket's methods can be told that a short
 // batch was all there is.
@@ -24,9 +27,13 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use mini::io::{AsyncFd, Interest};
+use mini::net::UdpSocket;
 use mini::time::Sleep;
 use quinn::udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, UdpPoller};
+
+#[cfg_attr(not(feature = "sim"), path = "not_simulated.rs")]
+mod simulated;
 
 /// The runtime that the caller is in, as quinn wants it.
 ///
@@ -48,6 +55,38 @@ use quinn::{AsyncTimer, AsyncUdpSocket, Runtime, UdpPoller};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MiniRuntime;
 
+/// A socket of mini as quinn wants it, for `Endpoint::new_with_abstract_socket`.
+///
+/// With a socket of the standard library, `Endpoint::new` and [`MiniRuntime`] do the same. In a simulation this is the
+/// better way: there `Endpoint::new` binds the address of its socket again in the simulated network, and until then the
+/// port is one of the system's, which another program, or another host of the simulation, may have at that moment.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Arc;
+/// use mini::net::UdpSocket;
+/// use quinn::{Endpoint, EndpointConfig};
+///
+/// # mini::block_on(async {
+/// let socket = mini_quinn::socket(UdpSocket::bind("127.0.0.1:0").await?)?;
+/// let runtime = Arc::new(mini_quinn::MiniRuntime);
+/// let endpoint = Endpoint::new_with_abstract_socket(EndpointConfig::default(), None, socket, runtime)?;
+/// assert_ne!(endpoint.local_addr()?.port(), 0);
+/// # Ok::<(), std::io::Error>(()) }).unwrap();
+/// ```
+///
+/// # Errors
+///
+/// If the system refuses an option that quinn sets.
+///
+/// # Panics
+///
+/// Outside of a mini runtime.
+pub fn socket(socket: UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+    simulated::adopt(socket).or_else(|socket| MiniRuntime.wrap_udp_socket(socket.into_std()?))
+}
+
 impl Runtime for MiniRuntime {
     fn new_timer(&self, at: Instant) -> Pin<Box<dyn AsyncTimer>> {
         Box::pin(Timer(mini::time::sleep_until(at.into())))
@@ -59,6 +98,9 @@ impl Runtime for MiniRuntime {
     }
 
     fn wrap_udp_socket(&self, socket: std::net::UdpSocket) -> io::Result<Arc<dyn AsyncUdpSocket>> {
+        if let Some(simulated) = simulated::bound_as(&socket)? {
+            return Ok(simulated);
+        }
         let state = UdpSocketState::new((&socket).into())?;
         Ok(Arc::new(Socket { state, io: AsyncFd::new(socket)? }))
     }

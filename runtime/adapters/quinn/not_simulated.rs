@@ -1,0 +1,17 @@
+//! What `simulated` has, where there are no simulations: nothing is ever one of theirs.
+
+use std::io;
+use std::sync::Arc;
+
+use mini::net::UdpSocket;
+use quinn::AsyncUdpSocket;
+
+#[inline]
+pub(crate) fn bound_as(_: &std::net::UdpSocket) -> io::Result<Option<Arc<dyn AsyncUdpSocket>>> {
+    Ok(None)
+}
+
+#[inline]
+pub(crate) fn adopt(socket: UdpSocket) -> Result<Arc<dyn AsyncUdpSocket>, UdpSocket> {
+    Err(socket)
+}
