@@ -89,7 +89,7 @@ impl Semaphore {
 
 /// One event at a time, for which all consumers wait. Returns how many jobs each of them has done, as do the functions
 /// below.
-async fn semaphore(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
+pub(crate) async fn semaphore(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
     let (ready, done) = (Arc::new(Semaphore::new()?), Arc::new(Semaphore::new()?));
     let (at_it, is_over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
     let mut tasks = JoinSet::new();
@@ -148,7 +148,7 @@ impl Done {
 }
 
 /// A datagram is a job. The kernel keeps a few; a sender of more waits. An empty one tells a consumer to stop.
-async fn datagrams(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
+pub(crate) async fn datagrams(jobs: usize, consumers: usize) -> io::Result<Vec<usize>> {
     let (producer, queue) = UnixDatagram::pair()?;
     let (queue, done) = (Arc::new(queue), Arc::new(Done::new(jobs)));
     let mut tasks = JoinSet::new();
