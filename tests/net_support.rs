@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, Waker};
 
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
+#[cfg(feature = "sim")]
 use mini::sim::Sim;
 
 use crate::on_each_flavour;
@@ -40,6 +41,7 @@ where
 /// # Panics
 ///
 /// If a simulation fails.
+#[cfg(feature = "sim")]
 pub fn in_each_world<F>(body: impl Fn() -> F + Send + Sync + 'static)
 where
     F: Future<Output = ()> + Send + 'static,

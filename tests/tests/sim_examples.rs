@@ -1,7 +1,9 @@
-//! The examples `redis`, `http` and `queue` in a simulation, unmodified.
+//! The examples `redis`, `http`, `queue` and `lease` in a simulation, unmodified.
 
 #[path = "sim_examples/http.rs"]
 mod http;
+#[path = "sim_examples/lease.rs"]
+mod lease;
 #[path = "sim_examples/queue.rs"]
 mod queue;
 #[path = "sim_examples/redis.rs"]
