@@ -4,11 +4,15 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 use mini::fs::{self, File, OpenOptions};
 use mini::io::raw_os_error;
-use mini::sim::{Disk, Sim, current};
+use mini::net::{TcpListener, TcpStream};
+use mini::sim::{Current, Disk, Sim, current};
+use mini::time::sleep;
 use mini_tests::in_child;
 use rustix::io::Errno;
 
@@ -52,6 +56,56 @@ fn an_acknowledged_record_that_was_not_synced_is_lost() {
     let forgetful = outcomes(async |disk| records(disk, false).await);
     assert_eq!(forgetful, BTreeSet::from(["", "one ", "one two "].map(String::from)));
     assert_eq!(outcomes(async |disk| records(disk, true).await), BTreeSet::from(["one two ".to_owned()]));
+}
+
+/// A server that acknowledges records once they are in its log.
+async fn serve(syncs: bool, found: Arc<AtomicU64>) -> std::io::Result<()> {
+    let mut log = OpenOptions::new().create(true).append(true).open("/log").await?;
+    found.store(log.metadata().await?.len(), Relaxed);
+    log.sync_all().await?;
+    sync_dir("/").await?;
+    let listener = TcpListener::bind("0.0.0.0:80").await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        let mut record = [0; 8];
+        while stream.read_exact(&mut record).await.is_ok() {
+            log.write_all(&record).await?;
+            if syncs {
+                log.sync_data().await?;
+            }
+            stream.write_all(&[1]).await?;
+        }
+    }
+}
+
+/// How many of five acknowledged records the server finds when it is started again.
+fn records_after(goes_down: fn(&Current), syncs: bool) -> BTreeSet<u64> {
+    outcomes(async |_| {
+        let (sim, found) = (current(), Arc::new(AtomicU64::new(0)));
+        let log = found.clone();
+        sim.host("server", move || serve(syncs, log.clone()));
+        sleep(Duration::from_secs(1)).await;
+        let stream = TcpStream::connect("server:80").await?;
+        for record in 0..5_u64 {
+            stream.write_all(&record.to_be_bytes()).await?;
+            stream.read_exact(&mut [0]).await?;
+        }
+        goes_down(&sim);
+        sim.restart("server");
+        sleep(Duration::from_secs(1)).await;
+        assert!(!fs::try_exists("/log").await?, "the test has a disk of its own");
+        Ok(found.load(Relaxed) / 8)
+    })
+}
+
+#[test]
+fn a_host_that_crashes_or_loses_its_power_loses_what_it_has_not_synced() {
+    let none = |_: &Current| ();
+    for goes_down in [|sim: &Current| sim.crash("server"), |sim: &Current| sim.power_off("server")] {
+        assert_eq!(records_after(goes_down, false), BTreeSet::from([0, 1, 2, 3, 4, 5]));
+        assert_eq!(records_after(goes_down, true), BTreeSet::from([5]));
+    }
+    assert_eq!(records_after(none, false), BTreeSet::from([0]), "it has found an empty log, and was not started again");
 }
 
 #[test]
@@ -270,7 +324,7 @@ fn o_dsync_syncs_each_write() {
 fn metadata_are_those_of_the_simulated_file() {
     run(1, async |_| {
         let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(946_684_800);
-        mini::time::sleep(Duration::from_secs(5)).await;
+        sleep(Duration::from_secs(5)).await;
         let file = File::create("/file").await?;
         file.set_len(1 << 40).await?;
         let metadata = file.metadata().await?;

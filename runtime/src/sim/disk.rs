@@ -20,6 +20,7 @@ use std::sync::Arc;
 use mini_context::sim;
 
 use super::Current;
+use super::network::number;
 use crate::primitives::{Mutex, lock};
 
 mod changes;
@@ -41,7 +42,7 @@ use walk::Last;
 /// What a host of a simulation has its files on.
 ///
 /// In a simulation all of [`mini::fs`](crate::fs) works on a file system in memory; each host has its own, and
-/// [`Current::disk`] is that of the calling task. It begins with an empty `/tmp` (and an empty
+/// [`Current::disk`] is that of the calling task, [`Current::disk_of`] that of any. It begins with an empty `/tmp` (and an empty
 /// [`temp_dir`](std::env::temp_dir)), and the current directory is `/`. [`std::fs`] still is the real one.
 ///
 /// # What a crash leaves
@@ -92,6 +93,8 @@ use walk::Last;
 #[derive(Clone)]
 pub struct Disk(Arc<Mutex<State>>);
 
+const ELSEWHERE: &str = "a disk is for a task of the simulation";
+
 thread_local! {
     /// Of the simulation that runs on this thread.
     static DISKS: RefCell<Option<Disks>> = const { RefCell::new(None) };
@@ -115,7 +118,43 @@ impl Current {
     /// See [`Disk`].
     #[track_caller]
     pub fn disk(&self) -> Disk {
-        here().expect("a disk is for a task of the simulation")
+        here().expect(ELSEWHERE)
+    }
+
+    /// The disk of the host `name`: `test` is that of the test itself.
+    ///
+    /// A host that [crashes](Current::crash), or whose power is [cut](Current::power_off), loses of its disk what
+    /// [`Disk::crash`] says. A host whose program has come to its end loses nothing.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host. On a thread that does not run the simulation.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::fs::{self, File};
+    /// use mini::sim::{Sim, current};
+    ///
+    /// # Sim::new(1).run(async {
+    /// current().host("db", || async {
+    ///     let mut log = File::options().append(true).create(true).open("/log").await?;
+    ///     log.write_all(b"started\n").await?;
+    ///     log.sync_all().await?;
+    ///     File::open("/").await?.sync_all().await?; // for the name
+    ///     std::future::pending::<std::io::Result<()>>().await
+    /// });
+    /// current().disk_of("db").capacity(1 << 20);
+    /// mini::time::sleep(mini::time::Duration::from_secs(1)).await;
+    /// current().crash("db");
+    /// current().restart("db");
+    /// mini::time::sleep(mini::time::Duration::from_secs(1)).await;
+    /// assert!(!fs::try_exists("/log").await?); // on the disk of the test
+    /// # Ok::<(), std::io::Error>(()) }).unwrap().unwrap();
+    /// ```
+    #[track_caller]
+    pub fn disk_of(&self, name: &str) -> Disk {
+        of(number(name)).expect(ELSEWHERE)
     }
 }
 
@@ -181,7 +220,7 @@ impl Disk {
         self
     }
 
-    /// What a power cut of its host does to the disk alone: what was not synced may be lost, and open files fail with
+    /// What a power cut of its host does, to the disk alone: what was not synced may be lost, and open files fail with
     /// `EIO` from now on. Each file and each directory that loses something is a fault of the simulation.
     ///
     /// # Examples
@@ -261,9 +300,12 @@ impl fmt::Debug for Disk {
 
 /// The disk of the host whose task runs; `None` outside of a simulation.
 pub(crate) fn here() -> Option<Disk> {
+    of(sim::host())
+}
+
+fn of(host: u32) -> Option<Disk> {
     DISKS.with_borrow_mut(|disks| {
         let Disks { seed, of_hosts } = disks.as_mut()?;
-        let host = sim::host();
         let disk = of_hosts.entry(host).or_insert_with(|| Disk(Arc::new(Mutex::new(State::new(*seed, host)))));
         Some(disk.clone())
     })
@@ -275,8 +317,7 @@ pub(crate) fn is_simulated() -> bool {
 }
 
 /// A host crashes, or its power is cut.
-#[allow(dead_code, reason = "hosts call it")]
-pub(crate) fn crash(host: u32) {
+pub(super) fn crash(host: u32) {
     let disk = DISKS.with_borrow(|disks| disks.as_ref()?.of_hosts.get(&host).cloned());
     if let Some(disk) = disk {
         disk.crash();

@@ -102,3 +102,52 @@ impl State {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use mini_context::sim::{Faults, enter, leave};
+
+    use super::super::open::Wanted;
+    use super::super::{Disk, begin, end, here};
+
+    /// Two writes to one file, none of them synced, and a crash under `seed`; returns what the file has.
+    fn lose(disk: &Disk) -> String {
+        let (path, wanted) = (Path::new("/tmp/file"), Wanted { reads: true, writes: true, ..Wanted::default() });
+        let file = disk.open(path, &Wanted { creates: true, ..wanted }).unwrap();
+        disk.sync();
+        file.write(None, b"one ").unwrap();
+        file.write(None, b"two").unwrap();
+        disk.open(Path::new("/other"), &Wanted { creates: true, ..wanted }).unwrap();
+        disk.crash();
+        let mut bytes = [0; 10];
+        let read = disk.open(path, &wanted).unwrap().read(None, &mut bytes).unwrap();
+        str::from_utf8(&bytes[..read]).unwrap().to_owned()
+    }
+
+    #[test]
+    fn each_loss_is_a_fault_that_can_be_left_out() {
+        let run = |seed, faults| {
+            enter(faults);
+            mini_net::sim::enter(seed);
+            begin(seed);
+            let disk = here().unwrap();
+            let left = (lose(&disk), disk.exists(Path::new("/other")).unwrap());
+            end();
+            mini_net::sim::leave();
+            let faults = leave().unwrap();
+            let texts: Vec<String> = faults.injected().iter().map(|fault| fault.text.clone()).collect();
+            (left, texts)
+        };
+        let both = |(left, texts): &((String, bool), Vec<String>)| left.0 == "one " && !left.1 && texts.len() == 2;
+        let seed = (0..100).find(|&seed| both(&run(seed, Faults::default()))).expect("one seed of six");
+        let (_, texts) = run(seed, Faults::default());
+        assert_eq!(texts[0], "disk of test: the last 1 of 2 unsynced writes to `/tmp/file` lost in a crash");
+        assert_eq!(texts[1], "disk of test: the last 1 of 1 unsynced changes of names in `/` lost in a crash");
+        let left = |skipped| run(seed, Faults::skipping(vec![skipped])).0;
+        assert_eq!(left(1..=1), ("one two".to_owned(), false));
+        assert_eq!(left(2..=2), ("one ".to_owned(), true));
+        assert_eq!(left(1..=2), ("one two".to_owned(), true));
+    }
+}

@@ -152,7 +152,7 @@ impl State {
 
     /// For texts of faults.
     pub(super) fn title(&self) -> String {
-        format!("disk of host {}", self.host)
+        format!("disk of {}", mini_net::sim::host_name(self.host))
     }
 }
 
