@@ -240,7 +240,7 @@ fn an_operation_takes_virtual_time_and_the_seed_says_how_much_and_what_is_lost()
             let mut order = Vec::new();
             let mut entries = fs::read_dir("/tmp").await?;
             while let Some(entry) = entries.next_entry().await? {
-                order.push((entry.file_name(), entry.ino()));
+                order.push(entry.file_name());
             }
             disk.crash();
             Ok((time, order, fs::read("/other").await?, names_in("/tmp").await?, current().elapsed()))

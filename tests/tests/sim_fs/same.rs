@@ -199,12 +199,19 @@ async fn on_file(choices: &mut Choices, file: &mut File) -> String {
 async fn story(seed: u64, outside: &Path) -> Vec<String> {
     let base = outside.join("1/2/3");
     fs::create_dir_all(&base).await.unwrap();
+    let mut all = steps(seed, &base, 150).await;
+    all.extend(whole(outside).await);
+    all
+}
+
+/// So many operations, and what comes of each.
+async fn steps(seed: u64, base: &Path, count: usize) -> Vec<String> {
     let (mut choices, mut all) = (Choices(seed), Vec::new());
     let mut files: Vec<File> = Vec::new();
-    for _ in 0..150 {
+    for _ in 0..count {
         let line = match choices.below(10) {
             0 | 1 if files.len() < 5 => {
-                let (path, options) = (choices.path(&base), options(&mut choices));
+                let (path, options) = (choices.path(base), options(&mut choices));
                 let opened = options.open(&path).await;
                 let line = format!("{options:?} {path:?}: {}", told(opened.as_ref().map(|_| ()).map_err(again)));
                 files.extend(opened);
@@ -220,17 +227,52 @@ async fn story(seed: u64, outside: &Path) -> Vec<String> {
                 let at = choices.below(files.len() as u64) as usize;
                 on_file(&mut choices, &mut files[at]).await
             }
-            _ => on_paths(&mut choices, &base).await,
+            _ => on_paths(&mut choices, base).await,
         };
         all.push(line);
     }
-    all.extend(whole(outside).await);
     all
 }
 
 /// The error once more.
 fn again(error: &io::Error) -> io::Error {
     raw_os_error(error).map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+}
+
+#[test]
+fn what_was_synced_survives_crashes_and_what_was_not_leaves_whole_directories() {
+    let (mut losses, seeds) = (0, 60);
+    for seed in 0..seeds {
+        let end = Sim::new(seed).run(async {
+            let disk = mini::sim::current().disk();
+            fs::create_dir_all("/1/2/3").await.unwrap();
+            disk.sync();
+            let (mut lost, mut choices) = (false, Choices(seed));
+            for round in 0..10 {
+                for dir in ["/1", "/1/2", "/1/2/3"] {
+                    if choices.one_in(3)
+                        && let Ok(dir) = File::open(dir).await
+                    {
+                        dir.sync_all().await.unwrap();
+                    }
+                }
+                steps(seed << 8 | round, Path::new("/1/2/3"), 40).await;
+                if choices.one_in(2) {
+                    disk.sync();
+                    let before = whole(Path::new("/")).await;
+                    disk.crash();
+                    assert_eq!(whole(Path::new("/")).await, before);
+                } else {
+                    let before = whole(Path::new("/")).await;
+                    disk.crash();
+                    lost |= whole(Path::new("/")).await != before;
+                }
+            }
+            lost
+        });
+        losses += u32::from(end.unwrap());
+    }
+    assert!(losses > 50, "{losses} of {seeds}");
 }
 
 #[test]

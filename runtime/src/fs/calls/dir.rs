@@ -120,7 +120,7 @@ impl DirEntryExt for DirEntry {
     fn ino(&self) -> u64 {
         match self {
             Self::Real(entry) => entry.ino(),
-            Self::Simulated { ino, .. } => ino.number(),
+            Self::Simulated { dir, ino, .. } => dir.number_of(*ino),
         }
     }
 }

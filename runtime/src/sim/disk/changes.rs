@@ -147,3 +147,70 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+
+    use mini_context::sim::Random;
+
+    use super::super::node::{ROOT, What};
+    use super::super::open::Wanted;
+    use super::super::walk::Last;
+    use super::*;
+
+    /// Who refers to each node, counted anew: all, and names that are seen.
+    fn count(state: &State) -> BTreeMap<Ino, (u32, u32)> {
+        let mut counts = BTreeMap::from([(ROOT, (2, 1))]);
+        let mut refer = |ino, names| {
+            let count = counts.entry(ino).or_insert((0, 0));
+            *count = (count.0 + 1, count.1 + names);
+        };
+        for (&ino, node) in &state.nodes {
+            (0..node.opens).for_each(|_| refer(ino, 0));
+            if let What::Dir(dir) = &node.what {
+                dir.seen.values().for_each(|&ino| refer(ino, 1));
+                dir.on_disk.values().for_each(|&ino| refer(ino, 0));
+            }
+        }
+        for change in &state.unsynced {
+            change.dirs().chain(change.nodes()).for_each(|ino| refer(ino, 0));
+        }
+        counts
+    }
+
+    fn path(random: &mut Random) -> PathBuf {
+        let name = |random: &mut Random| ["a", "b", "c"][random.below(3) as usize];
+        let depth = 1 + random.below(3);
+        (0..depth).fold(PathBuf::from("/"), |path, _| path.join(name(random)))
+    }
+
+    #[test]
+    fn a_node_is_there_as_long_as_somebody_refers_to_it() {
+        for seed in 0..100 {
+            let (mut state, mut random) = (State::new(seed, 0), Random::new(seed, 0));
+            let wanted = Wanted { writes: true, creates: true, ..Wanted::default() };
+            for step in 0..200 {
+                let (one, other) = (path(&mut random), path(&mut random));
+                match random.below(24) {
+                    0..=4 => drop(state.make_dir(&one, 0o700)),
+                    5..=8 => drop(state.open(&one, &wanted)),
+                    9..=12 => drop(state.rename(&one, &other)),
+                    13 | 14 => drop(state.remove_file(&one)),
+                    15 | 16 => drop(state.remove_dir(&one)),
+                    17 => drop(state.add_name(&one, &other)),
+                    18 => drop(state.remove_tree(&one)),
+                    19..=21 => match state.look_up(&one, Last::Follow) {
+                        Ok(dir) if state.node(dir).is_dir() => state.sync_names(dir),
+                        _ => {}
+                    },
+                    22 => state.sync_first_names(state.unsynced.len() / 2),
+                    _ => state.crash(),
+                }
+                let nodes = state.nodes.iter().map(|(&ino, node)| (ino, (node.references, node.names)));
+                assert_eq!(nodes.collect::<BTreeMap<_, _>>(), count(&state), "seed {seed}, step {step}");
+            }
+        }
+    }
+}

@@ -11,12 +11,6 @@ use super::stored::Stored;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ino(pub(super) u64);
 
-impl Ino {
-    pub(crate) fn number(self) -> u64 {
-        self.0
-    }
-}
-
 /// The directory `/`.
 pub(super) const ROOT: Ino = Ino(1);
 

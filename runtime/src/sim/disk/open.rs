@@ -2,6 +2,7 @@
 
 use std::fs::Metadata;
 use std::io::{self, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -85,7 +86,7 @@ impl Wanted {
 
 impl State {
     /// open(2)
-    fn open(&mut self, path: &Path, wanted: &Wanted) -> io::Result<Ino> {
+    pub(super) fn open(&mut self, path: &Path, wanted: &Wanted) -> io::Result<Ino> {
         wanted.check()?;
         let creates = wanted.creates || wanted.creates_new;
         let follows = !(wanted.creates_new || wanted.has(libc::O_NOFOLLOW));
@@ -303,6 +304,15 @@ impl OpenFile {
             Some(&ino) => state.metadata(ino),
             None => error(libc::ENOENT),
         })
+    }
+
+    /// What the metadata of something in the directory `self` say that its inode number is.
+    pub(crate) fn number_of(&self, ino: Ino) -> u64 {
+        let told = self.with(|state| match state.nodes.contains_key(&ino) {
+            true => state.metadata(ino),
+            false => error(libc::ENOENT),
+        });
+        told.map_or(ino.0, |metadata| metadata.ino())
     }
 
     /// dup(2)

@@ -52,7 +52,7 @@ impl State {
             stand_ins: StandIns::default(),
         };
         let mut root = Node::new(What::Dir(Dir::within(ROOT)), 0o755, Duration::ZERO);
-        (root.references, root.names) = (1, 1);
+        (root.references, root.names) = (2, 1); // seen and on disk, as every directory that is synced
         state.nodes.insert(ROOT, root);
         for dir in [std::path::Path::new("/tmp"), &std::env::temp_dir()] {
             if dir.is_absolute() {
