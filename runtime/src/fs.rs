@@ -5,6 +5,8 @@
 //! takes no hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc) the content and the metadata of files
 //! whose name and pages are cached come at once, without the risk of a wait.
 //!
+//! In a simulation (feature `sim`) all of it works on a disk in memory, and each operation takes virtual time.
+//!
 //! # Examples
 //!
 //! ```
@@ -38,7 +40,8 @@
 //! position.
 
 // The rest is for those who change this. `operation` is the hop that all share, `calls` what is called in it, `sys`
-// what is done without one; `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have something open.
+// what is done without one; `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have
+// something open.
 //
 // The hard part is to know beforehand that a call will not wait: see `sys/nowait_linux.rs`; and to keep bytes and
 // position of a file right when futures are dropped: see `file/stream.rs`.

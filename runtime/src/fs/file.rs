@@ -191,6 +191,10 @@ impl File {
     /// assert_eq!(&buf, b"[package]");
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a simulation, where files are those of a disk in memory.
     #[track_caller]
     pub fn from_std(file: StdFile) -> File {
         File::new(calls::adopt(file), Path::new(""), false)
@@ -226,6 +230,10 @@ impl File {
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
     ///
+    /// # Panics
+    ///
+    /// If the file is that of a simulation: the system has none.
+    ///
     /// # Cancel safety
     ///
     /// Loses the file, which is closed.
@@ -255,6 +263,10 @@ impl File {
     ///
     /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that no read has
     /// returned.
+    ///
+    /// # Panics
+    ///
+    /// As [`into_std`](File::into_std).
     pub fn try_into_std(self) -> Result<StdFile, File> {
         if !self.stream.is_at_rest() {
             return Err(self);

@@ -42,8 +42,8 @@ use walk::Last;
 /// What a host of a simulation has its files on.
 ///
 /// In a simulation all of [`mini::fs`](crate::fs) works on a file system in memory; each host has its own, and
-/// [`Current::disk`] is that of the calling task, [`Current::disk_of`] that of any. It begins with an empty `/tmp` (and an empty
-/// [`temp_dir`](std::env::temp_dir)), and the current directory is `/`. [`std::fs`] still is the real one.
+/// [`Current::disk`] is that of the calling task, [`Current::disk_of`] that of any. It begins with an empty `/tmp` (and
+/// an empty [`temp_dir`](std::env::temp_dir)), and the current directory is `/`. [`std::fs`] still is the real one.
 ///
 /// # What a crash leaves
 ///

@@ -2,7 +2,7 @@
 //! outside of a simulation to the standard library.
 //!
 //! All is named as in the standard library, and does what that does: `calls/real.rs` is nothing else. What takes no
-//! wait otherwise (`now`) is never at hand in a simulation: so an operation is a blocking job, which takes virtual time.
+//! wait otherwise (`now`) is never at hand in a simulation: an operation is a blocking job, which takes virtual time.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io::{self, Read as _, Write as _};

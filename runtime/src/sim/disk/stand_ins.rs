@@ -2,8 +2,8 @@
 //!
 //! `std::fs::Metadata` can be had from the system only, and is a part of mini's interface. So for a simulated node
 //! whose metadata are asked for, something of the same kind, size, permissions and times is made in a directory for
-//! temporary files, without content: a file of a terabyte is one gap. It stays until the node is gone, so a program that
-//! knows files by their inode numbers (`MetadataExt::ino`) knows these; and all go with the simulation.
+//! temporary files, without content: a file of a terabyte is one gap. It stays until the node is gone, so a program
+//! that knows files by their inode numbers (`MetadataExt::ino`) knows these; and all go with the simulation.
 //!
 //! Rejected: metadata of our own under the feature `sim`. A program that names `std::fs::Metadata` would not compile
 //! with the feature any more. Rejected: a file that has no name, such as one of memfd_create(2): it is no directory and
