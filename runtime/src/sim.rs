@@ -45,7 +45,7 @@
 //!
 //! # Faults
 //!
-//! A simulation does to a program what the program must bear: in its network, at a [`buggify!`] of the program, and
+//! A simulation does to a program what the program must bear: in its network, on its disks, at a [`buggify!`] of the program, and
 //! where [`Current::cancel_at_random`] drops a future. Each fault has a number, in the order in which they are met.
 //! [`Failure::faults`] lists those of a run that failed, and [`Sim::skip`] leaves some out.
 //!

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use mini::fs::{self, File, OpenOptions};
 use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpStream};
-use mini::sim::{Current, Disk, Sim, current};
+use mini::sim::{Current, Disk, Seeds, Sim, current};
 use mini::time::sleep;
 use mini_tests::in_child;
 use rustix::io::Errno;
@@ -397,4 +397,35 @@ fn what_needs_a_descriptor_says_that_the_file_is_simulated() {
         assert!(direct.to_string().contains("no flags 0o40000 of open(2)"), "{direct}");
         Ok(())
     });
+}
+
+#[test]
+fn a_loss_is_a_fault_and_the_report_has_the_one_that_is_needed() {
+    let failure = catch_unwind(|| {
+        Seeds::new("sim_fs", "loses", 200).run(|| async {
+            for beside in ["/tmp/beside", "/tmp/this"] {
+                fs::write(beside, "which nobody misses").await?;
+            }
+            let mut log = File::create("/log").await?;
+            log.write_all(b"paid").await?;
+            log.sync_data().await?; // and the directory is not synced
+            current().disk().crash();
+            fs::read("/log").await
+        });
+    });
+    let text = *failure.unwrap_err().downcast::<String>().unwrap();
+    assert!(text.contains("failed to read `/log`: No such file or directory"), "{text}");
+    let shrunk = text.lines().find(|line| line.contains("shrunk: ")).unwrap();
+    let needed = "disk of test: the last 1 of 1 unsynced changes of names in `/` lost in a crash at 0.0";
+    assert!(shrunk.contains("shrunk: 1 of ") && shrunk.contains(needed), "{shrunk}");
+    assert!(!shrunk.contains("1 of 1 faults"), "{shrunk}");
+    let seed = text[5..].split(':').next().unwrap().parse().unwrap();
+    let lost = async || {
+        fs::write("/tmp/file", "").await.unwrap();
+        current().disk().crash();
+        assert!(fs::try_exists("/tmp/file").await.unwrap());
+    };
+    let seed = (seed..).find(|&seed| Sim::new(seed).run(lost()).is_err()).unwrap();
+    assert_eq!(Sim::new(seed).run(lost()).unwrap_err().faults().len(), 1);
+    Sim::new(seed).skip([1..=1]).run(lost()).unwrap();
 }

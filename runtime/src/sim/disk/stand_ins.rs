@@ -14,13 +14,11 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+use super::super::interpose::CALENDAR;
 use super::node::{Ino, Kind, Node, Told, What};
 use super::state::State;
-
-/// When a simulation begins, as files tell it: the first second of the year 2000.
-const BEGIN: Duration = Duration::from_secs(946_684_800);
 
 /// Those of one disk. They are removed when it is.
 #[derive(Debug, Default)]
@@ -115,7 +113,7 @@ fn dress(path: &Path, node: &Node) -> io::Result<()> {
     if !node.is_dir() {
         file.set_len(node.size())?;
     }
-    let modified = SystemTime::UNIX_EPOCH + BEGIN + node.modified;
+    let modified = SystemTime::UNIX_EPOCH + CALENDAR + node.modified;
     file.set_times(FileTimes::new().set_accessed(modified).set_modified(modified))?;
     file.set_permissions(Permissions::from_mode(node.mode))
 }
