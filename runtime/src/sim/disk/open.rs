@@ -79,6 +79,11 @@ impl Wanted {
         self.writes || self.appends
     }
 
+    /// Each write is synced.
+    fn syncs(&self) -> bool {
+        self.flags & (libc::O_SYNC | libc::O_DSYNC) != 0
+    }
+
     fn has(&self, flag: i32) -> bool {
         self.flags & flag == flag
     }
@@ -228,7 +233,7 @@ impl OpenFile {
             if at.is_none() && written > 0 {
                 self.position.store(begin + written as u64, Relaxed);
             }
-            if self.wanted.has(libc::O_DSYNC) {
+            if self.wanted.syncs() {
                 state.sync_node(self.ino)?;
             }
             Ok(written)
@@ -258,7 +263,7 @@ impl OpenFile {
                 return error(libc::EINVAL);
             }
             state.set_length(self.ino, length);
-            if self.wanted.has(libc::O_DSYNC) { state.sync_node(self.ino) } else { Ok(()) }
+            if self.wanted.syncs() { state.sync_node(self.ino) } else { Ok(()) }
         })
     }
 
