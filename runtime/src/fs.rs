@@ -5,6 +5,8 @@
 //! takes no hop: on Linux (x86-64, aarch64 and other 64-bit systems with glibc) the content and the metadata of files
 //! whose name and pages are cached come at once, without the risk of a wait.
 //!
+//! In a simulation (feature `sim`) all of it works on a disk in memory, and each operation takes virtual time.
+//!
 //! # Examples
 //!
 //! ```
@@ -37,8 +39,9 @@
 //! shows whether a name was created or a file written. Reads take nothing away; [`File`] says what holds for its
 //! position.
 
-// The rest is for those who change this. `operation` is the hop that all share, `sys` what is done without one;
-// `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have something open.
+// The rest is for those who change this. `operation` is the hop that all share, `calls` what is called in it, `sys`
+// what is done without one; `names`, `dirs` and `whole` are operations on paths; `options`, `file` and `read_dir` have
+// something open.
 //
 // The hard part is to know beforehand that a call will not wait: see `sys/nowait_linux.rs`; and to keep bytes and
 // position of a file right when futures are dropped: see `file/stream.rs`.
@@ -46,6 +49,10 @@
 // Rejected: io_uring. One ring per runtime is a lock, one per worker a second thing to wait on; what misses the cache
 // goes to threads of the kernel's own anyway, and many containers forbid it.
 
+// In a simulation calls go to a disk in memory.
+#[cfg_attr(feature = "sim", path = "fs/calls/simulated.rs")]
+#[cfg_attr(not(feature = "sim"), path = "fs/calls/real.rs")]
+mod calls;
 mod dirs;
 mod file;
 mod job;

@@ -22,12 +22,12 @@
 //!   Connections behave as those of Linux: lost packets come again later, buffers fill, a closed port refuses, a host
 //!   that is off says nothing. By default the network is [rough](Current::rough).
 //! - Signals: [`Current::signal`] sends one to the listeners of a host.
+//! - Files, all of [`mini::fs`](crate::fs): a file system in memory, which begins empty. [`Disk`] is that of a host: a
+//!   crash of it loses what was not synced, it fails at a rate, it has a capacity.
 //! - What can never go on is a failure: a deadlock, if nothing is left that could wake a task; a livelock, if a million
 //!   runs take no time; a program that takes more than an hour of virtual time.
 //!
 //! # What is not
-//!
-//! Files are those of the system: what it has cached comes at once, the rest is a blocking job.
 //!
 //! Unix sockets, pipes and what else an [`AsyncFd`](crate::io::AsyncFd) may hold are the system's, too. They work among
 //! the tasks of a simulation, whatever the host; Unix sockets have names of their own for each host, which are no files.
@@ -45,7 +45,7 @@
 //!
 //! # Faults
 //!
-//! A simulation does to a program what the program must bear: in its network, at a [`buggify!`] of the program, and
+//! A simulation does to a program what the program must bear: in its network, on its disks, at a [`buggify!`] of the program, and
 //! where [`Current::cancel_at_random`] drops a future. Each fault has a number, in the order in which they are met.
 //! [`Failure::faults`] lists those of a run that failed, and [`Sim::skip`] leaves some out.
 //!
@@ -65,6 +65,8 @@ mod buggify;
 mod cancel;
 mod coverage;
 mod current;
+#[cfg_attr(not(feature = "fs"), path = "sim/no_disk.rs")]
+pub(crate) mod disk;
 mod failure;
 pub(crate) mod hosts;
 mod interpose;
@@ -98,6 +100,8 @@ pub use cancel::CancelAtRandom;
 #[doc(hidden)]
 pub use coverage::{note_always, note_reachable, note_sometimes};
 pub use current::{Current, Settle, current, rand, try_current};
+#[cfg(feature = "fs")]
+pub use disk::Disk;
 pub use failure::Failure;
 pub use mini_context::sim::Fault;
 #[doc(hidden)]

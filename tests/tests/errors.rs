@@ -234,9 +234,10 @@ fn a_signal_that_cannot_be_listened_to_is_named() {
     });
 }
 
+// Not in simulations: a simulated file has no descriptor.
 #[test]
 fn a_file_names_its_path_or_else_its_descriptor() {
-    in_each_world(|| async {
+    in_each_runtime(|| async {
         expect(File::open("/no/such/file").await, "open `/no/such/file`", Errno::NOENT);
         expect(fs::read("").await, "read ``", Errno::NOENT);
         let renamed = fs::rename("/no/such/file", "/tmp/other").await;

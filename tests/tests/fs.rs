@@ -10,7 +10,9 @@ use std::{fs as std_fs, thread};
 
 use mini::fs::{self, DirBuilder, File, OpenOptions};
 use mini::io::{OperationError, raw_os_error};
-use mini_tests::net_support::{ScratchDir, ScratchPath, Words, fifo, in_each_runtime, kind_of, open_files};
+use mini_tests::net_support::{
+    ScratchDir, ScratchPath, Words, fifo, in_each_runtime, in_each_world, kind_of, open_files,
+};
 use mini_tests::{Counts, LIMIT, block_on_elsewhere, caught, in_child, line_of, multi_thread, poll_with, within};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
@@ -35,11 +37,11 @@ fn is_quick(path: &Path) -> bool {
 
 #[test]
 fn files_of_all_sizes_are_read_whole() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("sizes");
         for size in [0, 8, 32, 40, 4096, 64 << 10, CHUNK - 8, CHUNK, CHUNK + 8, 1 << 20] {
             let content = Words::new(size as u64).take(size);
-            std_fs::write(&path, &content).unwrap();
+            fs::write(&path, &content).await.unwrap();
             for _ in 0..3 {
                 assert!(fs::read(&path).await.unwrap() == content, "{size} bytes");
             }
@@ -183,10 +185,11 @@ fn a_fifo_stops_nobody_but_its_reader() {
 
 #[test]
 fn errors_name_operation_and_path_and_keep_what_the_system_said() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (dir, missing) = (ScratchDir::new("errors"), "/no/such/thing");
         let file = dir.path().join("file");
-        std_fs::write(&file, "x").unwrap();
+        fs::create_dir_all(dir.path()).await.unwrap(); // which a simulation does not have yet
+        fs::write(&file, "x").await.unwrap();
         let expect = |error: std::io::Error, kind, number: Errno, words: &str| {
             assert_eq!(error.kind(), kind, "{error}");
             let details = OperationError::of(&error).unwrap();
@@ -226,7 +229,7 @@ fn errors_name_operation_and_path_and_keep_what_the_system_said() {
         assert_eq!(raw_os_error(&error), Some(Errno::BADF.raw_os_error()));
         assert!(error.to_string().starts_with(&write), "{error}");
 
-        std_fs::write(&file, [0xff]).unwrap();
+        fs::write(&file, [0xff]).await.unwrap();
         assert_eq!(kind_of(fs::read_to_string(&file).await), ErrorKind::InvalidData);
         assert_eq!(kind_of(fs::read("a\0b").await), ErrorKind::InvalidInput);
         assert_eq!(kind_of(OpenOptions::new().open(&file).await), ErrorKind::InvalidInput);
@@ -235,8 +238,9 @@ fn errors_name_operation_and_path_and_keep_what_the_system_said() {
 
 #[test]
 fn names_are_made_moved_and_removed() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let dir = ScratchDir::new("names");
+        fs::create_dir_all(dir.path()).await.unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::write(at("a"), "content").await.unwrap();
         assert_eq!(fs::copy(at("a"), at("b")).await.unwrap(), 7);
@@ -282,11 +286,13 @@ fn names_are_made_moved_and_removed() {
 
 #[test]
 fn a_directory_gives_each_entry_once_also_if_waits_are_dropped() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let dir = ScratchDir::new("entries");
         let names: Vec<_> = (0..400).map(|number| format!("entry-{number:03}")).collect();
-        names.iter().for_each(|name| drop(std_fs::File::create(dir.path().join(name)).unwrap()));
-        std_fs::create_dir(dir.path().join("directory")).unwrap();
+        fs::create_dir_all(dir.path().join("directory")).await.unwrap();
+        for name in &names {
+            fs::write(dir.path().join(name), "").await.unwrap();
+        }
         let mut entries = fs::read_dir(dir.path()).await.unwrap();
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         loop {

@@ -11,7 +11,7 @@ use mini::fs::{self, File};
 use mini::io::raw_os_error;
 use mini::runtime::Runtime;
 use mini::time::Duration;
-use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, kind_of};
+use mini_tests::net_support::{ScratchPath, Words, fifo, in_each_runtime, in_each_world, kind_of};
 use mini_tests::{Counts, LIMIT, in_child, multi_thread, on_each_flavour, poll_with, within};
 
 /// As `in_each_runtime`, with one blocking thread.
@@ -43,9 +43,9 @@ async fn settled() {
 
 #[test]
 fn a_read_takes_what_is_asked_for() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (path, content) = (ScratchPath::new("takes"), Words::new(3).take(600 << 10));
-        std_fs::write(&path, &content).unwrap();
+        fs::write(&path, &content).await.unwrap();
         let (mut file, mut read, mut size) = (File::open(&path).await.unwrap(), Vec::new(), 1);
         loop {
             let mut buf = vec![0; size];
@@ -96,7 +96,7 @@ fn writes_and_reads_and_seeks_share_a_position() {
 
 #[test]
 fn options_do_what_they_say() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("options");
         assert_eq!(kind_of(File::options().write(true).open(&path).await), ErrorKind::NotFound);
         File::create(&path).await.unwrap().write_all(b"old").await.unwrap();
@@ -223,10 +223,10 @@ fn the_end_that_a_dropped_read_has_seen_is_not_believed_when_the_file_has_grown(
 
 #[test]
 fn clones_that_read_at_the_same_time_share_the_bytes() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let (path, total) = (ScratchPath::new("share"), 1500_u32);
         let records: Vec<u8> = (0..total).flat_map(u32::to_ne_bytes).collect();
-        std_fs::write(&path, &records).unwrap();
+        fs::write(&path, &records).await.unwrap();
         let file = File::open(&path).await.unwrap();
         let mut readers = Vec::new();
         for _ in 0..3 {
@@ -391,7 +391,7 @@ fn into_std_waits_for_what_was_dropped() {
 
 #[test]
 fn several_buffers_are_written_together() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("vectored");
         let mut file = File::create(&path).await.unwrap();
         let content = Words::new(9).take(400 << 10);
@@ -399,7 +399,7 @@ fn several_buffers_are_written_together() {
         let write = |file: &mut File, cx: &mut std::task::Context<'_>| Pin::new(file).poll_write_vectored(cx, &bufs);
         let written = std::future::poll_fn(|cx| write(&mut file, cx)).await.unwrap();
         assert!(written > 1000, "{written}");
-        assert!(std_fs::read(&path).unwrap() == content[..written]);
+        assert!(fs::read(&path).await.unwrap() == content[..written]);
         let nothing = std::future::poll_fn(|cx| Pin::new(&mut file).poll_write_vectored(cx, &[])).await;
         assert_eq!(nothing.unwrap(), 0);
     });
@@ -407,7 +407,7 @@ fn several_buffers_are_written_together() {
 
 #[test]
 fn the_traits_of_the_ecosystem_work() {
-    in_each_runtime(|| async {
+    in_each_world(|| async {
         let path = ScratchPath::new("traits");
         let mut writer = io::BufWriter::new(File::create(&path).await.unwrap());
         for number in 0..1000 {
@@ -427,8 +427,10 @@ fn the_traits_of_the_ecosystem_work() {
 
 #[test]
 fn one_who_reads_all_the_time_lets_others_run() {
-    in_each_runtime(|| async {
-        let mut file = File::open("Cargo.toml").await.unwrap();
+    in_each_world(|| async {
+        let path = ScratchPath::new("reads");
+        fs::write(&path, [7; 2000]).await.unwrap();
+        let mut file = File::open(&path).await.unwrap();
         let (mut buf, mut reads) = ([0; 1], 0);
         // Cached or not: some read has to wait, or to yield.
         while let Poll::Ready(read) = poll_with(&mut file.read(&mut buf), &Counts::new()) {

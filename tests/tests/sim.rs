@@ -174,8 +174,7 @@ fn blocking_jobs_are_steps_in_virtual_time() {
                 all.push((number, current().elapsed()));
             }
             assert!(current().elapsed() < Duration::from_millis(1));
-            let text = mini::fs::read_to_string("Cargo.toml").await.unwrap();
-            assert!(text.contains("mini-tests"));
+            assert!(mini::fs::read_to_string("Cargo.toml").await.is_err(), "files are those of the simulation");
             mini::task::block_in_place(|| ());
             all
         })

@@ -1,9 +1,9 @@
 //! Making and removing directories.
 
-use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
+use super::calls as fs;
 use super::operation::{About, Operation};
 
 /// Makes directories, with options.

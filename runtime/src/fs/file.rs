@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use mini_net::failed;
 
+use super::calls;
 use super::operation::{About, Operation, Step};
 use super::options::OpenOptions;
 
@@ -190,11 +191,16 @@ impl File {
     /// assert_eq!(&buf, b"[package]");
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// In a simulation, where files are those of a disk in memory.
+    #[track_caller]
     pub fn from_std(file: StdFile) -> File {
-        File::new(file, Path::new(""), false)
+        File::new(calls::adopt(file), Path::new(""), false)
     }
 
-    pub(super) fn new(file: StdFile, path: &Path, is_quick: bool) -> File {
+    pub(super) fn new(file: calls::File, path: &Path, is_quick: bool) -> File {
         File::with(Open::new(file, path.to_owned(), is_quick))
     }
 
@@ -223,6 +229,10 @@ impl File {
     /// assert_eq!(file.stream_position()?, 4);
     /// # Ok::<(), std::io::Error>(()) }).unwrap();
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the file is that of a simulation: the system has none.
     ///
     /// # Cancel safety
     ///
@@ -253,6 +263,10 @@ impl File {
     ///
     /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that no read has
     /// returned.
+    ///
+    /// # Panics
+    ///
+    /// As [`into_std`](File::into_std).
     pub fn try_into_std(self) -> Result<StdFile, File> {
         if !self.stream.is_at_rest() {
             return Err(self);
@@ -300,29 +314,33 @@ impl File {
     /// What an operation on this file begins with.
     #[track_caller]
     fn part(&self, call: &'static str, verb: &'static str) -> (Lease, About) {
-        (Lease::new(&self.open), About::new(call, verb, self.open.path()).of_open(self.as_raw_fd()))
+        (Lease::new(&self.open), About::new(call, verb, self.open.path()).of_open(calls::number(self.open.std())))
     }
 }
 
 impl From<StdFile> for File {
+    #[track_caller]
     fn from(file: StdFile) -> File {
         File::from_std(file)
     }
 }
 
 impl From<OwnedFd> for File {
+    #[track_caller]
     fn from(fd: OwnedFd) -> File {
         File::from_std(fd.into())
     }
 }
 
 impl AsFd for File {
+    #[track_caller]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.open.std().as_fd()
     }
 }
 
 impl AsRawFd for File {
+    #[track_caller]
     fn as_raw_fd(&self) -> RawFd {
         self.as_fd().as_raw_fd()
     }
@@ -330,7 +348,7 @@ impl AsRawFd for File {
 
 impl fmt::Debug for File {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (fd, path) = (self.as_raw_fd(), self.open.path());
+        let (fd, path) = (calls::number(self.open.std()), self.open.path());
         f.debug_struct("File").field("fd", &fd).field("path", &path).finish_non_exhaustive()
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! Metadata of what is cached on a local file system come without a hop; everything else here takes one.
 
-use std::fs::{self, Metadata, Permissions};
-use std::os::unix;
+use std::fs::{Metadata, Permissions};
 use std::path::{Path, PathBuf};
 
+use super::calls::{self as fs, now};
 use super::operation::{About, Operation, Step};
-use super::sys::{self, Links};
+use super::sys::Links;
 
 /// The metadata of the file or directory at `path`: its size, its times, its permissions. Links are followed (stat(2)).
 ///
@@ -34,7 +34,7 @@ use super::sys::{self, Links};
 #[track_caller]
 pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
     let about = About::new("mini::fs::metadata", "look at", path.as_ref());
-    Operation::first(about, |about| match sys::metadata(&about.path, Links::Follow) {
+    Operation::first(about, |about| match now::metadata(&about.path, Links::Follow) {
         Some(result) => Step::Done(result),
         None => Step::hop(|about| fs::metadata(&about.path)),
     })
@@ -69,7 +69,7 @@ pub fn metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
 #[track_caller]
 pub fn symlink_metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
     let about = About::new("mini::fs::symlink_metadata", "look at", path.as_ref());
-    Operation::first(about, |about| match sys::metadata(&about.path, Links::Keep) {
+    Operation::first(about, |about| match now::metadata(&about.path, Links::Keep) {
         Some(result) => Step::Done(result),
         None => Step::hop(|about| fs::symlink_metadata(&about.path)),
     })
@@ -101,7 +101,7 @@ pub fn symlink_metadata<P: AsRef<Path>>(path: P) -> Operation<Metadata, P> {
 #[track_caller]
 pub fn try_exists<P: AsRef<Path>>(path: P) -> Operation<bool, P> {
     let about = About::new("mini::fs::try_exists", "look for", path.as_ref());
-    Operation::first(about, |about| match sys::metadata(&about.path, Links::Follow) {
+    Operation::first(about, |about| match now::metadata(&about.path, Links::Follow) {
         Some(Ok(_)) => Step::Done(Ok(true)),
         _ => Step::hop(|about| fs::exists(&about.path)),
     })
@@ -265,7 +265,7 @@ pub fn hard_link<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operat
 pub fn symlink<P: AsRef<Path>, Q: AsRef<Path>>(original: P, link: Q) -> Operation<(), (P, Q)> {
     let new = link.as_ref().to_owned();
     let about = About::new("mini::fs::symlink", "link", original.as_ref()).to(&new);
-    Operation::hop(about, move |about| unix::fs::symlink(&about.path, new)).keeping((original, link))
+    Operation::hop(about, move |about| fs::symlink(&about.path, new)).keeping((original, link))
 }
 
 /// Removes a name of a file; with the last name, and when nobody has it open any more, the file (unlink(2)).

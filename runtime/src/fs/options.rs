@@ -5,8 +5,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::File;
+use super::calls::{self, now};
 use super::operation::{About, Operation, Step};
-use super::sys;
 
 /// How a file is opened: to read, to write, to be created.
 ///
@@ -26,7 +26,7 @@ use super::sys;
 /// ```
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    options: fs::OpenOptions,
+    options: calls::OpenOptions,
     reads: bool,
     flags: i32,
     /// Something other than reading was asked for.
@@ -40,7 +40,7 @@ impl OpenOptions {
     ///
     /// See [`OpenOptions`].
     pub fn new() -> OpenOptions {
-        OpenOptions { options: fs::OpenOptions::new(), reads: false, flags: 0, is_special: false }
+        OpenOptions { options: calls::OpenOptions::new(), reads: false, flags: 0, is_special: false }
     }
 
     /// Whether the file can be read.
@@ -180,20 +180,20 @@ impl OpenOptions {
         Operation::first(About::new(call, verb, path), move |about| {
             if reads
                 && !is_special
-                && let Some(file) = sys::open_with(&about.path, flags)
+                && let Some(file) = now::open_with(&about.path, flags)
             {
                 mini_context::spend_calls(2); // statx(2), and close(2) in the end
                 return Step::Done(Ok(File::new(file, &about.path, true)));
             }
             Step::hop(move |about| {
                 let file = options.open(&about.path)?;
-                sys::learn(&file);
+                now::learn(&file);
                 Ok(File::new(file, &about.path, false))
             })
         })
     }
 
-    fn special(&mut self, is_wanted: bool) -> &mut fs::OpenOptions {
+    fn special(&mut self, is_wanted: bool) -> &mut calls::OpenOptions {
         self.is_special |= is_wanted;
         &mut self.options
     }
@@ -208,6 +208,6 @@ impl Default for OpenOptions {
 /// Takes over the options as they are; mini can't see what they ask for, so opening takes a hop.
 impl From<fs::OpenOptions> for OpenOptions {
     fn from(options: fs::OpenOptions) -> OpenOptions {
-        OpenOptions { options, reads: false, flags: 0, is_special: true }
+        OpenOptions { options: calls::adopt_options(options), reads: false, flags: 0, is_special: true }
     }
 }

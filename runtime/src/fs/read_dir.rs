@@ -9,7 +9,6 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs;
 use std::fs::{FileType, Metadata};
 use std::io;
 use std::os::unix::fs::DirEntryExt;
@@ -21,6 +20,7 @@ use std::task::{Context, Poll, ready};
 
 use mini_net::failed;
 
+use super::calls as fs;
 use super::operation::{About, Operation, Step, need_runtime, no_answer, pool};
 use crate::fs::job::Job;
 

@@ -1,12 +1,13 @@
 //! What can be had from a file system without a wait.
 //!
-//! Called by `whole`, `names`, `options` and `file` before they hop. This file has the `cfg` ladder; each rung has the
-//! same functions, and the block at the end checks that.
+//! Called, by way of `calls::now`, by `whole`, `names`, `options` and `file` before they hop. This file has the `cfg`
+//! ladder; each rung has the same functions, and the block at the end checks that.
 //!
 //! Rejected: a list of the file systems that are local. It would age; asking each once (`learn`) doesn't.
 
 use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_pointer_width = "64", not(mini_kqueue_shim)))]
@@ -26,6 +27,12 @@ pub(super) const CHUNK: usize = 256 << 10;
 pub(super) enum Links {
     Follow,
     Keep,
+}
+
+/// Whether a file has a position, by its looks.
+pub(super) fn looks_seekable(file: &File) -> io::Result<bool> {
+    let kind = file.metadata()?.file_type();
+    Ok(kind.is_file() || kind.is_block_device())
 }
 
 /// The shape that every rung must have.

@@ -1,10 +1,9 @@
 //! A file's content in one operation: reading, writing, copying.
 
-use std::fs;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use super::calls::{self as fs, File, now};
 use super::operation::{About, Operation, Step};
 use super::sys;
 
@@ -139,7 +138,7 @@ fn content<T: Send + 'static>(about: About, finish: fn(Vec<u8>) -> io::Result<T>
         Start::Nothing => Step::hop(move |about| {
             let file = File::open(&about.path)?;
             let content = rest(&file, Vec::new())?;
-            sys::learn(&file);
+            now::learn(&file);
             finish(content)
         }),
     })
@@ -153,10 +152,10 @@ enum Start {
 }
 
 fn start(path: &Path) -> Start {
-    let Some((file, size)) = sys::open(path) else { return Start::Nothing };
+    let Some((file, size)) = now::open(path) else { return Start::Nothing };
     let mut content = Vec::new();
     let fits = usize::try_from(size).is_ok_and(|size| size <= sys::CHUNK && content.try_reserve_exact(size).is_ok());
-    let is_whole = fits && sys::read_to_end(&file, &mut content);
+    let is_whole = fits && now::read_to_end(&file, &mut content);
     mini_context::spend_calls(3); // statx(2), the read that finds the end, and close(2)
     mini_context::spend_bytes(content.len());
     if is_whole {

@@ -32,7 +32,7 @@ use mini_context::sim::{self, Random};
 const MONOTONIC: Duration = Duration::from_secs(1);
 
 /// What the calendar shows then, since 1970: 2000-01-01 00:00:00 UTC.
-const CALENDAR: Duration = Duration::from_secs(946_684_800);
+pub(super) const CALENDAR: Duration = Duration::from_secs(946_684_800);
 
 /// So often a program may read one time.
 const PATIENCE: u32 = 100_000;

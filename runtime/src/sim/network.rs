@@ -12,7 +12,7 @@ use mini_net::sim::Quality;
 
 use super::Outcome;
 use super::current::Current;
-use super::hosts;
+use super::{disk, hosts};
 use crate::task::{JoinHandle, spawn_local};
 
 /// The links between two hosts, in both directions; of [`Current::link`].
@@ -96,7 +96,7 @@ impl<T: Names> Names for Vec<T> {
 
 /// The number of a host.
 #[track_caller]
-fn number(name: &str) -> u32 {
+pub(super) fn number(name: &str) -> u32 {
     network::host(name).unwrap_or_else(|| panic!("the simulation has no host of the name `{name}`"))
 }
 
@@ -259,6 +259,7 @@ impl Current {
             if network::is_up(host) && inject(|| format!("{what} of {}", network::host_name(host))) {
                 network::take_down(host, resets);
                 hosts::kill(host, self.core());
+                disk::crash(host);
             }
         }
     }

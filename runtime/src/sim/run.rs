@@ -14,7 +14,7 @@ use super::coverage::{self, Reached};
 use super::failure::{Cause, Details, Failure, Last};
 use super::steps::Kept;
 use super::world::{Limits, World};
-use super::{hosts, interpose, panics, preempt, sites};
+use super::{disk, hosts, interpose, panics, preempt, sites};
 use crate::insight::Dump;
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Runtime;
@@ -239,6 +239,7 @@ impl Drawn {
         sim::enter(Faults::skipping(sim.skipped.clone()));
         mini_net::sim::enter(seed);
         hosts::reset();
+        disk::begin(seed);
         sites::begin(seed);
         coverage::begin();
         let mut random = Random::new(seed, 3);
@@ -267,6 +268,7 @@ impl Drop for Drawn {
 fn leave() -> Faults {
     hosts::reset();
     mini_net::sim::leave();
+    disk::end();
     sites::end();
     coverage::end();
     sim::leave().unwrap_or_default()

@@ -1,9 +1,10 @@
 //! What is done to the file itself, whatever position its users have in it: its size, its permissions, what
 //! the disk has.
 
-use std::fs::{File as StdFile, Metadata, Permissions};
+use std::fs::{Metadata, Permissions};
 use std::io;
 
+use super::super::calls;
 use super::super::operation::{Operation, Step};
 use super::File;
 
@@ -90,7 +91,7 @@ impl File {
     /// Goes on.
     #[track_caller]
     pub fn set_permissions(&self, permissions: Permissions) -> Operation<()> {
-        let set = move |file: &StdFile| file.set_permissions(permissions);
+        let set = move |file: &calls::File| file.set_permissions(permissions);
         self.job("mini::fs::File::set_permissions", "set the permissions of", set)
     }
 
@@ -124,7 +125,7 @@ impl File {
     /// Goes on.
     #[track_caller]
     pub fn sync_all(&self) -> Operation<()> {
-        self.job("mini::fs::File::sync_all", "sync", StdFile::sync_all)
+        self.job("mini::fs::File::sync_all", "sync", calls::File::sync_all)
     }
 
     /// As [`sync_all`](File::sync_all), without the metadata that are not needed to read the content (fdatasync(2)).
@@ -146,7 +147,7 @@ impl File {
     /// Goes on.
     #[track_caller]
     pub fn sync_data(&self) -> Operation<()> {
-        self.job("mini::fs::File::sync_data", "sync", StdFile::sync_data)
+        self.job("mini::fs::File::sync_data", "sync", calls::File::sync_data)
     }
 
     #[track_caller]
@@ -154,7 +155,7 @@ impl File {
         &self,
         call: &'static str,
         verb: &'static str,
-        job: impl FnOnce(&StdFile) -> io::Result<T> + Send + Sync + 'static,
+        job: impl FnOnce(&calls::File) -> io::Result<T> + Send + Sync + 'static,
     ) -> Operation<T> {
         let (lease, about) = self.part(call, verb);
         Operation::hop(about, move |_| job(lease.std()))

@@ -7,7 +7,6 @@
 
 use std::fs::{File as StdFile, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -15,10 +14,10 @@ use std::task::{Context, Poll, Waker};
 
 use mini_net::{IntoObject, Object};
 
-use crate::fs::sys;
+use crate::fs::calls::{self, File, now};
 
 pub(super) struct Open {
-    std: StdFile,
+    std: File,
     path: PathBuf,
     /// Whether the file is known to lie where asking the kernel for its metadata takes no wait.
     is_quick: bool,
@@ -64,16 +63,16 @@ impl Open {
         self.cuts_then.load(Relaxed) != self.shared.cuts.load(Relaxed)
     }
 
-    pub(super) fn new(std: StdFile, path: PathBuf, is_quick: bool) -> Open {
+    pub(super) fn new(std: File, path: PathBuf, is_quick: bool) -> Open {
         Open { std, path, is_quick, cuts_then: AtomicUsize::new(0), shared: Arc::default() }
     }
 
     /// The metadata of the file, if that takes no wait.
     pub(super) fn metadata_now(&self) -> Option<io::Result<Metadata>> {
-        if self.is_quick { Some(self.std.metadata()) } else { sys::metadata_of(&self.std) }
+        if self.is_quick { Some(self.std.metadata()) } else { now::metadata_of(&self.std) }
     }
 
-    pub(super) fn std(&self) -> &StdFile {
+    pub(super) fn std(&self) -> &File {
         &self.std
     }
 
@@ -82,7 +81,7 @@ impl Open {
     }
 
     pub(super) fn into_std(self) -> StdFile {
-        self.std
+        calls::give_up(self.std)
     }
 
     /// Whether a job uses the position, so that another use would wait.
@@ -126,7 +125,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl IntoObject for &Open {
     fn into_object(self) -> Object {
         let Open { std, path, .. } = self;
-        if path.as_os_str().is_empty() { Object::Fd(std.as_raw_fd()) } else { path.as_path().into_object() }
+        if path.as_os_str().is_empty() { Object::Fd(calls::number(std)) } else { path.as_path().into_object() }
     }
 }
 
@@ -145,7 +144,7 @@ impl Lease {
         self.open.as_ref().expect("there until the drop")
     }
 
-    pub(super) fn std(&self) -> &StdFile {
+    pub(super) fn std(&self) -> &File {
         self.open().std()
     }
 

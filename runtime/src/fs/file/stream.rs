@@ -14,9 +14,8 @@
 //! and has lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own.
 //! Child processes and clones of the standard library would not share it.
 
-use std::fs::File as StdFile;
 use std::io::{self, ErrorKind, IoSlice, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::{FileExt, FileTypeExt};
+use std::os::unix::fs::FileExt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -25,9 +24,10 @@ use super::call::Caller;
 use super::open::{Lease, Open};
 use mini_net::failed;
 
+use crate::fs::calls::{looks_seekable, now};
 use crate::fs::job::Job;
 use crate::fs::operation::{need_runtime, no_answer, pool};
-use crate::fs::sys::{self, CHUNK};
+use crate::fs::sys::CHUNK;
 
 /// What is under way at the position of a file.
 #[derive(Default)]
@@ -119,7 +119,7 @@ impl Stream {
             return Some(read);
         }
         let _turn = open.try_turn()?;
-        let read = sys::read(open.std(), buf)?;
+        let read = now::read(open.std(), buf)?;
         mini_context::spend_bytes(read);
         Some(read)
     }
@@ -133,7 +133,7 @@ impl Stream {
             let mut file = open.std();
             // A job that begins now waits for its turn, as the next `fetch` does for this clone's.
             let Some(_turn) = open.try_turn_of_job() else { return Ok(None) };
-            let has_grown = || bytes.is_empty() && sys::size(file).is_some_and(|size| size > at);
+            let has_grown = || bytes.is_empty() && now::size(file).is_some_and(|size| size > at);
             if file.stream_position()? != at || has_grown() {
                 return Ok(None);
             }
@@ -284,12 +284,6 @@ fn fetch(open: &Open, length: usize) -> io::Result<Fetched> {
     }
 }
 
-/// Whether a file has a position, by its looks.
-fn looks_seekable(file: &StdFile) -> io::Result<bool> {
-    let kind = file.metadata()?.file_type();
-    Ok(kind.is_file() || kind.is_block_device())
-}
-
 /// Where the next read is to be made; `None` for a file whose bytes come once, in their order. Such a file may look
 /// like an ordinary one, as some of the kernel's own do (`trace_pipe` of tracefs).
 fn position(open: &Open) -> io::Result<Option<u64>> {
@@ -354,12 +348,13 @@ impl Drop for Unseen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::calls::File;
 
     #[test]
     fn a_position_that_a_clone_is_about_to_move_stays_where_it_is() {
         let path = std::env::temp_dir().join(format!("mini-turn-{}", std::process::id()));
         std::fs::write(&path, "content").unwrap();
-        let (open, mut buf) = (Open::new(StdFile::open(&path).unwrap(), path.clone(), false), [0; 4]);
+        let (open, mut buf) = (Open::new(File::open(&path).unwrap(), path.clone(), false), [0; 4]);
         let mut stream = Stream::default();
         let fetched = || fetch(&open, 4).unwrap();
 

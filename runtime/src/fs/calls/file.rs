@@ -1,0 +1,201 @@
+//! `File`: one of the system, or one of a simulated disk.
+
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+
+use super::OpenOptions;
+use crate::fs::sys;
+use crate::sim::disk::{OpenFile, is_simulated};
+
+#[derive(Debug)]
+pub(in crate::fs) enum File {
+    Real(fs::File),
+    Simulated(OpenFile),
+}
+
+/// In place of the number of a descriptor that a simulated file does not have.
+const NO_NUMBER: RawFd = -1;
+
+/// A file that the standard library has opened.
+///
+/// # Panics
+///
+/// In a simulation, where files are those of the disk in memory.
+#[track_caller]
+pub(in crate::fs) fn adopt(file: fs::File) -> File {
+    assert!(
+        !is_simulated(),
+        "`mini::fs::File::from_std` in a simulation, whose files are simulated: open the file by `mini::fs`, or use \
+         that of the standard library as it is"
+    );
+    File::Real(file)
+}
+
+/// The file for the standard library.
+///
+/// # Panics
+///
+/// If it is simulated.
+#[track_caller]
+pub(in crate::fs) fn give_up(file: File) -> fs::File {
+    match file {
+        File::Real(file) => file,
+        File::Simulated(_) => refuse("into_std"),
+    }
+}
+
+/// The number of the descriptor, to name the file.
+pub(in crate::fs) fn number(file: &File) -> RawFd {
+    file.real().map_or(NO_NUMBER, AsRawFd::as_raw_fd)
+}
+
+/// Whether a file has a position, by its looks.
+pub(in crate::fs) fn looks_seekable(file: &File) -> io::Result<bool> {
+    match file {
+        File::Real(file) => sys::looks_seekable(file),
+        File::Simulated(file) => file.is_file(),
+    }
+}
+
+#[cold]
+#[track_caller]
+fn refuse(call: &str) -> ! {
+    panic!(
+        "`mini::fs::File::{call}` of a file in a simulation: it is simulated, and the system has no descriptor for it"
+    )
+}
+
+impl File {
+    pub(super) fn real(&self) -> Option<&fs::File> {
+        if let Self::Real(file) = self { Some(file) } else { None }
+    }
+
+    pub(in crate::fs) fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        OpenOptions::new().read(true).open(path)
+    }
+
+    pub(in crate::fs) fn metadata(&self) -> io::Result<Metadata> {
+        match self {
+            Self::Real(file) => file.metadata(),
+            Self::Simulated(file) => file.metadata(),
+        }
+    }
+
+    pub(super) fn permissions(&self) -> io::Result<Permissions> {
+        match self {
+            Self::Real(file) => file.metadata().map(|metadata| metadata.permissions()),
+            Self::Simulated(file) => file.mode().map(Permissions::from_mode),
+        }
+    }
+
+    pub(in crate::fs) fn set_len(&self, size: u64) -> io::Result<()> {
+        match self {
+            Self::Real(file) => file.set_len(size),
+            Self::Simulated(file) => file.set_length(size),
+        }
+    }
+
+    pub(in crate::fs) fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
+        match self {
+            Self::Real(file) => file.set_permissions(permissions),
+            Self::Simulated(file) => file.set_mode(permissions.mode()),
+        }
+    }
+
+    pub(in crate::fs) fn sync_all(&self) -> io::Result<()> {
+        match self {
+            Self::Real(file) => file.sync_all(),
+            Self::Simulated(file) => file.sync(),
+        }
+    }
+
+    pub(in crate::fs) fn sync_data(&self) -> io::Result<()> {
+        match self {
+            Self::Real(file) => file.sync_data(),
+            Self::Simulated(file) => file.sync(),
+        }
+    }
+
+    pub(in crate::fs) fn try_clone(&self) -> io::Result<Self> {
+        match self {
+            Self::Real(file) => file.try_clone().map(Self::Real),
+            Self::Simulated(file) => file.duplicate().map(Self::Simulated),
+        }
+    }
+}
+
+impl Read for &File {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            File::Real(file) => (&*file).read(buf),
+            File::Simulated(file) => file.read(None, buf),
+        }
+    }
+
+    fn read_to_end(&mut self, content: &mut Vec<u8>) -> io::Result<usize> {
+        match self {
+            File::Real(file) => (&*file).read_to_end(content),
+            File::Simulated(file) => Simulated(file).read_to_end(content),
+        }
+    }
+}
+
+/// With the methods that `Read` gives to all.
+struct Simulated<'a>(&'a OpenFile);
+
+impl Read for Simulated<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read(None, buf)
+    }
+}
+
+impl Write for &File {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            File::Real(file) => (&*file).write(bytes),
+            File::Simulated(file) => file.write(None, bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Seek for &File {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            File::Real(file) => (&*file).seek(to),
+            File::Simulated(file) => file.seek(to),
+        }
+    }
+}
+
+impl FileExt for File {
+    fn read_at(&self, buf: &mut [u8], at: u64) -> io::Result<usize> {
+        match self {
+            Self::Real(file) => file.read_at(buf, at),
+            Self::Simulated(file) => file.read(Some(at), buf),
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<usize> {
+        match self {
+            Self::Real(file) => file.write_at(bytes, at),
+            Self::Simulated(file) => file.write(Some(at), bytes),
+        }
+    }
+}
+
+impl AsFd for File {
+    #[track_caller]
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Real(file) => file.as_fd(),
+            Self::Simulated(_) => refuse("as_fd"),
+        }
+    }
+}

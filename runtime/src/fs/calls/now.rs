@@ -1,0 +1,46 @@
+//! What can be had without a wait: in a simulation nothing, as a call there takes virtual time.
+
+use std::fs::Metadata;
+use std::io;
+use std::path::Path;
+
+use super::File;
+use crate::fs::sys::{self, Links};
+use crate::sim::disk::is_simulated;
+
+pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
+    if is_simulated() { None } else { sys::open(path).map(|(file, size)| (File::Real(file), size)) }
+}
+
+pub(in crate::fs) fn open_with(path: &Path, flags: i32) -> Option<File> {
+    if is_simulated() { None } else { sys::open_with(path, flags).map(File::Real) }
+}
+
+pub(in crate::fs) fn metadata(path: &Path, links: Links) -> Option<io::Result<Metadata>> {
+    if is_simulated() { None } else { sys::metadata(path, links) }
+}
+
+pub(in crate::fs) fn metadata_of(file: &File) -> Option<io::Result<Metadata>> {
+    sys::metadata_of(file.real()?)
+}
+
+pub(in crate::fs) fn size(file: &File) -> Option<u64> {
+    match file {
+        File::Real(file) => sys::size(file),
+        File::Simulated(file) => Some(file.size()),
+    }
+}
+
+pub(in crate::fs) fn read(file: &File, buf: &mut [u8]) -> Option<usize> {
+    sys::read(file.real()?, buf)
+}
+
+pub(in crate::fs) fn read_to_end(file: &File, content: &mut Vec<u8>) -> bool {
+    file.real().is_some_and(|file| sys::read_to_end(file, content))
+}
+
+pub(in crate::fs) fn learn(file: &File) {
+    if let Some(file) = file.real() {
+        sys::learn(file);
+    }
+}
