@@ -206,9 +206,10 @@ fn without_descriptors_the_error_says_what_was_to_be_made() {
     });
 }
 
+// Not in simulations: child processes are not simulated.
 #[test]
 fn a_process_that_cannot_be_started_or_awaited_is_named() {
-    in_each_world(|| async {
+    in_each_runtime(|| async {
         let object = expect(Command::new("/no/such/program").spawn(), "start `/no/such/program`", Errno::NOENT);
         assert_eq!(object, Object::Program { name: "/no/such/program".into(), directory: None });
         let nowhere = Command::new("true").current_dir("/no/such/place").output().await;
