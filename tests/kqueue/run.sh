@@ -19,7 +19,7 @@ if [ "${1:-}" = all ]; then
   done
 fi
 
-timeout 1200 cargo test -p mini-net -p mini-rt -p mini-tests --lib "${some[@]/#/--test=}"
+timeout 1200 cargo test -p mini-net -p mini-tests --lib "${some[@]/#/--test=}"
 # Once more as on systems that have no EVFILT_USER.
 MINI_KQUEUE_NO_USER=1 timeout 300 cargo test -p mini-net --lib -- --skip sys::bsd
 MINI_KQUEUE_NO_USER=1 timeout 300 cargo test -p mini-tests --test wakes --test fairness --test embed --test runtimes
