@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use mini::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixListener, UnixStream};
 use mini::sim::{Current, Sim, current};
 use mini::time::{Instant, sleep, timeout};
 use mini::{spawn, task::spawn_local};
@@ -395,4 +396,277 @@ fn a_host_that_fails_fails_the_simulation() {
     });
     let text = failure.unwrap_err().to_string();
     assert!(text.contains("host bad") && text.contains("no disk"), "{text}");
+}
+
+/// Accepts one connection, and does with it what `serve` does.
+fn serve_one<F: Future<Output = ()> + 'static>(serve: impl Fn(TcpStream) -> F + Copy + 'static) {
+    current().host("server", move || async move {
+        let listener = TcpListener::bind("0.0.0.0:1").await?;
+        let (stream, _) = listener.accept().await?;
+        serve(stream).await;
+        std::future::pending::<io::Result<()>>().await
+    });
+}
+
+/// Writes until there is no more room, and says how much there was.
+async fn fill(stream: &TcpStream) -> usize {
+    let mut sent = 0;
+    while let Ok(count) = timeout(SECOND, stream.write(&[0; 8192])).await {
+        sent += count.unwrap();
+    }
+    sent
+}
+
+async fn first_error(stream: &TcpStream) -> ErrorKind {
+    loop {
+        if let Err(error) = stream.write(&[0; 8192]).await {
+            return error.kind();
+        }
+    }
+}
+
+/// Reads what there is.
+async fn read_all(stream: &TcpStream) {
+    let mut buf = vec![0; 1 << 20];
+    assert!(stream.read(&mut buf).await.unwrap() > 0);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_connect_that_is_given_up_resets_what_was_accepted() {
+    let sim = current();
+    sim.latency(ms(10)..ms(10));
+    let errors = Rc::new(Cell::new(0));
+    let count = errors.clone();
+    sim.host("server", move || {
+        let errors = count.clone();
+        async move {
+            let listener = TcpListener::bind("0.0.0.0:1").await?;
+            loop {
+                let (stream, _) = listener.accept().await?;
+                let kind = stream.read(&mut [0; 1]).await.unwrap_err().kind();
+                assert_eq!(kind, ErrorKind::ConnectionReset);
+                errors.set(errors.get() + 1);
+            }
+            #[allow(unreachable_code)]
+            Ok::<(), io::Error>(())
+        }
+    });
+    sim.settle().await;
+    assert!(timeout(ms(15), TcpStream::connect("server:1")).await.is_err());
+    sleep(SECOND).await;
+    assert_eq!(errors.get(), 1, "as of a timeout");
+    let client = sim.client("client", async { TcpStream::connect("server:1").await.map(drop) });
+    sleep(ms(15)).await;
+    sim.crash("client");
+    assert!(client.await.is_err());
+    sleep(SECOND).await;
+    assert_eq!(errors.get(), 2, "as of a crash");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn the_first_reset_is_the_last() {
+    let sim = current();
+    sim.rough(false).latency(ms(10)..ms(10));
+    serve_one(|stream| async move {
+        stream.readable().await.unwrap();
+        drop(stream); // with what it has not read
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    stream.write_all(b"a").await.unwrap();
+    sleep(ms(5)).await;
+    stream.write_all(b"b").await.unwrap(); // which comes to nobody
+    sleep(SECOND).await;
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_connection_that_was_reset_sends_no_more() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    ask(&stream, b"hello").await.unwrap();
+    stream.write_all(b"on its way").await.unwrap();
+    sim.crash("echo");
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    sleep(1200 * SECOND).await;
+    assert_eq!(stream.write(b"more").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn one_end_that_has_timed_out_resets_the_other() {
+    let sim = current();
+    serve_one(|stream| async move {
+        sleep(SECOND).await;
+        stream.write_all(b"hello").await.unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::TimedOut);
+        std::future::pending::<()>().await;
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    sleep(SECOND / 2).await;
+    sim.partition("test", "server");
+    sleep(1200 * SECOND).await;
+    sim.repair("test", "server");
+    stream.write_all(b"anybody?").await.unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn who_waits_for_room_finds_out_that_nobody_is_there() {
+    let sim = current();
+    serve_one(|stream| async move {
+        std::future::pending::<()>().await;
+        drop(stream);
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    assert_eq!(fill(&stream).await, 16_384 + 131_072, "whatever the system's defaults are");
+    sim.power_off("server");
+    assert_eq!(timeout(1200 * SECOND, first_error(&stream)).await.unwrap(), ErrorKind::TimedOut);
+    sim.restart("server");
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    fill(&stream).await;
+    sim.partition("test", "server");
+    assert_eq!(timeout(1200 * SECOND, first_error(&stream)).await.unwrap(), ErrorKind::TimedOut);
+}
+
+#[mini::test(sim, seeds = 40)]
+async fn who_waits_for_room_hears_of_a_reader_that_closes() {
+    let sim = current();
+    serve_one(|stream| async move {
+        sleep(60 * SECOND).await;
+        read_all(&stream).await;
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    fill(&stream).await;
+    timeout(SECOND * 120, first_error(&stream)).await.unwrap();
+}
+
+#[mini::test(sim, seeds = 40)]
+async fn who_waits_for_room_hears_of_a_reader_that_had_shut_its_other_half() {
+    let sim = current();
+    serve_one(|stream| async move {
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        sleep(60 * SECOND).await;
+        read_all(&stream).await;
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    fill(&stream).await;
+    timeout(SECOND * 120, first_error(&stream)).await.unwrap();
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn room_is_heard_of_after_a_partition() {
+    let sim = current();
+    serve_one(|stream| async move {
+        sleep(60 * SECOND).await;
+        read_all(&stream).await;
+        std::future::pending::<()>().await;
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    fill(&stream).await;
+    sim.partition("test", "server");
+    sleep(100 * SECOND).await;
+    sim.repair("test", "server");
+    timeout(200 * SECOND, stream.write_all(&[0; 8192])).await.unwrap().unwrap();
+}
+
+#[test]
+fn a_reader_whose_writer_is_gone_without_a_word_is_a_deadlock() {
+    let failure = Sim::new(1).run(async {
+        let sim = current();
+        sim.rough(false).latency(ms(10)..ms(10));
+        serve_one(|stream| async move { while stream.write_all(&[0; 8192]).await.is_ok() {} });
+        sim.settle().await;
+        let stream = TcpStream::connect("server:1").await.unwrap();
+        sleep(60 * SECOND).await;
+        stream.read_exact(&mut [0; 1000]).await.unwrap(); // of which the writer will not hear
+        sim.power_off("server");
+        loop {
+            read_all(&stream).await;
+        }
+    });
+    let text = failure.map(|()| ()).unwrap_err().to_string();
+    assert!(text.contains("deadlock") && text.contains("Read"), "{text}");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn latencies_may_be_of_any_length() {
+    let sim = with_echo().await;
+    sim.latency(Duration::MAX..Duration::MAX);
+    assert!(timeout(SECOND, TcpStream::connect("echo:7")).await.is_err());
+    UdpSocket::bind("0.0.0.0:0").await.unwrap().send_to(b"hello", "echo:9").await.unwrap();
+    let backwards = Range { start: ms(5), end: ms(1) };
+    sim.latency(backwards);
+    let begin = Instant::now();
+    TcpStream::connect("echo:7").await.unwrap();
+    assert_eq!(begin.elapsed(), ms(10));
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_loss_of_all_times_out() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    sim.loss(1.0);
+    assert_eq!(TcpStream::connect("echo:7").await.unwrap_err().kind(), ErrorKind::TimedOut);
+    stream.write_all(b"hello").await.unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::TimedOut);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn no_address_in_particular_is_the_own_host() {
+    let listener = TcpListener::bind("127.0.0.1:1").await.unwrap();
+    let stream = TcpStream::connect("0.0.0.0:1").await.unwrap();
+    assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
+    let (server, client) = (UdpSocket::bind("0.0.0.0:1").await.unwrap(), UdpSocket::bind("0.0.0.0:0").await.unwrap());
+    client.connect(server.local_addr().unwrap()).await.unwrap();
+    client.send(b"?").await.unwrap();
+    let (_, from) = server.recv_from(&mut [0; 1]).await.unwrap();
+    server.send_to(b"!", from).await.unwrap();
+    assert_eq!(timeout(SECOND, client.recv(&mut [0; 1])).await.unwrap().unwrap(), 1);
+}
+
+#[mini::test(sim, seeds = 5)]
+async fn a_socket_that_fails_leaves_neither_its_port_nor_its_descriptor() {
+    let taken = TcpListener::bind("0.0.0.0:1").await.unwrap();
+    assert_eq!(TcpListener::bind("0.0.0.0:1").await.unwrap_err().kind(), ErrorKind::AddrInUse);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("0.0.0.0:2".parse().unwrap()).unwrap();
+    drop(socket.connect("127.0.0.1:1".parse().unwrap())); // before it has begun
+    let unix = UnixListener::bind("/run/service").unwrap(); // with the descriptor that the first of them had
+    assert_eq!(unix.local_addr().unwrap().as_pathname(), Some("/run/service".as_ref()));
+    TcpListener::bind("0.0.0.0:2").await.unwrap();
+    drop(taken);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn that_nobody_has_a_port_is_not_heard_through_a_cut_link() {
+    let sim = with_echo().await;
+    let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+    socket.connect("echo:1").await.unwrap();
+    sim.partition_oneway("echo", "test");
+    socket.send(b"hello").await.unwrap();
+    assert!(timeout(SECOND, socket.recv(&mut [0; 1])).await.is_err());
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn those_that_share_a_port_each_have_their_senders() {
+    let bind = || UdpSocket::bind_with("0.0.0.0:1".parse().unwrap(), |socket| socket.set_reuseport(true)).unwrap();
+    let servers = [bind(), bind(), bind()];
+    let mut used = 0u32;
+    for _ in 0..20 {
+        let client = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+        for _ in 0..10 {
+            client.send_to(b"hello", "127.0.0.1:1").await.unwrap();
+        }
+        let counts =
+            servers.each_ref().map(|server| std::iter::from_fn(|| server.try_recv_from(&mut [0; 8]).ok()).count());
+        assert!(counts.contains(&10), "{counts:?}");
+        used |= 1 << counts.iter().position(|&count| count == 10).unwrap();
+    }
+    assert_eq!(used, 0b111);
 }
