@@ -481,6 +481,23 @@ async fn the_first_reset_is_the_last() {
 }
 
 #[mini::test(sim, seeds = 20)]
+async fn an_answer_comes_though_the_request_was_not_read() {
+    let sim = current();
+    serve_one(|stream| async move {
+        stream.read_exact(&mut [0; 1]).await.unwrap();
+        stream.write_all(b"answer").await.unwrap();
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    sim.rough(false);
+    stream.write_all(b"request").await.unwrap();
+    let mut buf = [0; 6];
+    stream.read_exact(&mut buf).await.unwrap();
+    assert_eq!(&buf, b"answer");
+    assert_eq!(stream.read(&mut buf).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[mini::test(sim, seeds = 20)]
 async fn a_connection_that_was_reset_sends_no_more() {
     let sim = with_echo().await;
     let stream = TcpStream::connect("echo:7").await.unwrap();

@@ -75,6 +75,7 @@ impl Network {
                 What::Window(id) => self.tell_window(id),
                 What::Request(id) => self.request(id),
                 What::Answer(id, accepted) => self.answer(id, accepted),
+                What::Rest(id, bytes) => self.take_rest(id, bytes),
                 What::Reset(id) => self.reset(id),
                 What::Datagram(datagram) => self.receive(*datagram),
                 What::Unreachable(id, to) => self.unreachable(id, to),

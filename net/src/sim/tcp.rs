@@ -241,9 +241,27 @@ impl Network {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
         let (own, peer, peer_host, after) = (*host, stream.peer, stream.peer_host, stream.last_arrival);
         let is_known = stream.is_reset;
+        let on_its_way = stream.outbox.iter().filter(|segment| !segment.has_come && stream.stuck.is_none());
+        let rest: Vec<u8> = on_its_way.flat_map(|segment| segment.bytes.iter().copied()).collect();
         self.release(id);
         if !is_known {
+            if !rest.is_empty() {
+                self.events.add(after, What::Rest(peer, rest));
+            }
             self.send_reset(own, peer_host, peer, after);
+        }
+    }
+
+    /// What was on its way when the sender closed the connection comes all the same.
+    pub(super) fn take_rest(&mut self, id: Id, bytes: Vec<u8>) {
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
+        let (own, peer_host) = (*host, stream.peer_host);
+        if self.passes(peer_host, own, || What::Rest(id, bytes.clone())).is_err() {
+            return;
+        }
+        if let Some(stream) = self.socket(id).stream().filter(|stream| !stream.is_reset && !stream.is_read_shut) {
+            stream.inbox.extend(bytes);
+            self.report(id);
         }
     }
 
