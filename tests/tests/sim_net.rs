@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
+use std::net::Shutdown;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -83,7 +84,7 @@ async fn a_large_transfer_waits_for_the_reader() {
                 let bytes: Vec<u8> = (sent.get()..LENGTH).take(5000).map(|at| (at / 7) as u8).collect();
                 sent.set(sent.get() + stream.write(&bytes).await?);
             }
-            stream.shutdown(std::net::Shutdown::Write)
+            stream.shutdown(Shutdown::Write)
         }
     });
     sim.settle().await;
@@ -498,6 +499,31 @@ async fn an_answer_comes_though_the_request_was_not_read() {
 }
 
 #[mini::test(sim, seeds = 20)]
+async fn bytes_to_a_shut_end_may_be_read_unless_both_halves_are_shut() {
+    let sim = current();
+    sim.rough(false);
+    serve_one(|stream| async move {
+        for _ in 0..2 {
+            sleep(SECOND).await;
+            stream.write_all(b"late").await.unwrap();
+        }
+        sleep(SECOND).await;
+        assert_eq!(stream.write(b"more").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+    });
+    sim.settle().await;
+    let (stream, mut buf) = (TcpStream::connect("server:1").await.unwrap(), [0; 4]);
+    stream.shutdown(Shutdown::Read).unwrap();
+    assert_eq!(stream.read(&mut buf).await.unwrap(), 0);
+    sleep(SECOND + SECOND / 2).await;
+    assert_eq!(stream.read(&mut buf).await.unwrap(), 4);
+    assert_eq!(stream.read(&mut buf).await.unwrap(), 0);
+    stream.shutdown(Shutdown::Write).unwrap();
+    sleep(SECOND).await;
+    assert_eq!(stream.read(&mut buf).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    sleep(SECOND).await;
+}
+
+#[mini::test(sim, seeds = 20)]
 async fn a_connection_that_was_reset_sends_no_more() {
     let sim = with_echo().await;
     let stream = TcpStream::connect("echo:7").await.unwrap();
@@ -565,7 +591,7 @@ async fn who_waits_for_room_hears_of_a_reader_that_closes() {
 async fn who_waits_for_room_hears_of_a_reader_that_had_shut_its_other_half() {
     let sim = current();
     serve_one(|stream| async move {
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
         sleep(60 * SECOND).await;
         read_all(&stream).await;
     });

@@ -238,24 +238,28 @@ impl Network {
             })
             .collect();
         let Some(receiver) = self.socket(peer).stream() else { return false };
-        if receiver.is_closed && due.iter().any(|(bytes, _)| !bytes.is_empty()) {
-            self.cut_off(peer); // nobody will read it
+        let has_bytes = due.iter().any(|(bytes, _)| !bytes.is_empty());
+        if has_bytes && (receiver.is_closed || receiver.is_read_shut && receiver.is_write_shut) {
+            self.refuse(id, peer);
             return false;
         }
-        let mut unwanted = 0;
         for (bytes, is_end) in due {
-            match receiver.is_read_shut {
-                true => unwanted += bytes.len(),
-                false => receiver.inbox.extend(bytes),
-            }
+            receiver.inbox.extend(bytes);
             receiver.has_end |= is_end;
-        }
-        if unwanted > 0 {
-            self.note_read(peer, unwanted);
         }
         self.report(peer);
         self.report_falsely(peer);
         true
+    }
+
+    /// Bytes of `id` come to `peer`, where nobody will read them: both halves are shut, or it is closed.
+    fn refuse(&mut self, id: Id, peer: Id) {
+        if self.socket(peer).fd.is_none() {
+            return self.cut_off(peer);
+        }
+        let (own, peer_host) = (self.socket(id).host, self.socket(peer).host);
+        self.reset(peer);
+        self.send_reset(peer_host, own, id, sim::now());
     }
 
     /// The sender hears what has come.

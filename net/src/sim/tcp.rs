@@ -259,7 +259,7 @@ impl Network {
         if self.passes(peer_host, own, || What::Rest(id, bytes.clone())).is_err() {
             return;
         }
-        if let Some(stream) = self.socket(id).stream().filter(|stream| !stream.is_reset && !stream.is_read_shut) {
+        if let Some(stream) = self.socket(id).stream().filter(|stream| !stream.is_reset) {
             stream.inbox.extend(bytes);
             self.report(id);
         }
