@@ -95,7 +95,7 @@ impl Network {
             let delay = self.latency(to_host, from_host);
             return self.later(delay, What::Unreachable(sender, to));
         }
-        // Of several the same for the same sender, as Linux picks by a hash of the addresses (socket(7), `SO_REUSEPORT`).
+        // Of several always the same for one sender: Linux picks by a hash of the addresses (socket(7), `SO_REUSEPORT`).
         let ip = match from.ip() {
             IpAddr::V4(ip) => u64::from(ip.to_bits()),
             IpAddr::V6(ip) => ip.to_bits() as u64,
