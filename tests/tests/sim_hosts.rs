@@ -131,6 +131,7 @@ async fn a_pause_ends_with_a_crash() {
     sleep(10 * SECOND).await;
     sim.crash("host");
     assert!(!sim.is_up("host"));
+    sim.pause("host"); // nothing is there to be paused
     sleep(10 * SECOND).await;
     assert_eq!(ticks.get(), 1);
     sim.restart("host");

@@ -487,3 +487,31 @@ async fn those_that_share_a_port_each_have_their_senders() {
     }
     assert_eq!(used, 0b111);
 }
+
+/// Connects eight times.
+async fn connect_all() -> Vec<TcpStream> {
+    let mut all = Vec::new();
+    for _ in 0..8 {
+        all.push(TcpStream::connect("echo:7").await.unwrap());
+    }
+    all
+}
+
+#[test]
+fn sockets_may_be_dropped_by_another_thread() {
+    Sim::new(1)
+        .run(async {
+            let _echo = with_echo().await;
+            let streams = connect_all().await;
+            std::thread::spawn(move || drop(streams)).join().unwrap();
+            let streams = connect_all().await; // with the same descriptors
+            ask(&streams[0], b"hello").await.unwrap();
+            let listener = UnixListener::bind("/run/service").unwrap(); // which the system's poller has, too
+            let client = spawn_local(async { UnixStream::connect("/run/service").await?.read(&mut [0; 1]).await });
+            let (served, _) = listener.accept().await.unwrap();
+            sleep(ms(1)).await;
+            served.write_all(b"!").await.unwrap();
+            assert_eq!(client.await.unwrap().unwrap(), 1);
+        })
+        .unwrap();
+}

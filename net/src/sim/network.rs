@@ -130,8 +130,10 @@ impl Network {
     pub(crate) fn close(&mut self, fd: RawFd) {
         if let Some(id) = self.place(fd).take() {
             let socket = self.socket(id);
-            (socket.fd, socket.token) = (None, None);
-            match socket.kind {
+            socket.fd = None;
+            let was_registered = socket.token.take().is_some(); // by the time it is closed it is not, but on its thread
+            self.registered -= usize::from(was_registered);
+            match self.socket(id).kind {
                 Kind::Stream(_) => self.close_stream(id),
                 Kind::Listener(_) => self.close_listener(id),
                 _ => self.release(id),

@@ -335,7 +335,7 @@ impl Current {
     pub fn pause(&self, names: impl Names) {
         for host in numbers(names) {
             assert!(host != 0, "the host of the test cannot be paused: nobody would resume it");
-            if inject(|| format!("pause of {}", network::host_name(host))) {
+            if network::is_up(host) && inject(|| format!("pause of {}", network::host_name(host))) {
                 hosts::pause(host);
             }
         }
