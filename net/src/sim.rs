@@ -123,6 +123,7 @@ pub fn cut(from: u32, to: u32) {
     changed(|network| {
         network.open_link(from, to);
         network.links.cut(from, to);
+        network.probe_all(|host, peer_host| (host, peer_host) == (from, to) || (host, peer_host) == (to, from));
     });
 }
 

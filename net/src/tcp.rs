@@ -153,15 +153,15 @@ impl TcpListener {
 
 fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {
     let open = || {
-        let socket = sys::socket::open(Domain::for_address(addr), Type::STREAM)?;
-        socket.set_reuse_address(true)?;
+        let listener = TcpListener::adopt(sys::socket::open(Domain::for_address(addr), Type::STREAM)?.into());
+        listener.sock().set_reuse_address(true)?;
         if is_shared {
-            socket.set_reuse_port(true)?;
+            listener.sock().set_reuse_port(true)?;
         }
-        sys::socket::bind(socket.as_fd(), &addr.into())?;
-        Ok(socket)
+        sys::socket::bind(listener.as_fd(), &addr.into())?;
+        Ok(listener)
     };
-    let socket = open().map_err(failed("bind to", addr))?;
-    sys::socket::listen(socket.as_fd(), BACKLOG).map_err(failed("listen on", addr))?;
-    Ok(TcpListener::adopt(socket.into()))
+    let listener = open().map_err(failed("bind to", addr))?;
+    sys::socket::listen(listener.as_fd(), BACKLOG).map_err(failed("listen on", addr))?;
+    Ok(listener)
 }

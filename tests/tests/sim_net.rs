@@ -2,10 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
+use std::net::Shutdown;
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
-use mini::net::{TcpListener, TcpStream, UdpSocket, UnixListener, UnixStream};
+use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket, UnixListener, UnixStream};
 use mini::sim::{Current, Sim, current};
 use mini::time::{Instant, sleep, timeout};
 use mini::{spawn, task::spawn_local};
@@ -82,7 +84,7 @@ async fn a_large_transfer_waits_for_the_reader() {
                 let bytes: Vec<u8> = (sent.get()..LENGTH).take(5000).map(|at| (at / 7) as u8).collect();
                 sent.set(sent.get() + stream.write(&bytes).await?);
             }
-            stream.shutdown(std::net::Shutdown::Write)
+            stream.shutdown(Shutdown::Write)
         }
     });
     sim.settle().await;
@@ -395,4 +397,121 @@ fn a_host_that_fails_fails_the_simulation() {
     });
     let text = failure.unwrap_err().to_string();
     assert!(text.contains("host bad") && text.contains("no disk"), "{text}");
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_connection_that_was_reset_sends_no_more() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    ask(&stream, b"hello").await.unwrap();
+    stream.write_all(b"on its way").await.unwrap();
+    sim.crash("echo");
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+    sleep(1200 * SECOND).await;
+    assert_eq!(stream.write(b"more").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn latencies_may_be_of_any_length() {
+    let sim = with_echo().await;
+    sim.latency(Duration::MAX..Duration::MAX);
+    assert!(timeout(SECOND, TcpStream::connect("echo:7")).await.is_err());
+    UdpSocket::bind("0.0.0.0:0").await.unwrap().send_to(b"hello", "echo:9").await.unwrap();
+    let backwards = Range { start: ms(5), end: ms(1) };
+    sim.latency(backwards);
+    let begin = Instant::now();
+    TcpStream::connect("echo:7").await.unwrap();
+    assert_eq!(begin.elapsed(), ms(10));
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_loss_of_all_times_out() {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    sim.loss(1.0);
+    assert_eq!(TcpStream::connect("echo:7").await.unwrap_err().kind(), ErrorKind::TimedOut);
+    stream.write_all(b"hello").await.unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::TimedOut);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn no_address_in_particular_is_the_own_host() {
+    let listener = TcpListener::bind("127.0.0.1:1").await.unwrap();
+    let stream = TcpStream::connect("0.0.0.0:1").await.unwrap();
+    assert_eq!(stream.peer_addr().unwrap(), listener.local_addr().unwrap());
+    let (server, client) = (UdpSocket::bind("0.0.0.0:1").await.unwrap(), UdpSocket::bind("0.0.0.0:0").await.unwrap());
+    client.connect(server.local_addr().unwrap()).await.unwrap();
+    client.send(b"?").await.unwrap();
+    let (_, from) = server.recv_from(&mut [0; 1]).await.unwrap();
+    server.send_to(b"!", from).await.unwrap();
+    assert_eq!(timeout(SECOND, client.recv(&mut [0; 1])).await.unwrap().unwrap(), 1);
+}
+
+#[mini::test(sim, seeds = 5)]
+async fn a_socket_that_fails_leaves_neither_its_port_nor_its_descriptor() {
+    let taken = TcpListener::bind("0.0.0.0:1").await.unwrap();
+    assert_eq!(TcpListener::bind("0.0.0.0:1").await.unwrap_err().kind(), ErrorKind::AddrInUse);
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("0.0.0.0:2".parse().unwrap()).unwrap();
+    drop(socket.connect("127.0.0.1:1".parse().unwrap())); // before it has begun
+    let unix = UnixListener::bind("/run/service").unwrap(); // with the descriptor that the first of them had
+    assert_eq!(unix.local_addr().unwrap().as_pathname(), Some("/run/service".as_ref()));
+    TcpListener::bind("0.0.0.0:2").await.unwrap();
+    drop(taken);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn that_nobody_has_a_port_is_not_heard_through_a_cut_link() {
+    let sim = with_echo().await;
+    let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+    socket.connect("echo:1").await.unwrap();
+    sim.partition_oneway("echo", "test");
+    socket.send(b"hello").await.unwrap();
+    assert!(timeout(SECOND, socket.recv(&mut [0; 1])).await.is_err());
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn those_that_share_a_port_each_have_their_senders() {
+    let bind = || UdpSocket::bind_with("0.0.0.0:1".parse().unwrap(), |socket| socket.set_reuseport(true)).unwrap();
+    let servers = [bind(), bind(), bind()];
+    let mut used = 0u32;
+    for _ in 0..20 {
+        let client = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+        for _ in 0..10 {
+            client.send_to(b"hello", "127.0.0.1:1").await.unwrap();
+        }
+        let counts =
+            servers.each_ref().map(|server| std::iter::from_fn(|| server.try_recv_from(&mut [0; 8]).ok()).count());
+        assert!(counts.contains(&10), "{counts:?}");
+        used |= 1 << counts.iter().position(|&count| count == 10).unwrap();
+    }
+    assert_eq!(used, 0b111);
+}
+
+/// Connects eight times.
+async fn connect_all() -> Vec<TcpStream> {
+    let mut all = Vec::new();
+    for _ in 0..8 {
+        all.push(TcpStream::connect("echo:7").await.unwrap());
+    }
+    all
+}
+
+#[test]
+fn sockets_may_be_dropped_by_another_thread() {
+    Sim::new(1)
+        .run(async {
+            let _echo = with_echo().await;
+            let streams = connect_all().await;
+            std::thread::spawn(move || drop(streams)).join().unwrap();
+            let streams = connect_all().await; // with the same descriptors
+            ask(&streams[0], b"hello").await.unwrap();
+            let listener = UnixListener::bind("/run/service").unwrap(); // which the system's poller has, too
+            let client = spawn_local(async { UnixStream::connect("/run/service").await?.read(&mut [0; 1]).await });
+            let (served, _) = listener.accept().await.unwrap();
+            sleep(ms(1)).await;
+            served.write_all(b"!").await.unwrap();
+            assert_eq!(client.await.unwrap().unwrap(), 1);
+        })
+        .unwrap();
 }

@@ -20,6 +20,8 @@ pub(super) enum What {
     Request(Id),
     /// This socket hears that its request was accepted, by the socket that is then its peer, or refused.
     Answer(Id, Option<Id>),
+    /// What its peer had sent comes to this socket, before it hears that the connection is gone.
+    Rest(Id, Vec<u8>),
     /// This socket hears that its connection is gone.
     Reset(Id),
     Datagram(Box<Datagram>),

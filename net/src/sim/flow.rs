@@ -78,8 +78,7 @@ impl Network {
         match self.passes(own, peer_host, || What::Window(id)) {
             Ok(()) => {}
             Err(true) => return,
-            // The sender asks again and again.
-            Err(false) => return self.later(LAST_RETRY / 100, What::Window(id)),
+            Err(false) => return self.probe(peer),
         }
         let Some(stream) = self.socket(id).stream() else { return };
         stream.window_at = None;
@@ -92,10 +91,30 @@ impl Network {
         let Some(stream) = self.socket(id).stream() else { return };
         stream.wants_room = true;
         let peer = stream.peer;
-        let reader = self.sockets.get_mut(&peer).and_then(Socket::stream);
-        if let Some(at) = reader.and_then(|reader| reader.window_at) {
-            self.events.add(at.max(sim::now()), What::Window(peer));
+        match self.sockets.get_mut(&peer).and_then(Socket::stream).map(|reader| reader.window_at) {
+            Some(Some(at)) => self.events.add(at.max(sim::now()), What::Window(peer)),
+            Some(None) => {}
+            None => self.probe(id),
         }
+    }
+
+    /// If `id` waits for room of which it may never hear, it asks, as for what it has sent: so it finds out that its
+    /// peer is gone. While all is well nobody has to ask, and a deadlock is seen as one.
+    pub(super) fn probe(&mut self, id: Id) {
+        let Some(stream) = self.sockets.get_mut(&id).and_then(Socket::stream) else { return };
+        if stream.wants_room && !stream.is_reset && !std::mem::replace(&mut stream.is_moving, true) {
+            self.later(FIRST_RETRY, What::Arrive(id));
+        }
+    }
+
+    /// Those on one host that wait for room on the other ask for it.
+    pub(super) fn probe_all(&mut self, is_meant: impl Fn(u32, u32) -> bool) {
+        let waits = |(id, socket): (&Id, &mut Socket)| {
+            let host = socket.host;
+            socket.stream().filter(|stream| stream.wants_room && is_meant(host, stream.peer_host)).map(|_| *id)
+        };
+        let all: Vec<Id> = self.sockets.iter_mut().filter_map(waits).collect();
+        all.into_iter().for_each(|id| self.probe(id));
     }
 
     fn open_window(&mut self, id: Id, count: usize) {
@@ -177,13 +196,16 @@ impl Network {
     pub(super) fn arrive(&mut self, id: Id) {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
         let (own, peer, peer_host) = (*host, stream.peer, stream.peer_host);
+        if stream.is_reset {
+            return;
+        }
         match self.passes(own, peer_host, || What::Arrive(id)) {
             Ok(()) if !self.loses(own, peer_host, "a segment") => {}
             Err(true) => return,
             _ => return self.retry(id),
         }
         match self.sockets.get(&peer).map(|peer| &peer.kind) {
-            Some(Kind::Stream(_)) => {}
+            Some(Kind::Stream(peer)) if !peer.is_reset => {}
             // It has not heard that its request was accepted.
             Some(Kind::Connecting(_)) => return self.retry(id),
             _ => return self.send_reset(peer_host, own, id, sim::now()),
@@ -192,7 +214,10 @@ impl Network {
             return;
         }
         match self.passes(peer_host, own, || What::Arrive(id)) {
-            Ok(()) => self.confirm(id),
+            Ok(()) => {
+                self.confirm(id);
+                self.tell_window(peer);
+            }
             Err(true) => {}
             Err(false) => self.retry(id),
         }
@@ -213,24 +238,28 @@ impl Network {
             })
             .collect();
         let Some(receiver) = self.socket(peer).stream() else { return false };
-        if receiver.is_closed && due.iter().any(|(bytes, _)| !bytes.is_empty()) {
-            self.cut_off(peer); // nobody will read it
+        let has_bytes = due.iter().any(|(bytes, _)| !bytes.is_empty());
+        if has_bytes && (receiver.is_closed || receiver.is_read_shut && receiver.is_write_shut) {
+            self.refuse(id, peer);
             return false;
         }
-        let mut unwanted = 0;
         for (bytes, is_end) in due {
-            match receiver.is_read_shut {
-                true => unwanted += bytes.len(),
-                false => receiver.inbox.extend(bytes),
-            }
+            receiver.inbox.extend(bytes);
             receiver.has_end |= is_end;
-        }
-        if unwanted > 0 {
-            self.note_read(peer, unwanted);
         }
         self.report(peer);
         self.report_falsely(peer);
         true
+    }
+
+    /// Bytes of `id` come to `peer`, where nobody will read them: both halves are shut, or it is closed.
+    fn refuse(&mut self, id: Id, peer: Id) {
+        if self.socket(peer).fd.is_none() {
+            return self.cut_off(peer);
+        }
+        let (own, peer_host) = (self.socket(id).host, self.socket(peer).host);
+        self.reset(peer);
+        self.send_reset(peer_host, own, id, sim::now());
     }
 
     /// The sender hears what has come.
@@ -254,7 +283,9 @@ impl Network {
         let (since, tries) = stream.stuck.unwrap_or((now, 0));
         if now - since >= GIVES_UP {
             stream.give_up();
+            let peer = stream.peer;
             self.socket(id).error = Some(libc::ETIMEDOUT);
+            self.probe(peer);
             self.drop_if_closed(id);
             return self.report(id);
         }

@@ -12,6 +12,9 @@ use mini_context::sim::{Random, inject};
 
 use super::event::What;
 
+/// No packet takes longer: times of events can be added without care.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
+
 /// What a link does to the packets.
 #[derive(Clone, Debug)]
 pub struct Quality {
@@ -77,7 +80,7 @@ impl Links {
         }
         let Range { start, end } = self.quality(from, to).latency;
         let span = end.saturating_sub(start).as_nanos().min(u128::from(u64::MAX)) as u64;
-        start + Duration::from_nanos(random.below(span.max(1)))
+        start.saturating_add(Duration::from_nanos(random.below(span.max(1)))).min(LONGEST)
     }
 
     /// Draws whether a packet is lost. `text` tells which.

@@ -75,6 +75,7 @@ impl Network {
                 What::Window(id) => self.tell_window(id),
                 What::Request(id) => self.request(id),
                 What::Answer(id, accepted) => self.answer(id, accepted),
+                What::Rest(id, bytes) => self.take_rest(id, bytes),
                 What::Reset(id) => self.reset(id),
                 What::Datagram(datagram) => self.receive(*datagram),
                 What::Unreachable(id, to) => self.unreachable(id, to),
@@ -93,16 +94,14 @@ impl Network {
 
     /// A socket on the host whose task runs.
     pub(crate) fn open(&mut self, fd: RawFd, is_v6: bool, protocol: Protocol, room: Room) {
-        let id = self.add(Socket::new(Some(fd), sim::host(), is_v6, protocol, room));
-        // A socket that was dropped before it belonged to anybody has left its number.
-        if let Some(before) = self.place(fd).replace(id) {
-            self.release(before);
-        }
+        let id = self.add(Socket::new(sim::host(), is_v6, protocol, room));
+        self.adopt(id, fd);
     }
 
-    /// A connection that was accepted gets its descriptor.
+    /// A socket gets its descriptor.
     pub(crate) fn adopt(&mut self, id: Id, fd: RawFd) {
-        self.place(fd).replace(id);
+        self.close(fd); // one that another thread has dropped has left its number
+        *self.place(fd) = Some(id);
         if let Some(socket) = self.sockets.get_mut(&id) {
             socket.fd = Some(fd);
         }
@@ -131,8 +130,10 @@ impl Network {
     pub(crate) fn close(&mut self, fd: RawFd) {
         if let Some(id) = self.place(fd).take() {
             let socket = self.socket(id);
-            (socket.fd, socket.token) = (None, None);
-            match socket.kind {
+            socket.fd = None;
+            let was_registered = socket.token.take().is_some(); // by the time it is closed it is not, but on its thread
+            self.registered -= usize::from(was_registered);
+            match self.socket(id).kind {
                 Kind::Stream(_) => self.close_stream(id),
                 Kind::Listener(_) => self.close_listener(id),
                 _ => self.release(id),
@@ -142,8 +143,12 @@ impl Network {
 
     /// The socket is gone.
     pub(super) fn release(&mut self, id: Id) {
-        if let Some(Socket { host, protocol, local: Some(local), .. }) = self.sockets.remove(&id) {
+        let Some(Socket { host, protocol, local, kind, .. }) = self.sockets.remove(&id) else { return };
+        if let Some(local) = local {
             self.hosts[host as usize].release(protocol, local.port(), id);
+        }
+        if let Kind::Stream(stream) = kind {
+            self.probe(stream.peer);
         }
     }
 
@@ -255,6 +260,16 @@ impl Network {
         };
         let ip = local.ip().to_canonical();
         Ok(SocketAddr::new(if ip.is_unspecified() { self.hosts[host].source_for(to) } else { ip }, local.port()))
+    }
+
+    /// Where `id` sends what is for `to`: for no address in particular, to its own host.
+    pub(super) fn target(&mut self, id: Id, to: SocketAddr) -> io::Result<SocketAddr> {
+        let socket = self.socket(id);
+        if socket.is_v6 != to.is_ipv6() {
+            return Err(errno(libc::EAFNOSUPPORT));
+        }
+        let (host, ip) = (socket.host as usize, to.ip().to_canonical());
+        Ok(SocketAddr::new(if ip.is_unspecified() { self.hosts[host].source_for(ip) } else { ip }, to.port()))
     }
 
     /// The host that has the address, as a task of `from` sees it.

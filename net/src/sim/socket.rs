@@ -25,6 +25,8 @@ pub(crate) struct Socket {
     /// What `SO_ERROR` would say.
     pub(super) error: Option<c_int>,
     pub(super) room: Room,
+    /// As the system has made it, if it has.
+    system: Room,
     /// Its end is a reset: `SO_LINGER` of zero seconds (socket(7)).
     pub(crate) resets: bool,
     pub(super) kind: Kind,
@@ -119,12 +121,25 @@ pub(super) struct Inbox {
 }
 
 impl Socket {
-    pub(super) fn new(fd: Option<RawFd>, host: u32, is_v6: bool, protocol: Protocol, room: Room) -> Self {
-        let kind = match protocol {
-            Protocol::Tcp => Kind::Fresh,
-            Protocol::Udp => Kind::Datagram(Inbox::default()),
+    /// For one that has no descriptor yet, for which the system has made that room.
+    pub(super) fn new(host: u32, is_v6: bool, protocol: Protocol, system: Room) -> Self {
+        let (kind, room) = match protocol {
+            Protocol::Tcp => (Kind::Fresh, Room { send: 16_384, receive: 131_072 }),
+            Protocol::Udp => (Kind::Datagram(Inbox::default()), Room { send: 212_992, receive: 212_992 }),
         };
-        Self { fd, token: None, host, is_v6, protocol, local: None, error: None, room, resets: false, kind }
+        let (fd, token, local, error) = (None, None, None, None);
+        Self { fd, token, host, is_v6, protocol, local, error, room, system, resets: false, kind }
+    }
+
+    /// Has as much room as the program has set. What it has left alone is as in Linux's defaults (tcp(7), socket(7)):
+    /// what a seed does must not depend on how a system is set up.
+    pub(super) fn resize(&mut self, now: Room) {
+        if now.send != self.system.send {
+            self.room.send = now.send;
+        }
+        if now.receive != self.system.receive {
+            self.room.receive = now.receive;
+        }
     }
 
     /// What epoll(7) would report.

@@ -30,7 +30,7 @@ impl Network {
         }
         self.hosts[host].listen(port, id)?;
         let socket = self.socket(id);
-        socket.room = room;
+        socket.resize(room);
         match &mut socket.kind {
             Kind::Listener(listener) => listener.backlog = backlog,
             kind => *kind = Kind::Listener(Listener { backlog, queue: VecDeque::new() }),
@@ -46,15 +46,13 @@ impl Network {
             Kind::Stream(_) | Kind::Listener(_) => return Err(errno(libc::EISCONN)),
             _ => return Err(errno(libc::EBADF)),
         }
-        if self.socket(id).is_v6 != to.is_ipv6() {
-            return Err(errno(libc::EAFNOSUPPORT));
-        }
-        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        let to = self.target(id, to)?;
         let source = self.source(id, to.ip())?;
         let own = self.socket(id).host;
         let route = self.route(own, to.ip());
         let socket = self.socket(id);
-        (socket.local, socket.room) = (Some(socket.shown(source)), room);
+        socket.local = Some(socket.shown(source));
+        socket.resize(room);
         // To an address that nobody has, the way is that to nobody.
         let to_host = route.unwrap_or(u32::MAX);
         socket.kind = Kind::Connecting(Connecting { to, to_host, tries: 0, accepted: None });
@@ -126,8 +124,8 @@ impl Network {
             return None;
         }
         let peer = own.shown(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
-        let (mut made, local) = (Socket::new(None, own.host, own.is_v6, Protocol::Tcp, own.room), own.shown(to));
-        (made.local, made.resets) = (Some(local), own.resets);
+        let (mut made, local) = (Socket::new(own.host, own.is_v6, Protocol::Tcp, own.room), own.shown(to));
+        (made.local, made.resets, made.room) = (Some(local), own.resets, own.room);
         made.kind = Kind::Stream(Stream::new(client, peer_host, peer, own.room.send + room.receive));
         let id = self.add(made);
         if let Kind::Listener(Listener { queue, .. }) = &mut self.socket(listener).kind {
@@ -140,7 +138,9 @@ impl Network {
 
     /// The answer to a request comes back. `None` refuses.
     pub(super) fn answer(&mut self, id: Id, accepted: Option<Id>) {
-        let Some(Socket { host, kind: Kind::Connecting(connecting), room, .. }) = self.sockets.get(&id) else { return };
+        let Some(Socket { host, kind: Kind::Connecting(connecting), room, .. }) = self.sockets.get(&id) else {
+            return self.decline(id, accepted);
+        };
         let (own, to_host, to, room) = (*host, connecting.to_host, connecting.to, *room);
         match self.passes(to_host, own, || What::Answer(id, accepted)) {
             Ok(()) => {}
@@ -153,6 +153,17 @@ impl Network {
         let to = socket.shown(to);
         socket.kind = Kind::Stream(Stream::new(peer, to_host, to, room.send + receive));
         self.report(id);
+    }
+
+    /// An answer comes to a host on which nobody waits for it any more: the connection that was made is reset.
+    fn decline(&mut self, id: Id, accepted: Option<Id>) {
+        let peer = self.sockets.get_mut(&id).and_then(Socket::stream).map(|stream| stream.peer);
+        let Some(made) = accepted.filter(|_| peer != accepted) else { return };
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&made) else { return };
+        let (server, client) = (*host, stream.peer_host);
+        if self.passes(server, client, || What::Answer(id, accepted)).is_ok() {
+            self.send_reset(client, server, made, sim::now());
+        }
     }
 
     /// No answer came.
@@ -230,9 +241,27 @@ impl Network {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
         let (own, peer, peer_host, after) = (*host, stream.peer, stream.peer_host, stream.last_arrival);
         let is_known = stream.is_reset;
+        let on_its_way = stream.outbox.iter().filter(|segment| !segment.has_come && stream.stuck.is_none());
+        let rest: Vec<u8> = on_its_way.flat_map(|segment| segment.bytes.iter().copied()).collect();
         self.release(id);
         if !is_known {
+            if !rest.is_empty() {
+                self.events.add(after, What::Rest(peer, rest));
+            }
             self.send_reset(own, peer_host, peer, after);
+        }
+    }
+
+    /// What was on its way when the sender closed the connection comes all the same.
+    pub(super) fn take_rest(&mut self, id: Id, bytes: Vec<u8>) {
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
+        let (own, peer_host) = (*host, stream.peer_host);
+        if self.passes(peer_host, own, || What::Rest(id, bytes.clone())).is_err() {
+            return;
+        }
+        if let Some(stream) = self.socket(id).stream().filter(|stream| !stream.is_reset) {
+            stream.inbox.extend(bytes);
+            self.report(id);
         }
     }
 
@@ -252,6 +281,7 @@ impl Network {
     pub(super) fn reset(&mut self, id: Id) {
         let Some(socket) = self.sockets.get_mut(&id) else { return };
         match &mut socket.kind {
+            Kind::Stream(stream) if stream.is_reset => return,
             Kind::Stream(stream) => {
                 // To a peer that has ended it says that it hears nothing any more (RFC 9293, 3.10.7.4).
                 let error = if stream.has_end { libc::EPIPE } else { libc::ECONNRESET };
@@ -279,11 +309,14 @@ impl Network {
         for id in all {
             let socket = self.socket(id);
             let has_fd = socket.fd.is_some();
-            if let Kind::Stream(stream) = &socket.kind
-                && resets
-                && stream.peer_host != host
-            {
-                let (peer, to, after) = (stream.peer, stream.peer_host, stream.last_arrival);
+            let peer = match &socket.kind {
+                Kind::Stream(stream) => Some((stream.peer, stream.peer_host, stream.last_arrival)),
+                Kind::Connecting(Connecting { accepted, to_host, .. }) => {
+                    accepted.map(|made| (made, *to_host, Duration::ZERO))
+                }
+                _ => None,
+            };
+            if let Some((peer, to, after)) = peer.filter(|(_, to, _)| resets && *to != host) {
                 self.send_reset(host, to, peer, after);
             }
             if has_fd {
@@ -295,6 +328,7 @@ impl Network {
         }
         self.hosts[host as usize].clear();
         self.hosts[host as usize].is_up = false;
+        self.probe_all(|_, peer_host| peer_host == host);
     }
 }
 

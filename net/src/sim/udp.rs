@@ -4,9 +4,9 @@
 //! 4.1.3.1), which a socket that is connected to that address hears of as an error.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use mini_context::sim::inject;
+use mini_context::sim::{Random, inject};
 
 use super::errno;
 use super::event::{Datagram, Id, What};
@@ -26,11 +26,10 @@ impl Network {
     }
 
     pub(crate) fn connect_datagrams(&mut self, id: Id, to: SocketAddr) -> io::Result<()> {
-        if self.socket(id).is_v6 != to.is_ipv6() {
-            return Err(errno(libc::EAFNOSUPPORT));
-        }
-        let source = self.source(id, to.ip().to_canonical())?;
-        self.inbox(id)?.peer = Some(to);
+        let to = self.target(id, to)?;
+        let source = self.source(id, to.ip())?;
+        let shown = self.socket(id).shown(to);
+        self.inbox(id)?.peer = Some(shown);
         let socket = self.socket(id);
         socket.local = Some(socket.shown(source));
         Ok(())
@@ -45,10 +44,7 @@ impl Network {
         if bytes.len() > LARGEST {
             return Err(errno(libc::EMSGSIZE));
         }
-        if self.socket(id).is_v6 != to.is_ipv6() {
-            return Err(errno(libc::EAFNOSUPPORT));
-        }
-        let to = SocketAddr::new(to.ip().to_canonical(), to.port());
+        let to = self.target(id, to)?;
         let from = self.source(id, to.ip())?;
         let (own, length) = (self.socket(id).host, bytes.len());
         let Some(host) = self.route(own, to.ip()) else { return Ok(length) };
@@ -93,10 +89,19 @@ impl Network {
         let connected: Vec<Id> = fitting.iter().filter(|(_, is_peer)| *is_peer).map(|(id, _)| *id).collect();
         let all: Vec<Id> = if connected.is_empty() { fitting.iter().map(|(id, _)| *id).collect() } else { connected };
         if all.is_empty() {
+            if self.passes(to_host, from_host, || What::Unreachable(sender, to)).is_err() {
+                return;
+            }
             let delay = self.latency(to_host, from_host);
             return self.later(delay, What::Unreachable(sender, to));
         }
-        let id = all[self.random.below(all.len() as u64) as usize];
+        // Of several always the same for one sender: Linux picks by a hash of the addresses (socket(7), `SO_REUSEPORT`).
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            IpAddr::V6(ip) => ip.to_bits() as u64,
+        };
+        let flow = Random::new(ip, from.port().into()).below(all.len() as u64);
+        let id = all[flow as usize];
         let socket = self.socket(id);
         let (room, shown) = (socket.room.receive, socket.shown(from));
         if let Kind::Datagram(inbox) = &mut socket.kind

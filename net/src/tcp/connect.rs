@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use socket2::{Domain, Socket as RawSocket, Type};
+use socket2::{Domain, SockRef, Socket as RawSocket, Type};
 
 use crate::addr::{Addrs, Resolve, no_address};
 use crate::call::CALLS_OF_A_SOCKET;
@@ -70,15 +70,20 @@ impl Connect {
             Some(socket) => Ok(socket),
             None => socket::open(Domain::for_address(addr), Type::STREAM),
         };
-        let started = socket.and_then(|socket| {
-            socket::connect(&socket, &addr.into())?;
-            Ok(Source::new(socket.into(), TcpStream::RULE))
+        let started = socket.map(as_source).and_then(|source| {
+            socket::connect(&SockRef::from(source.io()), &addr.into())?;
+            Ok(source)
         });
         match started {
             Ok(source) => self.attempt = Some(Attempt { to: addr, source, key: Key::default() }),
             Err(e) => self.last_error = Some(failed("connect to", addr)(e)),
         }
     }
+}
+
+/// However it is dropped, it is closed as a socket of mini's is.
+fn as_source(socket: RawSocket) -> Source {
+    Source::new(socket.into(), TcpStream::RULE)
 }
 
 impl Attempt {
@@ -117,6 +122,7 @@ impl Future for Connect {
 
 impl Drop for Connect {
     fn drop(&mut self) {
+        drop(self.prepared.take().map(as_source));
         // The waiter goes with the source; the note does not.
         if self.attempt.is_some() {
             self.resolve.wait.forget_note();

@@ -252,7 +252,8 @@ impl Future for Settle<'_> {
         // Those that settle too are queued while this one runs.
         let settling = &self.current.world().settling;
         let others = settling.load(Relaxed) - u64::from(self.counts);
-        if core.waiting().len() as u64 <= others {
+        // What this step has sent on its host is there at the next one.
+        if self.counts && core.waiting().len() as u64 <= others {
             return Poll::Ready(());
         }
         if !std::mem::replace(&mut self.counts, true) {

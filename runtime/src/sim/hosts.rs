@@ -15,7 +15,7 @@ use std::rc::Rc;
 use mini_context::sim;
 
 use crate::scheduler::core::{Core, Entry};
-use crate::task::Class;
+use crate::task::{AbortHandle, Class, Task};
 
 thread_local! {
     static HOSTS: RefCell<Hosts> = RefCell::default();
@@ -30,6 +30,10 @@ struct Hosts {
     of_task: BTreeMap<u64, u32>,
     has_hosts: bool,
     starts: HashMap<u32, Start>,
+    /// The tasks that were started last.
+    started: HashMap<u32, AbortHandle>,
+    /// The task of the last step.
+    last: u64,
     /// Tasks of hosts that have crashed: they are dropped before anything else happens.
     dying: HashSet<u64>,
     paused: HashSet<u32>,
@@ -42,50 +46,76 @@ pub(super) fn reset() {
     drop(HOSTS.take());
 }
 
+/// There are hosts from now on: the tasks that there are belong to that of the test.
+pub(super) fn begin(core: &Core) {
+    if !HOSTS.with_borrow_mut(|hosts| std::mem::replace(&mut hosts.has_hosts, true)) {
+        tasks(core).iter().for_each(|task| note_task(task.id().get(), 0));
+    }
+}
+
+fn tasks(core: &Core) -> Vec<Task> {
+    let mut all = Vec::new();
+    core.each_task(|task| all.push(task.clone()), |_| {});
+    all
+}
+
 /// `host` runs what `start` makes, again after each restart.
 pub(super) fn note_start(host: u32, start: Start) {
-    HOSTS.with_borrow_mut(|hosts| {
-        hosts.has_hosts = true;
-        hosts.starts.insert(host, start);
-    });
+    HOSTS.with_borrow_mut(|hosts| hosts.starts.insert(host, start));
 }
 
 pub(super) fn start_of(host: u32) -> Option<Start> {
     HOSTS.with_borrow(|hosts| hosts.starts.get(&host).cloned())
 }
 
-/// A task that was just spawned belongs to `host`, whoever spawned it.
-pub(super) fn note_task(task: u64, host: u32) {
-    HOSTS.with_borrow_mut(|hosts| {
-        hosts.has_hosts = true;
-        hosts.of_task.insert(task, host);
-    });
+/// `host` has begun to run what it starts.
+pub(super) fn note_started(host: u32, task: AbortHandle) {
+    note_task(task.id().get(), host);
+    drop(HOSTS.with_borrow_mut(|hosts| hosts.started.insert(host, task)));
 }
 
-/// The host of a task. Call it for all tasks that could run, before each step.
-fn host_of(hosts: &mut Hosts, task: u64) -> u32 {
-    match task {
-        0 => 0, // the main task
-        _ => *hosts.of_task.entry(task).or_insert_with(sim::host),
+/// What the host has started last has come to its end.
+pub(super) fn is_over(host: u32) -> bool {
+    HOSTS.with_borrow(|hosts| hosts.started.get(&host).is_some_and(AbortHandle::is_finished))
+}
+
+/// A task that was just spawned belongs to `host`, whoever spawned it.
+pub(super) fn note_task(task: u64, host: u32) {
+    HOSTS.with_borrow_mut(|hosts| _ = hosts.of_task.insert(task, host));
+}
+
+/// Before a step: learns to whom those `tasks` belong that the last step has spawned. If that was of a task that dies
+/// with its host, or its drop, they die with it. Owner of `core` only.
+pub(crate) fn learn(tasks: &[u64], core: &Core) {
+    let has_orphans = HOSTS.with_borrow_mut(|hosts| {
+        if !hosts.has_hosts {
+            return false;
+        }
+        let is_new = |task: &&u64| **task != 0 && !hosts.of_task.contains_key(task); // 0 is the main task
+        let new: Vec<u64> = tasks.iter().filter(is_new).copied().collect();
+        hosts.of_task.extend(new.iter().map(|&task| (task, sim::host())));
+        let are_orphans = !new.is_empty() && hosts.dying.contains(&hosts.last);
+        if are_orphans {
+            hosts.dying.extend(new);
+        }
+        are_orphans
+    });
+    if has_orphans {
+        abort_dying(core);
     }
 }
 
-/// Before a step: learns to whom the tasks belong. If one is to be dropped, says which, by its place.
-pub(super) fn see(tasks: &[u64]) -> Option<usize> {
-    HOSTS.with_borrow_mut(|hosts| {
-        if !hosts.has_hosts {
-            return None;
-        }
-        for &task in tasks {
-            host_of(hosts, task);
-        }
-        tasks.iter().position(|task| hosts.dying.remove(task))
-    })
+/// The place of a task that is to be dropped.
+pub(super) fn dying_among(tasks: &[u64]) -> Option<usize> {
+    HOSTS.with_borrow(|hosts| tasks.iter().position(|task| hosts.dying.contains(task)))
 }
 
-/// The host of a task that was seen.
-pub(super) fn of(task: u64) -> u32 {
-    HOSTS.with_borrow(|hosts| hosts.of_task.get(&task).copied().unwrap_or_default())
+/// The host of the task whose step begins.
+pub(super) fn begin_step(task: u64) -> u32 {
+    HOSTS.with_borrow_mut(|hosts| {
+        hosts.last = task;
+        hosts.of_task.get(&task).copied().unwrap_or_default()
+    })
 }
 
 /// The places of those `tasks` that cannot run, as their host is paused; the last one first.
@@ -129,14 +159,22 @@ pub(crate) fn thaw(host: Option<u32>, core: &Core) {
 /// All tasks of `host` are dropped, before anything else happens.
 pub(super) fn kill(host: u32, core: &Core) {
     thaw(Some(host), core);
-    let mut all = Vec::new();
-    core.each_task(|task| all.push(task.clone()), |_| {});
-    let doomed: Vec<_> =
-        HOSTS.with_borrow_mut(|hosts| all.into_iter().filter(|task| host_of(hosts, task.id().get()) == host).collect());
-    HOSTS.with_borrow_mut(|hosts| hosts.dying.extend(doomed.iter().map(|task| task.id().get())));
-    for task in doomed {
-        task.abort();
-    }
+    let all = tasks(core);
+    HOSTS.with_borrow_mut(|hosts| {
+        for task in all.iter().map(|task| task.id().get()) {
+            // One that is not known was spawned in this step.
+            if *hosts.of_task.entry(task).or_insert_with(sim::host) == host {
+                hosts.dying.insert(task);
+            }
+        }
+    });
+    abort_dying(core);
+}
+
+/// A task that was aborted runs once more, to be dropped.
+fn abort_dying(core: &Core) {
+    let is_dying = |task: &&Task| HOSTS.with_borrow(|hosts| hosts.dying.contains(&task.id().get()));
+    tasks(core).iter().filter(is_dying).for_each(|task| task.abort());
 }
 
 impl fmt::Debug for Hosts {

@@ -168,7 +168,7 @@ impl Current {
         S: Fn() -> F + 'static,
         F: Future<Output: Outcome> + 'static,
     {
-        let host = add(name);
+        let host = self.add(name);
         let name: Rc<str> = name.into();
         let start = Rc::new(move || -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
             let (name, future) = (name.clone(), start());
@@ -201,10 +201,17 @@ impl Current {
     /// If there is a host of that name.
     #[track_caller]
     pub fn client<F: Future + 'static>(&self, name: &str, future: F) -> JoinHandle<F::Output> {
-        let host = add(name);
+        let host = self.add(name);
         let handle = spawn_local(future);
         hosts::note_task(handle.id().get(), host);
         handle
+    }
+
+    #[track_caller]
+    fn add(&self, name: &str) -> u32 {
+        assert!(network::host(name).is_none(), "the simulation has a host of the name `{name}`");
+        hosts::begin(self.core());
+        network::add_host(name)
     }
 
     /// The host is gone: its tasks are dropped and its sockets closed, and those that are connected to it hear of it by
@@ -276,8 +283,7 @@ impl Current {
     #[track_caller]
     pub fn restart(&self, names: impl Names) {
         for host in numbers(names) {
-            if !network::is_up(host) {
-                network::bring_up(host);
+            if !network::is_up(host) || hosts::is_over(host) {
                 begin(host);
             }
         }
@@ -329,7 +335,7 @@ impl Current {
     pub fn pause(&self, names: impl Names) {
         for host in numbers(names) {
             assert!(host != 0, "the host of the test cannot be paused: nobody would resume it");
-            if inject(|| format!("pause of {}", network::host_name(host))) {
+            if network::is_up(host) && inject(|| format!("pause of {}", network::host_name(host))) {
                 hosts::pause(host);
             }
         }
@@ -641,17 +647,12 @@ fn set_latency(range: Range<Duration>) -> impl Fn(&mut Quality) {
     move |link| link.latency = range.clone()
 }
 
-#[track_caller]
-fn add(name: &str) -> u32 {
-    assert!(network::host(name).is_none(), "the simulation has a host of the name `{name}`");
-    network::add_host(name)
-}
-
 /// Spawns what the host runs.
 #[track_caller]
 fn begin(host: u32) {
     let start = hosts::start_of(host).unwrap_or_else(|| panic!("a client runs once, and cannot be restarted"));
+    network::bring_up(host);
     // In a task of the host from its first line on: sockets that `start` makes are the host's.
     let task = spawn_local(async move { start().await });
-    hosts::note_task(task.id().get(), host);
+    hosts::note_started(host, task.abort_handle());
 }

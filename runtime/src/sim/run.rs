@@ -160,6 +160,7 @@ impl Sim {
     /// The same, with what else is known of the run.
     #[track_caller]
     pub(super) fn run_noting<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, Trace) {
+        assert!(!sim::is_simulated(), "a simulation inside of another one, which it would end: use another thread");
         let mut drawn = Drawn::begin(self);
         let unseen = Arc::default();
         let runtime = self.runtime(Arc::clone(&unseen));

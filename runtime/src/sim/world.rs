@@ -127,9 +127,9 @@ impl World {
         if state.steps_now > self.limits.steps {
             return Err(Halt(format!("{} steps, and no time has passed: a livelock", self.limits.steps)));
         }
-        let at = hosts::see(tasks).unwrap_or_else(|| state.strategy.pick(tasks));
+        let at = hosts::dying_among(tasks).unwrap_or_else(|| state.strategy.pick(tasks));
         state.steps.note(tasks[at], now);
-        sim::begin_step(hosts::of(tasks[at]), now);
+        sim::begin_step(hosts::begin_step(tasks[at]), now);
         Ok(at)
     }
 

@@ -85,6 +85,7 @@ impl Worker<'_> {
         world.advance(driver.reactor(), driver.timers().clock().now());
         sim::end_step();
         let mut tasks = self.core.waiting();
+        hosts::learn(&tasks, self.core);
         for (at, host) in hosts::frozen_among(&tasks) {
             tasks.remove(at);
             if let Some(entry) = self.core.take(at) {
