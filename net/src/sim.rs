@@ -132,6 +132,15 @@ pub fn hold(from: u32, to: u32) {
     changed(|network| network.links.begin_hold(from, to));
 }
 
+/// Ends a [`hold`].
+pub fn release(from: u32, to: u32) {
+    changed(|network| {
+        for what in network.links.end_hold(from, to) {
+            network.later(Duration::ZERO, what);
+        }
+    });
+}
+
 /// Opens a link that was cut or held.
 pub fn open(from: u32, to: u32) {
     changed(|network| network.open_link(from, to));

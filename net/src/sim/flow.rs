@@ -13,6 +13,7 @@ use mini_context::sim;
 
 use super::errno;
 use super::event::{Id, What};
+use super::link::Passage;
 use super::network::Network;
 use super::socket::{Kind, Segment, Socket};
 use super::tcp::draw_piece;
@@ -75,10 +76,10 @@ impl Network {
         if stream.window_at.is_none_or(|at| at > sim::now()) {
             return;
         }
-        match self.passes(own, peer_host, || What::Window(id)) {
-            Ok(()) => {}
-            Err(true) => return,
-            Err(false) => return self.probe(peer),
+        match self.passage(own, peer_host, || What::Window(id)) {
+            Passage::Open => {}
+            Passage::Holds => return,
+            Passage::Cut => return self.probe(peer),
         }
         let Some(stream) = self.socket(id).stream() else { return };
         stream.window_at = None;
@@ -199,9 +200,9 @@ impl Network {
         if stream.is_reset {
             return;
         }
-        match self.passes(own, peer_host, || What::Arrive(id)) {
-            Ok(()) if !self.loses(own, peer_host, "a segment") => {}
-            Err(true) => return,
+        match self.passage(own, peer_host, || What::Arrive(id)) {
+            Passage::Open if !self.loses(own, peer_host, "a segment") => {}
+            Passage::Holds => return,
             _ => return self.retry(id),
         }
         match self.sockets.get(&peer).map(|peer| &peer.kind) {
@@ -213,13 +214,13 @@ impl Network {
         if !self.deliver(id, peer) {
             return;
         }
-        match self.passes(peer_host, own, || What::Arrive(id)) {
-            Ok(()) => {
+        match self.passage(peer_host, own, || What::Arrive(id)) {
+            Passage::Open => {
                 self.confirm(id);
                 self.tell_window(peer);
             }
-            Err(true) => {}
-            Err(false) => self.retry(id),
+            Passage::Holds => {}
+            Passage::Cut => self.retry(id),
         }
     }
 

@@ -112,6 +112,11 @@ impl Links {
         self.blocked.entry((from, to)).or_insert(Blocked::Holds(Vec::new()));
     }
 
+    /// Opens a link that holds what comes, and returns that. One that is cut stays so.
+    pub(super) fn end_hold(&mut self, from: u32, to: u32) -> Vec<What> {
+        if self.passage(from, to) == Passage::Holds { self.open(from, to) } else { Vec::new() }
+    }
+
     /// Opens a link; returns what it has held.
     pub(super) fn open(&mut self, from: u32, to: u32) -> Vec<What> {
         match self.blocked.remove(&(from, to)) {

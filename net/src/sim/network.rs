@@ -279,19 +279,16 @@ impl Network {
         if is_own { Some(from) } else { other() }
     }
 
-    /// Whether a packet passes from one host to the other. If not now, it is held, or with `false` it is lost.
-    pub(super) fn passes(&mut self, from: u32, to: u32, what: impl FnOnce() -> What) -> Result<(), bool> {
+    /// Whether a packet passes from one host to the other. A link that holds it keeps `what`, for later.
+    pub(super) fn passage(&mut self, from: u32, to: u32, what: impl FnOnce() -> What) -> Passage {
         if from != to && !self.hosts[to as usize].is_up {
-            return Err(false);
+            return Passage::Cut;
         }
-        match self.links.passage(from, to) {
-            Passage::Open => Ok(()),
-            Passage::Cut => Err(false),
-            Passage::Holds => {
-                self.links.hold(from, to, what());
-                Err(true)
-            }
+        let passage = self.links.passage(from, to);
+        if passage == Passage::Holds {
+            self.links.hold(from, to, what());
         }
+        passage
     }
 
     pub(super) fn latency(&mut self, from: u32, to: u32) -> Duration {

@@ -14,6 +14,7 @@ use mini_context::sim::{self, inject};
 use super::errno;
 use super::event::{Id, What};
 use super::host::Protocol;
+use super::link::Passage;
 use super::network::Network;
 use super::socket::{Connecting, Kind, Listener, Room, Socket, Stream};
 
@@ -83,9 +84,9 @@ impl Network {
         if to_host == u32::MAX {
             return self.try_again(id);
         }
-        match self.passes(from, to_host, || What::Request(id)) {
-            Ok(()) if !self.loses(from, to_host, "a request to connect") => {}
-            Err(true) => return,
+        match self.passage(from, to_host, || What::Request(id)) {
+            Passage::Open if !self.loses(from, to_host, "a request to connect") => {}
+            Passage::Holds => return,
             _ => return self.try_again(id),
         }
         let known = accepted.filter(|known| self.sockets.contains_key(known));
@@ -142,10 +143,10 @@ impl Network {
             return self.decline(id, accepted);
         };
         let (own, to_host, to, room) = (*host, connecting.to_host, connecting.to, *room);
-        match self.passes(to_host, own, || What::Answer(id, accepted)) {
-            Ok(()) => {}
-            Err(true) => return,
-            Err(false) => return self.try_again(id),
+        match self.passage(to_host, own, || What::Answer(id, accepted)) {
+            Passage::Open => {}
+            Passage::Holds => return,
+            Passage::Cut => return self.try_again(id),
         }
         let Some(peer) = accepted else { return self.fail_connect(id, libc::ECONNREFUSED) };
         let receive = self.sockets.get(&peer).map_or(0, |peer| peer.room.receive);
@@ -161,7 +162,7 @@ impl Network {
         let Some(made) = accepted.filter(|_| peer != accepted) else { return };
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&made) else { return };
         let (server, client) = (*host, stream.peer_host);
-        if self.passes(server, client, || What::Answer(id, accepted)).is_ok() {
+        if self.passage(server, client, || What::Answer(id, accepted)) == Passage::Open {
             self.send_reset(client, server, made, sim::now());
         }
     }
@@ -256,7 +257,7 @@ impl Network {
     pub(super) fn take_rest(&mut self, id: Id, bytes: Vec<u8>) {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
         let (own, peer_host) = (*host, stream.peer_host);
-        if self.passes(peer_host, own, || What::Rest(id, bytes.clone())).is_err() {
+        if self.passage(peer_host, own, || What::Rest(id, bytes.clone())) != Passage::Open {
             return;
         }
         if let Some(stream) = self.socket(id).stream().filter(|stream| !stream.is_reset) {
@@ -270,7 +271,7 @@ impl Network {
         if from == to {
             return self.reset(peer);
         }
-        let lost = self.passes(from, to, || What::Reset(peer)).is_err() || self.loses(from, to, "a reset");
+        let lost = self.passage(from, to, || What::Reset(peer)) != Passage::Open || self.loses(from, to, "a reset");
         if !lost {
             let at = after.max(sim::now() + self.latency(from, to));
             self.events.add(at, What::Reset(peer));

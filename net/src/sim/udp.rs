@@ -11,6 +11,7 @@ use mini_context::sim::{Random, inject};
 use super::errno;
 use super::event::{Datagram, Id, What};
 use super::host::Protocol;
+use super::link::Passage;
 use super::network::Network;
 use super::socket::{Inbox, Kind};
 
@@ -73,7 +74,7 @@ impl Network {
     /// A datagram comes.
     pub(super) fn receive(&mut self, datagram: Datagram) {
         let (from_host, to_host) = datagram.hosts;
-        if self.passes(from_host, to_host, || What::Datagram(Box::new(datagram.clone()))).is_err() {
+        if self.passage(from_host, to_host, || What::Datagram(Box::new(datagram.clone()))) != Passage::Open {
             return;
         }
         let Datagram { sender, from, to, bytes, .. } = datagram;
@@ -89,7 +90,7 @@ impl Network {
         let connected: Vec<Id> = fitting.iter().filter(|(_, is_peer)| *is_peer).map(|(id, _)| *id).collect();
         let all: Vec<Id> = if connected.is_empty() { fitting.iter().map(|(id, _)| *id).collect() } else { connected };
         if all.is_empty() {
-            if self.passes(to_host, from_host, || What::Unreachable(sender, to)).is_err() {
+            if self.passage(to_host, from_host, || What::Unreachable(sender, to)) != Passage::Open {
                 return;
             }
             let delay = self.latency(to_host, from_host);

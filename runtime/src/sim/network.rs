@@ -508,7 +508,8 @@ impl Current {
         }
     }
 
-    /// What is sent between these hosts waits until it is [released](Self::release), and is not lost.
+    /// What is sent between these hosts waits until it is [released](Self::release), and is not lost. A link that is cut
+    /// stays so.
     ///
     /// # Examples
     ///
@@ -548,7 +549,10 @@ impl Current {
     /// If there is no such host.
     #[track_caller]
     pub fn release(&self, first: impl Names, second: impl Names) {
-        self.repair(first, second);
+        for (one, other) in pairs(first, second) {
+            network::release(one, other);
+            network::release(other, one);
+        }
     }
 
     /// Ends a [partition](Self::partition), in both directions.

@@ -95,13 +95,26 @@ impl World {
     }
 
     /// No task can run: time goes on at the latest when the network does.
-    pub(crate) fn set_alarm(&self) {
+    ///
+    /// # Errors
+    ///
+    /// If the simulation has taken too long: the network may go on for ever.
+    pub(crate) fn set_alarm(&self, now: Instant) -> Result<(), Halt> {
+        self.check_time(self.elapsed(now))?;
         let mut alarm = lock(&self.alarm);
         *alarm = network::next_time().map(|at| {
             let mut sleep = Box::pin(mini_time::sleep_until(self.begin + at));
             let _ = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             sleep
         });
+        Ok(())
+    }
+
+    fn check_time(&self, now: Duration) -> Result<(), Halt> {
+        if now > self.limits.time {
+            return Err(Halt(format!("the simulation has taken {:?} of virtual time", self.limits.time)));
+        }
+        Ok(())
     }
 
     /// Which of `tasks`, of which there is at least one, runs at `now`.
@@ -118,9 +131,7 @@ impl World {
                  in a simulation use tasks and spawn_blocking in place of threads"
             )));
         }
-        if now > self.limits.time {
-            return Err(Halt(format!("the simulation has taken {:?} of virtual time", self.limits.time)));
-        }
+        self.check_time(now)?;
         let mut state = lock(&self.state);
         state.steps_now = if now == state.now { state.steps_now + 1 } else { 0 };
         state.now = now;

@@ -93,7 +93,9 @@ impl Worker<'_> {
             }
         }
         if tasks.is_empty() {
-            world.set_alarm();
+            if let Err(halt) = world.set_alarm(driver.timers().clock().now()) {
+                self.halt(world, halt);
+            }
             return None;
         }
         match world.pick(&tasks, self.core.driver().timers().clock().now()) {
