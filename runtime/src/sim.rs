@@ -73,6 +73,8 @@ mod interpose;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[doc(hidden)]
 pub mod interposed;
+mod machines;
+pub(crate) mod names;
 mod network;
 mod panics;
 mod picture;
@@ -106,7 +108,8 @@ pub use failure::Failure;
 pub use mini_context::sim::Fault;
 #[doc(hidden)]
 pub use mini_context::sim::is_simulated;
-pub use network::{Link, Names};
+pub use names::Names;
+pub use network::Link;
 pub use run::Sim;
 #[doc(hidden)]
 pub use seeds::{Outcome, Seeds};

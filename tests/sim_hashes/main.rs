@@ -109,7 +109,7 @@ async fn alone() -> u64 {
     });
     let mut sum = 0;
     while let Some(square) = receive.recv().await {
-        current().signal(SignalKind::hangup());
+        current().signal("test", SignalKind::hangup());
         sum += square;
     }
     // In the order of the map.

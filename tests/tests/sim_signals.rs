@@ -33,8 +33,8 @@ fn every_listener_hears_a_signal_and_each_once() {
             })
         });
         current().settle().await;
-        current().signal(SignalKind::quit()); // nobody listens to that
-        current().signal(kind);
+        current().signal("test", SignalKind::quit()); // nobody listens to that
+        current().signal("test", kind);
         for listener in listeners {
             assert!(listener.await.unwrap());
         }
@@ -46,15 +46,15 @@ fn every_listener_hears_a_signal_and_each_once() {
 fn signals_that_were_not_received_yet_are_one_and_later_ones_are_heard_anew() {
     each_seed(async || {
         let kind = SignalKind::user_defined1();
-        current().signal(kind); // lost
+        current().signal("test", kind); // lost
         let mut signals = signal(kind).unwrap();
         assert!(timeout(SECOND, signals.recv()).await.is_err());
         for _ in 0..3 {
-            current().signal(kind);
+            current().signal("test", kind);
         }
         assert_eq!(signals.recv().await, Some(()));
         assert!(timeout(SECOND, signals.recv()).await.is_err());
-        current().signal(kind);
+        current().signal("test", kind);
         assert_eq!(std::future::poll_fn(|cx| signals.poll_recv(cx)).await, Some(()));
     });
 }
@@ -63,7 +63,7 @@ fn signals_that_were_not_received_yet_are_one_and_later_ones_are_heard_anew() {
 fn requests_to_end_are_heard() {
     each_seed(async || {
         let (interrupt, request, again) = (ctrl_c(), termination(), termination());
-        current().signal(SignalKind::interrupt()); // between the calls and the first polls
+        current().signal("test", SignalKind::interrupt()); // between the calls and the first polls
         interrupt.await.unwrap();
         assert_eq!(request.await.unwrap(), SignalKind::interrupt());
         drop(again);
@@ -73,9 +73,9 @@ fn requests_to_end_are_heard() {
             request
         });
         current().settle().await;
-        current().signal(SignalKind::terminate());
+        current().signal("test", SignalKind::terminate());
         sleep(SECOND / 2).await;
-        current().signal(SignalKind::terminate());
+        current().signal("test", SignalKind::terminate());
         assert_eq!(server.await.unwrap().unwrap(), SignalKind::terminate());
     });
 }
@@ -89,7 +89,7 @@ fn signals_stay_on_their_host() {
             sim.client(name, async move {
                 let request = termination();
                 if name == "one" {
-                    current().signal(SignalKind::terminate());
+                    current().signal("one", SignalKind::terminate());
                 }
                 timeout(SECOND, request).await.is_ok()
             })
@@ -113,7 +113,7 @@ fn a_wait_that_was_dropped_has_taken_nothing_and_wakes_nobody() {
         assert!([(); 2].iter().all(|()| poll_with(&mut recv, &counts).is_pending()));
         let before = counts.wakes(); // 1 if the budget was spent
         drop(recv);
-        current().signal(kind);
+        current().signal("test", kind);
         assert_eq!(counts.wakes(), before);
         drop(signals.recv());
         assert_eq!(signals.recv().await, Some(()));
@@ -154,7 +154,7 @@ fn a_listener_that_outlives_its_simulation_hears_nothing() {
     let mut signals = Sim::new(1).run(async { signal(kind).unwrap() }).unwrap();
     assert_eq!(mini::block_on(signals.recv()), None);
     let heard = Sim::new(1).run(async {
-        current().signal(kind);
+        current().signal("test", kind);
         signals.recv().await
     });
     assert_eq!(heard.unwrap(), None);
@@ -167,10 +167,10 @@ fn mixes_both_kinds() {
         let mut inside = signal(SignalKind::user_defined1()).unwrap();
         signal_hook::low_level::raise(libc::SIGUSR1).unwrap();
         assert!(timeout(SECOND, inside.recv()).await.is_err(), "not of the system");
-        current().signal(SignalKind::user_defined1());
+        current().signal("test", SignalKind::user_defined1());
         assert_eq!(inside.recv().await, Some(()));
         let (request, interrupt) = (termination(), ctrl_c());
-        current().signal(SignalKind::interrupt());
+        current().signal("test", SignalKind::interrupt());
         request.await.unwrap();
         interrupt.await.unwrap();
     };

@@ -23,7 +23,8 @@ use super::unix::SignalKind;
 use crate::primitives::{Mutex, lock};
 use crate::runtime::Id;
 use crate::scheduler::context;
-use crate::sim::Current;
+use crate::sim::names::numbers;
+use crate::sim::{Current, Names};
 
 thread_local! {
     static LISTENERS: RefCell<Vec<Weak<Listener>>> = const { RefCell::new(Vec::new()) };
@@ -82,7 +83,7 @@ pub(crate) fn deliver(host: u32, kind: SignalKind) {
 }
 
 impl Current {
-    /// Sends a signal to the host whose task calls this: all of its listeners hear it.
+    /// Sends a signal to these hosts: all of their listeners hear it.
     ///
     /// The listeners are [`signal::ctrl_c`](crate::signal::ctrl_c),
     /// [`signal::termination`](crate::signal::termination) and [`signal::unix::signal`](crate::signal::unix::signal)
@@ -104,7 +105,7 @@ impl Current {
     ///         });
     ///         let sim = mini::sim::current();
     ///         sim.settle().await; // the server listens
-    ///         sim.signal(SignalKind::terminate());
+    ///         sim.signal("test", SignalKind::terminate());
     ///         assert_eq!(server.await.unwrap(), SignalKind::terminate());
     ///         assert_eq!(sim.elapsed().as_secs(), 10);
     ///     })
@@ -113,11 +114,13 @@ impl Current {
     ///
     /// # Panics
     ///
-    /// Outside of the simulation.
+    /// Outside of the simulation; if there is no such host.
     #[track_caller]
-    pub fn signal(&self, kind: SignalKind) {
+    pub fn signal(&self, names: impl Names, kind: SignalKind) {
         assert!(is_simulated(), "`Current::signal` was called outside of the simulation");
-        deliver(sim::host(), kind);
+        for host in numbers(names) {
+            deliver(host, kind);
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use mini_context::sim;
 
 use super::Current;
-use super::network::number;
+use super::names::number;
 use crate::primitives::{Mutex, lock};
 
 mod changes;

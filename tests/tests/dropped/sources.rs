@@ -24,7 +24,7 @@ const LEFT_OUT: [&str; 8] = [
     "signal/simulated.rs",
     "sim/cancel.rs",
     "sim/current.rs",
-    "sim/network.rs",
+    "sim/machines.rs",
 ];
 
 /// Panics if `list` has no row for some future, or for some function that returns one.

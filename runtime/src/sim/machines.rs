@@ -1,0 +1,282 @@
+//! What a test does to the hosts of its simulation: it adds, crashes, restarts and pauses them.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use mini_context::sim::inject;
+use mini_net::sim as network;
+
+use super::current::Current;
+use super::names::{Names, number, numbers};
+use super::{Outcome, disk, hosts};
+use crate::task::{JoinHandle, spawn_local};
+
+/// Hosts. The test itself runs on a host of the name `test`.
+impl Current {
+    /// Adds a host, which runs what `start` makes, at once and again after each [`restart`](Self::restart).
+    ///
+    /// Its name is known to [`lookup_host`](crate::net::lookup_host) and to all that connects by name. Tasks that are
+    /// spawned by it belong to the host. If its future ends with an error, or panics, the simulation fails.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::net::{TcpListener, TcpStream};
+    ///
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let sim = mini::sim::current();
+    ///         sim.host("echo", || async {
+    ///             let listener = TcpListener::bind("0.0.0.0:7").await?;
+    ///             while let Ok((stream, _)) = listener.accept().await {
+    ///                 mini::spawn(async move {
+    ///                     let mut buf = [0; 1024];
+    ///                     while let Ok(count @ 1..) = stream.read(&mut buf).await {
+    ///                         stream.write_all(&buf[..count]).await?;
+    ///                     }
+    ///                     Ok::<(), std::io::Error>(())
+    ///                 });
+    ///             }
+    ///             Ok::<(), std::io::Error>(())
+    ///         });
+    ///         sim.settle().await; // it listens
+    ///         let stream = TcpStream::connect("echo:7").await.unwrap();
+    ///         stream.write_all(b"hello").await.unwrap();
+    ///         let mut buf = [0; 5];
+    ///         stream.read_exact(&mut buf).await.unwrap();
+    ///         assert_eq!(&buf, b"hello");
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is a host of that name.
+    #[track_caller]
+    pub fn host<S, F>(&self, name: &str, start: S)
+    where
+        S: Fn() -> F + 'static,
+        F: Future<Output: Outcome> + 'static,
+    {
+        let host = self.add(name);
+        let name: Rc<str> = name.into();
+        let start = Rc::new(move || -> std::pin::Pin<Box<dyn Future<Output = ()>>> {
+            let (name, future) = (name.clone(), start());
+            Box::pin(async move {
+                if let Some(text) = future.await.into_failure() {
+                    panic!("host {name}: {text}");
+                }
+            })
+        });
+        hosts::note_start(host, start);
+        begin(host);
+    }
+
+    /// Adds a host that runs `future` once, and returns the handle of its task.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let sim = mini::sim::current();
+    ///         let client = sim.client("client", async { 5 });
+    ///         assert_eq!(client.await.unwrap(), 5);
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is a host of that name.
+    #[track_caller]
+    pub fn client<F: Future + 'static>(&self, name: &str, future: F) -> JoinHandle<F::Output> {
+        let host = self.add(name);
+        let handle = spawn_local(future);
+        hosts::note_task(handle.id().get(), host);
+        handle
+    }
+
+    #[track_caller]
+    fn add(&self, name: &str) -> u32 {
+        assert!(network::host(name).is_none(), "the simulation has a host of the name `{name}`");
+        hosts::begin(self.core());
+        network::add_host(name)
+    }
+
+    /// The host is gone: its tasks are dropped and its sockets closed, and those that are connected to it hear of it by
+    /// a reset, if that reaches them. What its files have not synced may be lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mini::net::TcpListener;
+    ///
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let sim = mini::sim::current();
+    ///         sim.host("server", || async {
+    ///             let listener = TcpListener::bind("0.0.0.0:80").await?;
+    ///             listener.accept().await.map(drop)
+    ///         });
+    ///         sim.crash("server");
+    ///         assert!(!sim.is_up("server"));
+    ///         sim.restart("server");
+    ///         assert!(sim.is_up("server"));
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host, or if it is that of the test.
+    #[track_caller]
+    pub fn crash(&self, names: impl Names) {
+        self.take_down(names, "crash", true);
+    }
+
+    /// As [`crash`](Self::crash), but nobody hears of it: those that are connected wait, or find out by themselves.
+    ///
+    /// # Examples
+    ///
+    /// See [`crash`](Self::crash).
+    ///
+    /// # Panics
+    ///
+    /// As [`crash`](Self::crash).
+    #[track_caller]
+    pub fn power_off(&self, names: impl Names) {
+        self.take_down(names, "power-off", false);
+    }
+
+    #[track_caller]
+    fn take_down(&self, names: impl Names, what: &str, resets: bool) {
+        for host in numbers(names) {
+            assert!(host != 0, "the host of the test cannot go down");
+            if network::is_up(host) && inject(|| format!("{what} of {}", network::host_name(host))) {
+                network::take_down(host, resets);
+                hosts::kill(host, self.core());
+                disk::crash(host);
+            }
+        }
+    }
+
+    /// Starts hosts that have crashed, or whose future has come to its end. Those that are up are left alone.
+    ///
+    /// # Examples
+    ///
+    /// See [`crash`](Self::crash).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host, or if it was added by [`client`](Self::client).
+    #[track_caller]
+    pub fn restart(&self, names: impl Names) {
+        for host in numbers(names) {
+            if !network::is_up(host) || hosts::is_over(host) {
+                begin(host);
+            }
+        }
+    }
+
+    /// Whether the host is up.
+    ///
+    /// # Examples
+    ///
+    /// See [`crash`](Self::crash).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host.
+    #[track_caller]
+    pub fn is_up(&self, name: &str) -> bool {
+        network::is_up(number(name))
+    }
+
+    /// The tasks of these hosts do not run until they are [resumed](Self::resume), while time goes on: as a process
+    /// that is stopped, or whose machine is too busy. What is sent to the host arrives.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use mini::time::{Instant, sleep};
+    ///
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let sim = mini::sim::current();
+    ///         let begin = Instant::now();
+    ///         let slow = sim.client("slow", async { sleep(Duration::from_secs(1)).await });
+    ///         sim.settle().await;
+    ///         sim.pause("slow");
+    ///         sleep(Duration::from_secs(10)).await;
+    ///         assert!(!slow.is_finished());
+    ///         sim.resume("slow");
+    ///         slow.await.unwrap();
+    ///         assert_eq!(begin.elapsed().as_secs(), 10);
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host, or if it is that of the test.
+    #[track_caller]
+    pub fn pause(&self, names: impl Names) {
+        for host in numbers(names) {
+            assert!(host != 0, "the host of the test cannot be paused: nobody would resume it");
+            if network::is_up(host) && inject(|| format!("pause of {}", network::host_name(host))) {
+                hosts::pause(host);
+            }
+        }
+    }
+
+    /// Ends a [`pause`](Self::pause).
+    ///
+    /// # Examples
+    ///
+    /// See [`pause`](Self::pause).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host.
+    #[track_caller]
+    pub fn resume(&self, names: impl Names) {
+        for host in numbers(names) {
+            hosts::thaw(Some(host), self.core());
+        }
+    }
+
+    /// The address of a host.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let sim = mini::sim::current();
+    ///         sim.host("server", || async {});
+    ///         let addrs: Vec<_> = mini::net::lookup_host("server:80").await.unwrap().collect();
+    ///         assert_eq!(addrs[0].ip(), sim.lookup("server"));
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host.
+    #[track_caller]
+    pub fn lookup(&self, name: &str) -> IpAddr {
+        network::host_ip(number(name))
+    }
+}
+
+/// Spawns what the host runs.
+#[track_caller]
+fn begin(host: u32) {
+    let start = hosts::start_of(host).unwrap_or_else(|| panic!("a client runs once, and cannot be restarted"));
+    network::bring_up(host);
+    // In a task of the host from its first line on: sockets that `start` makes are the host's.
+    let task = spawn_local(async move { start().await });
+    hosts::note_started(host, task.abort_handle());
+}
