@@ -68,7 +68,7 @@ impl Sim {
     /// See [`Sim`].
     pub fn new(seed: u64) -> Self {
         let (time, steps) = (Duration::from_secs(3600), 1_000_000);
-        Self { limits: Limits { seed, time, steps, keeps_steps: false }, skipped: Vec::new() }
+        Self { limits: Limits { seed, time, steps, keeps_steps: false, is_fifo: false }, skipped: Vec::new() }
     }
 
     /// How much virtual time it may take: an hour by default.
@@ -122,6 +122,15 @@ impl Sim {
     /// ```
     pub fn skip(mut self, numbers: impl IntoIterator<Item = RangeInclusive<u64>>) -> Self {
         self.skipped.extend(numbers);
+        self
+    }
+
+    /// Tasks run in the order in which they became ready, and yield only where they have to, as on a `current_thread`
+    /// runtime. The seed still determines faults, the network and random numbers. For comparisons: a failure that is
+    /// found with this does not need the schedule.
+    #[doc(hidden)]
+    pub fn fifo(mut self) -> Self {
+        self.limits.is_fifo = true;
         self
     }
 
@@ -245,7 +254,8 @@ impl Drawn {
         coverage::begin();
         let mut random = Random::new(seed, 3);
         let coin = mini_context::swap_coin(random.draw() as u32);
-        Self { drawn: swap_drawn(random.draw()), coin, budgets: preempt::swap(Some(Random::new(seed, 4))) }
+        let budgets = (!sim.limits.is_fifo).then(|| Random::new(seed, 4));
+        Self { drawn: swap_drawn(random.draw()), coin, budgets: preempt::swap(budgets) }
     }
 
     /// The program has ended. What did it do?

@@ -62,6 +62,11 @@ impl Strategy {
         Self { random, kind, last: 0, in_a_row: 0 }
     }
 
+    /// The one that does without random numbers.
+    pub(super) fn fifo() -> Self {
+        Self { random: Random::new(0, 0), kind: Kind::Fifo, last: 0, in_a_row: 0 }
+    }
+
     /// Which of the `tasks` that could run does, at least one, the one that has waited longest first.
     pub(super) fn pick(&mut self, tasks: &[u64]) -> usize {
         let is_stubborn = self.in_a_row >= IN_A_ROW && tasks.len() > 1;

@@ -28,6 +28,8 @@ pub(crate) struct Limits {
     /// Without the time going on.
     pub(super) steps: u64,
     pub(super) keeps_steps: bool,
+    /// Tasks run in the order in which they became ready, in every seed.
+    pub(super) is_fifo: bool,
 }
 
 /// Why a simulation cannot go on. The text is for the person who reads the failure.
@@ -70,7 +72,7 @@ struct State {
 impl World {
     pub(crate) fn new(limits: Limits, clock: &Clock) -> Self {
         let state = State {
-            strategy: Strategy::new(limits.seed),
+            strategy: if limits.is_fifo { Strategy::fifo() } else { Strategy::new(limits.seed) },
             random: Random::new(limits.seed, 1),
             delays: Random::new(limits.seed, 2),
             steps: Steps::new(limits.keeps_steps),
