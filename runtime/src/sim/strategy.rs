@@ -1,9 +1,10 @@
 //! Who of the tasks that could run does: by a strategy that is itself drawn from the seed.
 //!
 //! - *Uniform*: each with the same probability.
-//! - *Priorities*: each task has a random one, and the highest runs; at one to three random steps the task that would
-//!   run falls below all others. So one task may be far behind the others, which uniform choice hardly ever does (PCT:
-//!   Burckhardt and others, A randomized scheduler with probabilistic guarantees of finding bugs, ASPLOS 2010).
+//! - *Priorities*: each task has a random one, and the highest runs; at one to three random choices the task that would
+//!   run falls below all others; it is no choice where only one task could run. So one task may be far behind the
+//!   others, which uniform choice hardly ever does (PCT: Burckhardt and others, A randomized scheduler with
+//!   probabilistic guarantees of finding bugs, ASPLOS 2010).
 //! - *First in, first out*, as without a simulation, and *last in, first out*.
 //!
 //! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in
@@ -16,8 +17,12 @@ use mini_context::sim::Random;
 /// The most runs in a row of one task while others could run.
 const IN_A_ROW: u32 = 64;
 
-/// Priorities change within this many steps, as most tests take no more.
-const STEPS: u64 = 1000;
+/// Priorities change within so many choices, or two, four, up to 256 times as many; which of these is drawn. The number
+/// of choices of a program is not known before, and in a range that is much longer hardly any change would be met.
+const SHORTEST: u64 = 4;
+
+/// So many ranges there are.
+const RANGES: u64 = 9;
 
 #[derive(Debug)]
 pub(super) struct Strategy {
@@ -39,9 +44,9 @@ enum Kind {
 struct Priorities {
     /// By task.
     given: BTreeMap<u64, i64>,
-    /// Steps at which a priority falls.
+    /// Choices at which a priority falls.
     changes: Vec<u64>,
-    step: u64,
+    choice: u64,
     /// One below all that were given.
     lowest: i64,
 }
@@ -53,7 +58,8 @@ impl Strategy {
             0..5 => Kind::Uniform,
             5..8 => {
                 let count = 1 + random.below(3);
-                let changes = (0..count).map(|_| random.below(STEPS)).collect();
+                let range = SHORTEST << random.below(RANGES);
+                let changes = (0..count).map(|_| random.below(range)).collect();
                 Kind::Priorities(Priorities { changes, ..Priorities::default() })
             }
             8 => Kind::Fifo,
@@ -89,11 +95,13 @@ impl Priorities {
         for &at in candidates {
             self.given.entry(tasks[at]).or_insert_with(|| (random.draw() >> 1) as i64);
         }
-        if self.changes.contains(&self.step) {
-            self.lowest -= 1;
-            self.given.insert(tasks[self.highest(tasks, candidates)], self.lowest);
+        if candidates.len() > 1 {
+            if self.changes.contains(&self.choice) {
+                self.lowest -= 1;
+                self.given.insert(tasks[self.highest(tasks, candidates)], self.lowest);
+            }
+            self.choice += 1;
         }
-        self.step += 1;
         self.highest(tasks, candidates)
     }
 
@@ -122,6 +130,24 @@ mod tests {
             assert!(picks.contains(&0) && picks.contains(&1), "seed {seed}: {strategy:?}");
         }
         assert!(kinds.iter().all(|&count| count > 5), "{kinds:?}");
+    }
+
+    /// Of two tasks that could run, the first is left for the second within the first six choices: in how many of 1,000
+    /// seeds. Steps without a choice come between.
+    #[test]
+    fn priorities_change_early_enough_for_short_programs() {
+        let changes = |seed: &u64| {
+            let mut strategy = Strategy::new(*seed);
+            let mut picks = (0..6).map(|_| {
+                assert_eq!(strategy.pick(&[1]) + strategy.pick(&[2]), 0);
+                strategy.pick(&[1, 2])
+            });
+            let first = picks.next();
+            let is_other = picks.any(|pick| Some(pick) != first);
+            matches!(strategy.kind, Kind::Priorities(_)) && is_other
+        };
+        let count = (0..1000).filter(changes).count();
+        assert!((60..200).contains(&count), "{count}, of about 300 that have priorities");
     }
 
     #[test]
