@@ -515,3 +515,39 @@ fn sockets_may_be_dropped_by_another_thread() {
         })
         .unwrap();
 }
+
+#[test]
+fn a_fault_that_is_skipped_does_not_change_how_long_other_packets_take() {
+    let arrivals = |sim: Sim| {
+        let run = sim.run(async {
+            let (sim, seen) = (current(), Rc::new(RefCell::new(Vec::new())));
+            sim.duplication(0.3).loss(0.1);
+            let kept = seen.clone();
+            sim.host("sink", move || {
+                let seen = kept.clone();
+                async move {
+                    let socket = UdpSocket::bind("0.0.0.0:9").await?;
+                    let mut number = [0];
+                    while socket.recv(&mut number).await? == 1 {
+                        seen.borrow_mut().push((number[0], current().elapsed()));
+                    }
+                    io::Result::Ok(())
+                }
+            });
+            sim.settle().await;
+            let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+            for number in 0..40 {
+                socket.send_to(&[number], "sink:9").await.unwrap();
+                sleep(ms(10)).await;
+            }
+            seen.take()
+        });
+        run.unwrap()
+    };
+    for seed in 0..10 {
+        let (all, few) = (arrivals(Sim::new(seed)), arrivals(Sim::new(seed).skip([1..=u64::MAX])));
+        assert_eq!(few.len(), 40);
+        let others = few.iter().filter(|arrival| !all.contains(arrival)).count(); // four of them are lost
+        assert!(all.len() > 40 && others < 12, "{others} of 40 come at other times");
+    }
+}

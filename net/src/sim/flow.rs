@@ -155,10 +155,9 @@ impl Network {
         }
         if taken.len() < asked {
             self.await_window(id);
-        } else if let Some(piece) = draw_piece(self, taken.len(), "a short write", id) {
+        } else if let Some((piece, gap)) = draw_piece(self, taken.len(), "a short write", id) {
             taken.truncate(piece);
-            let delay = Duration::from_micros(self.random.below(100));
-            self.later(delay, What::Room(id));
+            self.later(gap, What::Room(id));
         }
         let sent = taken.len();
         if sent > 0 {
@@ -169,10 +168,9 @@ impl Network {
 
     /// Puts bytes on their way, now and then in two segments.
     fn push(&mut self, id: Id, mut bytes: Vec<u8>, is_end: bool) {
-        if let Some(piece) = draw_piece(self, bytes.len(), "a first segment", id) {
+        if let Some((piece, gap)) = draw_piece(self, bytes.len(), "a first segment", id) {
             let rest = bytes.split_off(piece);
             self.push_segment(id, bytes, false, Duration::ZERO);
-            let gap = Duration::from_micros(1 + self.random.below(50));
             return self.push_segment(id, rest, is_end, gap);
         }
         self.push_segment(id, bytes, is_end, Duration::ZERO);

@@ -25,6 +25,8 @@ pub(crate) struct Network {
     /// Of the simulations of this process.
     pub(super) number: u64,
     pub(super) random: Random,
+    /// Of faults: one that is skipped does not change how long other packets take.
+    pub(super) faults: Random,
     pub(super) hosts: Vec<Host>,
     pub(super) links: Links,
     /// By descriptor.
@@ -54,6 +56,7 @@ impl Network {
         Self {
             number,
             random: Random::new(seed, 5),
+            faults: Random::new(seed, 6),
             hosts: vec![Host::new(0, "test")],
             links: Links::default(),
             fds: Vec::new(),
@@ -219,7 +222,7 @@ impl Network {
     /// Tells the reactor now and then that a socket is ready though it may not be.
     pub(super) fn report_falsely(&mut self, id: Id) {
         let Some(token) = self.sockets.get(&id).and_then(|socket| socket.token) else { return };
-        if self.is_rough && self.random.below(32) == 0 && inject(|| format!("a spurious wake-up of socket {}", id.0)) {
+        if self.is_rough && self.faults.below(32) == 0 && inject(|| format!("a spurious wake-up of socket {}", id.0)) {
             self.reports.push(Event { token, ready: Ready::READABLE | Ready::WRITABLE });
         }
     }
@@ -299,7 +302,7 @@ impl Network {
     pub(super) fn loses(&mut self, from: u32, to: u32, what: &str) -> bool {
         let hosts = &self.hosts;
         let text = || format!("loss of {what} from {} to {}", hosts[from as usize].name, hosts[to as usize].name);
-        self.links.loses(from, to, &mut self.random, text)
+        self.links.loses(from, to, &mut self.faults, text)
     }
 
     pub(super) fn later(&mut self, delay: Duration, what: What) {

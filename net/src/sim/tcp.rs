@@ -341,11 +341,12 @@ impl Stream {
     }
 }
 
-/// Draws whether a piece is shorter than it could be; how long it is then.
-pub(super) fn draw_piece(network: &mut Network, length: usize, what: &str, id: Id) -> Option<usize> {
-    if !network.is_rough || length < 2 || network.random.below(16) != 0 {
+/// Draws whether a piece is shorter than it could be; how long it is then, and after what time the rest may come.
+pub(super) fn draw_piece(network: &mut Network, length: usize, what: &str, id: Id) -> Option<(usize, Duration)> {
+    if !network.is_rough || length < 2 || network.faults.below(16) != 0 {
         return None;
     }
-    let piece = 1 + network.random.below(length as u64 - 1) as usize;
-    inject(|| format!("{what} of {piece} of {length} bytes on socket {}", id.0)).then_some(piece)
+    let piece = 1 + network.faults.below(length as u64 - 1) as usize;
+    let gap = Duration::from_micros(1 + network.faults.below(50));
+    inject(|| format!("{what} of {piece} of {length} bytes on socket {}", id.0)).then_some((piece, gap))
 }

@@ -54,10 +54,11 @@ impl Network {
             self.receive(datagram);
             return Ok(length);
         }
-        let copies = 1 + u32::from(self.duplicates(own, host));
-        for _ in 0..copies {
+        // Drawn in any case, so that a fault that is skipped changes no other packet.
+        let delays = [self.latency(own, host), self.latency(own, host)];
+        let copies = 1 + usize::from(self.duplicates(own, host));
+        for delay in delays.into_iter().take(copies) {
             if !self.loses(own, host, "a datagram") {
-                let delay = self.latency(own, host);
                 self.later(delay, What::Datagram(Box::new(datagram.clone())));
             }
         }
@@ -68,7 +69,7 @@ impl Network {
         let probability = self.links.quality(from, to).duplication;
         let hosts = &self.hosts;
         let text = || format!("a datagram twice from {} to {}", hosts[from as usize].name, hosts[to as usize].name);
-        self.random.happens(probability) && inject(text)
+        self.faults.happens(probability) && inject(text)
     }
 
     /// A datagram comes.
