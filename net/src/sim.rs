@@ -22,6 +22,7 @@ mod host;
 mod link;
 mod network;
 mod socket;
+mod strays;
 mod tcp;
 mod udp;
 
@@ -36,6 +37,7 @@ pub(crate) use host::Protocol;
 pub use link::Quality;
 pub(crate) use network::{Network, Options};
 pub(crate) use socket::Room;
+pub(crate) use strays::Strays;
 
 use socket2::SockAddr;
 
@@ -170,7 +172,11 @@ fn changed<R>(f: impl FnOnce(&mut Network) -> R) -> R {
 
 /// `None` if no simulation runs on this thread.
 pub(crate) fn with<R>(f: impl FnOnce(&mut Network) -> R) -> Option<R> {
-    NETWORK.try_with(|network| network.borrow_mut().as_mut().map(f)).ok().flatten()
+    let call = |network: &mut Network| {
+        network.close_strays();
+        f(network)
+    };
+    NETWORK.try_with(|network| network.borrow_mut().as_mut().map(call)).ok().flatten()
 }
 
 /// What the names of Unix sockets on the host whose task runs begin with.

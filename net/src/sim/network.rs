@@ -8,6 +8,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mini_context::sim::{self, Random, inject};
@@ -17,6 +18,7 @@ use super::event::{Events, Id, What};
 use super::host::{Bound, Host, Protocol};
 use super::link::{Links, Passage};
 use super::socket::{Kind, Room, Socket};
+use super::strays::Strays;
 use crate::ready::Ready;
 use crate::sys::{Event, Token};
 
@@ -39,6 +41,8 @@ pub(crate) struct Network {
     /// What the reactor has not heard yet.
     reports: Vec<Event>,
     pub(crate) registered: usize,
+    /// Shared with what closes the sockets.
+    pub(crate) strays: Arc<Strays>,
     /// Writes are short, segments split and wake-ups spurious now and then.
     pub(super) is_rough: bool,
 }
@@ -66,6 +70,7 @@ impl Network {
             events: Events::default(),
             reports: Vec::new(),
             registered: 0,
+            strays: Arc::default(),
             is_rough: true,
         }
     }
@@ -103,7 +108,7 @@ impl Network {
 
     /// A socket gets its descriptor.
     pub(crate) fn adopt(&mut self, id: Id, fd: RawFd) {
-        self.close(fd); // one that another thread has dropped has left its number
+        self.close(fd); // one that was dropped before it belonged to a source has left its number
         *self.place(fd) = Some(id);
         if let Some(socket) = self.sockets.get_mut(&id) {
             socket.fd = Some(fd);
@@ -127,6 +132,13 @@ impl Network {
 
     pub(crate) fn socket(&mut self, id: Id) -> &mut Socket {
         self.sockets.get_mut(&id).expect("a descriptor leads to a socket")
+    }
+
+    /// What other threads have closed.
+    pub(super) fn close_strays(&mut self) {
+        for fd in self.strays.take() {
+            self.close(fd);
+        }
     }
 
     /// The program closes the descriptor.

@@ -7,10 +7,11 @@
 //! same time do not meet, and nothing is left in the file system.
 
 use std::io::{self, IoSlice};
-use std::mem::{self, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use libc::c_int;
@@ -21,7 +22,7 @@ use super::backend;
 use super::system;
 use super::{Custody, Events, Token};
 use crate::ready::Ready;
-use crate::sim::{self, Id, Network, Options, Protocol, Room};
+use crate::sim::{self, Id, Network, Options, Protocol, Room, Strays};
 
 pub(crate) use system::{MAX_SLICES, NOW, PEEK, for_kernel, pair, send_message, send_now, slices_for_kernel, total};
 
@@ -265,23 +266,33 @@ fn abstract_name(name: &[u8]) -> io::Result<SockAddr> {
 
 /// Tells the simulation that a descriptor is closed.
 #[derive(Debug)]
-pub(crate) struct Closer(Option<RawFd>);
+pub(crate) struct Closer(Option<(RawFd, Arc<Strays>)>);
 
 impl Closer {
     pub(crate) fn new(fd: BorrowedFd<'_>, custody: Custody) -> Self {
-        Self(if custody == Custody::Ours { on(fd, |_, _| fd.as_raw_fd()) } else { None })
+        let open = |network: &mut Network, _| (fd.as_raw_fd(), Arc::clone(&network.strays));
+        Self(if custody == Custody::Ours { on(fd, open) } else { None })
     }
 
     /// It is not closed, but goes elsewhere.
-    pub(crate) fn keep(self) {
-        mem::forget(self);
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
     }
 }
 
 impl Drop for Closer {
     fn drop(&mut self) {
-        let Some(fd) = self.0 else { return };
-        sim::with(|network| network.close(fd));
+        let Some((fd, strays)) = &self.0 else { return };
+        let is_closed = sim::with(|network| {
+            let is_own = Arc::ptr_eq(&network.strays, strays);
+            if is_own {
+                network.close(*fd);
+            }
+            is_own
+        });
+        if is_closed != Some(true) {
+            strays.note(*fd); // in another thread, or after the simulation
+        }
     }
 }
 
