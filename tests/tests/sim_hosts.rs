@@ -7,7 +7,7 @@ use std::time::Duration;
 use mini::net::{TcpListener, TcpStream};
 use mini::sim::{Sim, current};
 use mini::task::spawn_local;
-use mini::time::sleep;
+use mini::time::{Instant, sleep};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -173,4 +173,57 @@ fn a_simulation_inside_of_another_is_refused_and_does_not_end_it() {
             TcpStream::connect("server:1").await.unwrap();
         })
         .unwrap();
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_skewed_clock_is_the_hosts_alone() {
+    let sim = current();
+    let nap = |length: u64| async move {
+        let begin = Instant::now();
+        sleep(Duration::from_secs(length)).await;
+        let slept = begin.elapsed();
+        assert!(slept >= Duration::from_secs(length) && slept < Duration::from_secs(length) + Duration::from_micros(1));
+    };
+    let (fast, slow) = (sim.client("fast", nap(1100)), sim.client("slow", nap(900)));
+    sim.skew("fast", 100_000);
+    sim.skew("slow", -100_000);
+    let begin = Instant::now();
+    let ends = mini::join! {
+        async { fast.await.unwrap(); begin.elapsed() },
+        async { slow.await.unwrap(); begin.elapsed() },
+        async { sleep(Duration::from_secs(1000)).await; begin.elapsed() },
+    };
+    for end in [ends.0, ends.1, ends.2] {
+        assert!(end.abs_diff(Duration::from_secs(1000)) < Duration::from_micros(1), "{end:?}");
+    }
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_clock_that_is_skewed_again_does_not_jump() {
+    let sim = current();
+    sim.skew("test", 500_000);
+    let begin = Instant::now();
+    sleep(Duration::from_secs(30)).await; // 20 by the time of the simulation
+    sim.skew("test", -500_000);
+    assert!(begin.elapsed().abs_diff(Duration::from_secs(30)) < Duration::from_micros(1));
+    sleep(Duration::from_secs(5)).await; // 10
+    sim.skew("test", 0);
+    sleep(Duration::from_secs(1)).await;
+    assert!(begin.elapsed().abs_diff(Duration::from_secs(36)) < Duration::from_micros(1));
+    assert!(sim.elapsed().abs_diff(Duration::from_secs(31)) < Duration::from_micros(1), "{:?}", sim.elapsed());
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_late_timer_is_a_fault() {
+    let sim = current();
+    sim.late_timers(0.5, Duration::from_millis(10));
+    let mut late = 0;
+    for _ in 0..100 {
+        let begin = Instant::now();
+        sleep(Duration::from_millis(1)).await;
+        let by = begin.elapsed() - Duration::from_millis(1);
+        assert!(by <= Duration::from_millis(10));
+        late += u32::from(by > Duration::ZERO);
+    }
+    assert!((20..80).contains(&late), "{late} of 100");
 }

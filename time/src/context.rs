@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::clock;
 use crate::instant::Instant;
 use crate::primitives::thread_local;
+use crate::simulated::shown;
 use crate::timers::{Lease, Shared, Timers};
 
 /// Leaves the context it was given for, see [`enter`].
@@ -120,13 +121,13 @@ pub(crate) fn lease() -> Option<Lease> {
 /// The time of this thread's context.
 #[inline]
 pub(crate) fn now() -> Instant {
-    with_current(|timers| timers.map(|timers| timers.clock.now())).unwrap_or_else(clock::system_now)
+    with_current(|timers| timers.map(|timers| shown(timers.clock.now()))).unwrap_or_else(clock::system_now)
 }
 
 /// The time of this thread's context, if it is that of `lease`.
 #[inline]
 pub(crate) fn now_of(lease: Lease) -> Option<Instant> {
-    with_current(|timers| timers.filter(|timers| timers.lease.is(lease)).map(|timers| timers.clock.now()))
+    with_current(|timers| timers.filter(|timers| timers.lease.is(lease)).map(|timers| shown(timers.clock.now())))
 }
 
 /// Looks at the timers of this thread's context; `look` must not run user code, which could leave it.

@@ -3,12 +3,15 @@
 //!
 //! A simulation runs on one thread. It calls [`enter`], and [`leave`] at its end.
 
+mod clocks;
 mod faults;
 mod random;
 
+pub use clocks::{host_time, make_timers_late, real_wait, skew};
 pub use faults::{Fault, Faults, inject, injected};
 pub use random::Random;
 
+use clocks::Skew;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
@@ -26,23 +29,27 @@ struct Step {
     is_running: bool,
     host: u32,
     now: Duration,
+    /// Of the host's clock.
+    skew: Option<Skew>,
 }
 
 impl Step {
     const fn new(is_simulated: bool) -> Self {
-        Self { is_simulated, is_running: false, host: 0, now: Duration::ZERO }
+        Self { is_simulated, is_running: false, host: 0, now: Duration::ZERO, skew: None }
     }
 }
 
 /// A simulation begins on this thread, and injects faults but for those that `faults` skips.
 pub fn enter(faults: Faults) {
     STEP.set(Step::new(true));
+    clocks::reset();
     FAULTS.set(Some(faults));
 }
 
 /// The simulation on this thread ends. Returns its faults.
 pub fn leave() -> Option<Faults> {
     STEP.set(Step::new(false));
+    clocks::reset();
     FAULTS.take()
 }
 
@@ -64,7 +71,7 @@ pub fn now() -> Duration {
 
 /// A step of a task of `host` begins, at the virtual time `now`.
 pub fn begin_step(host: u32, now: Duration) {
-    STEP.set(Step { is_running: true, host, now, ..STEP.get() });
+    STEP.set(Step { is_running: true, host, now, skew: clocks::skew_of(host), ..STEP.get() });
 }
 
 /// The step is over, and the scheduler, which goes by the system's clock, looks for the next one.
@@ -72,12 +79,12 @@ pub fn end_step() {
     STEP.set(Step { is_running: false, ..STEP.get() });
 }
 
-/// The time since the simulation began, for the program that is simulated; `None` for everybody else: other threads,
-/// and the scheduler between two steps.
+/// The time since the simulation began, for the program that is simulated, by the clock of its host; `None` for
+/// everybody else: other threads, and the scheduler between two steps.
 #[inline]
 pub fn program_time() -> Option<Duration> {
     let step = STEP.get();
-    (step.is_simulated && step.is_running).then_some(step.now)
+    (step.is_simulated && step.is_running).then(|| host_time().unwrap_or(step.now))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::Duration;
 
 use mini_context::sim::inject;
 use mini_net::sim as network;
@@ -245,6 +246,61 @@ impl Current {
         for host in numbers(names) {
             hosts::thaw(Some(host), self.core());
         }
+    }
+
+    /// The clocks of these hosts run faster from now on, by `ppm` parts of a million, or slower if it is negative: what
+    /// [`Instant::now`](crate::time::Instant::now) says there, and how long a [`sleep`](crate::time::sleep) takes. The
+    /// clocks of computers are wrong by up to 100 or so.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let sim = mini::sim::current();
+    ///         let nap = || mini::time::sleep(Duration::from_secs(1000));
+    ///         let fast = sim.client("fast", async move { nap().await });
+    ///         sim.skew("fast", 100_000);
+    ///         fast.await.unwrap();
+    ///         assert_eq!(sim.elapsed().as_secs(), 909);
+    ///     })
+    ///     .unwrap();
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If there is no such host, or if the clock would go backwards.
+    #[track_caller]
+    pub fn skew(&self, names: impl Names, ppm: i32) {
+        assert!(ppm > -1_000_000, "a clock that makes {ppm} parts of a million more goes backwards");
+        for host in numbers(names) {
+            if inject(|| format!("skew of {} by {ppm} ppm", network::host_name(host))) {
+                mini_context::sim::skew(host, ppm);
+            }
+        }
+    }
+
+    /// From now on a timer is late with that probability, each time by up to `most`: as on a machine that is busy. Timers
+    /// are exact if this is not called.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// mini::sim::Sim::new(7)
+    ///     .run(async {
+    ///         let sim = mini::sim::current();
+    ///         sim.late_timers(1.0, Duration::from_millis(5));
+    ///         mini::time::sleep(Duration::from_millis(10)).await;
+    ///         assert!(sim.elapsed() > Duration::from_millis(10) && sim.elapsed() <= Duration::from_millis(15));
+    ///     })
+    ///     .unwrap();
+    /// ```
+    pub fn late_timers(&self, probability: f64, most: Duration) {
+        mini_context::sim::make_timers_late(self.seed(), probability, most);
     }
 
     /// The address of a host.

@@ -20,6 +20,7 @@ use crate::context;
 use crate::instant::Instant;
 use crate::primitives::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::primitives::{Guard, IS_MODEL, Lock};
+use crate::simulated::{meant, shown};
 use crate::wheel::{Key, NEVER, Wheel};
 
 /// Why a timer cannot be set.
@@ -209,7 +210,7 @@ impl Lease {
             return Some(now);
         }
         let clock = self.lock().loan()?.clock.clone();
-        Some(clock.now())
+        Some(shown(clock.now()))
     }
 
     /// Rings the bell if the driver would sleep past `deadline`.
@@ -259,6 +260,7 @@ impl Held {
     #[inline]
     fn reach(&mut self, deadline: Instant) -> Result<(&mut Loan, u64), Refusal> {
         let loan = self.alive().ok_or(Refusal::Dead)?;
+        let deadline = meant(deadline, || loan.clock.now());
         let nanos = loan.clock.nanos(deadline);
         if nanos == NEVER && loan.clock.is_out_of_reach(deadline) {
             return Err(Refusal::OutOfReach);
