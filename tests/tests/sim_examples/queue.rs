@@ -64,6 +64,6 @@ fn each_job_is_done_once() {
         crashed += begun - ended;
         shares.extend(log.shares.take());
     }
-    assert!(crashed > 100, "only {crashed} crashes have hit the host at work");
+    assert!(crashed > 50, "only {crashed} crashes have hit the host at work");
     assert!(shares.len() > 50, "the schedule does not choose: {shares:?}");
 }
