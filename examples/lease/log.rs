@@ -1,8 +1,8 @@
 //! `Log`: what the service must not forget, in a file that only grows.
 //!
 //! A record is a line: its checksum, and the text. It counts once it is synced; what a crash has left of a later one is
-//! cut off when the log is opened. A name is synced with the folder that it is in, or a crash could lose it all: that of
-//! the file, and that of its folder.
+//! cut off when the log is opened. A name is synced with the folder that it is in, or a crash could lose it all: that
+//! of the file, and that of its folder.
 
 use std::io;
 use std::path::Path;

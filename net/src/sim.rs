@@ -4,11 +4,11 @@
 //! production; only the calls that would go to the kernel come here (`sys/simulated.rs`). The descriptor of a simulated
 //! socket is a real one, never bound nor connected: it keeps the options.
 //!
-//! Unix sockets and pipes are the system's in a simulation too: they join tasks of one process, nothing is lost, and what
-//! is ready does not depend on time.
+//! Unix sockets and pipes are the system's in a simulation too: they join tasks of one process, nothing is lost, and
+//! what is ready does not depend on time.
 //!
-//! Used by the simulation of the runtime: it calls [`enter`], [`advance`] before every step, and [`leave`]. All state is
-//! in the thread on which the simulation runs.
+//! Used by the simulation of the runtime: it calls [`enter`], [`advance`] before every step, and [`leave`]. All state
+//! is in the thread on which the simulation runs.
 //!
 //! # Rejected
 //!
@@ -196,6 +196,11 @@ pub(crate) fn note_path(addr: &SockAddr) {
 pub(crate) fn knows_path(addr: &SockAddr) -> bool {
     let Some(path) = addr.as_pathname() else { return true };
     with(|network| network.paths.contains(&(mini_context::sim::host(), path.to_owned()))).unwrap_or_default()
+}
+
+/// For what a simulation has no model of.
+pub(crate) fn not_simulated(text: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 fn errno(number: libc::c_int) -> io::Error {

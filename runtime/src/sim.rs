@@ -16,11 +16,11 @@
 //!   [`interpose!`] the standard library's clocks are too.
 //! - [`spawn_blocking`](crate::spawn_blocking): the job runs on the same thread, after up to a millisecond of virtual
 //!   time.
-//! - The network: [`Current::host`] adds hosts, which have addresses, names, ports and tasks of their own, and can crash,
-//!   restart and pause; links between them have a latency, lose packets, and can be cut in one direction or both. The
-//!   types of [`mini::net`](crate::net) for TCP and UDP, and what is built on them, are the ones of production.
-//!   Connections behave as those of Linux: lost packets come again later, buffers fill, a closed port refuses, a host
-//!   that is off says nothing. By default the network is [rough](Current::rough).
+//! - The network: [`Current::host`] adds hosts, which have addresses, names, ports and tasks of their own, and can
+//!   crash, restart and pause; links between them have a latency, lose packets, and can be cut in one direction or
+//!   both. The types of [`mini::net`](crate::net) for TCP and UDP, and what is built on them, are the ones of
+//!   production. Connections behave as those of Linux: lost packets come again later, buffers fill, a closed port
+//!   refuses, a host that is off says nothing. By default the network is [rough](Current::rough).
 //! - Signals: [`Current::signal`] sends one to the listeners of a host.
 //! - Files, all of [`mini::fs`](crate::fs): a file system in memory, which begins empty. [`Disk`] is that of a host: a
 //!   crash of it loses what was not synced, it fails at a rate, it has a capacity.
@@ -30,9 +30,10 @@
 //! # What is not
 //!
 //! Unix sockets, pipes and what else an [`AsyncFd`](crate::io::AsyncFd) may hold are the system's, too. They work among
-//! the tasks of a simulation, whatever the host; Unix sockets have names of their own for each host, which are no files.
-//! A simulated socket has no descriptor that means anything: it cannot be given to the standard library or to an
-//! `AsyncFd`, and says so. Multicast, broadcasts and urgent data are not simulated.
+//! the tasks of a simulation, whatever the host; Unix sockets have names of their own for each host, which are no
+//! files. A simulated socket has no descriptor that means anything: it cannot be given to the standard library or to an
+//! `AsyncFd`, and says so. To join a multicast group and to send to one, or to all, is an error; urgent data are not
+//! simulated.
 //!
 //! Child processes: to start one is an error, and so is reading the standard input; what is written to the standard
 //! output goes out. A thread that wakes a task: the simulation fails. A job may not block on a task
@@ -45,9 +46,9 @@
 //!
 //! # Faults
 //!
-//! A simulation does to a program what the program must bear: in its network, on its disks, at a [`buggify!`] of the program, and
-//! where [`Current::cancel_at_random`] drops a future. Each fault has a number, in the order in which they are met.
-//! [`Failure::faults`] lists those of a run that failed, and [`Sim::skip`] leaves some out.
+//! A simulation does to a program what the program must bear: in its network, on its disks, at a [`buggify!`] of the
+//! program, and where [`Current::cancel_at_random`] drops a future. Each fault has a number, in the order in which they
+//! are met. [`Failure::faults`] lists those of a run that failed, and [`Sim::skip`] leaves some out.
 //!
 //! A seed of a `#[mini::test(sim)]` that fails is run again without some of its faults, until none can be left out, for
 //! ten seconds and 300 runs at most. A run counts if it fails in the same way: of the same kind, at the same place, in

@@ -384,6 +384,16 @@ fn what_is_not_simulated_says_so() {
             let stream = TcpStream::connect("echo:7").await.unwrap();
             let error = mini::io::AsyncFd::new(&stream).unwrap_err();
             assert!(error.to_string().contains("simulated"), "{error}");
+            let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
+            let group = std::net::Ipv4Addr::new(224, 0, 0, 251);
+            let refused = [
+                socket.join_multicast_v4(group, std::net::Ipv4Addr::UNSPECIFIED),
+                socket.send_to(b"?", (group, 5353)).await.map(drop),
+                socket.send_to(b"?", "255.255.255.255:67").await.map(drop),
+            ];
+            for error in refused.map(Result::unwrap_err) {
+                assert!(error.to_string().contains("not simulated"), "{error}");
+            }
             assert!(stream.into_std().unwrap_err().to_string().contains("simulated"));
         })
         .unwrap();

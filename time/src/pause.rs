@@ -97,8 +97,8 @@ pub fn pause() {
 pub fn resume() {
     assert!(
         !is_simulated(),
-        "`mini::time::resume` was called in a simulation, whose clock never runs by itself: it jumps to the next deadline \
-         when no task can run"
+        "`mini::time::resume` was called in a simulation, whose clock never runs by itself: it jumps to the next \
+         deadline when no task can run"
     );
     let timers = current("resume");
     match timers.clock().resume() {

@@ -1,7 +1,7 @@
 //! The clock in a simulation: each host has one, which may be skewed, and timers may be late.
 //!
-//! The clock of the runtime shows the time of the simulation. What a task reads, and what it sets a timer to, is the time
-//! of its host.
+//! The clock of the runtime shows the time of the simulation. What a task reads, and what it sets a timer to, is the
+//! time of its host.
 
 use std::time::Duration;
 

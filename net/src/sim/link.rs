@@ -1,8 +1,8 @@
 //! `Links`: how packets get from one host to another.
 //!
 //! Each direction between two hosts has a link of its own, with a latency, a loss, and a state: open, cut, or holding
-//! what comes until it is released. A link that nobody has set is as the default says. Within a host nothing is lost and
-//! nothing takes time.
+//! what comes until it is released. A link that nobody has set is as the default says. Within a host nothing is lost
+//! and nothing takes time.
 
 use std::collections::HashMap;
 use std::ops::Range;

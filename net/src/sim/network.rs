@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use mini_context::sim::{self, Random, inject};
 
-use super::errno;
 use super::event::{Events, Id, What};
 use super::host::{Bound, Host, Protocol};
 use super::link::{Links, Passage};
 use super::socket::{Kind, Room, Socket};
 use super::strays::Strays;
+use super::{errno, not_simulated};
 use crate::ready::Ready;
 use crate::sys::{Event, Token};
 
@@ -284,6 +284,9 @@ impl Network {
             return Err(errno(libc::EAFNOSUPPORT));
         }
         let (host, ip) = (socket.host as usize, to.ip().to_canonical());
+        if ip.is_multicast() || ip == Ipv4Addr::BROADCAST {
+            return Err(not_simulated("multicast and broadcasts are not simulated"));
+        }
         Ok(SocketAddr::new(if ip.is_unspecified() { self.hosts[host].source_for(ip) } else { ip }, to.port()))
     }
 

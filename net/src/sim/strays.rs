@@ -1,7 +1,7 @@
 //! `Strays`: descriptors of simulated sockets that another thread has closed.
 //!
-//! The network is its thread's. Another thread leaves the number here before it closes the descriptor, and so before the
-//! system can give the number to anything else; the network looks here before every call.
+//! The network is its thread's. Another thread leaves the number here before it closes the descriptor, and so before
+//! the system can give the number to anything else; the network looks here before every call.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};

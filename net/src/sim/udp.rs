@@ -79,31 +79,13 @@ impl Network {
             return;
         }
         let Datagram { sender, from, to, bytes, .. } = datagram;
-        let takers = self.hosts[to_host as usize].takers(Protocol::Udp, to);
-        let wanted = |network: &mut Self, id| match network.inbox(id).map(|inbox| inbox.peer) {
-            Ok(Some(peer)) => (peer.ip().to_canonical() == from.ip() && peer.port() == from.port()).then_some(true),
-            Ok(None) => Some(false),
-            Err(_) => None,
-        };
-        let fitting: Vec<(Id, bool)> =
-            takers.iter().filter_map(|taker| wanted(self, taker.id).map(|is_peer| (taker.id, is_peer))).collect();
-        // One that is connected to the sender comes before those that take anybody's.
-        let connected: Vec<Id> = fitting.iter().filter(|(_, is_peer)| *is_peer).map(|(id, _)| *id).collect();
-        let all: Vec<Id> = if connected.is_empty() { fitting.iter().map(|(id, _)| *id).collect() } else { connected };
-        if all.is_empty() {
+        let Some(id) = self.taker(to_host, from, to) else {
             if self.passage(to_host, from_host, || What::Unreachable(sender, to)) != Passage::Open {
                 return;
             }
             let delay = self.latency(to_host, from_host);
             return self.later(delay, What::Unreachable(sender, to));
-        }
-        // Of several always the same for one sender: Linux picks by a hash of the addresses (socket(7), `SO_REUSEPORT`).
-        let ip = match from.ip() {
-            IpAddr::V4(ip) => u64::from(ip.to_bits()),
-            IpAddr::V6(ip) => ip.to_bits() as u64,
         };
-        let flow = Random::new(ip, from.port().into()).below(all.len() as u64);
-        let id = all[flow as usize];
         let socket = self.socket(id);
         let (room, shown) = (socket.room.receive, socket.shown(from));
         if let Kind::Datagram(inbox) = &mut socket.kind
@@ -114,6 +96,29 @@ impl Network {
             self.report(id);
         }
         self.report_falsely(id);
+    }
+
+    /// Who on `host` takes what comes from `from` to `to`.
+    fn taker(&mut self, host: u32, from: SocketAddr, to: SocketAddr) -> Option<Id> {
+        let takers = self.hosts[host as usize].takers(Protocol::Udp, to);
+        let wanted = |network: &mut Self, id| match network.inbox(id).map(|inbox| inbox.peer) {
+            Ok(Some(peer)) => (peer.ip().to_canonical() == from.ip() && peer.port() == from.port()).then_some(true),
+            Ok(None) => Some(false),
+            Err(_) => None,
+        };
+        let fitting: Vec<(Id, bool)> =
+            takers.iter().filter_map(|taker| wanted(self, taker.id).map(|is_peer| (taker.id, is_peer))).collect();
+        // One that is connected to the sender comes before those that take anybody's.
+        let connected: Vec<Id> = fitting.iter().filter(|(_, is_peer)| *is_peer).map(|(id, _)| *id).collect();
+        let all: Vec<Id> = if connected.is_empty() { fitting.iter().map(|(id, _)| *id).collect() } else { connected };
+        // Of several always the same for one sender: Linux picks by a hash of the addresses (socket(7),
+        // `SO_REUSEPORT`).
+        let ip = match from.ip() {
+            IpAddr::V4(ip) => u64::from(ip.to_bits()),
+            IpAddr::V6(ip) => ip.to_bits() as u64,
+        };
+        let count = all.len().max(1) as u64;
+        all.get(Random::new(ip, from.port().into()).below(count) as usize).copied()
     }
 
     /// Nobody has that port.

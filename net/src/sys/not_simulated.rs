@@ -11,6 +11,11 @@ pub(crate) fn look_up(_: &str) -> Option<io::Result<IpAddr>> {
     None
 }
 
+/// Nothing is refused.
+pub(crate) fn refuse_simulated(_: BorrowedFd<'_>, _: &str) -> io::Result<()> {
+    Ok(())
+}
+
 /// How many of the sockets in a reactor are none of the system's.
 pub(crate) const fn registered() -> usize {
     0

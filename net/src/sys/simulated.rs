@@ -22,7 +22,7 @@ use super::backend;
 use super::system;
 use super::{Custody, Events, Token};
 use crate::ready::Ready;
-use crate::sim::{self, Id, Network, Options, Protocol, Room, Strays};
+use crate::sim::{self, Id, Network, Options, Protocol, Room, Strays, not_simulated};
 
 pub(crate) use system::{MAX_SLICES, NOW, PEEK, for_kernel, pair, send_message, send_now, slices_for_kernel, total};
 
@@ -119,7 +119,8 @@ pub(crate) fn shutdown(fd: BorrowedFd<'_>, how: Shutdown) -> io::Result<()> {
     on(fd, |network, id| network.shutdown(id, how)).unwrap_or_else(|| system::shutdown(fd, how))
 }
 
-/// A function that fills the buffers with the bytes that it is given, from where it was before, and says how many fitted.
+/// A function that fills the buffers with the bytes that it is given, from where it was before, and says how many
+/// fitted.
 fn filler<'a>(bufs: impl Iterator<Item = &'a mut [MaybeUninit<u8>]>) -> impl FnMut(&[u8]) -> usize {
     let (mut bufs, mut rest): (_, &mut [_]) = (bufs.fuse(), &mut []);
     move |mut bytes| {
@@ -216,13 +217,14 @@ pub(crate) fn look_up(name: &str) -> Option<io::Result<IpAddr>> {
     Some(known.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no host of the simulation has that name")))
 }
 
+/// Refuses what there is no model of, if the socket is simulated.
+pub(crate) fn refuse_simulated(fd: BorrowedFd<'_>, text: &str) -> io::Result<()> {
+    on(fd, |_, _| Err(not_simulated(text))).unwrap_or(Ok(()))
+}
+
 /// How many of the sockets in the reactor are simulated.
 pub(crate) fn registered() -> usize {
     if is_simulated() { sim::with(|network| network.registered).unwrap_or_default() } else { 0 }
-}
-
-fn not_simulated(text: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 fn inet(addr: &SockAddr) -> io::Result<SocketAddr> {

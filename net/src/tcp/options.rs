@@ -74,7 +74,8 @@ macro_rules! tcp_methods { () => {
     ///
     /// Those of setsockopt(2).
     pub fn set_linger(&self, limit: Option<Duration>) -> io::Result<()> {
-        sys::socket::set_linger(self.as_fd(), limit.map(options::whole_seconds)).map_err(self.refused("set `linger` of"))
+        let limit = limit.map(options::whole_seconds);
+        sys::socket::set_linger(self.as_fd(), limit).map_err(self.refused("set `linger` of"))
     }
 } }
 pub(crate) use tcp_methods;

@@ -79,7 +79,9 @@ macro_rules! udp_methods { () => {
     ///
     /// Those of setsockopt(2).
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        self.sock().join_multicast_v4(&group, &interface).map_err(self.refused("join a multicast group on"))
+        sys::refuse_simulated(self.as_fd(), "multicast is not simulated")
+            .and_then(|()| self.sock().join_multicast_v4(&group, &interface))
+            .map_err(self.refused("join a multicast group on"))
     }
 
     /// Leaves an IPv4 multicast group.
@@ -112,7 +114,9 @@ macro_rules! udp_methods { () => {
     ///
     /// Those of setsockopt(2).
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        self.sock().join_multicast_v6(group, interface).map_err(self.refused("join a multicast group on"))
+        sys::refuse_simulated(self.as_fd(), "multicast is not simulated")
+            .and_then(|()| self.sock().join_multicast_v6(group, interface))
+            .map_err(self.refused("join a multicast group on"))
     }
 
     /// Leaves an IPv6 multicast group.

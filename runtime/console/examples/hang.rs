@@ -91,7 +91,7 @@ fn hang() {
         thread::sleep(Duration::from_secs(3600)); // in a task, where it does not belong
     });
     for _ in 0..3 {
-        drop(mini::spawn_blocking(|| thread::sleep(Duration::from_secs(3600))));
+        drop(mini::spawn_blocking(|| thread::sleep(Duration::from_secs(3600)))); // jobs that do not end
     }
 }
 

@@ -1,8 +1,8 @@
 //! What is recorded, and how it becomes 16 bytes.
 //!
 //! Packed by whoever writes a ring, unpacked by an export. A slice (a poll, a wait) is one event, written when it is
-//! over, with its length; what goes on when a trace is taken is in [`Probe`](super::Probe). Which task has woken another is not
-//! in the event: it is the poll in which the wake lies on the worker's track.
+//! over, with its length; what goes on when a trace is taken is in [`Probe`](super::Probe). Which task has woken
+//! another is not in the event: it is the poll in which the wake lies on the worker's track.
 //!
 //! ```text
 //!   first word    5 bits kind, 59 bits time in ticks (6 years)

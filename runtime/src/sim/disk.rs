@@ -311,11 +311,6 @@ fn of(host: u32) -> Option<Disk> {
     })
 }
 
-/// Whether a simulation runs on this thread.
-pub(crate) fn is_simulated() -> bool {
-    DISKS.with_borrow(Option::is_some)
-}
-
 /// A host crashes, or its power is cut.
 pub(super) fn crash(host: u32) {
     let disk = DISKS.with_borrow(|disks| disks.as_ref()?.of_hosts.get(&host).cloned());

@@ -282,8 +282,8 @@ impl Current {
         }
     }
 
-    /// From now on a timer is late with that probability, each time by up to `most`: as on a machine that is busy. Timers
-    /// are exact if this is not called.
+    /// From now on a timer is late with that probability, each time by up to `most`: as on a machine that is busy.
+    /// Timers are exact if this is not called.
     ///
     /// # Examples
     ///

@@ -165,8 +165,8 @@ impl Current {
         }
     }
 
-    /// What is sent between these hosts waits until it is [released](Self::release), and is not lost. A link that is cut
-    /// stays so.
+    /// What is sent between these hosts waits until it is [released](Self::release), and is not lost. A link that is
+    /// cut stays so.
     ///
     /// # Examples
     ///

@@ -144,11 +144,11 @@ impl Sim {
     /// # Errors
     ///
     /// If the future or a task whose handle was dropped panics; if nothing is left that could wake any task; if a limit
-    /// is reached; if a socket is waited for, or a thread that is not simulated wakes a task.
+    /// is reached; if a thread that is not simulated wakes a task; if it is called in a task or a `block_on`.
     ///
     /// # Panics
     ///
-    /// In a task or a `block_on`; if the system has no descriptors for the runtime.
+    /// In another simulation; if the system has no descriptors for the runtime.
     ///
     /// # Examples
     ///

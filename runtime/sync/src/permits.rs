@@ -219,7 +219,8 @@ pub(crate) trait Source {
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
 
-    /// As [`with`](Self::with), for a task that may have to wait: with the key by which it is told which task has the permits.
+    /// As [`with`](Self::with), for a task that may have to wait: with the key by which it is told which task has the
+    /// permits.
     #[inline]
     fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
         self.with(|permits| (f(permits), permits.key()))

@@ -122,8 +122,8 @@ pub(super) async fn outlived_lease(is_mended: bool) {
     assert_eq!(service.value.get(), service.writes.get(), "a write under a lease that had ended");
 }
 
-/// A lock is released by whoever has the name of its holder: a release that comes twice frees the lock that the same
-/// client has taken again.
+/// The server releases a lock for any request that has the name of its holder: a release that comes twice frees the
+/// lock that the same client has taken again.
 pub(super) async fn late_release(is_mended: bool) {
     const ACQUIRE: u8 = 0;
     const RELEASE: u8 = 1;

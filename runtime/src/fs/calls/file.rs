@@ -6,9 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
+use mini_context::sim::is_simulated;
+
 use super::OpenOptions;
 use crate::fs::sys;
-use crate::sim::disk::{OpenFile, is_simulated};
+use crate::sim::disk::OpenFile;
 
 #[derive(Debug)]
 pub(in crate::fs) enum File {

@@ -4,9 +4,10 @@ use std::fs::Metadata;
 use std::io;
 use std::path::Path;
 
+use mini_context::sim::is_simulated;
+
 use super::File;
 use crate::fs::sys::{self, Links};
-use crate::sim::disk::is_simulated;
 
 pub(in crate::fs) fn open(path: &Path) -> Option<(File, u64)> {
     if is_simulated() { None } else { sys::open(path).map(|(file, size)| (File::Real(file), size)) }
