@@ -250,7 +250,7 @@ impl Current {
 
     /// The clocks of these hosts run faster from now on, by `ppm` parts of a million, or slower if it is negative: what
     /// [`Instant::now`](crate::time::Instant::now) says there, and how long a [`sleep`](crate::time::sleep) takes. The
-    /// clocks of computers are wrong by up to 100 or so.
+    /// clocks of computers are wrong by up to 100 or so. A timer that has been started goes off when it would have.
     ///
     /// # Examples
     ///
