@@ -8,7 +8,8 @@
 //! have a table of their own: there are more of them.
 //!
 //! The table has a fixed number of places, and two locks may have the same one: then the later one pushes the other
-//! out, whose holder is not known until it changes hands again. No decision depends on it.
+//! out, whose holder is not known until it changes hands again. No decision depends on it. Channels that wait are many
+//! at once, so four of them share four places, and a fifth takes that of the one that was noted first.
 //!
 //! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that
 //! wait for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
@@ -79,14 +80,46 @@ impl Place {
     }
 }
 
+/// Four places for channels whose addresses have the same hash.
+struct Set {
+    places: [Place; Set::PLACES],
+    /// The place that the next new one takes: places are taken in turn.
+    next: AtomicU64,
+}
+
+impl Set {
+    const PLACES: usize = 4;
+
+    const fn new() -> Self {
+        Self { places: [const { Place::new() }; Self::PLACES], next: AtomicU64::new(0) }
+    }
+
+    fn find(&self, key: u64) -> Option<&Place> {
+        self.places.iter().find(|place| place.key.load(Relaxed) == key)
+    }
+
+    fn note(&self, key: u64, end: Holder) {
+        let place = self.find(key).unwrap_or_else(|| {
+            let next = self.next.load(Relaxed);
+            self.next.store(next.wrapping_add(1), Relaxed); // two threads may take the same place, as without sets
+            &self.places[next as usize % Self::PLACES]
+        });
+        place.note(key, end);
+    }
+
+    fn get(&self, key: u64) -> Option<Holder> {
+        self.find(key)?.get(key)
+    }
+}
+
 /// More locks at once with somebody waiting are rare; 16 KiB.
 const LOCKS: usize = 512;
 
-/// Of more channels the last ones to have changed are known; 64 KiB, of which the system gives what is written.
-const CHANNELS: usize = 2048;
+/// Sets of places for 2,048 channels; 68 KiB, of which the system gives what is written.
+const CHANNELS: usize = 512;
 
 static HOLDERS: [Place; LOCKS] = [const { Place::new() }; LOCKS];
-static ENDS: [Place; CHANNELS] = [const { Place::new() }; CHANNELS];
+static ENDS: [Set; CHANNELS] = [const { Set::new() }; CHANNELS];
 
 /// Set in the id of a holder whose guard may have been given to another task.
 const TAKEN: u64 = 1 << 46;
@@ -106,7 +139,7 @@ pub fn untaken(holder: u64) -> (u64, bool) {
 
 /// The place of the address `key` in a table, whose size is a power of two.
 #[inline]
-pub(crate) fn at<const N: usize>(table: &'static [Place; N], key: u64) -> &'static Place {
+pub(crate) fn at<T, const N: usize>(table: &'static [T; N], key: u64) -> &'static T {
     &table[hash(key, N)]
 }
 
@@ -210,6 +243,21 @@ mod tests {
         set_holder(other, Holder { task: taken(5), location: None, number: 0 });
         let then = holder(other).unwrap();
         assert_eq!((untaken(then.task), then.location, then.number), ((5, false), None, 0));
+    }
+
+    #[test]
+    fn the_last_four_channels_of_a_set_are_known() {
+        let first = 1 << 40;
+        let same = (first..).filter(|&key| std::ptr::eq(at(&ENDS, key), at(&ENDS, first)));
+        let keys: Vec<u64> = same.take(5).collect();
+        for &key in &keys[..4] {
+            set_end(key, Holder { task: key, location: None, number: 0 });
+        }
+        let known = || keys.iter().filter_map(|&key| end(key)).map(|end| end.task).collect::<Vec<_>>();
+        assert_eq!(known(), keys[..4]);
+        set_end(keys[0], Holder { task: keys[0], location: None, number: 1 }); // takes no other place
+        set_end(keys[4], Holder { task: keys[4], location: None, number: 0 });
+        assert_eq!(known(), keys[1..]);
     }
 
     #[track_caller]
