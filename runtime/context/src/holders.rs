@@ -7,12 +7,13 @@
 //! receiver waits at another line than before, when the number of senders changes, and when it is found full. Channels
 //! have a table of their own: there are more of them.
 //!
-//! The table has a fixed number of places, and two locks may have the same one: then the later one pushes the other
-//! out, whose holder is not known until it changes hands again. No decision depends on it. Channels that wait are many
-//! at once, so four of them share four places, and a fifth takes that of the one that was noted first.
+//! A table has a fixed number of places, four for addresses with the same hash. Of more locks with such addresses each
+//! new one pushes out the one that was noted first, whose holder is not known until it changes hands again. No decision
+//! depends on it.
 //!
 //! Rejected: the holder's id in the note (it is that of the moment when the task was polled last: of 100 tasks that
-//! wait for one lock each named another one). A pointer to the lock (it may be gone when it is looked at).
+//! wait for one lock each named another one). A pointer to the lock (it may be gone when it is looked at). A place for
+//! each hash: two locks with the same one are rare, and then a dump does not see that they are a circle.
 
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -80,7 +81,7 @@ impl Place {
     }
 }
 
-/// Four places for channels whose addresses have the same hash.
+/// Places for addresses that have the same hash.
 struct Set {
     places: [Place; Set::PLACES],
     /// The place that the next new one takes: places are taken in turn.
@@ -94,17 +95,22 @@ impl Set {
         Self { places: [const { Place::new() }; Self::PLACES], next: AtomicU64::new(0) }
     }
 
+    #[inline]
     fn find(&self, key: u64) -> Option<&Place> {
         self.places.iter().find(|place| place.key.load(Relaxed) == key)
     }
 
-    fn note(&self, key: u64, end: Holder) {
-        let place = self.find(key).unwrap_or_else(|| {
-            let next = self.next.load(Relaxed);
-            self.next.store(next.wrapping_add(1), Relaxed); // two threads may take the same place, as without sets
-            &self.places[next as usize % Self::PLACES]
-        });
-        place.note(key, end);
+    #[inline]
+    fn note(&self, key: u64, holder: Holder) {
+        self.find(key).unwrap_or_else(|| self.take()).note(key, holder);
+    }
+
+    /// A place for a new address. Two threads may take the same one: then one of them pushes the other out.
+    #[cold]
+    fn take(&self) -> &Place {
+        let next = self.next.load(Relaxed);
+        self.next.store(next.wrapping_add(1), Relaxed);
+        &self.places[next as usize % Self::PLACES]
     }
 
     fn get(&self, key: u64) -> Option<Holder> {
@@ -112,13 +118,13 @@ impl Set {
     }
 }
 
-/// More locks at once with somebody waiting are rare; 16 KiB.
-const LOCKS: usize = 512;
+/// Sets for 512 locks: more at once with somebody waiting are rare; 17 KiB.
+const LOCKS: usize = 128;
 
-/// Sets of places for 2,048 channels; 68 KiB, of which the system gives what is written.
+/// Sets for 2,048 channels; 68 KiB, of which the system gives what is written.
 const CHANNELS: usize = 512;
 
-static HOLDERS: [Place; LOCKS] = [const { Place::new() }; LOCKS];
+static HOLDERS: [Set; LOCKS] = [const { Set::new() }; LOCKS];
 static ENDS: [Set; CHANNELS] = [const { Set::new() }; CHANNELS];
 
 /// Set in the id of a holder whose guard may have been given to another task.
@@ -209,8 +215,7 @@ pub fn end(key: u64) -> Option<Holder> {
 /// ```
 #[inline]
 pub fn set_number(key: u64, number: u64) {
-    let place = at(&HOLDERS, key);
-    if place.key.load(Relaxed) == key {
+    if let Some(place) = at(&HOLDERS, key).find(key) {
         place.number.store(number, Release);
     }
 }
@@ -230,33 +235,37 @@ pub fn holder(key: u64) -> Option<Holder> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_lock_pushes_another_one_out_and_never_lends_its_holder() {
+    /// So many addresses with the same hash.
+    fn alike<const N: usize>(table: &'static [Set; N], count: usize) -> Vec<u64> {
         let first = 1 << 40;
-        let other = (first + 1..).find(|&key| std::ptr::eq(at(&HOLDERS, key), at(&HOLDERS, first))).unwrap();
+        (first..).filter(|&key| std::ptr::eq(at(table, key), at(table, first))).take(count).collect()
+    }
+
+    #[test]
+    fn a_lock_never_lends_its_holder_to_another_one() {
+        let [first, other] = alike(&HOLDERS, 2)[..] else { unreachable!("two") };
         let here = Holder { task: 3, location: Some(Location::caller()), number: 0 };
         let there = Holder { task: 4, location: Some(line()), number: 1 };
         set_holder(first, here);
         assert_eq!((holder(first), holder(other)), (Some(here), None));
         set_holder(other, there);
-        assert_eq!((holder(first), holder(other)), (None, Some(there)));
+        assert_eq!((holder(first), holder(other)), (Some(here), Some(there)));
         set_holder(other, Holder { task: taken(5), location: None, number: 0 });
         let then = holder(other).unwrap();
         assert_eq!((untaken(then.task), then.location, then.number), ((5, false), None, 0));
+        set_number(first, 7);
+        assert_eq!((holder(first).unwrap().number, holder(other).unwrap().number), (7, 0));
     }
 
     #[test]
-    fn the_last_four_channels_of_a_set_are_known() {
-        let first = 1 << 40;
-        let same = (first..).filter(|&key| std::ptr::eq(at(&ENDS, key), at(&ENDS, first)));
-        let keys: Vec<u64> = same.take(5).collect();
-        for &key in &keys[..4] {
-            set_end(key, Holder { task: key, location: None, number: 0 });
-        }
+    fn of_five_alike_the_one_that_was_noted_first_is_pushed_out() {
+        let keys = alike(&ENDS, 5);
+        let note = |key, number| set_end(key, Holder { task: key, location: None, number });
         let known = || keys.iter().filter_map(|&key| end(key)).map(|end| end.task).collect::<Vec<_>>();
+        keys[..4].iter().for_each(|&key| note(key, 0));
         assert_eq!(known(), keys[..4]);
-        set_end(keys[0], Holder { task: keys[0], location: None, number: 1 }); // takes no other place
-        set_end(keys[4], Holder { task: keys[4], location: None, number: 0 });
+        note(keys[0], 1); // takes no other place
+        note(keys[4], 0);
         assert_eq!(known(), keys[1..]);
     }
 
