@@ -22,6 +22,7 @@ mod host;
 mod link;
 mod network;
 mod socket;
+mod sockets;
 mod strays;
 mod tcp;
 mod udp;

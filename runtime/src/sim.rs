@@ -63,6 +63,7 @@
 //! it, and a hash of `Cargo.lock`.
 
 mod buggify;
+mod by_task;
 mod cancel;
 mod coverage;
 mod current;

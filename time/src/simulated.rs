@@ -8,6 +8,7 @@ use std::time::Duration;
 use mini_context::sim;
 
 use crate::instant::Instant;
+use crate::timers::Timers;
 
 #[inline]
 pub(crate) fn is_simulated() -> bool {
@@ -33,4 +34,12 @@ pub(crate) fn meant(deadline: Instant, now: impl FnOnce() -> Instant) -> Instant
     let is_near = wait > Duration::ZERO && wait < Duration::from_secs(100 * 365 * 24 * 3600);
     let real = if is_near { sim::real_wait(wait) } else { wait };
     if real == wait && shown == now { deadline } else { now.saturating_add(real) }
+}
+
+impl Timers {
+    /// As [`auto_advance`](Timers::auto_advance), but no further than to `limit`.
+    #[doc(hidden)]
+    pub fn auto_advance_until(&self, limit: Option<Instant>) -> bool {
+        self.advance_to_first(limit.map(|limit| self.clock().nanos(limit)))
+    }
 }

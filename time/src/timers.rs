@@ -322,13 +322,19 @@ impl Timers {
     /// assert!(!timers.auto_advance());
     /// ```
     pub fn auto_advance(&self) -> bool {
-        if !self.0.clock.is_paused() {
+        self.advance_to_first(None)
+    }
+
+    /// No further than to `limit`, in nanoseconds of the clock.
+    pub(crate) fn advance_to_first(&self, limit: Option<u64>) -> bool {
+        let clock = &self.0.clock;
+        if !clock.is_paused() {
             return false;
         }
-        self.with(|loan| match loan.wheel.first_deadline() {
+        self.with(|loan| {
+            let first = loan.wheel.first_deadline().into_iter().chain(limit).min();
             // Less if another thread has let the clock run.
-            Some(first) => self.0.clock.advance_to(first) >= first,
-            None => false,
+            first.is_some_and(|first| clock.advance_to(first) >= first)
         })
     }
 

@@ -63,7 +63,7 @@ impl Network {
             if let Some(stream) = self.socket(id).stream() {
                 stream.window_at = Some(at);
             }
-            if self.sockets.get_mut(&peer).and_then(Socket::stream).is_some_and(|peer| peer.wants_room) {
+            if self.sockets.get_mut(peer).and_then(Socket::stream).is_some_and(|peer| peer.wants_room) {
                 self.events.add(at, What::Window(id));
             }
         }
@@ -71,7 +71,7 @@ impl Network {
 
     /// The peer hears how much `id` has read, if it is time.
     pub(super) fn tell_window(&mut self, id: Id) {
-        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
         let (own, peer, peer_host) = (*host, stream.peer, stream.peer_host);
         if stream.window_at.is_none_or(|at| at > sim::now()) {
             return;
@@ -92,7 +92,7 @@ impl Network {
         let Some(stream) = self.socket(id).stream() else { return };
         stream.wants_room = true;
         let peer = stream.peer;
-        match self.sockets.get_mut(&peer).and_then(Socket::stream).map(|reader| reader.window_at) {
+        match self.sockets.get_mut(peer).and_then(Socket::stream).map(|reader| reader.window_at) {
             Some(Some(at)) => self.events.add(at.max(sim::now()), What::Window(peer)),
             Some(None) => {}
             None => self.probe(id),
@@ -102,7 +102,7 @@ impl Network {
     /// If `id` waits for room of which it may never hear, it asks, as for what it has sent: so it finds out that its
     /// peer is gone. While all is well nobody has to ask, and a deadlock is seen as one.
     pub(super) fn probe(&mut self, id: Id) {
-        let Some(stream) = self.sockets.get_mut(&id).and_then(Socket::stream) else { return };
+        let Some(stream) = self.sockets.get_mut(id).and_then(Socket::stream) else { return };
         if stream.wants_room && !stream.is_reset && !std::mem::replace(&mut stream.is_moving, true) {
             self.later(FIRST_RETRY, What::Arrive(id));
         }
@@ -110,16 +110,16 @@ impl Network {
 
     /// Those on one host that wait for room on the other ask for it.
     pub(super) fn probe_all(&mut self, is_meant: impl Fn(u32, u32) -> bool) {
-        let waits = |(id, socket): (&Id, &mut Socket)| {
+        let waits = |(id, socket): (Id, &mut Socket)| {
             let host = socket.host;
-            socket.stream().filter(|stream| stream.wants_room && is_meant(host, stream.peer_host)).map(|_| *id)
+            socket.stream().filter(|stream| stream.wants_room && is_meant(host, stream.peer_host)).map(|_| id)
         };
         let all: Vec<Id> = self.sockets.iter_mut().filter_map(waits).collect();
         all.into_iter().for_each(|id| self.probe(id));
     }
 
     fn open_window(&mut self, id: Id, count: usize) {
-        let Some(stream) = self.sockets.get_mut(&id).and_then(Socket::stream) else { return };
+        let Some(stream) = self.sockets.get_mut(id).and_then(Socket::stream) else { return };
         stream.unread = stream.unread.saturating_sub(count);
         if std::mem::take(&mut stream.wants_room) {
             self.report(id);
@@ -193,7 +193,7 @@ impl Network {
 
     /// What `id` has sent first comes to its peer, and what is due behind it.
     pub(super) fn arrive(&mut self, id: Id) {
-        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
         let (own, peer, peer_host) = (*host, stream.peer, stream.peer_host);
         if stream.is_reset {
             return;
@@ -203,7 +203,7 @@ impl Network {
             Passage::Holds => return,
             _ => return self.retry(id),
         }
-        match self.sockets.get(&peer).map(|peer| &peer.kind) {
+        match self.sockets.get(peer).map(|peer| &peer.kind) {
             Some(Kind::Stream(peer)) if !peer.is_reset => {}
             // It has not heard that its request was accepted.
             Some(Kind::Connecting(_)) => return self.retry(id),

@@ -3,7 +3,7 @@
 //! It stands where the kernel stands elsewhere: below the non-blocking calls (`sys/simulated.rs`), which know a socket
 //! by its descriptor. TCP is in `tcp`, UDP in `udp`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
@@ -17,6 +17,7 @@ use super::event::{Events, Id, What};
 use super::host::{Bound, Host, Protocol};
 use super::link::{Links, Passage};
 use super::socket::{Kind, Room, Socket};
+use super::sockets::Sockets;
 use super::strays::Strays;
 use super::{errno, not_simulated};
 use crate::ready::Ready;
@@ -33,10 +34,11 @@ pub(crate) struct Network {
     pub(super) links: Links,
     /// By descriptor.
     fds: Vec<Option<Id>>,
-    pub(super) sockets: BTreeMap<Id, Socket>,
+    pub(super) sockets: Sockets,
+    /// What the system gives to a socket, by protocol.
+    rooms: [Option<Room>; 2],
     /// Where Unix sockets have been bound, by host.
     pub(super) paths: BTreeSet<(u32, PathBuf)>,
-    next: u64,
     pub(super) events: Events,
     /// What the reactor has not heard yet.
     reports: Vec<Event>,
@@ -64,9 +66,9 @@ impl Network {
             hosts: vec![Host::new(0, "test")],
             links: Links::default(),
             fds: Vec::new(),
-            sockets: BTreeMap::new(),
+            sockets: Sockets::default(),
+            rooms: [None; 2],
             paths: BTreeSet::new(),
-            next: 0,
             events: Events::default(),
             reports: Vec::new(),
             registered: 0,
@@ -100,17 +102,28 @@ impl Network {
         self.fds.get(fd as usize).copied().flatten()
     }
 
-    /// A socket on the host whose task runs.
-    pub(crate) fn open(&mut self, fd: RawFd, is_v6: bool, protocol: Protocol, room: Room) {
-        let id = self.add(Socket::new(sim::host(), is_v6, protocol, room));
+    /// A socket on the host whose task runs. `system` says how much room the system gives to one of that protocol.
+    pub(crate) fn open(
+        &mut self,
+        fd: RawFd,
+        is_v6: bool,
+        protocol: Protocol,
+        system: impl FnOnce() -> io::Result<Room>,
+    ) -> io::Result<()> {
+        let room = match &mut self.rooms[protocol as usize] {
+            Some(room) => *room,
+            unknown => *unknown.insert(system()?),
+        };
+        let id = self.sockets.add(Socket::new(sim::host(), is_v6, protocol, room));
         self.adopt(id, fd);
+        Ok(())
     }
 
     /// A socket gets its descriptor.
     pub(crate) fn adopt(&mut self, id: Id, fd: RawFd) {
         self.close(fd); // one that was dropped before it belonged to a source has left its number
         *self.place(fd) = Some(id);
-        if let Some(socket) = self.sockets.get_mut(&id) {
+        if let Some(socket) = self.sockets.get_mut(id) {
             socket.fd = Some(fd);
         }
     }
@@ -123,21 +136,15 @@ impl Network {
         &mut self.fds[at]
     }
 
-    pub(super) fn add(&mut self, socket: Socket) -> Id {
-        self.next += 1;
-        let id = Id(self.next);
-        self.sockets.insert(id, socket);
-        id
-    }
-
     pub(crate) fn socket(&mut self, id: Id) -> &mut Socket {
-        self.sockets.get_mut(&id).expect("a descriptor leads to a socket")
+        self.sockets.get_mut(id).expect("a descriptor leads to a socket")
     }
 
     /// What other threads have closed.
+    #[inline]
     pub(super) fn close_strays(&mut self) {
-        for fd in self.strays.take() {
-            self.close(fd);
+        if self.strays.has_some() {
+            self.strays.take().into_iter().for_each(|fd| self.close(fd));
         }
     }
 
@@ -158,7 +165,7 @@ impl Network {
 
     /// The socket is gone.
     pub(super) fn release(&mut self, id: Id) {
-        let Some(Socket { host, protocol, local, kind, .. }) = self.sockets.remove(&id) else { return };
+        let Some(Socket { host, protocol, local, kind, .. }) = self.sockets.remove(id) else { return };
         if let Some(local) = local {
             self.hosts[host as usize].release(protocol, local.port(), id);
         }
@@ -177,7 +184,7 @@ impl Network {
 
     /// Says whether it was registered here.
     pub(crate) fn unregister(&mut self, fd: RawFd, token: Token) -> bool {
-        let socket = self.id(fd).and_then(|id| self.sockets.get_mut(&id));
+        let socket = self.id(fd).and_then(|id| self.sockets.get_mut(id));
         let Some(socket) = socket.filter(|socket| socket.token == Some(token)) else { return false };
         socket.token = None;
         self.registered -= 1;
@@ -224,7 +231,7 @@ impl Network {
 
     /// Something of it has changed.
     pub(super) fn report(&mut self, id: Id) {
-        if let Some(socket) = self.sockets.get(&id)
+        if let Some(socket) = self.sockets.get(id)
             && let Some(token) = socket.token
         {
             self.reports.push(Event { token, ready: socket.ready() });
@@ -233,7 +240,7 @@ impl Network {
 
     /// Tells the reactor now and then that a socket is ready though it may not be.
     pub(super) fn report_falsely(&mut self, id: Id) {
-        let Some(token) = self.sockets.get(&id).and_then(|socket| socket.token) else { return };
+        let Some(token) = self.sockets.get(id).and_then(|socket| socket.token) else { return };
         if self.is_rough && self.faults.below(32) == 0 && inject(|| format!("a spurious wake-up of socket {}", id.0)) {
             self.reports.push(Event { token, ready: Ready::READABLE | Ready::WRITABLE });
         }

@@ -16,14 +16,16 @@ pub(crate) struct Strays {
 impl Strays {
     pub(crate) fn note(&self, fd: RawFd) {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner).push(fd);
-        // Release, for the Acquire in `take`; whoever gets the number from the system comes after both anyway.
+        // Release, for the Acquire in `has_some`; whoever gets the number from the system comes after both anyway.
         self.has_some.store(true, Release);
     }
 
+    #[inline]
+    pub(super) fn has_some(&self) -> bool {
+        self.has_some.load(Acquire)
+    }
+
     pub(super) fn take(&self) -> Vec<RawFd> {
-        if !self.has_some.load(Acquire) {
-            return Vec::new();
-        }
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         self.has_some.store(false, Release);
         std::mem::take(&mut closed)

@@ -79,7 +79,7 @@ impl Network {
 
     /// A request comes to the host that it is for.
     pub(super) fn request(&mut self, id: Id) {
-        let Some(Socket { host: from, kind: Kind::Connecting(connecting), .. }) = self.sockets.get(&id) else { return };
+        let Some(Socket { host: from, kind: Kind::Connecting(connecting), .. }) = self.sockets.get(id) else { return };
         let (from, to_host, to, accepted) = (*from, connecting.to_host, connecting.to, connecting.accepted);
         if to_host == u32::MAX {
             return self.try_again(id);
@@ -89,7 +89,7 @@ impl Network {
             Passage::Holds => return,
             _ => return self.try_again(id),
         }
-        let known = accepted.filter(|known| self.sockets.contains_key(known));
+        let known = accepted.filter(|known| self.sockets.get(*known).is_some());
         let listeners = self.hosts[to_host as usize].takers(Protocol::Tcp, to);
         let outcome = match known {
             Some(known) => Some(known),
@@ -104,7 +104,7 @@ impl Network {
             return self.answer(id, outcome);
         }
         let delay = self.latency(to_host, from);
-        if let Some(stream) = outcome.and_then(|made| self.sockets.get_mut(&made)).and_then(Socket::stream) {
+        if let Some(stream) = outcome.and_then(|made| self.sockets.get_mut(made)).and_then(Socket::stream) {
             stream.last_arrival = stream.last_arrival.max(sim::now() + delay); // what it sends comes after the answer
         }
         self.later(delay, What::Answer(id, outcome));
@@ -128,7 +128,7 @@ impl Network {
         let (mut made, local) = (Socket::new(own.host, own.is_v6, Protocol::Tcp, own.room), own.shown(to));
         (made.local, made.resets, made.room) = (Some(local), own.resets, own.room);
         made.kind = Kind::Stream(Stream::new(client, peer_host, peer, own.room.send + room.receive));
-        let id = self.add(made);
+        let id = self.sockets.add(made);
         if let Kind::Listener(Listener { queue, .. }) = &mut self.socket(listener).kind {
             queue.push_back(id);
         }
@@ -139,7 +139,7 @@ impl Network {
 
     /// The answer to a request comes back. `None` refuses.
     pub(super) fn answer(&mut self, id: Id, accepted: Option<Id>) {
-        let Some(Socket { host, kind: Kind::Connecting(connecting), room, .. }) = self.sockets.get(&id) else {
+        let Some(Socket { host, kind: Kind::Connecting(connecting), room, .. }) = self.sockets.get(id) else {
             return self.decline(id, accepted);
         };
         let (own, to_host, to, room) = (*host, connecting.to_host, connecting.to, *room);
@@ -149,7 +149,7 @@ impl Network {
             Passage::Cut => return self.try_again(id),
         }
         let Some(peer) = accepted else { return self.fail_connect(id, libc::ECONNREFUSED) };
-        let receive = self.sockets.get(&peer).map_or(0, |peer| peer.room.receive);
+        let receive = self.sockets.get(peer).map_or(0, |peer| peer.room.receive);
         let socket = self.socket(id);
         let to = socket.shown(to);
         socket.kind = Kind::Stream(Stream::new(peer, to_host, to, room.send + receive));
@@ -158,9 +158,9 @@ impl Network {
 
     /// An answer comes to a host on which nobody waits for it any more: the connection that was made is reset.
     fn decline(&mut self, id: Id, accepted: Option<Id>) {
-        let peer = self.sockets.get_mut(&id).and_then(Socket::stream).map(|stream| stream.peer);
+        let peer = self.sockets.get_mut(id).and_then(Socket::stream).map(|stream| stream.peer);
         let Some(made) = accepted.filter(|_| peer != accepted) else { return };
-        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&made) else { return };
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(made) else { return };
         let (server, client) = (*host, stream.peer_host);
         if self.passage(server, client, || What::Answer(id, accepted)) == Passage::Open {
             self.send_reset(client, server, made, sim::now());
@@ -190,7 +190,7 @@ impl Network {
             return Err(errno(libc::EINVAL));
         }
         while let Some(next) = self.queue(id).and_then(VecDeque::pop_front) {
-            if let Some(stream) = self.sockets.get_mut(&next).and_then(Socket::stream) {
+            if let Some(stream) = self.sockets.get_mut(next).and_then(Socket::stream) {
                 return Ok((next, stream.peer_addr));
             }
         }
@@ -205,7 +205,7 @@ impl Network {
     }
 
     fn queue(&mut self, id: Id) -> Option<&mut VecDeque<Id>> {
-        match &mut self.sockets.get_mut(&id)?.kind {
+        match &mut self.sockets.get_mut(id)?.kind {
             Kind::Listener(listener) => Some(&mut listener.queue),
             _ => None,
         }
@@ -239,7 +239,7 @@ impl Network {
 
     /// Closes a connection, whose peer hears of it as a reset, if it hears of it.
     pub(super) fn cut_off(&mut self, id: Id) {
-        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
         let (own, peer, peer_host, after) = (*host, stream.peer, stream.peer_host, stream.last_arrival);
         let is_known = stream.is_reset;
         let on_its_way = stream.outbox.iter().filter(|segment| !segment.has_come && stream.stuck.is_none());
@@ -255,7 +255,7 @@ impl Network {
 
     /// What was on its way when the sender closed the connection comes all the same.
     pub(super) fn take_rest(&mut self, id: Id, bytes: Vec<u8>) {
-        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(&id) else { return };
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
         let (own, peer_host) = (*host, stream.peer_host);
         if self.passage(peer_host, own, || What::Rest(id, bytes.clone())) != Passage::Open {
             return;
@@ -280,7 +280,7 @@ impl Network {
 
     /// A reset comes.
     pub(super) fn reset(&mut self, id: Id) {
-        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        let Some(socket) = self.sockets.get_mut(id) else { return };
         match &mut socket.kind {
             Kind::Stream(stream) if stream.is_reset => return,
             Kind::Stream(stream) => {
@@ -299,14 +299,15 @@ impl Network {
     /// A connection that the program has closed is not kept once it is over.
     pub(super) fn drop_if_closed(&mut self, id: Id) {
         let is_over = |stream: &mut Stream| stream.is_closed && (stream.is_reset || stream.outbox.is_empty());
-        if self.sockets.get_mut(&id).and_then(Socket::stream).is_some_and(is_over) {
+        if self.sockets.get_mut(id).and_then(Socket::stream).is_some_and(is_over) {
             self.release(id);
         }
     }
 
     /// A host goes down. With `resets` its kernel closes the connections; else nobody hears of it.
     pub(super) fn take_down(&mut self, host: u32, resets: bool) {
-        let all: Vec<Id> = self.sockets.iter().filter(|(_, socket)| socket.host == host).map(|(id, _)| *id).collect();
+        let all: Vec<Id> =
+            self.sockets.iter_mut().filter(|(_, socket)| socket.host == host).map(|(id, _)| id).collect();
         for id in all {
             let socket = self.socket(id);
             let has_fd = socket.fd.is_some();
@@ -324,7 +325,7 @@ impl Network {
                 self.socket(id).kind = Kind::Dead;
                 self.report(id);
             } else {
-                self.sockets.remove(&id);
+                self.sockets.remove(id);
             }
         }
         self.hosts[host as usize].clear();

@@ -123,7 +123,7 @@ impl Network {
 
     /// Nobody has that port.
     pub(super) fn unreachable(&mut self, id: Id, to: SocketAddr) {
-        let Some(socket) = self.sockets.get_mut(&id) else { return };
+        let Some(socket) = self.sockets.get_mut(id) else { return };
         let is_of = |peer: SocketAddr| peer.ip().to_canonical() == to.ip() && peer.port() == to.port();
         if let Kind::Datagram(Inbox { peer: Some(peer), .. }) = &socket.kind
             && is_of(*peer)

@@ -41,8 +41,8 @@ pub(crate) fn open(domain: Domain, kind: Type) -> io::Result<Socket> {
     let socket = system::open(domain, kind)?;
     if is_simulated() && domain != Domain::UNIX {
         let protocol = if kind == Type::STREAM { Protocol::Tcp } else { Protocol::Udp };
-        let room = room(&SockRef::from(&socket))?;
-        sim::with(|network| network.open(socket.as_raw_fd(), domain == Domain::IPV6, protocol, room));
+        let (fd, is_v6) = (socket.as_raw_fd(), domain == Domain::IPV6);
+        sim::with(|network| network.open(fd, is_v6, protocol, || room(&SockRef::from(&socket)))).transpose()?;
     }
     Ok(socket)
 }

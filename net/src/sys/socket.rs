@@ -12,10 +12,10 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use libc::c_int;
-use socket2::{Domain, MaybeUninitSlice, MsgHdr, SockAddr, SockRef, Socket, Type};
+use socket2::{MaybeUninitSlice, MsgHdr, SockAddr, SockRef, Socket};
 
 use super::flavour::NO_SIGNAL;
-pub(crate) use super::flavour::accept;
+pub(crate) use super::flavour::{accept, open, pair};
 
 /// For `recv` and its kin: leave the data where it is.
 pub(crate) const PEEK: c_int = libc::MSG_PEEK;
@@ -25,20 +25,6 @@ pub(crate) const NOW: c_int = libc::MSG_DONTWAIT;
 
 /// What IOV_MAX is on every system here: recvmsg(2) and sendmsg(2) refuse more slices.
 pub(crate) const MAX_SLICES: usize = 1024;
-
-/// Makes a socket that never blocks and that no child process inherits.
-pub(crate) fn open(domain: Domain, kind: Type) -> io::Result<Socket> {
-    let socket = Socket::new(domain, kind, None)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
-pub(crate) fn pair(kind: Type) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (a, b) = Socket::pair(Domain::UNIX, kind, None)?;
-    a.set_nonblocking(true)?;
-    b.set_nonblocking(true)?;
-    Ok((a.into(), b.into()))
-}
 
 pub(crate) fn bind(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
     SockRef::from(&fd).bind(to)

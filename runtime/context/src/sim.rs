@@ -74,6 +74,11 @@ pub fn begin_step(host: u32, now: Duration) {
     STEP.set(Step { is_running: true, host, now, skew: clocks::skew_of(host), ..STEP.get() });
 }
 
+/// It is `now`; the last step may still go on.
+pub fn set_time(now: Duration) {
+    STEP.set(Step { is_running: true, now, ..STEP.get() });
+}
+
 /// The step is over, and the scheduler, which goes by the system's clock, looks for the next one.
 pub fn end_step() {
     STEP.set(Step { is_running: false, ..STEP.get() });

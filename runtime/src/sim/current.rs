@@ -253,7 +253,7 @@ impl Future for Settle<'_> {
         let settling = &self.current.world().settling;
         let others = settling.load(Relaxed) - u64::from(self.counts);
         // What this step has sent on its host is there at the next one.
-        if self.counts && core.waiting().len() as u64 <= others {
+        if self.counts && core.waiting() as u64 <= others {
             return Poll::Ready(());
         }
         if !std::mem::replace(&mut self.counts, true) {

@@ -7,13 +7,14 @@
 //! not be `Send`.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 
 use mini_context::sim;
 
+use super::by_task::ByTask;
 use crate::scheduler::core::{Core, Entry};
 use crate::task::{AbortHandle, Class, Task};
 
@@ -27,8 +28,10 @@ pub(super) type Start = Rc<dyn Fn() -> Pin<Box<dyn Future<Output = ()>>>>;
 #[derive(Default)]
 struct Hosts {
     /// By the id of the task. Empty while there is no host but that of the test.
-    of_task: BTreeMap<u64, u32>,
+    of_task: ByTask<u32>,
     has_hosts: bool,
+    /// How many tasks had been spawned when the last of them were learnt.
+    learnt: u64,
     starts: HashMap<u32, Start>,
     /// The tasks that were started last.
     started: HashMap<u32, AbortHandle>,
@@ -88,9 +91,11 @@ pub(super) fn note_task(task: u64, host: u32) {
 /// with its host, or its drop, they die with it. Owner of `core` only.
 pub(crate) fn learn(tasks: &[u64], core: &Core) {
     let has_orphans = HOSTS.with_borrow_mut(|hosts| {
-        if !hosts.has_hosts {
+        let has_new = hosts.learnt != core.counts.owned_begun();
+        if !hosts.has_hosts || !has_new {
             return false;
         }
+        hosts.learnt = core.counts.owned_begun();
         let is_new = |task: &&u64| **task != 0 && !hosts.of_task.contains_key(task); // 0 is the main task
         let new: Vec<u64> = tasks.iter().filter(is_new).copied().collect();
         hosts.of_task.extend(new.iter().map(|&task| (task, sim::host())));
@@ -107,7 +112,12 @@ pub(crate) fn learn(tasks: &[u64], core: &Core) {
 
 /// The place of a task that is to be dropped.
 pub(super) fn dying_among(tasks: &[u64]) -> Option<usize> {
-    HOSTS.with_borrow(|hosts| tasks.iter().position(|task| hosts.dying.contains(task)))
+    HOSTS.with_borrow(|hosts| {
+        if hosts.dying.is_empty() {
+            return None;
+        }
+        tasks.iter().position(|task| hosts.dying.contains(task))
+    })
 }
 
 /// The host of the task whose step begins.

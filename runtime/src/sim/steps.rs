@@ -3,11 +3,12 @@
 //! Task ids are the process's, and other threads take some too; so here tasks are counted in the order of their first
 //! steps. What two runs of a seed have done is compared by these numbers.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use mini_context::sim;
 
+use super::by_task::ByTask;
 use super::world::World;
 use crate::scheduler::core::Core;
 use crate::task::{Source, Task};
@@ -18,7 +19,7 @@ const KEPT: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Steps {
     /// By id; the main task's is 0.
-    numbers: HashMap<u64, u64>,
+    numbers: ByTask<u64>,
     last: VecDeque<Step>,
     /// All of them, if they are to be compared or drawn.
     all: Option<Kept>,

@@ -10,9 +10,9 @@
 //! The last three may run one task for ever, where it waits for another by yielding. A worker of mini runs each in
 //! turn, so that would be no bug of the program: after 64 runs in a row beside others a task falls behind them.
 
-use std::collections::BTreeMap;
-
 use mini_context::sim::Random;
+
+use super::by_task::ByTask;
 
 /// The most runs in a row of one task while others could run.
 const IN_A_ROW: u32 = 64;
@@ -43,7 +43,7 @@ enum Kind {
 #[derive(Debug, Default)]
 struct Priorities {
     /// By task.
-    given: BTreeMap<u64, i64>,
+    given: ByTask<i64>,
     /// Choices at which a priority falls.
     changes: Vec<u64>,
     choice: u64,
@@ -76,37 +76,62 @@ impl Strategy {
     /// Which of the `tasks` that could run does, at least one, the one that has waited longest first.
     pub(super) fn pick(&mut self, tasks: &[u64]) -> usize {
         let is_stubborn = self.in_a_row >= IN_A_ROW && tasks.len() > 1;
-        let candidates: Vec<usize> = (0..tasks.len()).filter(|&at| !is_stubborn || tasks[at] != self.last).collect();
-        let (first, last) = (candidates[0], candidates[candidates.len() - 1]);
-        let at = match &mut self.kind {
-            Kind::Uniform => candidates[self.random.below(candidates.len() as u64) as usize],
-            Kind::Priorities(priorities) => priorities.pick(tasks, &candidates, &mut self.random),
-            Kind::Fifo => first,
-            Kind::Lifo => last,
-        };
+        let passed_over = is_stubborn.then(|| tasks.iter().position(|&task| task == self.last)).flatten();
+        let at = self.choose(&Candidates { tasks, passed_over });
         self.in_a_row = if tasks[at] == self.last { self.in_a_row + 1 } else { 1 };
         self.last = tasks[at];
         at
     }
+
+    fn choose(&mut self, candidates: &Candidates<'_>) -> usize {
+        match &mut self.kind {
+            Kind::Uniform => candidates.nth(self.random.below(candidates.len() as u64) as usize),
+            Kind::Priorities(priorities) => priorities.pick(candidates, &mut self.random),
+            Kind::Fifo => candidates.nth(0),
+            Kind::Lifo => candidates.nth(candidates.len() - 1),
+        }
+    }
+}
+
+/// The tasks of which one runs, but for one that has run too often.
+struct Candidates<'a> {
+    tasks: &'a [u64],
+    passed_over: Option<usize>,
+}
+
+impl Candidates<'_> {
+    fn len(&self) -> usize {
+        self.tasks.len() - usize::from(self.passed_over.is_some())
+    }
+
+    /// The place among all tasks of the one at `at` of those that count.
+    fn nth(&self, at: usize) -> usize {
+        at + usize::from(self.passed_over.is_some_and(|passed_over| passed_over <= at))
+    }
+
+    fn each(&self) -> impl Iterator<Item = (usize, u64)> {
+        (0..self.len()).map(|at| self.nth(at)).map(|at| (at, self.tasks[at]))
+    }
 }
 
 impl Priorities {
-    fn pick(&mut self, tasks: &[u64], candidates: &[usize], random: &mut Random) -> usize {
-        for &at in candidates {
-            self.given.entry(tasks[at]).or_insert_with(|| (random.draw() >> 1) as i64);
+    fn pick(&mut self, candidates: &Candidates<'_>, random: &mut Random) -> usize {
+        for (_, task) in candidates.each() {
+            self.given.entry(task).or_insert_with(|| (random.draw() >> 1) as i64);
         }
         if candidates.len() > 1 {
             if self.changes.contains(&self.choice) {
                 self.lowest -= 1;
-                self.given.insert(tasks[self.highest(tasks, candidates)], self.lowest);
+                let (_, task) = self.highest(candidates);
+                self.given.insert(task, self.lowest);
             }
             self.choice += 1;
         }
-        self.highest(tasks, candidates)
+        self.highest(candidates).0
     }
 
-    fn highest(&self, tasks: &[u64], candidates: &[usize]) -> usize {
-        *candidates.iter().max_by_key(|&&at| self.given[&tasks[at]]).expect("there is one")
+    fn highest(&self, candidates: &Candidates<'_>) -> (usize, u64) {
+        candidates.each().max_by_key(|(_, task)| self.given[task]).expect("there is one")
     }
 }
 

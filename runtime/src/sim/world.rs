@@ -3,21 +3,18 @@
 //! One in a core, for its owner only. The runtime is a `current_thread` one with a paused clock, so all of its tasks
 //! are owned, and time goes on only when none can run: then it jumps to the next deadline.
 
-use std::future::Future as _;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 use mini_context::sim::{self, Random};
 use mini_net::{Reactor, sim as network};
-use mini_time::{Clock, Instant, Sleep};
+use mini_time::{Clock, Instant};
 
 use super::hosts;
 use super::steps::Steps;
 use super::strategy::Strategy;
 use crate::insight::Dump;
-use crate::primitives::{Mutex, lock};
+use crate::primitives::{Mutex, MutexGuard, lock};
 
 /// What a simulation may take.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +50,7 @@ pub(crate) struct World {
     intruder: AtomicU64,
     /// Calls of [`settle`](crate::sim::settle) that wait.
     pub(super) settling: AtomicU64,
-    /// Goes off when the network goes on.
-    alarm: Mutex<Option<Pin<Box<Sleep>>>>,
+    scratch: Mutex<Vec<u64>>,
 }
 
 #[derive(Debug)]
@@ -86,37 +82,34 @@ impl World {
             halted: Mutex::default(),
             intruder: AtomicU64::new(0),
             settling: AtomicU64::new(0),
-            alarm: Mutex::default(),
+            scratch: Mutex::default(),
         }
     }
 
     /// Lets happen in the network what is due at `now`.
-    pub(crate) fn advance(&self, reactor: &Reactor, now: Instant) {
-        sim::begin_step(sim::host(), self.elapsed(now)); // what the last step has spawned is not known yet
+    pub(crate) fn advance(&self, reactor: &Reactor, now: Duration) {
+        sim::set_time(now); // on the host of the last step: what that has spawned is not known yet
         network::advance(reactor);
     }
 
-    /// No task can run: time goes on at the latest when the network does.
-    ///
-    /// # Errors
-    ///
-    /// If the simulation has taken too long: the network may go on for ever.
-    pub(crate) fn set_alarm(&self, now: Instant) -> Result<(), Halt> {
-        self.check_time(self.elapsed(now))?;
-        let mut alarm = lock(&self.alarm);
-        *alarm = network::next_time().map(|at| {
-            let mut sleep = Box::pin(mini_time::sleep_until(self.begin + at));
-            let _ = sleep.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-            sleep
-        });
-        Ok(())
+    /// When something happens in the network next.
+    pub(crate) fn next_event(&self) -> Option<Instant> {
+        network::next_time().map(|at| self.begin + at)
     }
 
-    fn check_time(&self, now: Duration) -> Result<(), Halt> {
+    /// # Errors
+    ///
+    /// If the simulation has taken too long at `now`: the network may go on for ever.
+    pub(crate) fn check_time(&self, now: Duration) -> Result<(), Halt> {
         if now > self.limits.time {
             return Err(Halt(format!("the simulation has taken {:?} of virtual time", self.limits.time)));
         }
         Ok(())
+    }
+
+    /// A buffer for ids, with room.
+    pub(crate) fn scratch(&self) -> MutexGuard<'_, Vec<u64>> {
+        lock(&self.scratch)
     }
 
     /// Which of `tasks`, of which there is at least one, runs at `now`.
@@ -124,8 +117,7 @@ impl World {
     /// # Errors
     ///
     /// If the simulation cannot go on.
-    pub(crate) fn pick(&self, tasks: &[u64], now: Instant) -> Result<usize, Halt> {
-        let now = now.saturating_duration_since(self.begin);
+    pub(crate) fn pick(&self, tasks: &[u64], now: Duration) -> Result<usize, Halt> {
         let intruder = self.intruder.load(Relaxed);
         if intruder != 0 {
             return Err(Halt(format!(
@@ -181,8 +173,8 @@ impl World {
         f(&mut lock(&self.state).steps)
     }
 
-    /// The virtual time of the last step.
-    pub(super) fn elapsed(&self, now: Instant) -> Duration {
+    /// The virtual time.
+    pub(crate) fn elapsed(&self, now: Instant) -> Duration {
         now.saturating_duration_since(self.begin)
     }
 }

@@ -103,12 +103,7 @@ impl Debt {
 impl Worker<'_> {
     /// Chooses what runs next.
     pub(super) fn next(&mut self) -> Option<Entry> {
-        if let Some(main) = &self.main {
-            main.take_wake();
-        }
-        if self.core.has_mail() {
-            self.core.read_inbox();
-        }
+        self.collect();
         if let Some(entry) = self.next_simulated() {
             return entry;
         }
@@ -129,6 +124,17 @@ impl Worker<'_> {
         self.queueing.end();
         self.debt.forgive(); // nothing waits here
         if self.has_shared { self.steal() } else { None }
+    }
+
+    /// Queues what other threads have woken.
+    #[inline(always)]
+    pub(super) fn collect(&self) {
+        if let Some(main) = &self.main {
+            main.take_wake();
+        }
+        if self.core.has_mail() {
+            self.core.read_inbox();
+        }
     }
 
     /// Takes an entry of a class from this worker's queues, or from the injector.

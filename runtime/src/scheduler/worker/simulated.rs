@@ -6,7 +6,6 @@
 use std::time::{Duration, Instant};
 
 use mini_context::sim;
-use mini_net::Events;
 use mini_time::Clock;
 
 use super::Worker;
@@ -46,20 +45,24 @@ impl Core {
         }
     }
 
-    /// What could run, the class *again* last. Owner only.
-    pub(crate) fn waiting(&self) -> Vec<u64> {
+    /// How many could run. Owner only.
+    pub(crate) fn waiting(&self) -> usize {
+        Class::ALL.into_iter().map(|class| self.owned_len(class)).sum()
+    }
+
+    /// Their ids, the class *again* last. Owner only.
+    fn list_waiting(&self, ids: &mut Vec<u64>) {
         let id = |entry: &Entry| match entry {
             Entry::Task(task) => task.id().get(),
             Entry::Main => MAIN,
         };
-        let mut all = Vec::new();
+        ids.clear();
         for class in Class::ALL {
-            self.entries(class, |entries| all.extend(entries.iter().map(id)));
+            self.entries(class, |entries| ids.extend(entries.iter().map(id)));
         }
-        all
     }
 
-    /// Takes the entry at `at` of [`waiting`](Self::waiting).
+    /// Takes the entry at `at` of what [`list_waiting`](Self::list_waiting) has listed.
     fn take(&self, at: usize) -> Option<Entry> {
         let woken = self.owned_len(Class::Woken);
         match at.checked_sub(woken) {
@@ -73,44 +76,64 @@ impl Worker<'_> {
     /// What runs next, if this is a simulation: then `Some`.
     #[inline]
     pub(super) fn next_simulated(&mut self) -> Option<Option<Entry>> {
-        self.core.world.as_ref().map(|world| self.pick(world))
+        let core = self.core;
+        core.world.as_ref().map(|world| self.go_on(world))
     }
 
+    /// Lets time go on until an entry can run; `None` if it stands still, or should.
     #[cold]
-    fn pick(&self, world: &World) -> Option<Entry> {
+    fn go_on(&mut self, world: &World) -> Option<Entry> {
         let driver = self.core.driver();
-        if driver.has_sockets() {
-            driver.poll(&mut Events::with_capacity(64)); // Unix sockets and pipes
+        loop {
+            while driver.has_sockets() && driver.poll(&mut self.events).events > 0 {} // Unix sockets and pipes
+            let now = world.elapsed(driver.timers().clock().now());
+            world.advance(driver.reactor(), now);
+            sim::end_step();
+            let entry = self.pick(world, now).unwrap_or_else(|halt| {
+                self.halt(world, halt);
+                None
+            });
+            if entry.is_some() || !self.jump(world) {
+                return entry;
+            }
+            self.collect();
         }
-        world.advance(driver.reactor(), driver.timers().clock().now());
-        sim::end_step();
-        let mut tasks = self.core.waiting();
-        hosts::learn(&tasks, self.core);
+    }
+
+    /// Chooses who of those that could run at `now` does.
+    fn pick(&self, world: &World, now: Duration) -> Result<Option<Entry>, Halt> {
+        let core = self.core;
+        let mut tasks = world.scratch();
+        core.list_waiting(&mut tasks);
+        hosts::learn(&tasks, core);
         for (at, host) in hosts::frozen_among(&tasks) {
             tasks.remove(at);
-            if let Some(entry) = self.core.take(at) {
+            if let Some(entry) = core.take(at) {
                 hosts::freeze(host, entry);
             }
         }
         if tasks.is_empty() {
-            if let Err(halt) = world.set_alarm(driver.timers().clock().now()) {
-                self.halt(world, halt);
-            }
-            return None;
+            return world.check_time(now).map(|()| None);
         }
-        match world.pick(&tasks, self.core.driver().timers().clock().now()) {
-            Ok(at) => {
-                let entry = self.core.take(at);
-                if let Some(Entry::Task(task)) = &entry {
-                    world.note_task(self.core, task.id().get());
-                }
-                entry
-            }
-            Err(halt) => {
-                self.halt(world, halt);
-                None
-            }
+        let at = world.pick(&tasks, now)?;
+        world.note_task(core, tasks[at]);
+        Ok(core.take(at))
+    }
+
+    /// Nothing can run: time goes on to the next deadline, or to what happens next in the network. Says whether it
+    /// does: not if something else is to be done first.
+    fn jump(&self, world: &World) -> bool {
+        let (shared, driver) = (self.shared, self.core.driver());
+        let network = world.next_event();
+        let is_awaited = shared.blocking.in_flight() > 0 || shared.until_idle.is_asked();
+        let is_last = network.is_some() || driver.has_deadline();
+        let can_jump = is_last && !is_awaited && !world.is_halted();
+        if !can_jump || !self.core.idle_queue().is_empty() || self.sees_work() {
+            return false;
         }
+        let has_jumped = driver.timers().auto_advance_until(network);
+        driver.fire();
+        has_jumped
     }
 
     /// Whether the simulation cannot go on, if there is nothing to run: nobody else would end a wait.
