@@ -79,7 +79,7 @@ async fn yield_now() {
 
 /// Each message in two pieces, as those of the simulation come now and then: so there are as many polls as there.
 async fn ask(to: Pipe, from: Pipe) {
-    let (first, second) = [7; BYTES].split_at(BYTES / 2).into();
+    let (first, second) = [7; BYTES].split_at(BYTES / 2);
     for _ in 0..MESSAGES {
         to.send(first);
         yield_now().await;
