@@ -13,6 +13,7 @@ use crate::future;
 use crate::leaf::Op;
 use crate::ready::Interest;
 use crate::source::{Left, Rule, Site, Source, Wait};
+use crate::sys;
 use mini_context::IoKind;
 
 mod guard;
@@ -67,6 +68,7 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// Those of epoll_ctl(2): `PermissionDenied` (`EPERM`) for an fd that can't be polled, such as a file's.
     /// `AlreadyExists` if the fd is registered with the same runtime already.
+    #[track_caller]
     pub fn new(io: T) -> io::Result<AsyncFd<T>> {
         AsyncFd::with_interest(io, Interest::READABLE | Interest::WRITABLE)
     }
@@ -90,7 +92,10 @@ impl<T: AsFd> AsyncFd<T> {
     /// # Errors
     ///
     /// As [`new`](AsyncFd::new).
+    #[track_caller]
     pub fn with_interest(io: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+        let text = "it is a simulated socket, whose descriptor stands for nothing";
+        sys::refuse_simulated(io.as_fd(), ("AsyncFd", "with_interest"), text)?;
         let source = Source::new(io, Rule::Foreign);
         source.register_early()?;
         Ok(AsyncFd { source, interest })

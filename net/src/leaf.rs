@@ -285,7 +285,8 @@ impl Sending<'_> {
             Receiver::Wrong(e) => return Poll::Ready(Err(e.take().unwrap_or_else(no_address))),
             Receiver::Host(_) => unreachable!("looked up above"),
         };
-        waiting.poll_io(cx, Interest::WRITABLE, |source| source.send_to(buf, known))
+        let sent = waiting.poll_io(cx, Interest::WRITABLE, |source| source.send_to(buf, known));
+        sent.map_err(|error| waiting.wait.located(error))
     }
 }
 

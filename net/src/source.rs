@@ -34,7 +34,7 @@ use crate::context;
 use crate::reactor::{Registration, left_in_parent_error, shut_down_error};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen, Slot};
-use crate::sys::{Closer, Custody, fork::Process};
+use crate::sys::{self, Closer, Custody, fork::Process};
 
 mod channel;
 mod ops;
@@ -126,6 +126,12 @@ impl Wait {
         if !context::is_inside() {
             self.panic_without_runtime();
         }
+    }
+
+    /// If `error` says that something is not simulated, with the name of the call and its line.
+    #[inline]
+    pub(crate) fn located(&self, error: io::Error) -> io::Error {
+        sys::located(error, self.site.owner, self.site.method, self.location)
     }
 
     /// Says that the task in progress waits here, on `fd`, or on none if that is -1.

@@ -148,7 +148,7 @@ impl TcpListener {
     address_methods!(SocketAddr);
     tcp_methods!();
     ip_methods!();
-    std_methods!(std::net::TcpListener);
+    std_methods!(TcpListener, std::net::TcpListener);
 }
 
 fn bind(addr: SocketAddr, is_shared: bool) -> io::Result<TcpListener> {

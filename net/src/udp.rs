@@ -3,6 +3,7 @@
 //! Sending, receiving and readiness are in `socket`, because Unix datagrams do these in the same way.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::panic::Location;
 
 use socket2::{Domain, Type};
 
@@ -178,8 +179,11 @@ impl UdpSocket {
     /// # Errors
     ///
     /// Those of sendto(2).
+    #[track_caller]
     pub fn try_send_to(&self, buf: &[u8], to: SocketAddr) -> io::Result<usize> {
-        self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to.into()))
+        let sent = self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to.into()));
+        let at = Location::caller(); // not in the closure, whose caller is here
+        sent.map_err(|error| sys::located(error, "UdpSocket", "try_send_to", at))
     }
 
     datagram_methods!(SocketAddr, RecvFrom, UdpSocket);
@@ -187,5 +191,5 @@ impl UdpSocket {
     data_methods!(SocketAddr);
     udp_methods!();
     ip_methods!();
-    std_methods!(std::net::UdpSocket);
+    std_methods!(UdpSocket, std::net::UdpSocket);
 }

@@ -148,14 +148,14 @@ impl UnixStream {
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);
     fds_methods!();
-    std_methods!(net::UnixStream);
+    std_methods!(UnixStream, net::UnixStream);
 }
 
 impl UnixListener {
     unix_listener_methods!();
     listener_methods!(UnixStream, SocketAddr, AcceptUnix);
     address_methods!(SocketAddr);
-    std_methods!(net::UnixListener);
+    std_methods!(UnixListener, net::UnixListener);
 }
 
 impl UnixSeqpacket {
@@ -165,14 +165,14 @@ impl UnixSeqpacket {
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);
     fds_methods!();
-    std_methods!(OwnedFd);
+    std_methods!(UnixSeqpacket, OwnedFd);
 }
 
 impl UnixSeqpacketListener {
     unix_listener_methods!();
     listener_methods!(UnixSeqpacket, SocketAddr, AcceptSeqpacket);
     address_methods!(SocketAddr);
-    std_methods!(OwnedFd);
+    std_methods!(UnixSeqpacketListener, OwnedFd);
 }
 
 const BIND: &str = "bind to";

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
-use std::net::Shutdown;
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown};
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
@@ -377,24 +377,37 @@ fn a_server_without_clients_is_a_deadlock() {
 }
 
 #[test]
-fn what_is_not_simulated_says_so() {
+fn what_is_not_simulated_says_what_was_called_and_where() {
+    /// A call, how it is named, and the line it is in.
+    macro_rules! refused {
+        ($name:literal, $call:expr) => {{
+            let line = line!();
+            (Result::map($call, drop).unwrap_err(), $name, line)
+        }};
+    }
     Sim::new(1)
         .run(async {
             let _echo = with_echo().await;
             let stream = TcpStream::connect("echo:7").await.unwrap();
-            let error = mini::io::AsyncFd::new(&stream).unwrap_err();
-            assert!(error.to_string().contains("simulated"), "{error}");
             let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
-            let group = std::net::Ipv4Addr::new(224, 0, 0, 251);
+            let (group, any) = (Ipv4Addr::new(224, 0, 0, 251), Ipv4Addr::UNSPECIFIED);
             let refused = [
-                socket.join_multicast_v4(group, std::net::Ipv4Addr::UNSPECIFIED),
-                socket.send_to(b"?", (group, 5353)).await.map(drop),
-                socket.send_to(b"?", "255.255.255.255:67").await.map(drop),
+                refused!("AsyncFd::with_interest", mini::io::AsyncFd::new(&stream)),
+                refused!("UdpSocket::join_multicast_v4", socket.join_multicast_v4(group, any)),
+                refused!("UdpSocket::join_multicast_v6", socket.join_multicast_v6(&Ipv6Addr::LOCALHOST, 0)),
+                refused!("UdpSocket::send_to", socket.send_to(b"?", (group, 5353)).await),
+                refused!("UdpSocket::send_to", socket.send_to(b"?", "255.255.255.255:67").await),
+                refused!("UdpSocket::try_send_to", socket.try_send_to(b"?", (group, 5353).into())),
+                refused!("UdpSocket::connect", socket.connect((group, 5353)).await),
+                refused!("TcpStream::connect", TcpStream::connect((group, 5353)).await),
+                refused!("TcpStream::into_std", stream.into_std()),
             ];
-            for error in refused.map(Result::unwrap_err) {
-                assert!(error.to_string().contains("not simulated"), "{error}");
+            for (error, name, line) in refused {
+                let place = format!("`{name}`, called at {}:{line}:", file!());
+                let text = error.to_string();
+                assert!(text.contains(&place) && text.contains("simulated"), "{name}: {text}");
+                assert_eq!(error.kind(), ErrorKind::Unsupported);
             }
-            assert!(stream.into_std().unwrap_err().to_string().contains("simulated"));
         })
         .unwrap();
 }

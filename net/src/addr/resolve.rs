@@ -129,7 +129,7 @@ impl<S, R> Future for TryEach<'_, S, R> {
                 done => return Poll::Ready(done),
             }
         }
-        Poll::Ready(Err(last_error))
+        Poll::Ready(Err(this.resolve.wait.located(last_error)))
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) use address_methods;
 
 /// From and to `$std`, the type of the standard library.
 macro_rules! std_methods {
-    ($std:ty) => {
+    ($name:ident, $std:ty) => {
         /// Takes over a socket of the standard library (a descriptor, if that has no such type), and makes it
         /// non-blocking.
         ///
@@ -83,7 +83,10 @@ macro_rules! std_methods {
         /// # Errors
         ///
         /// Those of fcntl(2); after an error the socket is closed.
+        #[track_caller]
         pub fn into_std(self) -> io::Result<$std> {
+            let text = "a simulated socket cannot become one of the standard library";
+            sys::refuse_simulated(self.as_fd(), (stringify!($name), "into_std"), text)?;
             Ok(sys::socket::give_away(self.into_fd())?.into())
         }
     };
@@ -104,6 +107,7 @@ macro_rules! std_conversions {
         impl TryFrom<$name> for $std {
             type Error = io::Error;
 
+            #[track_caller]
             fn try_from(socket: $name) -> io::Result<Self> {
                 socket.into_std()
             }

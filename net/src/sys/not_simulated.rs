@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
+use std::panic::Location;
 
 use super::Custody;
 
@@ -12,8 +13,14 @@ pub(crate) fn look_up(_: &str) -> Option<io::Result<IpAddr>> {
 }
 
 /// Nothing is refused.
-pub(crate) fn refuse_simulated(_: BorrowedFd<'_>, _: &str) -> io::Result<()> {
+pub(crate) fn refuse_simulated(_: BorrowedFd<'_>, _: (&str, &str), _: &str) -> io::Result<()> {
     Ok(())
+}
+
+/// No error is one of a simulation.
+#[inline]
+pub(crate) fn located(error: io::Error, _: &str, _: &str, _: &Location<'_>) -> io::Error {
+    error
 }
 
 /// How many of the sockets in a reactor are none of the system's.

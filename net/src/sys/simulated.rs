@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use socket2::{Domain, MaybeUninitSlice, SockAddr, SockRef, Socket, Type};
 use super::backend;
 use super::system;
 use super::{Custody, Events, Token};
+use crate::error::raw_os_error;
 use crate::ready::Ready;
 use crate::sim::{self, Id, Network, Options, Protocol, Room, Strays, not_simulated};
 
@@ -187,10 +189,6 @@ pub(crate) fn send_to(fd: BorrowedFd<'_>, buf: &[u8], to: &SockAddr) -> io::Resu
 }
 
 pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
-    if on(fd.as_fd(), |_, _| ()).is_some() {
-        sim::with(|network| network.close(fd.as_raw_fd()));
-        return Err(not_simulated("a simulated socket cannot become one of the standard library"));
-    }
     system::give_away(fd)
 }
 
@@ -217,9 +215,22 @@ pub(crate) fn look_up(name: &str) -> Option<io::Result<IpAddr>> {
     Some(known.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no host of the simulation has that name")))
 }
 
-/// Refuses what there is no model of, if the socket is simulated.
-pub(crate) fn refuse_simulated(fd: BorrowedFd<'_>, text: &str) -> io::Result<()> {
-    on(fd, |_, _| Err(not_simulated(text))).unwrap_or(Ok(()))
+/// Refuses what there is no model of, if the socket is simulated. `owner` and `method` are what was called.
+#[track_caller]
+pub(crate) fn refuse_simulated(fd: BorrowedFd<'_>, (owner, method): (&str, &str), text: &str) -> io::Result<()> {
+    let refused = on(fd, |_, _| Err(not_simulated(text))).unwrap_or(Ok(()));
+    let at = Location::caller(); // not in the closure, whose caller is here
+    refused.map_err(|error| located(error, owner, method, at))
+}
+
+/// An error that says that something is not simulated also says what was called, and where.
+#[inline]
+pub(crate) fn located(error: io::Error, owner: &str, method: &str, at: &Location<'_>) -> io::Error {
+    let is_refusal = is_simulated() && error.kind() == io::ErrorKind::Unsupported;
+    if !is_refusal || raw_os_error(&error).is_some() {
+        return error;
+    }
+    not_simulated(&format!("`{owner}::{method}`, called at {at}: {error}"))
 }
 
 /// How many of the sockets in the reactor are simulated.

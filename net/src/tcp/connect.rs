@@ -113,7 +113,8 @@ impl Future for Connect {
             match addrs.next() {
                 Some(addr) => this.start(addr),
                 None => {
-                    return Poll::Ready(Err(this.last_error.take().unwrap_or_else(no_address)));
+                    let error = this.last_error.take().unwrap_or_else(no_address);
+                    return Poll::Ready(Err(this.resolve.wait.located(error)));
                 }
             }
         }

@@ -138,7 +138,7 @@ impl TcpSocket {
     address_methods!(SocketAddr);
     tcp_methods!();
     ip_methods!();
-    std_methods!(std::net::TcpStream);
+    std_methods!(TcpSocket, std::net::TcpStream);
 }
 
 fn open(domain: Domain) -> io::Result<TcpSocket> {

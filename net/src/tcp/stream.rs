@@ -54,5 +54,5 @@ impl TcpStream {
     data_methods!(SocketAddr);
     tcp_methods!();
     ip_methods!();
-    std_methods!(std::net::TcpStream);
+    std_methods!(TcpStream, std::net::TcpStream);
 }

@@ -78,8 +78,9 @@ macro_rules! udp_methods { () => {
     /// # Errors
     ///
     /// Those of setsockopt(2).
+    #[track_caller]
     pub fn join_multicast_v4(&self, group: Ipv4Addr, interface: Ipv4Addr) -> io::Result<()> {
-        sys::refuse_simulated(self.as_fd(), "multicast is not simulated")
+        sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v4"), "multicast is not simulated")
             .and_then(|()| self.sock().join_multicast_v4(&group, &interface))
             .map_err(self.refused("join a multicast group on"))
     }
@@ -113,8 +114,9 @@ macro_rules! udp_methods { () => {
     /// # Errors
     ///
     /// Those of setsockopt(2).
+    #[track_caller]
     pub fn join_multicast_v6(&self, group: &Ipv6Addr, interface: u32) -> io::Result<()> {
-        sys::refuse_simulated(self.as_fd(), "multicast is not simulated")
+        sys::refuse_simulated(self.as_fd(), ("UdpSocket", "join_multicast_v6"), "multicast is not simulated")
             .and_then(|()| self.sock().join_multicast_v6(group, interface))
             .map_err(self.refused("join a multicast group on"))
     }

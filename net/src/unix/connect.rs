@@ -86,7 +86,8 @@ impl<K: SocketKind> Attempt<K> {
                 unreachable!("just looked");
             };
             let addr = addr?;
-            if let Some(socket) = self.start(&addr).map_err(failed(CONNECT, &addr))? {
+            let started = self.start(&addr).map_err(failed(CONNECT, &addr));
+            if let Some(socket) = started.map_err(|error| self.wait.located(error))? {
                 return Poll::Ready(Ok(K::adopt(socket.into())));
             }
         }

@@ -234,5 +234,5 @@ impl UnixDatagram {
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);
     fds_methods!();
-    std_methods!(net::UnixDatagram);
+    std_methods!(UnixDatagram, net::UnixDatagram);
 }
