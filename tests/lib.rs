@@ -21,6 +21,8 @@ use mini::runtime::{Builder, Runtime};
 
 pub mod child_support;
 pub mod net_support;
+#[cfg(feature = "sim")]
+pub mod seeds_support;
 
 /// How long a test may take before it counts as a hang. Generous: no part of any assertion.
 ///

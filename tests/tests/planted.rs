@@ -8,10 +8,10 @@
 //! cargo test -p mini-tests --test planted -- --ignored --nocapture table
 //! ```
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 
 use mini::sim::Seeds;
+use mini_tests::seeds_support::{failure, faults};
 
 #[path = "planted/cancellation.rs"]
 mod cancellation;
@@ -80,21 +80,9 @@ programs! {
     files::renamed_too_early says "panicked: the file has its new name, and not its content";
 }
 
-/// What is left of the faults of a report, and how many there were.
-fn faults(report: &str) -> (u64, u64) {
-    let Some(begin) = report.find("\n  shrunk: ") else {
-        assert!(!report.contains(" faults were injected"), "it was not shrunk:\n{report}");
-        return (0, 0);
-    };
-    let mut numbers = report[begin..].split(|char: char| !char.is_ascii_digit()).filter_map(|word| word.parse().ok());
-    (numbers.next().expect("how many are left"), numbers.next().expect("of how many"))
-}
-
 /// Runs seeds of the program until one fails, and returns the report.
 fn report(program: &Program) -> String {
-    let seeds = AssertUnwindSafe(|| Seeds::new("planted", program.name, SEEDS).run(|| (program.run)(false)));
-    let report = catch_unwind(seeds).expect_err("no seed has found the bug");
-    *report.downcast::<String>().expect("a panic of `Seeds` is its report")
+    failure(&Seeds::new("planted", program.name, SEEDS), || (program.run)(false))
 }
 
 fn is_found(program: &Program) {

@@ -9,13 +9,16 @@
 //! harm: a set of numbers is judged by the run that it makes, and nothing else. But its numbers mean something together
 //! only: hence a last run, whose faults are those that are shown. And the set that is left may be larger than it need
 //! be, where a fault does nothing but shift the number of the one that is needed. Most failures need one fault, so if
-//! there are a hundred faults at most, and two or more of them are left, each is tried alone.
+//! there are a hundred faults at most, and two or more of them are left, each is tried alone. And while more are left
+//! than a person can reason about, the faults are gone through again in another order.
 //!
 //! Rejected: several runs at once (a test has the processor for itself only by chance, and the result would depend on
 //! which came first).
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
+
+use mini_context::sim::Random;
 
 /// How much shrinking may take.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +33,9 @@ impl Budget {
 
 /// Of so many faults each is tried alone, in the end.
 const SINGLES: usize = 100;
+
+/// So few faults are good enough.
+const FEW: usize = 3;
 
 /// What shrinking has left.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,7 +56,19 @@ pub(super) fn shrink(faults: Vec<u64>, budget: Budget, fails: impl FnMut(&[u64])
     if kept.len() > 1 && faults.len() <= SINGLES {
         kept = faults.iter().find_map(|&fault| search.run(&[fault])).unwrap_or(kept);
     }
-    Shrunk { kept, runs: search.runs, is_capped: search.is_capped }
+    let is_capped = search.is_capped;
+    let mut random = Random::new(0, 0);
+    while kept.len() > FEW && !search.is_capped {
+        let before = search.runs;
+        let other = search.minimize(shuffled(&faults, &mut random));
+        if search.runs == before {
+            break; // all of it is known
+        }
+        if other.len() < kept.len() {
+            kept = other;
+        }
+    }
+    Shrunk { kept, runs: search.runs, is_capped }
 }
 
 struct Search<F> {
@@ -86,7 +104,9 @@ impl<F: FnMut(&[u64]) -> Option<Vec<u64>>> Search<F> {
 
     /// Those of `kept` that were met, if they are enough.
     fn run(&mut self, kept: &[u64]) -> Option<Vec<u64>> {
-        if self.is_capped || self.passed.contains(kept) {
+        let mut kept = kept.to_vec();
+        kept.sort_unstable();
+        if self.is_capped || self.passed.contains(&kept) {
             return None;
         }
         if self.runs == self.most || Instant::now() >= self.until {
@@ -94,12 +114,20 @@ impl<F: FnMut(&[u64]) -> Option<Vec<u64>>> Search<F> {
             return None;
         }
         self.runs += 1;
-        let left = (self.fails)(kept);
+        let left = (self.fails)(&kept);
         if left.is_none() {
-            self.passed.insert(kept.to_vec());
+            self.passed.insert(kept);
         }
         left
     }
+}
+
+fn shuffled(faults: &[u64], random: &mut Random) -> Vec<u64> {
+    let mut order = faults.to_vec();
+    for at in (1..order.len()).rev() {
+        order.swap(at, random.below(at as u64 + 1) as usize);
+    }
+    order
 }
 
 /// All `chunks` but one.
@@ -148,6 +176,15 @@ mod tests {
         // The third or the fourth of those that are met, which is #17 if it is alone.
         let needed = |kept: &[u64]| kept.len() >= 20 || kept == [17] || kept.contains(&3) && kept.contains(&4);
         assert_eq!(shrunk(needed, Budget::DEFAULT).kept, [17]);
+    }
+
+    #[test]
+    fn another_order_may_find_fewer() {
+        // Two ways to fail: one by the first six faults together, the other by two that lie far apart.
+        let needed = |kept: &[u64]| kept.starts_with(&[1, 2, 3, 4, 5, 6]) || kept.contains(&9) && kept.contains(&37);
+        assert_eq!(shrunk(needed, Budget::DEFAULT).kept, [9, 37]);
+        let all = shrink((1..=4).collect(), Budget::DEFAULT, |kept| (kept.len() == 4).then(|| kept.to_vec()));
+        assert_eq!((all.kept.len(), all.is_capped), (4, false), "it ends, though no order helps");
     }
 
     #[test]

@@ -11,8 +11,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mini::net::{TcpListener, TcpStream, next_connection};
-use mini::sim::{Current, Sim, current};
+use mini::sim::{Current, Seeds, current};
 use mini::time::{Instant, sleep, timeout};
+use mini_tests::seeds_support::{failure, faults};
 
 #[path = "../../../examples/lease/client.rs"]
 #[allow(dead_code)]
@@ -211,24 +212,25 @@ async fn every_change_is_made_once_whatever_happens() {
     run(Mistake::None).await;
 }
 
-/// The first of 1,000 seeds that finds the mistake.
-fn first_seed(mistake: Mistake) -> Option<u64> {
-    let found = (1..=1000).find(|&seed| Sim::new(seed).run(run(mistake)).is_err());
-    println!("found by seed {found:?}");
-    found
+/// One of 1,000 seeds fails as `says`, and of its faults a quarter are needed at most.
+fn is_found(name: &'static str, mistake: Mistake, says: &str) {
+    let report = failure(&Seeds::new("sim_examples::lease", name, 1000), || run(mistake));
+    assert!(report.contains(says), "{report}");
+    let (left, all) = faults(&report);
+    assert!(left <= all / 4, "{left} faults are left:\n{report}");
 }
 
 #[test]
 fn a_lease_that_outlives_a_pause_is_found() {
-    assert!(first_seed(Mistake::TrustsHolders).is_some());
+    is_found("a_lease_that_outlives_a_pause_is_found", Mistake::TrustsHolders, "changes of the register");
 }
 
 #[test]
 fn a_missed_sync_is_found() {
-    assert!(first_seed(Mistake::ForgetsToSync).is_some());
+    is_found("a_missed_sync_is_found", Mistake::ForgetsToSync, "overlap");
 }
 
 #[test]
 fn a_retry_that_is_not_idempotent_is_found() {
-    assert!(first_seed(Mistake::RepeatsChanges).is_some());
+    is_found("a_retry_that_is_not_idempotent_is_found", Mistake::RepeatsChanges, "changes of the register");
 }
