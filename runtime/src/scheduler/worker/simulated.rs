@@ -85,7 +85,8 @@ impl Worker<'_> {
     fn go_on(&mut self, world: &World) -> Option<Entry> {
         let driver = self.core.driver();
         loop {
-            while driver.has_sockets() && driver.poll(&mut self.events).events > 0 {} // Unix sockets and pipes
+            // Unix sockets and pipes.
+            let has_heard = driver.has_sockets() && driver.poll(&mut self.events).events > 0;
             let now = world.elapsed(driver.timers().clock().now());
             world.advance(driver.reactor(), now);
             sim::end_step();
@@ -93,7 +94,8 @@ impl Worker<'_> {
                 self.halt(world, halt);
                 None
             });
-            if entry.is_some() || !self.jump(world) {
+            // There may be more to hear than fits into one poll.
+            if entry.is_some() || !has_heard && !self.jump(world) {
                 return entry;
             }
             self.collect();
@@ -123,12 +125,10 @@ impl Worker<'_> {
     /// Nothing can run: time goes on to the next deadline, or to what happens next in the network. Says whether it
     /// does: not if something else is to be done first.
     fn jump(&self, world: &World) -> bool {
-        let (shared, driver) = (self.shared, self.core.driver());
+        let driver = self.core.driver();
         let network = world.next_event();
-        let is_awaited = shared.blocking.in_flight() > 0 || shared.until_idle.is_asked();
-        let is_last = network.is_some() || driver.has_deadline();
-        let can_jump = is_last && !is_awaited && !world.is_halted();
-        if !can_jump || !self.core.idle_queue().is_empty() || self.sees_work() {
+        let has_next = network.is_some() || driver.has_deadline();
+        if !has_next || self.is_awaited() || world.is_halted() {
             return false;
         }
         let has_jumped = driver.timers().auto_advance_until(network);
@@ -140,11 +140,16 @@ impl Worker<'_> {
     pub(super) fn is_halted(&self) -> bool {
         let Some(world) = self.core.world.as_ref().filter(|_| self.main.is_some()) else { return false };
         // A socket that is the system's hears only of what tasks do.
-        let can_wait = self.core.driver().has_deadline() || self.sees_work() || !self.core.idle_queue().is_empty();
-        if !world.is_halted() && !can_wait {
+        let has_next = world.next_event().is_some() || self.core.driver().has_deadline();
+        if !world.is_halted() && !has_next && !self.is_awaited() {
             self.halt(world, Halt::new("deadlock: nothing is left that could wake a task"));
         }
         world.is_halted()
+    }
+
+    /// Whether something goes on that takes no virtual time.
+    fn is_awaited(&self) -> bool {
+        self.shared.blocking.in_flight() > 0 || self.sees_work() || !self.core.idle_queue().is_empty()
     }
 
     fn halt(&self, world: &World, halt: Halt) {
