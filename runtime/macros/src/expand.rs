@@ -7,7 +7,7 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).heed_mini_trace(true).build().expect("...")
+//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).heed_mini_trace(true).build().unwrap_or_else(...)
 //!         .block_on(main())
 //! }
 //! ```
@@ -185,7 +185,9 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
     if is_program {
         runtime.extend(source(".heed_mini_trace(true)"));
     }
-    runtime.extend(source(&format!(".build().expect(\"{entry} could not start the runtime\")")));
+    runtime.extend(source(&format!(
+        ".build().unwrap_or_else(|error| ::core::panic!(\"{entry} could not start the runtime: {{error}}\"))"
+    )));
     let body = match ending {
         Ending::BlockOn => {
             runtime.extend(source(".block_on"));
