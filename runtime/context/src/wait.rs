@@ -169,7 +169,8 @@ impl Wait {
         (Wait { word, location: self.location }, known)
     }
 
-    /// Whether a wait with that word names a lock or a channel by its address, so that [`resolve`](Wait::resolve) changes it.
+    /// Whether a wait with that word names a lock or a channel by its address, so that [`resolve`](Wait::resolve)
+    /// changes it.
     ///
     /// # Examples
     ///

@@ -35,8 +35,8 @@ impl Handle {
     ///
     /// Takes some milliseconds for 100,000 tasks, and at least two while a worker is at work and not known to be stuck. It
     /// copies a few words of each task; what they say is put in order when it is printed or asked for, which takes
-    /// longer. Of the tasks that came or went meanwhile some are in it. It polls none. A worker whose task ends may have to wait until the
-    /// calling thread has looked at 64 of its tasks: some microseconds, if this thread is given a CPU.
+    /// longer. Of the tasks that came or went meanwhile some are in it. It polls none. A worker whose task ends may have
+    /// to wait until the calling thread has looked at 64 of its tasks: some microseconds, if this thread is given a CPU.
     ///
     /// # Panics
     ///

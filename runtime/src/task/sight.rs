@@ -107,7 +107,6 @@ impl Task {
     }
 
     /// Who has the lock for which the task waits, or the other end of the channel, which `sight` names from now on.
-    #[cold]
     pub(crate) fn holder(&self, sight: &mut Sight) -> Option<Holder> {
         let (wait, holder) = sight.wait.resolve(sight.id.get());
         *sight = self.check(Sight { wait, ..*sight });
