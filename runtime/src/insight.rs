@@ -1,8 +1,8 @@
 //! `Dump`: what a runtime is doing at a moment: its workers, its tasks and where each waits.
 //!
-//! `insight/gather.rs` reads, `insight/circles.rs` finds the tasks that wait for each other, `insight/text.rs` and
-//! `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT. Any thread may make a dump,
-//! while every worker is stuck too: it asks no worker for anything and polls no task.
+//! `insight/gather.rs` reads, the tasks by `insight/seen.rs`; `insight/circles.rs` finds the tasks that wait for each
+//! other, `insight/text.rs` and `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT. Any
+//! thread may make a dump, while every worker is stuck too: it asks no worker for anything and polls no task.
 //!
 //! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at
 //! least since then: so the second of two dumps tells what hangs.
@@ -20,12 +20,14 @@ pub(crate) mod on_quit;
 #[cfg(not(feature = "signal"))]
 #[path = "insight/no_signal.rs"]
 pub(crate) mod on_quit;
+mod seen;
 mod text;
 mod warning;
 mod watch;
 pub(crate) mod watcher;
 
 use std::panic::Location;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) use gather::Before;
@@ -36,8 +38,9 @@ use mini_context::{Holder, Reason, SyncKind};
 
 use crate::blocking::Origin;
 use crate::runtime::Id;
-use crate::task::{self, Beside, LastWait, Sight, Standing};
-use circles::Circle;
+use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
+use circles::{Circle, circles};
+use seen::Seen;
 
 /// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
 ///
@@ -89,8 +92,10 @@ pub struct Dump {
     workers: Vec<Worker>,
     /// What the futures of external threads wait for.
     externals: Vec<Main>,
-    tasks: Vec<DumpedTask>,
-    circles: Vec<Circle>,
+    /// From which the tasks and the circles are worked out when somebody asks for them.
+    seen: Arc<Seen>,
+    tasks: OnceLock<Vec<DumpedTask>>,
+    circles: OnceLock<Vec<Circle>>,
     /// Threads for blocking jobs, idle ones among them, jobs in the queue, the first of these, and those that run.
     threads: usize,
     idle_threads: usize,
@@ -196,7 +201,14 @@ impl Held {
 /// See [`Dump`].
 #[derive(Clone, Debug)]
 pub struct DumpedTask {
-    sight: Sight,
+    source: Source,
+    /// Modulo 2^30.
+    polls: u32,
+    standing: Standing,
+    /// What its last poll was pending for; none before that.
+    wait: SeenWait,
+    /// If that is a lock or a channel: the task that has it, or the other end.
+    holder: Option<Holder>,
     /// What it waits for beside that.
     beside: Option<Box<Beside>>,
     is_running: bool,
@@ -214,7 +226,11 @@ impl Dump {
     ///
     /// See [`Dump`].
     pub fn tasks(&self) -> &[DumpedTask] {
-        &self.tasks
+        self.tasks.get_or_init(|| {
+            let runs = |id| self.workers.iter().any(|worker| worker.doing.runs(id));
+            let is_running = |sight: &Sight| sight.standing == Standing::Ready && runs(sight.id.get());
+            self.seen.in_order().iter().map(|task| self.seen.dumped(task, is_running(&task.sight))).collect()
+        })
     }
 
     /// The circles of tasks, see [`Dump`], by their ids. A future of a `block_on` has none, so it is left out.
@@ -242,7 +258,7 @@ impl Dump {
     /// ```
     pub fn circles(&self) -> Vec<Vec<task::Id>> {
         let ids = |circle: &Circle| circle.iter().filter_map(|&id| self.task(id)).map(DumpedTask::id).collect();
-        self.circles.iter().map(ids).collect()
+        self.all_circles().iter().map(ids).collect()
     }
 
     /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `has_ended`, `workers`, `tasks`,
@@ -283,9 +299,22 @@ impl Dump {
         json::of_groups(self, most)
     }
 
+    /// With those of main tasks in them.
+    fn all_circles(&self) -> &[Circle] {
+        self.circles.get_or_init(|| {
+            let tasks = self.tasks().iter().filter_map(|task| Some((task.id().get(), task.waits()?)));
+            circles(tasks.chain(self.mains().map(|main| (main.id, main.wait))))
+        })
+    }
+
+    fn mains(&self) -> impl Iterator<Item = &Main> {
+        self.workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&self.externals)
+    }
+
     fn task(&self, id: u64) -> Option<&DumpedTask> {
-        let at = self.tasks.binary_search_by_key(&id, |task| task.id().get()).ok()?;
-        Some(&self.tasks[at])
+        let tasks = self.tasks();
+        let at = tasks.binary_search_by_key(&id, |task| task.id().get()).ok()?;
+        Some(&tasks[at])
     }
 }
 
@@ -296,7 +325,7 @@ impl DumpedTask {
     ///
     /// See [`Dump::circles`].
     pub fn id(&self) -> task::Id {
-        self.sight.source.id
+        self.source.id
     }
 
     /// The name of the task, if it has one.
@@ -305,7 +334,7 @@ impl DumpedTask {
     ///
     /// See [`Dump`].
     pub fn name(&self) -> Option<&str> {
-        self.sight.source.name.as_deref()
+        self.source.name.as_deref()
     }
 
     /// Where the task was spawned.
@@ -314,7 +343,7 @@ impl DumpedTask {
     ///
     /// See [`Dump`].
     pub fn location(&self) -> &'static Location<'static> {
-        self.sight.source.location
+        self.source.location
     }
 
     /// How often the task was polled, modulo 2^30.
@@ -323,7 +352,7 @@ impl DumpedTask {
     ///
     /// See [`Dump`].
     pub fn polls(&self) -> u32 {
-        self.sight.polls
+        self.polls
     }
 
     /// What the task waits for, and the line where: the same text as in a [`Debug`](std::fmt::Debug) of its handle.
@@ -362,21 +391,17 @@ impl DumpedTask {
         self.unchanged
     }
 
-    fn of(sight: Sight) -> Self {
-        Self { sight, is_running: false, is_lost: false, polled_since: None, unchanged: None, beside: None }
-    }
-
     /// What is known of the lock or channel for which it waits.
     fn held(&self) -> Option<Held> {
-        Held::of(self.waits()?, self.sight.holder?)
+        Held::of(self.waits()?, self.holder?)
     }
 
     /// What it waits for beside that.
     fn beside(&self) -> Beside {
-        self.beside.as_deref().copied().filter(|_| self.sight.standing == Standing::Waits).unwrap_or_default()
+        self.beside.as_deref().copied().filter(|_| self.standing == Standing::Waits).unwrap_or_default()
     }
 
     fn waits(&self) -> Option<LastWait> {
-        if self.sight.standing == Standing::Waits { self.sight.wait } else { None }
+        if self.standing == Standing::Waits { self.wait.get() } else { None }
     }
 }

@@ -38,7 +38,7 @@
 // |---|---|
 // | `stage` | the thread that has started it, until it is idle or queued again (`state.rs`); once `refs` says DONE, the join handle, or the runner if that is gone |
 // | `waiter` | see `refcount.rs` |
-// | `seat` | the registry's owner or lock holder |
+// | `seat` | the registry's owner or lock holder, before the task is found there; from then on any thread that finds it there reads |
 // | `local` | the owner (`refcount.rs`): the holder of the home core, or the thread that has started a shared task, or holds it to look at it; any thread reads |
 // | `stage` (count), `wait`, `times` | the runner writes; `times` also by a waker that queues the task; any thread reads |
 //
@@ -110,7 +110,7 @@ pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use shared_join::SharedJoinHandle;
 pub use shield::{Shield, shield};
-pub(crate) use sight::{Sight, Standing};
+pub(crate) use sight::{Place, Sight, Standing};
 pub(crate) use spawn::spawn_local_from;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;
@@ -127,7 +127,7 @@ use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
 use times::Times;
-pub(crate) use wait::{Beside, LastWait, WaitSlot, beside};
+pub(crate) use wait::{Beside, LastWait, SeenWait, WaitSlot, beside};
 
 /// What all tasks have, whatever their future.
 struct Header {
@@ -272,17 +272,24 @@ impl Task {
         self.header().location
     }
 
-    pub(crate) fn name(&self) -> Option<Arc<str>> {
-        // SAFETY: a `Task` holds a reference count, so the task is alive, and the table is its own.
-        // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
-        unsafe { (self.header().vtable.name)(self.0) }
+    pub(crate) fn name(&self) -> Option<&Arc<str>> {
+        let vtable = self.header().vtable;
+        if !vtable.is_labelled {
+            return None;
+        }
+        // SAFETY: the table is the task's own. Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
+        unsafe { (vtable.name)(self) }
     }
 
     /// Adds to the number of abort handles, if the task counts them, and returns it.
     fn aborts(&self, change: i32) -> i32 {
+        let vtable = self.header().vtable;
+        if !vtable.is_labelled {
+            return 0;
+        }
         // SAFETY: a `Task` holds a reference count, so the task is alive, and the table is its own.
         // Test: tests/tests/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.
-        unsafe { (self.header().vtable.aborts)(self.0, change) }
+        unsafe { (vtable.aborts)(self.0, change) }
     }
 
     /// What its last poll was pending for.
@@ -292,7 +299,7 @@ impl Task {
 
     /// How messages name the task.
     pub(crate) fn source(&self) -> Source {
-        Source { id: self.id(), location: self.location(), name: self.name() }
+        Source { id: self.id(), location: self.location(), name: self.name().cloned() }
     }
 
     /// Takes over what other threads asked of an owned task that came through the inbox.

@@ -121,6 +121,24 @@ fn dumps_made_at_one_time_all_know_how_long_a_task_waits() {
 }
 
 #[test]
+fn a_task_in_the_place_of_one_that_has_ended_has_waited_for_no_time() {
+    in_each_runtime(async || {
+        let [first, stays] = [(); 2].map(|()| mini::spawn(sleep(LIMIT)));
+        settled(2).await;
+        first.abort();
+        assert!(first.await.unwrap_err().is_cancelled());
+        let new = mini::spawn(sleep(LIMIT));
+        let dump = settled(2).await;
+        let of = |id| dump.tasks().iter().find(|task| task.id() == id).unwrap();
+        assert_eq!(of(new.id()).unchanged_for(), None);
+        assert!(of(stays.id()).unchanged_for().is_some());
+        assert!(dump.tasks().is_sorted_by_key(|task| task.id()));
+        stays.abort();
+        new.abort();
+    });
+}
+
+#[test]
 fn two_locks_taken_in_both_orders_are_a_circle() {
     in_each_runtime(|| async {
         let before = dump().tasks().len();

@@ -100,8 +100,9 @@ impl Wait {
     /// assert_eq!(Wait::from_word(0, wait.location()), None);
     /// ```
     #[must_use]
+    #[inline]
     pub fn from_word(word: u64, location: &'static Location<'static>) -> Option<Wait> {
-        unpack(word).map(|_| Wait { word, location })
+        matches!(word >> KIND_SHIFT, TIMER..=CANCEL).then_some(Wait { word, location })
     }
 
     /// The reason. A number in it has lost its upper five bits.
@@ -136,13 +137,55 @@ impl Wait {
     /// ```
     #[must_use]
     pub fn resolve(self, task: u64) -> Wait {
-        let Reason::SyncAt(kind, _) = self.reason() else { return self };
-        let holder = match self.holder().map_or(0, |holder| holder.task) {
+        self.resolve_with_holder(task).0
+    }
+
+    /// As [`resolve`](Wait::resolve), with all that is known of the holder.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Holder, Note, Reason, SyncKind, Wait};
+    ///
+    /// let key = std::ptr::from_ref(&0).addr() as u64;
+    /// let wait = Wait::from(Note { reason: Reason::SyncAt(SyncKind::Lock, key), location: Location::caller() });
+    /// let holder = Holder { task: 5, location: None, number: 0 };
+    /// mini_context::set_holder(key, holder);
+    /// assert_eq!(wait.resolve_with_holder(7), (wait.resolve(7), Some(holder)));
+    /// ```
+    #[must_use]
+    pub fn resolve_with_holder(self, task: u64) -> (Wait, Option<Holder>) {
+        if !Self::has_address(self.word) {
+            return (self, None);
+        }
+        let known = self.holder();
+        let holder = match known.map_or(0, |holder| holder.task) {
             0 => 0,
             holder if holder == task => ITSELF,
             holder => holder,
         };
-        Wait { word: pack(Reason::Sync(kind, holder)) | self.word & TIMED, location: self.location }
+        let word = self.word & !(KEYED | HOLDER) | holder & HOLDER;
+        (Wait { word, location: self.location }, known)
+    }
+
+    /// Whether a wait with that word names a lock or a channel by its address, so that [`resolve`](Wait::resolve)
+    /// changes it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Note, Reason, SyncKind, Wait};
+    ///
+    /// let word = |reason| Wait::from(Note { reason, location: Location::caller() }).word();
+    /// assert!(Wait::has_address(word(Reason::SyncAt(SyncKind::Lock, 64))));
+    /// assert!(!Wait::has_address(word(Reason::Timer(u64::MAX))));
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn has_address(word: u64) -> bool {
+        word >> KIND_SHIFT == SYNC && word & KEYED != 0
     }
 
     /// What is known of the task that has what it waits for.
@@ -161,11 +204,12 @@ impl Wait {
     /// ```
     #[must_use]
     pub fn holder(self) -> Option<Holder> {
-        match self.reason() {
-            Reason::SyncAt(SyncKind::Send | SyncKind::Receive, key) => end(key),
-            Reason::SyncAt(_, key) => holder(key),
-            _ => None,
+        const ENDS: [u64; 2] = [SyncKind::Send as u64, SyncKind::Receive as u64];
+        if !Self::has_address(self.word) {
+            return None;
         }
+        let (kind, key) = ((self.word & VALUE & !KEYED) >> HOLDER_BITS, self.word & HOLDER);
+        if ENDS.contains(&kind) { end(key) } else { holder(key) }
     }
 
     /// The line of the [`Note`].

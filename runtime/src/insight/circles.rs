@@ -3,44 +3,65 @@
 //! A task that waits has one edge at most, to the task that it joins or that has what it waits for. So a walk along the
 //! edges ends, or comes back to where it was.
 
-use std::collections::HashMap;
-
 use mini_context::{ITSELF, Reason, untaken};
 
-use super::DumpedTask;
 use crate::task::LastWait;
 
 /// Each waits for the next one, the last for the first.
 pub(super) type Circle = Vec<u64>;
 
-/// The circles among `tasks` and main tasks.
-pub(super) fn circles(tasks: &[DumpedTask], mains: impl Iterator<Item = (u64, LastWait)>) -> Vec<Circle> {
-    let tasks = tasks.iter().filter_map(|task| Some((task.id().get(), task.waits()?)));
-    let edges: HashMap<u64, u64> =
-        tasks.chain(mains).filter_map(|(from, wait)| Some((from, waits_for(from, wait)?))).collect();
-    let mut starts: Vec<u64> = edges.keys().copied().collect();
-    starts.sort_unstable();
-    let mut walked: HashMap<u64, usize> = HashMap::new(); // in which walk
+/// From a task to the one for which it waits.
+struct Edge {
+    from: u64,
+    to: u64,
+}
+
+/// No edge.
+const NONE: u32 = u32::MAX;
+
+/// The circles among those that wait, by their ids.
+pub(super) fn circles(waits: impl Iterator<Item = (u64, LastWait)>) -> Vec<Circle> {
+    let edges = waits.filter_map(|(from, wait)| Some(Edge { from, to: waits_for(from, wait)? }));
+    let mut edges: Vec<Edge> = edges.collect();
+    edges.sort_unstable_by_key(|edge| edge.from);
+    let next = next(&edges);
+    let mut walked = vec![NONE; edges.len()]; // in which walk
     let mut circles = Vec::new();
-    for (number, start) in starts.into_iter().enumerate() {
+    for start in 0..edges.len() as u32 {
         let mut at = start;
-        while let Some(&to) = edges.get(&at) {
-            match walked.insert(at, number) {
-                None => at = to,
-                Some(earlier) if earlier == number => {
-                    circles.push(circle(at, &edges));
+        while at != NONE {
+            match std::mem::replace(&mut walked[at as usize], start) {
+                NONE => at = next[at as usize],
+                earlier if earlier == start => {
+                    circles.push(circle(at, &edges, &next));
                     break;
                 }
-                Some(_) => break, // an earlier walk has been here
+                _ => break, // an earlier walk has been here
             }
         }
     }
     circles
 }
 
-fn circle(start: u64, edges: &HashMap<u64, u64>) -> Circle {
-    let next = |&at: &u64| Some(edges[&at]).filter(|&to| to != start);
-    std::iter::successors(Some(start), next).collect()
+/// Of each of the edges, which are in order, the one that begins where it ends.
+fn next(edges: &[Edge]) -> Vec<u32> {
+    let mut ends: Vec<(u64, u32)> = edges.iter().map(|edge| edge.to).zip(0..).collect();
+    ends.sort_unstable();
+    let mut next = vec![NONE; edges.len()];
+    let mut begins = edges.iter().zip(0..).peekable();
+    for (to, at) in ends {
+        while begins.next_if(|(edge, _)| edge.from < to).is_some() {}
+        match begins.peek() {
+            Some(&(edge, begin)) if edge.from == to => next[at as usize] = begin,
+            _ => {}
+        }
+    }
+    next
+}
+
+fn circle(start: u32, edges: &[Edge], next: &[u32]) -> Circle {
+    let rest = std::iter::successors(Some(start), |&at| Some(next[at as usize]).filter(|&next| next != start));
+    rest.map(|at| edges[at as usize].from).collect()
 }
 
 /// The task for which another one waits.

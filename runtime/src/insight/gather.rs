@@ -1,32 +1,31 @@
 //! Reads what a [`Dump`] tells, from any thread.
 //!
 //! Nothing is allocated, printed or called under a lock that a worker may want: the place for the tasks is made between
-//! two parts of a list.
+//! two parts of a list. What can be worked out later from what was read is (`insight/seen.rs`).
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::circles::circles;
-use super::{Doing, Dump, DumpedTask, Job, Main, Run, Worker};
+use super::seen::Seen;
+use super::{Doing, Dump, Job, Main, Run, Worker};
 use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::MainSight;
-use crate::task::{Beside, LastWait, Sight, Standing, beside};
+use crate::task::{Beside, Source, beside};
 
-/// What the dumps before have seen: of each task the polls, and since when they are so many; of each core the progress;
-/// and which jobs ran.
+/// What the last dump has seen: the tasks, with since when they are as they are; of each core the progress; and which
+/// jobs ran.
 #[derive(Debug)]
 pub(crate) struct Before {
     at: Instant,
-    polls: HashMap<u64, (u32, Instant)>,
+    seen: Arc<Seen>,
     jobs: Vec<u64>,
     progress: Vec<u64>,
 }
@@ -40,36 +39,31 @@ impl Shared {
         let begin = Instant::now();
         let before = lock(&self.dumped).clone(); // it stays for a dump that is made meanwhile
         let progress: Vec<u64> = self.cores.iter().map(|core| core.counts.progress()).collect();
-        let mut tasks = Vec::new();
-        let hidden: Vec<bool> = self.cores.iter().map(|core| !read(core, &mut tasks)).collect();
-        if self.idle.up().next().is_some() {
+        let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
+        if self.idle.up().any(|worker| !self.cores[worker].run.is_away()) {
             thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // so that what runs on can be told from what passes
         }
-        tasks.sort_unstable_by_key(|task: &Sight| task.source.id.get());
-        let lost = self.lost(&tasks);
+        seen.look_again_at_lost(&self.cores);
+        let seen = Arc::new(seen);
         let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
-        let workers: Vec<Worker> =
-            self.cores.iter().zip(hidden).map(|(core, is_hidden)| look.at_worker(core, is_hidden)).collect();
-        let since = before.as_ref().map(|before| begin - before.at);
-        let tasks: Vec<DumpedTask> = tasks.into_iter().map(|sight| look.at_task(sight, &workers, &lost)).collect();
+        let workers = self.cores.iter().map(|core| look.at_worker(core, !seen.is_whole(core.index()))).collect();
+        let since = before.as_ref().map(|before| begin.saturating_duration_since(before.at));
         let externals = self.externals();
-        let mains = workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&externals);
-        let mains = mains.map(|main| (main.id, main.wait));
-        let circles = circles(&tasks, mains);
         let AtWork { gauge, running, next } = self.blocking.at_work();
         let ids = running.iter().map(|job| job.id).collect();
         let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));
         let jobs = running.into_iter().map(|origin| Job { is_unchanged: ran(&origin), origin }).collect();
-        let polls = polls_of(&tasks, begin);
-        *lock(&self.dumped) = Some(Arc::new(Before { at: begin, polls, jobs: ids, progress }));
+        let before = Before { at: begin, seen: seen.clone(), jobs: ids, progress };
+        *lock(&self.dumped) = Some(Arc::new(before));
         Dump {
             runtime: self.id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
             up: self.begun_at.elapsed(),
             workers,
             externals,
-            tasks,
-            circles,
+            seen,
+            tasks: OnceLock::new(),
+            circles: OnceLock::new(),
             threads: gauge.threads,
             idle_threads: gauge.idle,
             queued_jobs: gauge.queued,
@@ -95,59 +89,20 @@ impl Shared {
         sights.iter().filter_map(|sight| Main::of(sight)).collect()
     }
 
-    /// The ids of those `tasks` that wait and of which nobody has a waker, in order. They are looked at a second time:
-    /// their references are counted in two words, and a task that goes on may be seen in the middle. One that is lost
-    /// never changes again.
-    pub(super) fn lost(&self, tasks: &[Sight]) -> Vec<u64> {
-        let is_lost = |sight: &Sight| {
-            sight.standing == Standing::Waits
-                && sight.polls > 0
-                && sight.others == 0
-                && !matches!(sight.wait, Some(LastWait::Yielded | LastWait::Spent))
-        };
-        let first: HashMap<u64, u32> =
-            tasks.iter().filter(|sight| is_lost(sight)).map(|sight| (sight.source.id.get(), sight.polls)).collect();
-        if first.is_empty() {
-            return Vec::new();
-        }
-        let lost: Vec<u64> = self
-            .sights()
-            .iter()
-            .filter(|sight| is_lost(sight) && first.get(&sight.source.id.get()) == Some(&sight.polls))
-            .map(|sight| sight.source.id.get())
-            .collect();
-        lost
-    }
-
-    /// How many tasks are lost now.
-    pub(crate) fn lost_now(&self) -> usize {
-        self.lost(&self.sights()).len()
-    }
-
-    /// The tasks as they are now, in the order of their ids.
-    pub(super) fn sights(&self) -> Vec<Sight> {
-        let mut sights = Vec::new();
-        for core in &self.cores {
-            read(core, &mut sights);
-        }
-        sights.sort_unstable_by_key(|sight| sight.source.id.get());
-        sights
-    }
-
-    /// The task of that id, if it is alive.
-    pub(super) fn sight(&self, id: u64) -> Option<Sight> {
+    /// How messages name the task of that id, if it is alive.
+    pub(super) fn source(&self, id: u64) -> Option<Source> {
         let found = Cell::new(None);
         for core in &self.cores {
             core.each_task(
                 |task| {
-                    if task.id().get() == id {
-                        found.set(Some(task.sight()));
+                    if task.id().get() == id && !task.is_finished() {
+                        found.set(Some(task.source()));
                     }
                 },
                 |_| {},
             );
         }
-        found.take().filter(|sight| sight.standing != Standing::Ended)
+        found.take()
     }
 }
 
@@ -167,23 +122,9 @@ impl Main {
 }
 
 impl Doing {
-    fn runs(&self, id: u64) -> bool {
+    pub(super) fn runs(&self, id: u64) -> bool {
         matches!(self, Self::Works(Run { task, .. }) | Self::Blocks(task) if *task == id)
     }
-}
-
-/// Adds the tasks of `core`; says whether it could see all.
-fn read(core: &Core, tasks: &mut Vec<Sight>) -> bool {
-    let tasks = std::cell::RefCell::new(tasks);
-    core.each_task(
-        |task| {
-            let sight = task.sight();
-            if sight.standing != Standing::Ended {
-                tasks.borrow_mut().push(sight);
-            }
-        },
-        |more| tasks.borrow_mut().reserve(more),
-    )
 }
 
 /// A look at the workers of a runtime.
@@ -195,27 +136,7 @@ struct Look<'a> {
     before: Option<&'a Before>,
 }
 
-/// Of each task the number of its polls, and since when it is known not to have changed.
-fn polls_of(tasks: &[DumpedTask], begin: Instant) -> HashMap<u64, (u32, Instant)> {
-    let since_when = |task: &DumpedTask| task.unchanged.map_or(begin, |unchanged| begin - unchanged);
-    tasks.iter().map(|task| (task.id().get(), (task.polls(), since_when(task)))).collect()
-}
-
 impl Look<'_> {
-    fn at_task(&self, sight: Sight, workers: &[Worker], lost: &[u64]) -> DumpedTask {
-        let id = sight.source.id.get();
-        let was = self.before.and_then(|before| before.polls.get(&id));
-        let is_same = |(polls, _): &&(u32, Instant)| sight.standing == Standing::Waits && *polls == sight.polls;
-        DumpedTask {
-            beside: sight.has_beside.then(|| Box::new(beside(id))),
-            is_running: sight.standing == Standing::Ready && workers.iter().any(|worker| worker.doing.runs(id)),
-            polled_since: was.map(|(was, _)| sight.polls.wrapping_sub(*was) & ((1 << 30) - 1)),
-            is_lost: lost.binary_search(&id).is_ok(),
-            unchanged: was.filter(is_same).map(|(_, at)| self.begin - *at),
-            sight,
-        }
-    }
-
     fn at_worker(&self, core: &Core, is_hidden: bool) -> Worker {
         let index = core.index();
         let is_parked = self.shared.idle.parked().any(|parked| parked == index);

@@ -78,14 +78,14 @@ fn put(text: &mut String, value: impl Display) {
 const IDS: usize = 8;
 
 pub(super) fn of(dump: &Dump) -> String {
-    with(dump, |fields| fields.array("tasks", &dump.tasks, task))
+    with(dump, |fields| fields.array("tasks", dump.tasks(), task))
 }
 
 /// With the `most` largest groups of tasks.
 pub(super) fn of_groups(dump: &Dump, most: usize) -> String {
-    let lines = lines(&dump.tasks);
+    let lines = lines(dump.tasks());
     with(dump, |fields| {
-        fields.value("task_count", dump.tasks.len());
+        fields.value("task_count", dump.seen.len());
         fields.array("groups", lines.iter().take(most), group);
         fields.value("groups_left_out", lines.len().saturating_sub(most));
         if let Some(before) = dump.before {
@@ -110,7 +110,7 @@ fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
         fields.end();
     });
     tasks(&mut fields);
-    fields.array("circles", &dump.circles, |text, circle| {
+    fields.array("circles", dump.all_circles(), |text, circle| {
         let mut fields = Fields::begin(text);
         fields.array("tasks", circle, |text, &task| put(text, Id(task)));
         fields.end();
@@ -218,7 +218,7 @@ fn common(fields: &mut Fields<'_>, task: &DumpedTask) {
         fields.text("name", name);
     }
     fields.text("spawned_at", task.location());
-    let state = match task.sight.standing {
+    let state = match task.standing {
         _ if task.is_lost => "lost",
         _ if task.is_running => "running",
         Standing::Waits => "waiting",

@@ -68,10 +68,10 @@ fn key(task: &DumpedTask) -> Key<'_> {
     Key {
         spawned: task.location(),
         name: task.name(),
-        standing: task.sight.standing,
+        standing: task.standing,
         is_running: task.is_running,
         is_lost: task.is_lost,
-        held_at: task.sight.holder.and_then(|holder| holder.location).map(ptr::from_ref),
+        held_at: task.holder.and_then(|holder| holder.location).map(ptr::from_ref),
         wait: task.waits().map(kind),
         beside: task.beside().map(|wait| wait.map(|wait| kind(LastWait::Known(wait)))),
     }

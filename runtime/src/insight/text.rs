@@ -24,7 +24,7 @@ impl fmt::Display for Dump {
         for external in &self.externals {
             writeln!(f, "  a thread in block_on, which works for no worker, waits for {external}")?;
         }
-        for line in lines(&self.tasks) {
+        for line in lines(self.tasks()) {
             writeln!(f, "  {}", Told(self, &line))?;
         }
         self.jobs(f)?;
@@ -34,7 +34,7 @@ impl fmt::Display for Dump {
 
 impl Dump {
     fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (workers, tasks) = (self.workers.len(), self.tasks.len());
+        let (workers, tasks) = (self.workers.len(), self.seen.len());
         let up = Rounded(self.up);
         write!(f, "mini: runtime {}, {}, up {up}: ", self.runtime, self.flavour)?;
         write!(f, "{}, {}", Counted(workers, "worker"), Counted(tasks, "task"))?;
@@ -100,7 +100,7 @@ impl Dump {
     }
 
     fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for circle in &self.circles {
+        for circle in self.all_circles() {
             writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
             for &task in circle {
                 write!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
@@ -108,7 +108,7 @@ impl Dump {
                 writeln!(f)?;
             }
         }
-        let lost = self.tasks.iter().filter(|task| task.is_lost).count();
+        let lost = self.tasks().iter().filter(|task| task.is_lost).count();
         match lost {
             0 => Ok(()),
             1 => writeln!(f, "  1 LOST task: it waits, and nobody is left who could wake it"),
@@ -120,9 +120,8 @@ impl Dump {
 impl Dump {
     /// What a task of a circle waits for.
     fn wait_in(&self, task: u64) -> LastWait {
-        let mains = || self.workers.iter().filter_map(|worker| worker.main.as_ref()).chain(&self.externals);
         let wait = self.task(task).and_then(DumpedTask::waits);
-        let wait = wait.or_else(|| Some(mains().find(|main| main.id == task)?.wait));
+        let wait = wait.or_else(|| Some(self.mains().find(|main| main.id == task)?.wait));
         wait.unwrap_or(LastWait::Unknown)
     }
 
@@ -198,7 +197,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
         let Self(dump, line) = *self;
         let first = line.tasks[0];
         match &line.tasks[..] {
-            [task] => write!(f, "{}", task.sight.source)?,
+            [task] => write!(f, "{}", task.source)?,
             tasks => {
                 write!(f, "{} tasks ", tasks.len())?;
                 if let Some(name) = first.name() {
@@ -207,7 +206,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
                 write!(f, "spawned at {}", first.location())?;
             }
         }
-        match (first.sight.standing, first.waits()) {
+        match (first.standing, first.waits()) {
             (_, Some(LastWait::Unknown)) if first.is_lost => {
                 f.write_str(", LOST; its last wait was for nothing of mini's")?
             }
@@ -250,7 +249,7 @@ impl Told<'_, Line<'_>> {
         if holder.is_some_and(|id| !is_main(id) && dump.task(id).is_none()) {
             f.write_str(", which is not among the tasks of this runtime any more")?;
         }
-        let number = |task: &DumpedTask| task.sight.holder.map(|holder| holder.number);
+        let number = |task: &DumpedTask| task.holder.map(|holder| holder.number);
         let has_one = line.tasks.iter().all(|task| number(task) == number(first));
         if has_one { write!(f, "{}", Ends(held)) } else { Ok(()) }
     }
@@ -331,7 +330,7 @@ impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.1, self.0.task(self.1)) {
             (main, _) if is_main(main) => f.write_str("the main task"),
-            (_, Some(task)) => write!(f, "{}", task.sight.source),
+            (_, Some(task)) => write!(f, "{}", task.source),
             (id, None) => write!(f, "task {id}"),
         }
     }

@@ -18,7 +18,7 @@ use mini_context::rules::OVERHEAD;
 use super::{Warning, WarningKind};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::task::{self, LastWait, Sight};
+use crate::task::{self, LastWait, Source};
 use runs::LastRun;
 use walk::Walk;
 
@@ -87,9 +87,8 @@ struct Subject {
     name: String,
 }
 
-impl From<&Sight> for Subject {
-    fn from(sight: &Sight) -> Self {
-        let source = &sight.source;
+impl From<&Source> for Subject {
+    fn from(source: &Source) -> Self {
         Self { task: Some(source.id), location: Some(source.location), name: source.to_string() }
     }
 }
@@ -126,8 +125,8 @@ impl Voice<'_> {
     /// The task or main task of that id.
     fn find(&self, id: u64) -> Subject {
         let main = |core: &Core| core.main.get().filter(|(main, _)| *main == id);
-        match self.shared.sight(id) {
-            Some(sight) => Subject::from(&sight),
+        match self.shared.source(id) {
+            Some(source) => Subject::from(&source),
             None if mini_context::is_main(id) => {
                 Subject::of_main(self.shared.cores.iter().find_map(main).map(|(_, wait)| wait))
             }

@@ -91,7 +91,7 @@ fn alive(core: &Core, tasks: &[Number]) -> Vec<(Number, Line, Option<Arc<str>>)>
         |task| {
             let number = Number::of(task.id().get());
             if tasks.binary_search(&number).is_ok() {
-                found.borrow_mut().push((number, task.location(), task.name()));
+                found.borrow_mut().push((number, task.location(), task.name().cloned()));
             }
         },
         |more| found.borrow_mut().reserve(more),

@@ -33,9 +33,10 @@ impl Handle {
     /// other or for nobody. Any thread may call this, also while every worker is stuck. A program of
     /// [`#[mini::main]`](crate::main) prints it when it gets SIGQUIT.
     ///
-    /// Takes about a tenth of a second for 100,000 tasks, and two milliseconds while a worker is at work. Of the tasks
-    /// that came or went meanwhile some are in it. It polls none. A worker whose task ends may have to wait until the
-    /// calling thread has looked at 64 of its tasks: some microseconds, if this thread is given a CPU.
+    /// Takes some milliseconds for 100,000 tasks, and at least two while a worker is at work and not known to be stuck. It
+    /// copies a few words of each task; what they say is put in order when it is printed or asked for, which takes
+    /// longer. Of the tasks that came or went meanwhile some are in it. It polls none. A worker whose task ends may have
+    /// to wait until the calling thread has looked at 64 of its tasks: some microseconds, if this thread is given a CPU.
     ///
     /// # Panics
     ///

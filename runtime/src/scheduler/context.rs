@@ -266,7 +266,7 @@ pub(crate) fn current_task() -> Option<Id> {
 
 /// The name of that task.
 pub(crate) fn current_name() -> Option<Arc<str>> {
-    with_ended(Task::name).unwrap_or_else(|| with_task(Running::name).flatten())
+    with_ended(|task| task.name().cloned()).unwrap_or_else(|| with_task(Running::name).flatten())
 }
 
 /// Calls `f` with the task whose output this thread drops.

@@ -42,7 +42,7 @@ use crate::scheduler::worker::MainSight;
 use crate::task::cache::{RemoteFrees, TaskCache};
 use crate::task::owned::OwnedTasks;
 use crate::task::schedule::Schedule;
-use crate::task::{Class, Queued, Task};
+use crate::task::{Class, Place, Queued, Task};
 
 mod close;
 mod inbox;
@@ -171,6 +171,9 @@ impl Local {
         self.queues.iter().map(VecDeque::len).sum()
     }
 }
+
+/// So many seats of a list are visited at once: few enough that nobody notices the wait for the list.
+const AT_ONCE: usize = 64;
 
 impl Core {
     /// A core of `shared`, whose address is known before it is filled.
@@ -493,8 +496,6 @@ impl Core {
     /// not come and go during a call of `f`, which is short, allocates nothing and runs no user code; during one of
     /// `make_room`, which is told for how many tasks, they may.
     pub(crate) fn each_task(&self, mut f: impl FnMut(&Task), mut make_room: impl FnMut(usize)) -> bool {
-        /// Few enough that nobody notices the wait for the list.
-        const AT_ONCE: usize = 64;
         for from in (0..).step_by(AT_ONCE) {
             make_room(AT_ONCE);
             match self.owned_tasks.visit(from, AT_ONCE, &mut f) {
@@ -510,6 +511,24 @@ impl Core {
             }
         }
         true
+    }
+
+    /// As [`each_task`](Self::each_task), for the tasks in these places, which are in order. `f` may be called with
+    /// others too.
+    pub(crate) fn each_task_in(&self, places: &[Place], mut f: impl FnMut(&Task)) {
+        let mut rest = places;
+        while let Some(first) = rest.first() {
+            let from = first.seat();
+            let is_near = |place: &Place| place.is_shared() == first.is_shared() && place.seat() < from + AT_ONCE;
+            let (part, others) = rest.split_at(rest.partition_point(is_near));
+            let count = part[part.len() - 1].seat() + 1 - from;
+            if first.is_shared() {
+                lock(&self.shared_tasks).each_in(from, count, &mut f);
+            } else if self.owned_tasks.visit(from, count, &mut f).is_none() {
+                return;
+            }
+            rest = others;
+        }
     }
 
     /// How many new tasks wait in the inbox, where [`each_task`](Self::each_task) does not see them.

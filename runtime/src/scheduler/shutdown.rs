@@ -85,7 +85,7 @@ pub struct LeftTask {
 
 impl LeftTask {
     pub(crate) fn new(task: &Task) -> Self {
-        Self { id: task.id(), name: task.name(), location: task.location() }
+        Self { id: task.id(), name: task.name().cloned(), location: task.location() }
     }
 
     /// The id of the task, as its join handle gave it.

@@ -18,7 +18,7 @@ use mini_context::contain;
 use super::origin::Label;
 use super::stage::Stage;
 use super::unseen::{TaskError, error_in};
-use super::{Header, JoinError, Source};
+use super::{Header, JoinError, Source, Task};
 use crate::task::allocator;
 
 /// What was wrong with a task whose output nobody asks for.
@@ -54,20 +54,23 @@ pub(super) struct Vtable {
     pub(super) take_output: unsafe fn(NonNull<Header>, *mut ()),
     /// Drops the output, and returns what was wrong.
     pub(super) drop_output: unsafe fn(NonNull<Header>) -> Option<Unseen>,
+    /// Whether the two functions below have anything to tell.
+    pub(super) is_labelled: bool,
     /// The name of the task.
-    pub(super) name: unsafe fn(NonNull<Header>) -> Option<Arc<str>>,
+    pub(super) name: for<'a> unsafe fn(&'a Task) -> Option<&'a Arc<str>>,
     /// Adds to the number of abort handles, if that is counted, and returns it.
     pub(super) aborts: unsafe fn(NonNull<Header>, i32) -> i32,
     /// Frees the task.
     pub(super) free: unsafe fn(NonNull<Header>),
 }
 
-pub(super) fn vtable<F: Future<Output: 'static>, L: Label>() -> &'static Vtable {
+pub(super) fn vtable<F: Future<Output: 'static> + 'static, L: Label>() -> &'static Vtable {
     &Vtable {
         poll: poll::<F, L>,
         cancel: cancel::<F, L>,
         take_output: take_output::<F, L>,
         drop_output: drop_output::<F, L>,
+        is_labelled: size_of::<L>() > 0,
         name: name::<F, L>,
         aborts: aborts::<F, L>,
         free: free::<F, L>,
@@ -166,16 +169,17 @@ impl<F: Future, L: Label> Cell<F, L> {
 
 /// # Safety
 ///
-/// `ptr` came from `allocate::<F, L>`, and the task is alive.
-unsafe fn name<F: Future, L: Label>(ptr: NonNull<Header>) -> Option<Arc<str>> {
-    // SAFETY: the caller's promise; the label is written once, before all this.
+/// The pointer of `task` came from `allocate::<F, L>`.
+unsafe fn name<F: Future + 'static, L: Label>(task: &Task) -> Option<&Arc<str>> {
+    // SAFETY: the caller's promise, and the task is alive as long as a reference to it is lent; the label is written
+    // once, before all this.
     // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
-    unsafe { cell::<F, L>(ptr) }.label.name().cloned()
+    unsafe { cell::<F, L>(task.0) }.label.name()
 }
 
 /// # Safety
 ///
-/// As [`name`].
+/// `ptr` came from `allocate::<F, L>`, and the task is alive.
 unsafe fn aborts<F: Future, L: Label>(ptr: NonNull<Header>, change: i32) -> i32 {
     // SAFETY: the caller's promise; what changes in the label is an atomic.
     // Test: tests/tests/dump.rs `a_task_is_lost_when_its_last_waker_goes_and_not_before`.

@@ -183,7 +183,7 @@ impl<T> JoinHandle<T> {
     ///
     /// See [`Builder::spawn_on`](super::Builder::spawn_on).
     pub fn name(&self) -> Option<Arc<str>> {
-        self.task.name()
+        self.task.name().cloned()
     }
 
     /// Whether the output was taken out.
@@ -379,7 +379,7 @@ impl AbortHandle {
     ///
     /// See [`AbortHandle`].
     pub fn name(&self) -> Option<Arc<str>> {
-        self.task.name()
+        self.task.name().cloned()
     }
 }
 

@@ -234,15 +234,16 @@ impl<T: Seated> OwnedTasks<T> {
 
     /// Calls `f` with the tasks in up to `count` seats from seat `from` on, and says whether there are such seats.
     pub(crate) fn each_in(&self, from: usize, count: usize, mut f: impl FnMut(&T)) -> bool {
-        let part = self.seats().iter().skip(from).take(count);
-        let has_any = part.len() > 0;
+        let seats = self.seats();
+        let part = seats.get(from..).unwrap_or_default();
+        let part = &part[..part.len().min(count)];
         for seat in part {
             // Acquire: pairs with the Release in `insert`, for a visitor.
             if let Some(task) = Self::task_in(seat.load(Acquire)) {
                 f(&task);
             }
         }
-        has_any
+        !part.is_empty()
     }
 
     /// As [`each_in`](Self::each_in), from any thread; `None` if the system has no such fence. None of the tasks is freed
@@ -259,6 +260,11 @@ impl<T: Seated> OwnedTasks<T> {
     /// The tasks that are alive.
     pub(crate) fn len(&self) -> usize {
         self.len.get()
+    }
+
+    /// Where the seat of that number is: [`each`](Self::each) goes by these.
+    pub(crate) fn place(number: u32) -> u32 {
+        number & !PINNED
     }
 
     /// Whether the task in the seat of that number must end on the thread that spawned it.

@@ -251,9 +251,8 @@ impl Running {
     }
 
     pub(crate) fn name(&self) -> Option<Arc<str>> {
-        // SAFETY: a task that is being polled is alive, and the table is its own.
-        // Test: tests/tests/named.rs `a_name_is_seen_wherever_the_task_is`.
-        unsafe { (self.task.header().vtable.name)(self.task.0) }
+        // The task is alive while it is polled: its registry has the reference, so this is none to give back.
+        ManuallyDrop::new(Task(self.task.0)).name().cloned()
     }
 
     /// Whether this is the task of `header`.

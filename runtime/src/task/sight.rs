@@ -2,16 +2,20 @@
 //!
 //! The caller keeps the task alive, by a reference or by the lock of the list in which the task is; nothing here counts
 //! or queues. What is read are several words, and the task may go on between two of them. A poll changes the number of
-//! polls, so what was read counts if that is the same before and after, and the state with it; else it is read again.
+//! polls before it changes what the task waits for, and then the state. So number and state are read first and last:
+//! what is between belongs together if both are the same. If not, the task goes on, and waits for nothing.
 //!
 //! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
-//! to read an owned one its owner would have to go on.
+//! to read an owned one its owner would have to go on. To read a task again until two looks see the same: what is told
+//! of a task that goes on is that it does, whatever else it may have been seen to do.
+
+use std::panic::Location;
 
 use mini_context::Holder;
 
-use super::Task;
-use super::error::Source;
-use super::wait::LastWait;
+use super::owned::OwnedTasks;
+use super::wait::SeenWait;
+use super::{Id, Task};
 
 /// Whether a task wants to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,75 +27,108 @@ pub(crate) enum Standing {
     Ended,
 }
 
-/// A task at a moment.
-#[derive(Clone, Debug)]
-pub(crate) struct Sight {
-    pub(crate) source: Source,
-    /// Modulo 2^30.
-    pub(crate) polls: u32,
-    pub(crate) standing: Standing,
-    /// What its last poll was pending for; none before that.
-    pub(crate) wait: Option<LastWait>,
-    /// If that is a lock or a channel: the task that has it, or the other end.
-    pub(crate) holder: Option<Holder>,
-    /// Whether it waits for something beside that.
-    pub(crate) has_beside: bool,
-    /// References beside those of the runtime and of handles: wakers. Where handles that abort are not counted, which
-    /// is in tasks that can have no name, these too.
-    pub(crate) others: i32,
-    /// There is a handle that may abort it, and that does not wait for it.
-    pub(crate) is_kept: bool,
-    /// For how many nanoseconds it has run since it last waited; at most `u32::MAX`.
-    pub(crate) since_wait: u32,
-}
+/// Where a task has its seat, which it keeps: the tasks of a core are looked at in the order of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(u32);
 
-/// What changes while it is read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Changing {
-    polls: u32,
-    standing: Standing,
-    wait: Option<LastWait>,
-    others: i32,
-    aborts: i32,
-}
+/// Set in the place of a shared task: those are looked at behind the owned ones.
+const SHARED: u32 = 1 << 31;
 
-/// How often a task is read that goes on meanwhile.
-const TRIES: usize = 3;
+impl Place {
+    pub(crate) fn is_shared(self) -> bool {
+        self.0 & SHARED != 0
+    }
 
-impl Task {
-    /// The task as it is now. Any thread.
-    pub(crate) fn sight(&self) -> Sight {
-        let header = self.header();
-        let mut seen = Changing::read(self);
-        for _ in 0..TRIES {
-            let before = std::mem::replace(&mut seen, Changing::read(self));
-            if before == seen {
-                break;
-            }
-            seen.standing = Standing::Ready; // it goes on, whatever it has just been seen to do
-        }
-        let Changing { polls, standing, wait, others, aborts } = seen;
-        Sight {
-            source: self.source(),
-            polls,
-            standing,
-            wait,
-            holder: header.wait.holder(),
-            has_beside: header.wait.has_beside(),
-            others,
-            is_kept: header.refs.is_kept() || aborts > 0,
-            since_wait: header.times.since_wait(),
-        }
+    /// The number of the seat in its list.
+    pub(crate) fn seat(self) -> usize {
+        (self.0 & !SHARED) as usize
     }
 }
 
-impl Changing {
-    fn read(task: &Task) -> Self {
-        let header = task.header();
+/// A task at a moment: plain words, as a dump has one for each of very many tasks. Its name is read beside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight {
+    pub(crate) id: Id,
+    pub(crate) location: &'static Location<'static>,
+    /// What its last poll was pending for; none before that.
+    pub(crate) wait: SeenWait,
+    /// Modulo 2^30.
+    pub(crate) polls: u32,
+    /// For how many nanoseconds it has run since it last waited; at most `u32::MAX`.
+    pub(crate) since_wait: u32,
+    pub(crate) place: Place,
+    pub(crate) standing: Standing,
+    /// Whether it waits for something beside its last wait.
+    pub(crate) has_beside: bool,
+    /// There is a handle that may abort it, and that does not wait for it.
+    pub(crate) is_kept: bool,
+    /// It waits, and has no references beside those of the runtime and of handles, so nobody has a waker. Where handles
+    /// that abort are not counted, which is in tasks that can have no name, these count as somebody.
+    pub(crate) seems_lost: bool,
+}
+
+const _: () = assert!(size_of::<Sight>() <= 48, "a dump writes one for each task");
+
+impl Task {
+    /// The task as it is now, but for the [`holder`](Self::holder) of what it waits for. Any thread, for a task in a
+    /// registry.
+    #[inline]
+    pub(crate) fn sight(&self) -> Sight {
+        let header = self.header();
         let polls = header.stage.polls();
-        let wait = header.wait.get(header.id.get());
-        let aborts = task.aborts(0);
-        let others = header.refs.others(&header.local) - aborts;
-        Self { polls, standing: header.state.standing(), wait, others, aborts }
+        let before = header.state.standing();
+        let words = header.wait.read();
+        let aborts = self.aborts(0);
+        let has_others = header.refs.others(&header.local) != aborts;
+        let sight = Sight {
+            id: header.id,
+            location: header.location,
+            wait: words.wait(),
+            polls,
+            since_wait: header.times.since_wait(),
+            place: self.place(),
+            standing: before,
+            has_beside: words.has_beside(),
+            is_kept: header.refs.is_kept() || aborts > 0,
+            seems_lost: !has_others && self.seems_lost(polls),
+        };
+        self.check(sight)
+    }
+
+    /// Whether the task waits since the poll of that number, and seems to have no references beside those of the
+    /// runtime and of handles.
+    #[inline]
+    pub(crate) fn seems_lost(&self, polls: u32) -> bool {
+        let header = self.header();
+        let has_others = || header.refs.others(&header.local) != self.aborts(0);
+        let waits = || header.state.standing() == Standing::Waits && header.stage.polls() == polls;
+        // Twice, as references are counted in two words.
+        polls > 0 && waits() && !header.wait.read().asks() && !has_others() && !has_others() && waits()
+    }
+
+    /// Who has the lock for which the task waits, or the other end of the channel, which `sight` names from now on.
+    pub(crate) fn holder(&self, sight: &mut Sight) -> Option<Holder> {
+        let (wait, holder) = sight.wait.resolve(sight.id.get());
+        *sight = self.check(Sight { wait, ..*sight });
+        holder
+    }
+
+    /// `sight`, if the task has not gone on since; else a task that does.
+    #[inline]
+    fn check(&self, sight: Sight) -> Sight {
+        let header = self.header();
+        let standing = header.state.standing();
+        if (standing, header.stage.polls()) == (sight.standing, sight.polls) {
+            return sight;
+        }
+        let standing = if standing == Standing::Ended { standing } else { Standing::Ready };
+        Sight { standing, seems_lost: false, ..sight }
+    }
+
+    #[inline]
+    pub(crate) fn place(&self) -> Place {
+        let header = self.header();
+        let seat = OwnedTasks::<Self>::place(header.seat.get());
+        Place(if header.state.is_shared() { seat | SHARED } else { seat })
     }
 }

@@ -4,7 +4,7 @@
 //! have the right to the stage when they call; kept here and not in an enum of future and output, it costs an idle task
 //! nothing.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed};
 
 /// What a cell holds.
 #[derive(Clone, Copy)]
@@ -28,7 +28,8 @@ impl StageWord {
 
     /// Modulo 2^30.
     pub(super) fn polls(&self) -> u32 {
-        self.0.load(Relaxed) & COUNT
+        // Acquire: what a reader reads after it, of what changes in a poll, is not older (`sight.rs`).
+        self.0.load(Acquire) & COUNT
     }
 
     /// The runner polls the future, which is what the cell holds.

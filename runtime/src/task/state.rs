@@ -192,7 +192,7 @@ impl State {
     /// Whether the task wants to run, for a thread that does not run it.
     pub(crate) fn standing(&self) -> Standing {
         let main = self.main.load(Acquire);
-        let is_posted = !self.is_shared() && self.remote.load(Relaxed) & NOTIFIED != 0;
+        let is_posted = self.remote.load(Relaxed) & (SHARED | NOTIFIED) == NOTIFIED;
         match main & (DONE | WOKEN | CLAIMED) {
             ended if ended & DONE != 0 => Standing::Ended,
             0 if !is_posted => Standing::Waits,

@@ -79,9 +79,7 @@ impl WaitSlot {
 
     /// Whether the task waits for something beside the last wait.
     pub(crate) fn has_beside(&self) -> bool {
-        // Without a wait the location is that of an earlier poll.
-        let has_wait = !matches!(self.word.load(Acquire), 0 | UNKNOWN | YIELDED | SPENT);
-        has_wait && self.location.load(Acquire).addr() & BESIDE != 0
+        self.read().has_beside()
     }
 
     /// There is no task any more.
@@ -91,23 +89,82 @@ impl WaitSlot {
 
     /// If it waits for a lock or a channel: the task that has it, or the other end.
     pub(crate) fn holder(&self) -> Option<Holder> {
-        Wait::from_word(self.word.load(Acquire), Location::caller())?.holder()
+        self.read().wait().resolve(0).1
     }
 
     /// The last wait of the task `task`, whose slot this is, if a poll was pending.
     pub(crate) fn get(&self, task: u64) -> Option<LastWait> {
+        self.read().wait().resolve(task).0.get()
+    }
+
+    /// What is in the slot.
+    #[inline]
+    pub(super) fn read(&self) -> SlotWords {
         let word = self.word.load(Acquire);
-        match word {
-            UNKNOWN => return Some(LastWait::Unknown),
-            YIELDED => return Some(LastWait::Yielded),
-            SPENT => return Some(LastWait::Spent),
-            _ => {}
-        }
-        let location = self.location.load(Acquire).map_addr(|address| address & !BESIDE);
+        SlotWords { word, location: self.location.load(Acquire) }
+    }
+}
+
+/// The words of a slot as they are: quick to read, and to compare with those that are there later.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct SlotWords {
+    word: u64,
+    /// With `BESIDE` in it. Without a wait it is that of an earlier poll.
+    location: *mut Location<'static>,
+}
+
+impl SlotWords {
+    /// Whether there is a wait, and something beside it.
+    #[inline]
+    pub(super) fn has_beside(self) -> bool {
+        !matches!(self.word, 0 | UNKNOWN | YIELDED | SPENT) && self.location.addr() & BESIDE != 0
+    }
+
+    /// Whether the task has asked to run again.
+    #[inline]
+    pub(super) fn asks(self) -> bool {
+        matches!(self.word, YIELDED | SPENT)
+    }
+
+    /// The wait, which names a lock or a channel by its address.
+    #[inline]
+    pub(super) fn wait(self) -> SeenWait {
+        let location = self.location.map_addr(|address| address & !BESIDE);
         // SAFETY: the pointer is null or came from a `&'static Location` in `fill`.
         // Test: tests/tests/tasks.rs `debug_shows_where_a_task_waits`.
-        let location = unsafe { location.as_ref() }?;
-        Some(LastWait::Known(Wait::from_word(word, location)?).resolve(task))
+        SeenWait { word: self.word, location: unsafe { location.as_ref() } }
+    }
+}
+
+/// A [`LastWait`], or none, in two words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SeenWait {
+    word: u64,
+    location: Option<&'static Location<'static>>,
+}
+
+impl SeenWait {
+    pub(crate) fn get(self) -> Option<LastWait> {
+        match self.word {
+            UNKNOWN => Some(LastWait::Unknown),
+            YIELDED => Some(LastWait::Yielded),
+            SPENT => Some(LastWait::Spent),
+            word => Some(LastWait::Known(Wait::from_word(word, self.location?)?)),
+        }
+    }
+
+    /// Whether it names a lock or a channel by its address.
+    #[inline]
+    pub(crate) fn has_address(self) -> bool {
+        Wait::has_address(self.word)
+    }
+
+    /// The wait of the task `task`; and if it is for a lock or a channel, who has it now, or the other end.
+    pub(super) fn resolve(self, task: u64) -> (Self, Option<Holder>) {
+        let wait = self.location.and_then(|location| Wait::from_word(self.word, location));
+        let Some(wait) = wait else { return (self, None) };
+        let (wait, holder) = wait.resolve_with_holder(task);
+        (Self { word: wait.word(), ..self }, holder)
     }
 }
 

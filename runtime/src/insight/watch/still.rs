@@ -156,11 +156,13 @@ fn tell(voice: &mut Voice<'_>, why: &str) {
     let wait = shared.cores.iter().find_map(|core| core.main.get()).map(|(_, wait)| wait);
     voice.say(WarningKind::Stillness, &Subject::of_main(wait), || {
         let mut text = format!("{why}; the future of block_on waits for {}", wait.map_or_else(String::new, told));
-        let waiting = shared.sights().into_iter().filter_map(|sight| Some((sight.source, sight.wait?)));
-        let mut waiting: Vec<String> = waiting.map(|(task, wait)| format!("{task} for {}", told(wait))).collect();
+        let seen = shared.seen(None);
+        let tasks = seen.in_order();
+        let waiting: Vec<_> = tasks.iter().filter_map(|task| Some((task, task.sight.wait.get()?))).collect();
+        for (task, wait) in waiting.iter().take(TASKS) {
+            text += &format!("; {} for {}", seen.source_of(task), told(*wait));
+        }
         let more = waiting.len().saturating_sub(TASKS);
-        waiting.truncate(TASKS);
-        waiting.iter().for_each(|task| text += &format!("; {task}"));
         if more > 0 {
             text += &format!("; and {more} more tasks");
         }

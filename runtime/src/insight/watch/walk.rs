@@ -13,10 +13,11 @@ use mini_context::rules::MOVE_COST;
 use super::Voice;
 use super::still::{Mains, Still};
 use crate::insight::circles::{Circle, circles};
+use crate::insight::seen::Seen;
 use crate::insight::text::Rounded;
 use crate::insight::{DumpedTask, WarningKind};
 use crate::scheduler::shared::Shared;
-use crate::task::{LastWait, Sight, Standing};
+use crate::task::{LastWait, SeenWait, Sight, Source, Standing};
 
 /// A task that asks to run again so often in the time between two walks, and that [`WALKS`] walks see asking.
 const POLLS: u32 = 10_000;
@@ -32,7 +33,7 @@ const POLLS_END: u32 = 1 << 30;
 pub(super) struct Walk {
     lost: Polls,
     /// Of these, what is told of them.
-    told: Vec<Sight>,
+    told: Vec<Lost>,
     busy: Vec<Busy>,
     circles: Vec<SeenCircle>,
     mains: Mains,
@@ -42,6 +43,13 @@ pub(super) struct Walk {
 /// Tasks, and how often each was polled, in the order of their ids.
 #[derive(Default, PartialEq, Eq)]
 struct Polls(Vec<(u64, u32)>);
+
+/// A task that waits, and that nobody can wake.
+struct Lost {
+    source: Source,
+    polls: u32,
+    wait: SeenWait,
+}
 
 /// A task that asks to run again.
 #[derive(Clone, Copy)]
@@ -64,25 +72,29 @@ struct SeenCircle {
 
 impl Walk {
     pub(super) fn new(shared: &Shared, now: Instant, before: &Self) -> Self {
-        let sights = shared.sights();
-        let lost = shared.lost(&sights);
-        // One that is kept may be there to be aborted, as a future that holds something until then.
-        let is_lost = |sight: &&Sight| !sight.is_kept && lost.binary_search(&sight.source.id.get()).is_ok();
+        let mut seen = shared.seen(None);
+        seen.look_again_at_lost(&shared.cores);
         let mains = Mains::of(shared);
         let still = Still::of(shared, now, &mains, &before.still);
         // The body of a program that others serve: `pending().await`, at the end of `main`.
-        let keeps_up = |sight: &Sight| sight.wait == Some(LastWait::Unknown) && mains.join(sight.source.id.get());
-        let is_told = |sight: &&Sight| is_lost(sight) && (still.is_parked() || !keeps_up(sight));
-        let told: Vec<Sight> = sights.iter().filter(is_told).cloned().collect();
-        let lost = Polls(told.iter().map(polls).collect());
-        let asking = sights.iter().filter(|sight| asks(sight)).map(|sight| (polls(sight), sight.since_wait.into()));
+        let keeps_up = |sight: &Sight| sight.wait.get() == Some(LastWait::Unknown) && mains.join(sight.id.get());
+        // One that is kept may be there to be aborted, as a future that holds something until then.
+        let is_told = |sight: &Sight| sight.seems_lost && !sight.is_kept && (still.is_parked() || !keeps_up(sight));
+        let sights = || seen.tasks().iter().map(|task| &task.sight);
+        let told = seen.tasks().iter().filter(|task| is_told(&task.sight));
+        let mut told: Vec<Lost> = told
+            .map(|task| Lost { source: seen.source_of(task), polls: task.sight.polls, wait: task.sight.wait })
+            .collect();
+        told.sort_unstable_by_key(|task| task.source.id.get());
+        let lost = Polls(told.iter().map(|lost| (lost.source.id.get(), lost.polls)).collect());
+        let asking = sights().filter(|sight| asks(sight)).map(|sight| (polls(sight), sight.since_wait.into()));
         let asking = asking.chain(mains.asking());
         let busy = asking.map(|(task, ran)| Busy::new(task, ran, now, &before.busy)).collect();
         // One that waits for something else too may be woken by that.
-        let certain = sights.into_iter().filter(|sight| !sight.has_beside);
-        let tasks: Vec<DumpedTask> = certain.map(DumpedTask::of).collect();
-        let circles = circles(&tasks, mains.certain()).into_iter();
-        let circles = circles.map(|circle| SeenCircle::new(circle, &tasks, &mains)).collect();
+        let certain = sights().filter(|sight| sight.standing == Standing::Waits && !sight.has_beside);
+        let waits = certain.filter_map(|sight| Some((sight.id.get(), sight.wait.get()?)));
+        let circles = circles(waits.chain(mains.certain()));
+        let circles = if circles.is_empty() { Vec::new() } else { SeenCircle::all(circles, &seen, &mains) };
         Self { lost, told, busy, circles, mains, still }
     }
 
@@ -97,16 +109,16 @@ impl Walk {
 
     /// Of the tasks that were spawned at one line, the first is told.
     fn tell_lost(&self, before: &Self, voice: &mut Voice<'_>) {
-        let is_same = |sight: &&Sight| before.lost.of(sight.source.id.get()) == Some(sight.polls);
-        let mut lines: HashMap<*const Location<'_>, (&Sight, usize)> = HashMap::new();
-        for sight in self.told.iter().filter(is_same) {
-            lines.entry(ptr::from_ref(sight.source.location)).or_insert((sight, 0)).1 += 1;
+        let is_same = |lost: &&Lost| before.lost.of(lost.source.id.get()) == Some(lost.polls);
+        let mut lines: HashMap<*const Location<'_>, (&Lost, usize)> = HashMap::new();
+        for lost in self.told.iter().filter(is_same) {
+            lines.entry(ptr::from_ref(lost.source.location)).or_insert((lost, 0)).1 += 1;
         }
-        for (sight, count) in lines.into_values() {
+        for (lost, count) in lines.into_values() {
             let others = count - 1;
-            voice.say(WarningKind::LostTask, &sight.into(), || {
-                let mut text = format!("{} waits, and nobody is left who could wake it", sight.source);
-                match sight.wait {
+            voice.say(WarningKind::LostTask, &(&lost.source).into(), || {
+                let mut text = format!("{} waits, and nobody is left who could wake it", lost.source);
+                match lost.wait.get() {
                     Some(LastWait::Known(wait)) => text += &format!("; its last wait: {wait}"),
                     _ => text += "; its last wait was for nothing of mini's",
                 }
@@ -124,12 +136,12 @@ impl Walk {
 }
 
 fn polls(sight: &Sight) -> (u64, u32) {
-    (sight.source.id.get(), sight.polls)
+    (sight.id.get(), sight.polls)
 }
 
 /// Whether the task asks to run again and has done nothing.
 fn asks(sight: &Sight) -> bool {
-    sight.standing == Standing::Ready && sight.wait == Some(LastWait::Yielded) && sight.since_wait < u32::MAX
+    sight.standing == Standing::Ready && sight.wait.get() == Some(LastWait::Yielded) && sight.since_wait < u32::MAX
 }
 
 impl Polls {
@@ -161,15 +173,20 @@ impl Busy {
 }
 
 impl SeenCircle {
-    fn new(circle: Circle, tasks: &[DumpedTask], mains: &Mains) -> Self {
-        let task = |id: u64| tasks.binary_search_by_key(&id, |task| task.id().get()).ok().map(|at| &tasks[at]);
-        let polls_of = |id| task(id).map(DumpedTask::polls).or_else(|| mains.polls_of(id));
+    fn all(circles: Vec<Circle>, seen: &Seen, mains: &Mains) -> Vec<Self> {
+        let tasks = seen.in_order();
+        let task = |id| tasks.find(id).map(|task| seen.dumped(task, false));
+        circles.into_iter().map(|circle| Self::new(circle, task, mains)).collect()
+    }
+
+    fn new(circle: Circle, task: impl Fn(u64) -> Option<DumpedTask>, mains: &Mains) -> Self {
+        let polls_of = |id| task(id).map(|task| task.polls()).or_else(|| mains.polls_of(id));
         let mut polls: Vec<(u64, u32)> = circle.iter().filter_map(|&id| Some((id, polls_of(id)?))).collect();
         polls.sort_unstable();
         let told = |&id: &u64| match task(id) {
             Some(task) => {
                 let wait = task.waits_for().unwrap_or_default();
-                format!("{} waits for {wait}{}", task.sight.source, task.since())
+                format!("{} waits for {wait}{}", task.source, task.since())
             }
             None => format!("the future of block_on waits for {}", mains.wait_of(id)),
         };

@@ -459,7 +459,7 @@ impl Node {
 impl Straggler {
     fn of(handle: &AbortHandle, waited: Duration) -> Self {
         let task = handle.task();
-        let (id, name, location) = (task.id(), task.name(), task.location());
+        let (id, name, location) = (task.id(), task.name().cloned(), task.location());
         Self { id, name, group: None, location, last_wait: task.last_wait(), waited, order: next() }
     }
 }
