@@ -127,11 +127,12 @@ fn a_task_in_the_place_of_one_that_has_ended_has_waited_for_no_time() {
         settled(2).await;
         first.abort();
         assert!(first.await.unwrap_err().is_cancelled());
+        let begin = std::time::Instant::now();
         let new = mini::spawn(sleep(LIMIT));
         let dump = settled(2).await;
         let of = |id| dump.tasks().iter().find(|task| task.id() == id).unwrap();
-        assert_eq!(of(new.id()).unchanged_for(), None);
-        assert!(of(stays.id()).unchanged_for().is_some());
+        assert!(of(new.id()).unchanged_for() <= Some(begin.elapsed())); // more than one dump may have seen it
+        assert!(of(stays.id()).unchanged_for() > of(new.id()).unchanged_for());
         assert!(dump.tasks().is_sorted_by_key(|task| task.id()));
         stays.abort();
         new.abort();
