@@ -90,6 +90,7 @@ mod skips;
 mod steps;
 mod strategy;
 mod toolchain;
+pub(crate) mod unseen;
 mod wish;
 pub(crate) mod world;
 

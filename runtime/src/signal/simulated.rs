@@ -25,6 +25,7 @@ use crate::runtime::Id;
 use crate::scheduler::context;
 use crate::sim::names::numbers;
 use crate::sim::{Current, Names};
+use crate::task::group::simulated;
 
 thread_local! {
     static LISTENERS: RefCell<Vec<Weak<Listener>>> = const { RefCell::new(Vec::new()) };
@@ -83,7 +84,8 @@ pub(crate) fn deliver(host: u32, kind: SignalKind) {
 }
 
 impl Current {
-    /// Sends a signal to these hosts: all of their listeners hear it.
+    /// Sends a signal to these hosts: all of their listeners hear it. Ctrl-C (SIGINT) and SIGTERM also cancel the
+    /// [`shutdown`](crate::shutdown) token of the host, as under `#[mini::main(grace = "10s")]`.
     ///
     /// The listeners are [`signal::ctrl_c`](crate::signal::ctrl_c),
     /// [`signal::termination`](crate::signal::termination) and [`signal::unix::signal`](crate::signal::unix::signal)
@@ -120,6 +122,9 @@ impl Current {
         assert!(is_simulated(), "`Current::signal` was called outside of the simulation");
         for host in numbers(names) {
             deliver(host, kind);
+            if [SignalKind::terminate(), SignalKind::interrupt()].contains(&kind) {
+                simulated::ask_to_end(host);
+            }
         }
     }
 }

@@ -77,6 +77,11 @@ pub(super) fn note_started(host: u32, task: AbortHandle) {
     drop(HOSTS.with_borrow_mut(|hosts| hosts.started.insert(host, task)));
 }
 
+/// Whether that task is what a host runs, or was.
+pub(super) fn is_program(task: u64) -> bool {
+    HOSTS.with_borrow(|hosts| hosts.started.values().any(|started| started.id().get() == task))
+}
+
 /// What the host has started last has come to its end.
 pub(super) fn is_over(host: u32) -> bool {
     HOSTS.with_borrow(|hosts| hosts.started.get(&host).is_some_and(AbortHandle::is_finished))

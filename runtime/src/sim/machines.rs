@@ -10,14 +10,14 @@ use mini_net::sim as network;
 use super::current::Current;
 use super::names::{Names, number, numbers};
 use super::{Outcome, disk, hosts};
-use crate::task::{JoinHandle, spawn_local};
+use crate::task::{JoinHandle, group, spawn_local};
 
 /// Hosts. The test itself runs on a host of the name `test`.
 impl Current {
     /// Adds a host, which runs what `start` makes, at once and again after each [`restart`](Self::restart).
     ///
     /// Its name is known to [`lookup_host`](crate::net::lookup_host) and to all that connects by name. Tasks that are
-    /// spawned by it belong to the host. If its future ends with an error, or panics, the simulation fails.
+    /// spawned by it belong to the host. If its future ends with an error, or panics, the simulation fails at once.
     ///
     /// # Examples
     ///
@@ -73,7 +73,9 @@ impl Current {
         begin(host);
     }
 
-    /// Adds a host that runs `future` once, and returns the handle of its task.
+    /// Adds a host that runs `future` once, and returns the handle of its task. A test that is over before the task is
+    /// does not wait for it: await the handle. If that was dropped, the simulation fails where the task panics or ends
+    /// with an error.
     ///
     /// # Examples
     ///
@@ -90,11 +92,12 @@ impl Current {
     /// # Panics
     ///
     /// If there is a host of that name.
+    #[must_use = "a test does not wait for a client: await its handle"]
     #[track_caller]
     pub fn client<F: Future + 'static>(&self, name: &str, future: F) -> JoinHandle<F::Output> {
         let host = self.add(name);
         let handle = spawn_local(future);
-        hosts::note_task(handle.id().get(), host);
+        hosts::note_started(host, handle.abort_handle());
         handle
     }
 
@@ -180,7 +183,7 @@ impl Current {
         }
     }
 
-    /// Whether the host is up.
+    /// Whether the host is up, and what it runs has not come to its end.
     ///
     /// # Examples
     ///
@@ -191,7 +194,8 @@ impl Current {
     /// If there is no such host.
     #[track_caller]
     pub fn is_up(&self, name: &str) -> bool {
-        network::is_up(number(name))
+        let host = number(name);
+        network::is_up(host) && !hosts::is_over(host)
     }
 
     /// The tasks of these hosts do not run until they are [resumed](Self::resume), while time goes on: as a process
@@ -331,6 +335,7 @@ impl Current {
 #[track_caller]
 fn begin(host: u32) {
     let start = hosts::start_of(host).unwrap_or_else(|| panic!("a client runs once, and cannot be restarted"));
+    group::simulated::forget(Some(host));
     network::bring_up(host);
     // In a task of the host from its first line on: sockets that `start` makes are the host's.
     let task = spawn_local(async move { start().await });

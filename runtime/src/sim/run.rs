@@ -14,13 +14,13 @@ use super::coverage::{self, Reached};
 use super::failure::{Cause, Details, Failure, Last};
 use super::steps::Kept;
 use super::world::{Limits, World};
-use super::{disk, hosts, interpose, panics, preempt, sites};
+use super::{disk, hosts, interpose, panics, preempt, sites, unseen};
 use crate::insight::Dump;
-use crate::primitives::{Mutex, lock};
 use crate::runtime::Runtime;
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 use crate::structure::branches::swap_drawn;
+use crate::task::group;
 
 /// A simulation of one seed.
 ///
@@ -171,8 +171,7 @@ impl Sim {
     pub(super) fn run_noting<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, Trace) {
         assert!(!sim::is_simulated(), "a simulation inside of another one, which it would end: use another thread");
         let mut drawn = Drawn::begin(self);
-        let unseen = Arc::default();
-        let runtime = self.runtime(Arc::clone(&unseen));
+        let runtime = self.runtime();
         let shared = runtime.shared().clone();
         let mut seen = Seen::default();
         let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(watch(future, &shared, &mut seen))));
@@ -180,15 +179,20 @@ impl Sim {
         let halt = world.take_halt();
         let end = catch_unwind(AssertUnwindSafe(|| drop(runtime))); // with the tasks that are left
         let trace = drawn.end(world);
+        let unseen = unseen::take();
         let cause = match (halt, caught, end) {
+            (Some((_, dump)), ..) if !unseen.is_empty() => {
+                seen.dump = Some(dump);
+                Cause::Unseen(unseen)
+            }
             (Some((halt, dump)), ..) => {
                 seen.dump = Some(dump);
                 Cause::Halt(halt)
             }
             (None, Ok(Err(payload)) | Err(payload), _) => Cause::Panic(payload, seen.place.or_else(panics::last)),
             (None, _, Err(payload)) => Cause::Panic(payload, panics::last()),
-            (None, Ok(Ok(output)), Ok(())) if lock(&unseen).is_empty() => return (Ok(output), trace),
-            (None, Ok(Ok(_)), Ok(())) => Cause::Unseen(std::mem::take(&mut *lock(&unseen))),
+            (None, Ok(Ok(output)), Ok(())) if unseen.is_empty() => return (Ok(output), trace),
+            (None, Ok(Ok(_)), Ok(())) => Cause::Unseen(unseen),
         };
         let (seed, faults, last) = (self.limits.seed, trace.faults.clone(), Last::of(world));
         (Err(Failure::new(Details { seed, cause, faults, dump: seen.dump, last })), trace)
@@ -200,11 +204,11 @@ impl Sim {
         Failure::new(Details { seed: self.limits.seed, cause, faults, dump: None, last: Last::default() })
     }
 
-    fn runtime(&self, unseen: Arc<Mutex<Vec<String>>>) -> Runtime {
+    fn runtime(&self) -> Runtime {
         let mut config = Config::new(false);
         (config.start_paused, config.simulation) = (true, Some(self.limits));
-        config.on_task_panic =
-            Some(Arc::new(move |error| lock(&unseen).push(format!("{error}, and nobody awaits it"))));
+        config.on_task_panic = Some(Arc::new(unseen::note_panic));
+        config.on_task_error = Some(Arc::new(unseen::note_error));
         Runtime::new_from(Shared::new(config).expect("the system has descriptors for a runtime"))
     }
 }
@@ -249,6 +253,7 @@ impl Drawn {
         sim::enter(Faults::skipping(sim.skipped.clone()));
         mini_net::sim::enter(seed);
         hosts::reset();
+        unseen::reset();
         disk::begin(seed);
         sites::begin(seed);
         coverage::begin();
@@ -278,6 +283,7 @@ impl Drop for Drawn {
 /// No simulation is on this thread any more. Returns the faults of the one that was, the first time.
 fn leave() -> Faults {
     hosts::reset();
+    group::simulated::forget(None);
     mini_net::sim::leave();
     disk::end();
     sites::end();

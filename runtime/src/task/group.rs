@@ -16,6 +16,8 @@ mod node;
 mod outcome;
 pub(crate) mod program;
 mod report;
+#[cfg(feature = "sim")]
+pub(crate) mod simulated;
 
 use std::fmt;
 use std::future::{Future, Pending};
@@ -424,7 +426,7 @@ where
     T: Send + 'static,
 {
     let (shared, location) = (context::current_shared(call), Location::caller());
-    let node = Place::current().map_or_else(|| program::root().clone(), |place| place.node);
+    let node = Place::current().map_or_else(|| program::root(), |place| place.node);
     let origin = (location, Some("shield".into()));
     match node.up().find_map(Node::try_reserve) {
         Some(place) => {

@@ -12,8 +12,8 @@ use super::Worker;
 use crate::scheduler::config::Config;
 use crate::scheduler::core::{Core, Entry};
 use crate::scheduler::shared::Shared;
-use crate::sim::hosts;
 use crate::sim::world::{Halt, World};
+use crate::sim::{hosts, unseen};
 use crate::task::{Class, JoinHandle, Origin};
 
 /// In place of the id of a main task.
@@ -104,6 +104,9 @@ impl Worker<'_> {
 
     /// Chooses who of those that could run at `now` does.
     fn pick(&self, world: &World, now: Duration) -> Result<Option<Entry>, Halt> {
+        if unseen::has_some() {
+            return Err(Halt::new("a panic that nobody sees"));
+        }
         let core = self.core;
         let mut tasks = world.scratch();
         core.list_waiting(&mut tasks);

@@ -21,8 +21,16 @@ use super::node::Node;
 static ROOT: OnceLock<Arc<Node>> = OnceLock::new();
 
 /// The group of the program.
-pub(in crate::task) fn root() -> &'static Arc<Node> {
-    ROOT.get_or_init(|| Node::root(CancelToken::new().name("program"), Location::caller(), GRACE))
+pub(in crate::task) fn root() -> Arc<Node> {
+    #[cfg(feature = "sim")]
+    if let Some(root) = super::simulated::root() {
+        return root;
+    }
+    ROOT.get_or_init(new_root).clone()
+}
+
+pub(super) fn new_root() -> Arc<Node> {
+    Node::root(CancelToken::new().name("program"), Location::caller(), GRACE)
 }
 
 /// The token of the program, whose children are the tokens of all groups.
@@ -30,6 +38,8 @@ pub(in crate::task) fn root() -> &'static Arc<Node> {
 /// Under [`#[mini::main(grace = "10s")]`](crate::main) it is cancelled when the program is asked to end by Ctrl-C or
 /// SIGTERM, and when `main` has returned; the program may cancel it too, to end itself. Without `grace` nothing cancels
 /// it but the program.
+///
+/// In a simulation each host is a program with a token of its own, which a simulated signal cancels.
 ///
 /// # Examples
 ///
@@ -103,5 +113,5 @@ pub(crate) fn enter<F: Future>(
 /// Asks all tasks of all groups to end, and sees to it.
 pub(crate) fn end(reason: Reason, location: &'static Location<'static>) -> End {
     root().begin_end(reason, location);
-    End::new(root().clone(), location)
+    End::new(root(), location)
 }
