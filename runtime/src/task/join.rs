@@ -266,7 +266,7 @@ impl<T> Drop for JoinHandle<T> {
             waiter = self.take_waiter().ok().flatten(); // user code: dropped when all is done
             if waiter.is_some() {
                 let mine = Reason::Join(self.task.id().get());
-                forget_wait(|note| note.reason == mine);
+                forget_wait(|wait| wait.is_for(mine));
             }
             if self.task.header().refs.leave() == OnJoin::Pending {
                 return; // with its reference

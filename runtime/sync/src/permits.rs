@@ -480,7 +480,7 @@ impl<S: Source> Acquire<S> {
         }
         drop(waker);
         let location = *this.location;
-        mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+        mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
     }
 }
 
