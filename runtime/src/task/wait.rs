@@ -46,7 +46,8 @@ pub(crate) type Beside = [Option<Wait>; 3];
 /// Words that are no [`Wait`]'s; there is no location then.
 const UNKNOWN: u64 = 14 << 60;
 const YIELDED: u64 = 15 << 60;
-const SPENT: u64 = YIELDED | 1;
+const SPENT: u64 = YIELDED | SPENT_BIT;
+const SPENT_BIT: u64 = 1;
 
 /// In the address of the location: the task waits for something beside this.
 const BESIDE: usize = 1;
@@ -60,12 +61,8 @@ impl WaitSlot {
     #[inline]
     pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: u64) {
         let Some(wait) = Wait::of(notes) else {
-            let word = match has_yielded {
-                true if mini_context::was_refused() => SPENT,
-                true => YIELDED,
-                false => UNKNOWN,
-            };
-            return self.word.store(word, Release);
+            let yielded = YIELDED | if mini_context::was_refused() { SPENT_BIT } else { 0 };
+            return self.word.store(if has_yielded { yielded } else { UNKNOWN }, Release);
         };
         // Release: a reader that sees one of these sees the number of the poll too.
         self.word.store(wait.word(), Release);
