@@ -90,6 +90,8 @@ impl Meter {
         mem::take(&mut self.left_out)
     }
 
+    /// A call of its own: most runs are short, and go without.
+    #[inline(never)]
     fn measure(&mut self) -> u64 {
         if self.counts_steps {
             self.now += 1;

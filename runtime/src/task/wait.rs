@@ -57,9 +57,10 @@ impl WaitSlot {
         Self { location: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) }
     }
 
-    /// After a poll of `task` that was pending: what its leaves have noted. The runner only.
+    /// After a poll of `task` that was pending: what its leaves have noted. The runner only. It is seldom asked which task
+    /// that is.
     #[inline]
-    pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: u64) {
+    pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: impl FnOnce() -> u64) {
         let Some(wait) = Wait::of(notes) else {
             let yielded = YIELDED | if mini_context::was_refused() { SPENT_BIT } else { 0 };
             return self.word.store(if has_yielded { yielded } else { UNKNOWN }, Release);
@@ -68,7 +69,7 @@ impl WaitSlot {
         self.word.store(wait.word(), Release);
         let mut location = ptr::from_ref(wait.location()).cast_mut();
         if mini_context::has_others() {
-            let _: bool = mini_context::note_others(task); // or the bit alone says that there are some
+            let _: bool = mini_context::note_others(task()); // or the bit alone says that there are some
             location = location.map_addr(|address| address | BESIDE);
         }
         self.location.store(location, Release);

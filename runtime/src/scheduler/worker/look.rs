@@ -176,7 +176,7 @@ impl Worker<'_> {
     /// Whether enough time has passed since the last look: it is less if only tasks of the class *again* wait here.
     #[inline]
     fn is_time_to_look(&self, now: u64) -> bool {
-        let since = now.saturating_sub(self.looked);
+        let since = now - self.looked; // the time of a meter never goes back
         since >= AGAIN_LOOK && (since >= LOOK_TIME || self.has_only_again())
     }
 
