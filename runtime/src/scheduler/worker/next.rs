@@ -141,10 +141,13 @@ impl Worker<'_> {
     #[inline(always)]
     fn choose(&mut self, class: Class, why: Why) -> Option<Entry> {
         self.why = why;
-        if self.has_shared {
-            return self.pop_any(class).or_else(|| self.take_injected(class));
+        if !self.has_shared {
+            return self.core.pop_entry(class);
         }
-        self.core.pop_entry(class)
+        match self.pop_any(class) {
+            None if !self.shared.injector(class).is_empty() => self.take_injected(class),
+            entry => entry,
+        }
     }
 
     /// Takes an entry of a class, owned and shared ones in turn.
