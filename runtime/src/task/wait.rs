@@ -57,8 +57,8 @@ impl WaitSlot {
         Self { location: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) }
     }
 
-    /// After a poll of `task` that was pending: what its leaves have noted. The runner only. It is seldom asked which task
-    /// that is.
+    /// After a poll of `task` that was pending: what its leaves have noted. The runner only. It is seldom asked which
+    /// task that is.
     #[inline]
     pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: impl FnOnce() -> u64) {
         let Some(wait) = Wait::of(notes) else {

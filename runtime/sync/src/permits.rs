@@ -523,8 +523,8 @@ impl Permits {
         (Poll::Pending, None)
     }
 
-    /// What has become of the waiter, which is a part of `task` now, and whether another task is to be woken for it than
-    /// before.
+    /// What has become of the waiter, which is a part of `task` now, and whether another task is to be woken for it
+    /// than before.
     unsafe fn ask(
         &mut self,
         waiter: Pin<&Waiter<Need>>,
