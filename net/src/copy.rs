@@ -17,7 +17,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_io::{AsyncRead, AsyncWrite};
 
-use mini_context::{IoKind, Note, Notes, notes, swap_notes, take_notes};
+use mini_context::{IoKind, Notes, notes, swap_notes, take_notes};
 
 use crate::source::{Site, Wait};
 
@@ -257,7 +257,7 @@ fn noted<T>(wait: Wait, poll: impl FnOnce() -> Poll<T>) -> Poll<T> {
     let before = take_notes();
     let polled = poll();
     let notes = notes();
-    let waits = notes.wait.map(|note| Note { location: wait.location, ..note });
+    let waits = notes.wait.map(|noted| noted.at(wait.location));
     swap_notes(Notes { wait: waits.or(before.wait), timer: notes.timer.or(before.timer) });
     polled
 }

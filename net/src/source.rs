@@ -141,7 +141,7 @@ impl Wait {
 
     /// Takes the note back: the future that waits is dropped.
     pub fn forget_note(&self) {
-        forget_wait(|note| ptr::eq(note.location, self.location));
+        forget_wait(|wait| ptr::eq(wait.location(), self.location));
     }
 
     #[cold]

@@ -240,7 +240,14 @@ impl Probe {
         self.becomes(Doing::Nothing, at);
     }
 
+    /// As [`begin`](Self::begin), of the future of a `block_on`.
+    #[cold]
+    pub(crate) fn begin_main(&self, id: u64, nothing_else: bool) {
+        self.begin(id, nothing_else);
+    }
+
     /// The poll of the future of a `block_on` is over.
+    #[cold]
     pub(crate) fn end_main(&self, is_ready: bool, has_asked: bool) {
         self.end(match (is_ready, has_asked) {
             (true, _) => Then::Ended,
@@ -250,12 +257,14 @@ impl Probe {
     }
 
     /// The owner waits for something to do, or leaves the core.
+    #[cold]
     pub(crate) fn parks(&self) {
         self.end(Then::Ended); // a poll of a `block_on` that has panicked
         self.becomes(Doing::Waits, self.clock.now());
     }
 
     /// The owner has waited, or has come to a core that was left.
+    #[cold]
     pub(crate) fn unparks(&self) {
         let (at, since) = (self.clock.now(), self.since.load(Relaxed));
         if Doing::of(self.doing.load(Relaxed)) == Doing::Waits {

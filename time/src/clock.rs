@@ -36,16 +36,13 @@ mod tests;
 /// # Ok::<(), mini_time::ClockError>(())
 /// ```
 #[derive(Clone)]
-pub struct Clock(Source);
-
-#[derive(Clone)]
-enum Source {
-    Real { base: SystemInstant },
-    Pausable(Arc<Pausable>),
+pub struct Clock {
+    /// When it was made. Here, where a worker that measures its runs reads it without a look at the rest.
+    base: SystemInstant,
+    pausable: Option<Arc<Pausable>>,
 }
 
 struct Pausable {
-    base: SystemInstant,
     /// Whether the clock has ever been paused. Before that it is the system's, without a look into `run`.
     was_paused: AtomicBool,
     run: Mutex<Run>,
@@ -100,7 +97,7 @@ impl Clock {
     /// assert!(!clock.is_paused());
     /// ```
     pub fn real() -> Clock {
-        Clock(Source::Real { base: SystemInstant::now() })
+        Clock { base: SystemInstant::now(), pausable: None }
     }
 
     /// A clock that runs with the system's until it is paused.
@@ -114,11 +111,7 @@ impl Clock {
     pub fn pausable(start_paused: bool) -> Clock {
         let base = SystemInstant::now();
         let run = if start_paused { Run::Paused { at: base } } else { Run::Running { from: base, since: base } };
-        Clock(Source::Pausable(Arc::new(Pausable {
-            base,
-            was_paused: AtomicBool::new(start_paused),
-            run: Mutex::new(run),
-        })))
+        Clock::with_run(base, start_paused, run)
     }
 
     /// A clock that stands at `at`, and moves by hand.
@@ -132,8 +125,12 @@ impl Clock {
     /// assert_eq!(mini_time::Clock::paused_at(at).now().into_std(), at);
     /// ```
     pub fn paused_at(at: SystemInstant) -> Clock {
-        let (was_paused, run) = (AtomicBool::new(true), Mutex::new(Run::Paused { at }));
-        Clock(Source::Pausable(Arc::new(Pausable { base: at, was_paused, run })))
+        Clock::with_run(at, true, Run::Paused { at })
+    }
+
+    fn with_run(base: SystemInstant, was_paused: bool, run: Run) -> Clock {
+        let pausable = Pausable { was_paused: AtomicBool::new(was_paused), run: Mutex::new(run) };
+        Clock { base, pausable: Some(Arc::new(pausable)) }
     }
 
     /// The time that the clock shows.
@@ -146,9 +143,9 @@ impl Clock {
     /// ```
     #[inline]
     pub fn now(&self) -> Instant {
-        let now = match &self.0 {
-            Source::Real { .. } => SystemInstant::now(),
-            Source::Pausable(pausable) => pausable.now(),
+        let now = match &self.pausable {
+            None => SystemInstant::now(),
+            Some(pausable) => pausable.now(),
         };
         Instant::from_std(now)
     }
@@ -170,7 +167,7 @@ impl Clock {
     /// ```
     #[inline]
     pub fn nanos(&self, instant: Instant) -> u64 {
-        let since = instant.into_std().saturating_duration_since(self.base());
+        let since = instant.into_std().saturating_duration_since(self.base);
         since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
     }
 
@@ -183,7 +180,7 @@ impl Clock {
     /// assert_eq!(clock.nanos(clock.instant(1300)), 1300);
     /// ```
     pub fn instant(&self, nanos: u64) -> Instant {
-        Instant::from_std(self.base()).saturating_add(Duration::from_nanos(nanos))
+        Instant::from_std(self.base).saturating_add(Duration::from_nanos(nanos))
     }
 
     /// Nanoseconds of the system's time since the clock was made, whether or not it stands still.
@@ -200,7 +197,7 @@ impl Clock {
     /// ```
     #[inline]
     pub fn system_nanos(&self) -> u64 {
-        self.base().elapsed().as_nanos() as u64
+        self.base.elapsed().as_nanos() as u64
     }
 
     /// Whether the clock shows the system's time: it was never paused.
@@ -213,10 +210,7 @@ impl Clock {
     /// ```
     #[inline]
     pub fn is_system(&self) -> bool {
-        match &self.0 {
-            Source::Real { .. } => true,
-            Source::Pausable(pausable) => !pausable.was_paused.load(Ordering::Relaxed),
-        }
+        self.pausable.as_ref().is_none_or(|pausable| !pausable.was_paused.load(Ordering::Relaxed))
     }
 
     /// Whether the clock is paused.
@@ -231,10 +225,7 @@ impl Clock {
     /// # Ok::<(), mini_time::ClockError>(())
     /// ```
     pub fn is_paused(&self) -> bool {
-        match &self.0 {
-            Source::Real { .. } => false,
-            Source::Pausable(pausable) => pausable.is_paused(),
-        }
+        self.pausable.as_ref().is_some_and(|pausable| pausable.is_paused())
     }
 
     /// Pauses the clock; does nothing if it is paused.
@@ -332,7 +323,7 @@ impl Clock {
     /// Moves a paused clock forward to `nanos`, if that is ahead. Returns the time the clock shows then.
     pub(crate) fn advance_to(&self, nanos: u64) -> u64 {
         let target = self.instant(nanos).into_std();
-        if let Source::Pausable(pausable) = &self.0
+        if let Some(pausable) = &self.pausable
             && let Run::Paused { at } = &mut *pausable.lock()
         {
             *at = target.max(*at);
@@ -347,17 +338,7 @@ impl Clock {
     }
 
     fn as_pausable(&self) -> Result<&Pausable, ClockError> {
-        match &self.0 {
-            Source::Real { .. } => Err(ClockError::Unpausable),
-            Source::Pausable(pausable) => Ok(pausable),
-        }
-    }
-
-    fn base(&self) -> SystemInstant {
-        match &self.0 {
-            Source::Real { base } => *base,
-            Source::Pausable(pausable) => pausable.base,
-        }
+        self.pausable.as_deref().ok_or(ClockError::Unpausable)
     }
 }
 
@@ -393,10 +374,10 @@ pub(crate) fn system_now() -> Instant {
 
 impl fmt::Debug for Clock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match &self.0 {
-            Source::Real { .. } => "real",
-            Source::Pausable(_) if self.is_paused() => "paused",
-            Source::Pausable(_) => "pausable",
+        let kind = match &self.pausable {
+            None => "real",
+            Some(pausable) if pausable.is_paused() => "paused",
+            Some(_) => "pausable",
         };
         write!(f, "Clock({kind})")
     }

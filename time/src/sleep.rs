@@ -340,7 +340,7 @@ impl Sleep {
     #[inline]
     pub(crate) fn forget_note(&self) {
         if self.store.is_some() {
-            forget_timer(|note| ptr::eq(note.location, self.location));
+            forget_timer(|timer| ptr::eq(timer.location(), self.location));
         }
     }
 

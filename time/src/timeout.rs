@@ -320,7 +320,7 @@ mod tests {
         let line = line!() - 1;
         assert_eq!(Probe::default().poll(&mut limited), Poll::Pending);
         let note = take_notes().timer.unwrap();
-        assert_eq!((note.reason, note.location.line()), (Reason::Limit(1_000_000), line));
+        assert_eq!((note.reason(), note.location().line()), (Reason::Limit(1_000_000), line));
     }
 
     #[test]
@@ -331,10 +331,10 @@ mod tests {
             (timeout(MS, sleep(MS * 2)), timeout(MS, timeout(MS * 3, future::pending::<()>())));
         assert!(Probe::default().poll(&mut limited).is_pending());
         let note = take_notes().timer.unwrap();
-        assert_eq!(note.reason, Reason::Timer(2_000_000));
+        assert_eq!(note.reason(), Reason::Timer(2_000_000));
         assert!(Probe::default().poll(&mut twice).is_pending());
         let note = take_notes().timer.unwrap();
-        assert_eq!(note.reason, Reason::Limit(3_000_000));
+        assert_eq!(note.reason(), Reason::Limit(3_000_000));
     }
 
     /// The error of a limit that is over in the poll after the next, whose inner future is polled after `neighbour`.

@@ -56,8 +56,8 @@ fn a_connection_that_takes_its_time_is_waited_for() {
         assert!(queued.len() < 64, "the queue is never full");
     };
     let note = take_notes().wait.unwrap();
-    assert!(matches!(note.reason, Reason::Io(IoKind::Connect, _)));
-    assert_eq!(note.location.file(), file!());
+    assert!(matches!(note.reason(), Reason::Io(IoKind::Connect, _)));
+    assert_eq!(note.location().file(), file!());
     assert_eq!(rig.reactor.registrations(), 1);
     rig.reactor.shutdown();
     assert_eq!(task.wakes(), 1);
@@ -108,7 +108,7 @@ fn connecting_to_a_full_unix_queue_waits_for_room() {
         }
         assert!(queued.len() < 64, "the queue is never full");
     };
-    assert!(matches!(take_notes().wait.unwrap().reason, Reason::Io(IoKind::Connect, _)));
+    assert!(matches!(take_notes().wait.unwrap().reason(), Reason::Io(IoKind::Connect, _)));
     rig.block_on(async {
         for _ in &queued {
             listener.accept().await.unwrap();

@@ -75,7 +75,7 @@ fn a_lookup_that_waits_leaves_a_note() {
     let mut lookup = pin!(lookup_host("localhost:80"));
     assert!(task.poll(lookup.as_mut()).is_pending());
     let note = take_notes().wait.unwrap();
-    assert_eq!((note.reason, note.location.file()), (Reason::Io(IoKind::Resolve, -1), file!()));
+    assert_eq!((note.reason(), note.location().file()), (Reason::Io(IoKind::Resolve, -1), file!()));
     let job: Box<dyn FnOnce() + Send> = take.recv().unwrap();
     job();
     assert_eq!(task.wakes(), 1);

@@ -257,8 +257,8 @@ fn a_pending_leaf_says_where_it_waits() {
     assert!(take_notes().is_empty(), "only waiting leaves a note");
     assert!(Task::new().poll(read.as_mut()).is_pending());
     let note = take_notes().wait.unwrap();
-    assert_eq!(note.reason, Reason::Io(IoKind::Read, b.as_raw_fd()));
-    assert_eq!((note.location.file(), note.location.line()), (file!(), line));
+    assert_eq!(note.reason(), Reason::Io(IoKind::Read, b.as_raw_fd()));
+    assert_eq!((note.location().file(), note.location().line()), (file!(), line));
     assert!(Task::new().poll(read.as_mut()).is_pending());
     drop(read);
     assert!(take_notes().is_empty(), "it waits no more");

@@ -122,6 +122,7 @@ pub fn has_budget() -> bool {
 /// # mini_context::end_poll();
 /// # mini_context::end_polls();
 /// ```
+#[inline]
 pub fn was_refused() -> bool {
     LOCAL.with(|local| local.refusals.get()) < REFUSALS
 }

@@ -52,7 +52,6 @@ impl Place {
         }
     }
 
-    #[inline]
     pub(crate) fn note(&self, key: u64, holder: Holder) {
         if self.key.load(Relaxed) == key {
             return self.fill(holder);
@@ -102,7 +101,10 @@ impl Set {
 
     #[inline]
     fn note(&self, key: u64, holder: Holder) {
-        self.find(key).unwrap_or_else(|| self.take()).note(key, holder);
+        match self.find(key) {
+            Some(place) => place.fill(holder),
+            None => self.take().note(key, holder),
+        }
     }
 
     /// A place for a new address. Two threads may take the same one: then one of them pushes the other out.

@@ -28,7 +28,7 @@
 //! begin_poll(0);
 //! let mut cx = Context::from_waker(Waker::noop());
 //! assert!(Future::poll(std::pin::Pin::new(&mut leaf), &mut cx).is_pending());
-//! assert_eq!(notes().wait.unwrap().reason, Reason::Io(IoKind::Read, 5));
+//! assert_eq!(notes().wait.unwrap().reason(), Reason::Io(IoKind::Read, 5));
 //! ```
 
 mod budget;
@@ -87,10 +87,10 @@ struct Local {
     coin: Cell<u32>,
     /// How many of `other` there are.
     others: Cell<u8>,
-    wait: Cell<Option<Note>>,
+    wait: Cell<Option<Wait>>,
     /// Those before `wait` in this poll; see `others.rs`.
-    other: [Cell<Option<Note>>; others::MOST],
-    timer: Cell<Option<Note>>,
+    other: [Cell<Option<Wait>>; others::MOST],
+    timer: Cell<Option<Wait>>,
     /// How many notes were left; see `notes.rs`.
     noted: Cell<u64>,
     /// How many there were when `wait` became that of an earlier leaf, as the last one was taken back.

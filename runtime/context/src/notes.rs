@@ -3,6 +3,9 @@
 //! There is room for two notes: the last leaf that waits for something to happen, and the last that waits for a time.
 //! Many tasks wait for whichever of the two comes first. Other leaves of the same poll are kept aside (`others.rs`).
 //!
+//! A note is kept as a [`Wait`], the form in which a runtime keeps what a task waits for: two words. A leaf knows what
+//! kind of reason it has, so it makes them in a few instructions; after the poll the runtime would have to find out.
+//!
 //! A future that limits another one asks for the notes of that one alone ([`mark_notes`], [`notes_since`]): those of
 //! its neighbours in the same task do not count. For this, notes are counted, the two kinds apart. It costs the
 //! future one load, and each note one addition. A limit that gave way to a neighbour's timer is not known then.
@@ -13,6 +16,7 @@
 use std::marker::PhantomData;
 use std::panic::Location;
 
+use crate::wait::Wait;
 use crate::{LOCAL, others};
 
 /// What a task waits for with a file descriptor.
@@ -98,9 +102,9 @@ pub struct Note {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// What the task waits for to happen.
-    pub wait: Option<Note>,
+    pub wait: Option<Wait>,
     /// The time that the task waits for. A limit's note gives way to any other, and an outer limit's to an inner one's.
-    pub timer: Option<Note>,
+    pub timer: Option<Wait>,
 }
 
 impl Notes {
@@ -142,21 +146,22 @@ pub struct NotesAside {
 ///
 /// let note = Note { reason: Reason::Timer(3_000), location: Location::caller() };
 /// leave_note(note);
-/// assert_eq!(take_notes().timer, Some(note));
+/// assert_eq!(take_notes().timer, Some(note.into()));
 /// ```
 #[inline]
 pub fn leave_note(note: Note) {
     LOCAL.with(|local| match note.reason {
         Reason::Limit(_) if local.timer.get().is_some() => {}
         Reason::Timer(_) | Reason::Limit(_) => {
-            local.timer.set(Some(note));
+            local.timer.set(Some(Wait::from(note)));
             local.noted.set(local.noted.get().wrapping_add(ONE_TIMER));
         }
         _ => {
+            let wait = Wait::from(note);
             if local.wait.get().is_some() {
-                others::add(local, note);
+                others::add(local, wait);
             }
-            local.wait.set(Some(note));
+            local.wait.set(Some(wait));
             local.noted.set(local.noted.get().wrapping_add(ONE_WAIT));
         }
     });
@@ -172,13 +177,14 @@ pub fn leave_note(note: Note) {
 /// use mini_context::{Note, Reason, forget_wait, leave_note, notes};
 ///
 /// leave_note(Note { reason: Reason::Idle, location: Location::caller() });
-/// forget_wait(|note| note.reason == Reason::Idle);
+/// forget_wait(|wait| wait.is_for(Reason::Idle));
 /// assert!(notes().is_empty());
 /// ```
 #[inline]
-pub fn forget_wait(mut is_mine: impl FnMut(&Note) -> bool) {
+pub fn forget_wait(mut is_mine: impl FnMut(Wait) -> bool) {
     LOCAL.with(|local| {
-        if local.wait.get().as_ref().is_some_and(&mut is_mine) {
+        let Some(wait) = local.wait.get() else { return }; // then there are no others
+        if is_mine(wait) {
             local.wait.set(None);
         }
         if local.others.get() > 0 {
@@ -196,13 +202,13 @@ pub fn forget_wait(mut is_mine: impl FnMut(&Note) -> bool) {
 /// use mini_context::{Note, Reason, forget_timer, leave_note, notes};
 ///
 /// leave_note(Note { reason: Reason::Timer(1), location: Location::caller() });
-/// forget_timer(|note| note.reason == Reason::Timer(1));
+/// forget_timer(|timer| timer.is_for(Reason::Timer(1)));
 /// assert!(notes().is_empty());
 /// ```
 #[inline]
-pub fn forget_timer(is_mine: impl FnOnce(&Note) -> bool) {
+pub fn forget_timer(is_mine: impl FnOnce(Wait) -> bool) {
     LOCAL.with(|local| {
-        if local.timer.get().as_ref().is_some_and(is_mine) {
+        if local.timer.get().is_some_and(is_mine) {
             local.timer.set(None);
         }
     });
@@ -276,7 +282,7 @@ pub fn mark_notes() -> NoteMark {
 /// leave_note(wait);
 /// let mark = mark_notes();
 /// leave_note(timer);
-/// assert_eq!((notes_since(mark).wait, notes_since(mark).timer), (None, Some(timer)));
+/// assert_eq!((notes_since(mark).wait, notes_since(mark).timer), (None, Some(timer.into())));
 /// ```
 #[must_use]
 pub fn notes_since(mark: NoteMark) -> Notes {
@@ -302,7 +308,7 @@ pub fn notes_since(mark: NoteMark) -> Notes {
 /// let aside = set_notes_aside();
 /// assert!(notes().is_empty());
 /// drop(aside);
-/// assert_eq!(notes().wait, Some(note));
+/// assert_eq!(notes().wait, Some(note.into()));
 /// ```
 pub fn set_notes_aside() -> NotesAside {
     let noted = LOCAL.with(|local| local.noted.get());
@@ -332,7 +338,7 @@ mod tests {
         for note in [timer, read, idle] {
             leave_note(note);
         }
-        assert_eq!(take_notes(), Notes { wait: Some(idle), timer: Some(timer) });
+        assert_eq!(take_notes(), Notes { wait: Some(idle.into()), timer: Some(timer.into()) });
     }
 
     #[test]
@@ -341,12 +347,12 @@ mod tests {
         let [limit, inner, timer] = [Reason::Limit(2), Reason::Limit(1), Reason::Timer(3)].map(note);
         leave_note(inner);
         leave_note(limit);
-        assert_eq!(notes().timer, Some(inner));
+        assert_eq!(notes().timer, Some(inner.into()));
         leave_note(timer);
-        assert_eq!(take_notes().timer, Some(timer));
+        assert_eq!(take_notes().timer, Some(timer.into()));
         leave_note(timer);
         leave_note(limit);
-        assert_eq!(take_notes().timer, Some(timer));
+        assert_eq!(take_notes().timer, Some(timer.into()));
     }
 
     #[test]
@@ -354,10 +360,10 @@ mod tests {
         take_notes();
         leave_note(note(Reason::Join(1)));
         leave_note(note(Reason::Join(2)));
-        forget_wait(|note| note.reason == Reason::Join(1));
-        assert_eq!(notes().wait.unwrap().reason, Reason::Join(2));
+        forget_wait(|wait| wait.is_for(Reason::Join(1)));
+        assert_eq!(notes().wait.unwrap().reason(), Reason::Join(2));
         forget_timer(|_| true);
-        forget_wait(|note| note.reason == Reason::Join(2));
+        forget_wait(|wait| wait.is_for(Reason::Join(2)));
         assert!(notes().is_empty());
     }
 
@@ -373,10 +379,10 @@ mod tests {
         assert!(notes_since(mark).is_empty(), "it gave way to the neighbour's timer, which stays the neighbour's");
         // The same note once more is a new one.
         leave_note(read);
-        assert_eq!(notes_since(mark), Notes { wait: Some(read), timer: None });
+        assert_eq!(notes_since(mark), Notes { wait: Some(read.into()), timer: None });
         let mark = mark_notes();
         leave_note(timer);
-        assert_eq!(notes_since(mark), Notes { wait: None, timer: Some(timer) });
+        assert_eq!(notes_since(mark), Notes { wait: None, timer: Some(timer.into()) });
         forget_timer(|_| true);
         assert!(notes_since(mark).is_empty());
     }
@@ -391,7 +397,7 @@ mod tests {
         leave_note(timer);
         leave_note(note(Reason::Idle));
         drop(aside);
-        assert_eq!(notes(), Notes { wait: Some(read), timer: None });
+        assert_eq!(notes(), Notes { wait: Some(read.into()), timer: None });
         assert!(notes_since(mark).is_empty());
     }
 }

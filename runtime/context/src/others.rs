@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Orderin
 
 use crate::holders::hash;
 use crate::location::AtomicLocation;
-use crate::notes::Note;
 use crate::wait::Wait;
 use crate::{LOCAL, Local};
 
@@ -64,12 +63,12 @@ impl Leaf {
     }
 }
 
-/// The leaf of `note` waits too, and that of another note has waited in this poll.
+/// The leaf of `wait` waits too, and that of another wait has waited in this poll.
 #[cold]
-pub(crate) fn add(local: &Local, note: Note) {
-    let Some(before) = local.wait.get().filter(|before| *before != note) else { return };
+pub(crate) fn add(local: &Local, wait: Wait) {
+    let Some(before) = local.wait.get().filter(|before| *before != wait) else { return };
     if local.others.get() > 0 {
-        remove(local, |other| *other == note); // polled a second time: it is the last one now
+        remove(local, |other| other == wait); // polled a second time: it is the last one now
     }
     let count = local.others.get() as usize;
     if let Some(free) = local.other.get(count) {
@@ -80,11 +79,11 @@ pub(crate) fn add(local: &Local, note: Note) {
 
 /// A leaf no longer waits. If it was the last one, another one is that now.
 #[cold]
-pub(crate) fn remove(local: &Local, mut is_it: impl FnMut(&Note) -> bool) {
+pub(crate) fn remove(local: &Local, mut is_it: impl FnMut(Wait) -> bool) {
     let mut kept = 0;
     for other in &local.other[..local.others.get() as usize] {
-        if let Some(note) = other.take().filter(|note| !is_it(note)) {
-            local.other[kept].set(Some(note));
+        if let Some(wait) = other.take().filter(|&wait| !is_it(wait)) {
+            local.other[kept].set(Some(wait));
             kept += 1;
         }
     }
@@ -118,7 +117,7 @@ pub fn has_others() -> bool {
 /// let [first, last] = [Reason::Idle, Reason::Join(3)].map(|reason| Note { reason, location: Location::caller() });
 /// leave_note(first);
 /// leave_note(last);
-/// assert_eq!((notes().wait, has_others()), (Some(last), true));
+/// assert_eq!((notes().wait, has_others()), (Some(last.into()), true));
 /// assert!(note_others(7));
 /// assert_eq!(others(7), [Some(Wait::from(first)), None, None]);
 /// ```
@@ -135,7 +134,7 @@ pub fn note_others(task: u64) -> bool {
     LOCAL.with(|local| {
         let count = local.others.get() as usize;
         for (at, (leaf, other)) in place.leaves.iter().zip(&local.other).enumerate() {
-            leaf.set(other.get().filter(|_| at < count).map(Wait::from));
+            leaf.set(other.get().filter(|_| at < count));
         }
     });
     place.sequence.store(sequence + 2, Release);
@@ -163,7 +162,7 @@ mod tests {
     use std::panic::Location;
 
     use super::*;
-    use crate::{Reason, begin_poll, forget_wait, leave_note, notes};
+    use crate::{Note, Reason, begin_poll, forget_wait, leave_note, notes};
 
     #[track_caller]
     fn note(reason: Reason) -> Note {
@@ -171,14 +170,19 @@ mod tests {
     }
 
     /// Leaves the notes of joins of these tasks.
-    fn poll(task: u64, joins: &[u64]) -> Vec<Note> {
+    fn poll(task: u64, joins: &[u64]) -> Vec<Wait> {
         begin_poll(task);
         let notes: Vec<Note> = joins.iter().map(|&id| note(Reason::Join(id))).collect();
         notes.iter().for_each(|&note| leave_note(note));
-        notes
+        notes.into_iter().map(Wait::from).collect()
     }
 
-    fn kept() -> Vec<Note> {
+    /// Leaves the note of that wait once more.
+    fn again(wait: Wait) {
+        leave_note(Note { reason: wait.reason(), location: wait.location() });
+    }
+
+    fn kept() -> Vec<Wait> {
         LOCAL.with(|local| {
             local.other.iter().take(local.others.get() as usize).filter_map(std::cell::Cell::get).collect()
         })
@@ -197,21 +201,21 @@ mod tests {
     #[test]
     fn a_leaf_that_is_polled_twice_is_one() {
         let noted = poll(1, &[1]);
-        leave_note(noted[0]);
+        again(noted[0]);
         assert!(!has_others());
         let noted = poll(1, &[1, 2]);
-        leave_note(noted[0]);
+        again(noted[0]);
         assert_eq!((notes().wait, kept()), (Some(noted[0]), vec![noted[1]]));
     }
 
     #[test]
     fn a_leaf_that_is_ready_is_none() {
         let noted = poll(1, &[1, 2, 3]);
-        forget_wait(|note| note.reason == Reason::Join(2));
+        forget_wait(|wait| wait.is_for(Reason::Join(2)));
         assert_eq!((notes().wait, kept()), (Some(noted[2]), vec![noted[0]]));
-        forget_wait(|note| note.reason == Reason::Join(3));
+        forget_wait(|wait| wait.is_for(Reason::Join(3)));
         assert_eq!((notes().wait, kept()), (Some(noted[0]), vec![]));
-        forget_wait(|note| note.reason == Reason::Join(1));
+        forget_wait(|wait| wait.is_for(Reason::Join(1)));
         assert!(notes().is_empty() && !has_others());
     }
 
@@ -221,7 +225,7 @@ mod tests {
         let other = (first + 1..).find(|&task| hash(task, PLACES) == hash(first, PLACES)).unwrap();
         let noted = poll(first, &[1, 2, 3]);
         assert!(note_others(first));
-        let waits = |notes: &[Note]| std::array::from_fn(|at| notes.get(at).copied().map(Wait::from));
+        let waits = |noted: &[Wait]| std::array::from_fn(|at| noted.get(at).copied());
         assert_eq!(others(first), waits(&noted[..2]));
         let theirs = poll(other, &[4, 5]);
         assert!(note_others(other));

@@ -4,7 +4,7 @@
 //! time limit, which says nothing of what it limits. That there was a timer beside it is kept as a flag.
 //!
 //! The reason is one word, so that a runtime can keep a wait in a place that other threads read, and so that an error
-//! which carries a wait stays small.
+//! which carries a wait stays small, and so that the notes of a poll are two words each.
 //!
 //! Rejected: the [`Note`] itself, which takes a word more, and has no room for the flag.
 
@@ -24,7 +24,8 @@ use crate::notes::{IoKind, Note, Notes, Reason, SyncKind};
 /// use mini_context::{IoKind, Note, Notes, Reason, Wait};
 ///
 /// let location = Location::caller();
-/// let notes = Notes { wait: Some(Note { reason: Reason::Io(IoKind::Read, 7), location }), timer: None };
+/// let read = Wait::from(Note { reason: Reason::Io(IoKind::Read, 7), location });
+/// let notes = Notes { wait: Some(read), timer: None };
 /// let wait = Wait::of(notes).unwrap();
 /// assert_eq!(wait.to_string(), format!("Read on fd 7 at {location}"));
 /// ```
@@ -70,8 +71,8 @@ impl Wait {
     #[inline]
     pub fn of(notes: Notes) -> Option<Wait> {
         match (notes.wait, notes.timer) {
-            (Some(wait), Some(_)) => Some(Wait { word: pack(wait.reason) | TIMED, location: wait.location }),
-            (wait, timer) => wait.or(timer).map(Wait::from),
+            (Some(wait), Some(_)) => Some(Wait { word: wait.word | TIMED, ..wait }),
+            (wait, timer) => wait.or(timer),
         }
     }
 
@@ -92,10 +93,10 @@ impl Wait {
     ///
     /// ```
     /// use std::panic::Location;
-    /// use mini_context::{Note, Notes, Reason, Wait};
+    /// use mini_context::{Note, Reason, Wait};
     ///
     /// let note = Note { reason: Reason::Join(5), location: Location::caller() };
-    /// let wait = Wait::of(Notes { wait: Some(note), timer: None }).unwrap();
+    /// let wait = Wait::from(note);
     /// assert_eq!(Wait::from_word(wait.word(), wait.location()), Some(wait));
     /// assert_eq!(Wait::from_word(0, wait.location()), None);
     /// ```
@@ -111,14 +112,49 @@ impl Wait {
     ///
     /// ```
     /// use std::panic::Location;
-    /// use mini_context::{Note, Notes, Reason, Wait};
+    /// use mini_context::{Note, Reason, Wait};
     ///
-    /// let timer = Some(Note { reason: Reason::Timer(5), location: Location::caller() });
-    /// assert_eq!(Wait::of(Notes { wait: None, timer }).unwrap().reason(), Reason::Timer(5));
+    /// let timer = Note { reason: Reason::Timer(5), location: Location::caller() };
+    /// assert_eq!(Wait::from(timer).reason(), Reason::Timer(5));
     /// ```
     #[must_use]
     pub fn reason(self) -> Reason {
         unpack(self.word).expect("the word of a wait has a reason")
+    }
+
+    /// Whether that is the reason.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Note, Reason, Wait};
+    ///
+    /// let wait = Wait::from(Note { reason: Reason::Join(5), location: Location::caller() });
+    /// assert!(wait.is_for(Reason::Join(5)) && !wait.is_for(Reason::Join(6)));
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn is_for(self, reason: Reason) -> bool {
+        self.word & !TIMED == pack(reason)
+    }
+
+    /// The same wait at another line.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::panic::Location;
+    /// use mini_context::{Note, Reason, Wait};
+    ///
+    /// let wait = Wait::from(Note { reason: Reason::Idle, location: Location::caller() });
+    /// let here = Location::caller();
+    /// assert_eq!(wait.at(here).location(), here);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn at(self, location: &'static Location<'static>) -> Wait {
+        Wait { location, ..self }
     }
 
     /// The same wait of the task `task`, with the holder of what it waits for as it is now.
@@ -218,6 +254,7 @@ impl Wait {
     ///
     /// See [`from_word`](Wait::from_word).
     #[must_use]
+    #[inline]
     pub fn location(self) -> &'static Location<'static> {
         self.location
     }
@@ -230,7 +267,7 @@ impl Wait {
     /// use std::panic::Location;
     /// use mini_context::{Note, Notes, Reason, Wait};
     ///
-    /// let note = |reason| Some(Note { reason, location: Location::caller() });
+    /// let note = |reason| Some(Wait::from(Note { reason, location: Location::caller() }));
     /// let [wait, timer] = [Reason::Join(1), Reason::Timer(5)].map(note);
     /// assert!(Wait::of(Notes { wait, timer }).unwrap().is_timed());
     /// assert!(!Wait::of(Notes { wait: None, timer }).unwrap().is_timed());
@@ -341,8 +378,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn note(reason: Reason) -> Option<Note> {
-        Some(Note { reason, location: Location::caller() })
+    fn note(reason: Reason) -> Option<Wait> {
+        Some(Wait::from(Note { reason, location: Location::caller() }))
     }
 
     #[test]
@@ -382,7 +419,7 @@ mod tests {
     #[test]
     fn what_is_no_timer_says_more() {
         let (wait, timer) = (note(Reason::Io(IoKind::Write, 9)), note(Reason::Timer(1)));
-        let at = |note: Option<Note>| note.unwrap().location;
+        let at = |wait: Option<Wait>| wait.unwrap().location;
         let told = |wait, timer| Wait::of(Notes { wait, timer }).unwrap().to_string();
         assert_eq!(told(wait, timer), format!("Write on fd 9 at {}, or a timer", at(wait)));
         assert_eq!(told(None, timer), format!("Timer at {}", at(timer)));

@@ -170,7 +170,7 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
                 if (polled.0)(Some(&waker)) {
                     return;
                 }
-                seen.sight.wait.fill(mini_context::notes(), false, id);
+                seen.sight.wait.fill(mini_context::notes(), false, || id);
                 drop(polling);
                 shared.process.check("returning from a poll");
             }

@@ -62,11 +62,8 @@ impl<T> Fifo<T> {
     }
 
     /// Takes one of `parts` equal parts, at least one entry and at most `most` more; all but the first go to `keep`,
-    /// which runs under the lock.
+    /// which runs under the lock. The caller has seen that there may be some.
     pub(crate) fn take_share(&self, parts: usize, most: usize, keep: impl FnMut(T)) -> Option<T> {
-        if self.is_empty() {
-            return None;
-        }
         let mut entries = lock(&self.entries);
         let first = entries.pop_front();
         let share = (entries.len() / parts).min(most);

@@ -42,11 +42,8 @@ pub(crate) struct Meter {
 
 impl Meter {
     pub(crate) fn new(clock: Clock) -> Self {
-        let mut meter =
-            Self { clock, now: 0, counts_steps: false, unread: 0, skipped: 0, short_laps: 0, left_out: true };
-        meter.now = meter.clock.system_nanos();
-        meter.set();
-        meter
+        let (now, counts_steps) = (clock.system_nanos(), counts_steps(&clock));
+        Self { clock, now, counts_steps, unread: 0, skipped: 0, short_laps: 0, left_out: true }
     }
 
     /// The time as of the last lap.
@@ -93,6 +90,8 @@ impl Meter {
         mem::take(&mut self.left_out)
     }
 
+    /// A call of its own: most runs are short, and go without.
+    #[inline(never)]
     fn measure(&mut self) -> u64 {
         if self.counts_steps {
             self.now += 1;
@@ -125,13 +124,17 @@ impl Meter {
 
     /// Begins anew: what went on until now is no part of the next lap, which reads the time.
     pub(crate) fn set(&mut self) {
-        self.counts_steps = !HAS_TIME || !self.clock.is_system();
+        self.counts_steps = counts_steps(&self.clock);
         (self.unread, self.skipped) = (0, 0);
         self.left_out = true;
         if !self.counts_steps {
             self.now = self.clock.system_nanos();
         }
     }
+}
+
+fn counts_steps(clock: &Clock) -> bool {
+    !HAS_TIME || !clock.is_system()
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]

@@ -161,7 +161,7 @@ impl<'a> Worker<'a> {
             is_for_embedder: false,
             context: Some(context),
         };
-        worker.put_off_look();
+        worker.count_from_now();
         worker.recorder = Recorder::of(&shared.config, worker.meter.system_now());
         core.counts.busy.unpark(worker.meter.system_now());
         if let Some(probe) = &core.probe {
@@ -246,11 +246,8 @@ impl<'a> Worker<'a> {
         }
         self.core.counts.task.store(task.id().get(), Relaxed);
         let again_after = self.again_after();
-        let (meter, mut took) = (&mut self.meter, None);
-        let ran = task.run(again_after, || {
-            took = meter.lap();
-            took
-        });
+        let meter = &mut self.meter;
+        let (ran, took) = task.run(again_after, || meter.lap());
         if self.is_told {
             self.tell_end(ran.then());
         }
@@ -291,29 +288,32 @@ impl<'a> Worker<'a> {
     }
 
     fn run_main(&mut self, future: &mut MainFuture<'_>, waker: &Waker) -> bool {
-        let Some(main) = &self.main else { return false };
+        let Some(main) = self.main.as_deref() else { return false };
+        let core = self.core;
         main.begin_run();
-        self.core.counts.task.store(main.id, Relaxed);
-        if let Some(probe) = &self.core.probe {
-            probe.begin(main.id, !self.meter.take_left_out());
+        core.counts.task.store(main.id, Relaxed);
+        if let Some(probe) = &core.probe {
+            probe.begin_main(main.id, !self.meter.take_left_out());
         }
         let is_ready = future(Some(waker));
-        let took = self.meter.lap().unwrap_or(0);
-        if let Some(probe) = &self.core.probe {
+        let took = self.meter.lap();
+        if let Some(probe) = &core.probe {
             probe.end_main(is_ready, main.has_asked());
         }
         if is_ready {
-            self.core.main.wait.clear();
-            self.count_run(took);
+            core.main.wait.clear();
+            self.count_run(took.unwrap_or(0));
             return true; // it counts as running, so a late wake queues nothing
         }
-        let since_wait = main.end_run(took);
-        self.core.main.wait.fill(mini_context::notes(), since_wait.is_some(), main.id);
+        let since_wait = main.end_run(took.unwrap_or(0));
+        core.main.wait.fill(mini_context::notes(), since_wait.is_some(), || main.id);
         let is_again = since_wait.is_some_and(|time| time >= self.again_after().into());
         if since_wait.is_some() {
-            self.core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
+            core.push_entry(Entry::Main, if is_again { Class::Again } else { Class::Woken });
         }
-        self.note_run(self.why_of(is_again), took);
+        if let Some(took) = took {
+            self.note_run(self.why_of(is_again), took);
+        }
         false
     }
 

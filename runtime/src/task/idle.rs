@@ -106,7 +106,7 @@ impl Drop for Idle {
     fn drop(&mut self) {
         if let Step::At(idle_queue, place) = &self.step {
             idle_queue.leave(*place);
-            forget_wait(|note| note.reason == Reason::Idle);
+            forget_wait(|wait| wait.is_for(Reason::Idle));
         }
     }
 }

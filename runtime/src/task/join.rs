@@ -260,20 +260,31 @@ impl<T> Future for JoinHandle<T> {
 }
 
 impl<T> Drop for JoinHandle<T> {
+    #[inline]
     fn drop(&mut self) {
-        let mut waiter = None;
         if !self.is_spent {
-            waiter = self.take_waiter().ok().flatten(); // user code: dropped when all is done
-            if waiter.is_some() {
-                let mine = Reason::Join(self.task.id().get());
-                forget_wait(|note| note.reason == mine);
-            }
-            if self.task.header().refs.leave() == OnJoin::Pending {
-                return; // with its reference
-            }
-            self.task.drop_output();
+            return self.leave();
         }
         // SAFETY: not used again.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { ManuallyDrop::take(&mut self.task) }.release_ended();
+    }
+}
+
+impl<T> JoinHandle<T> {
+    /// Dropped before it had the output.
+    #[inline(never)]
+    fn leave(&mut self) {
+        let waiter = self.take_waiter().ok().flatten(); // user code: dropped when all is done
+        if waiter.is_some() {
+            let mine = Reason::Join(self.task.id().get());
+            forget_wait(|wait| wait.is_for(mine));
+        }
+        if self.task.header().refs.leave() == OnJoin::Pending {
+            return; // with its reference
+        }
+        self.task.drop_output();
+        // SAFETY: the handle is being dropped, which does nothing more.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         unsafe { ManuallyDrop::take(&mut self.task) }.release_ended();
         drop(waiter);

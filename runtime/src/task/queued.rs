@@ -95,18 +95,17 @@ impl Queued {
     }
 
     /// Polls the task once, or drops its future if it was cancelled. `lap` is called after that, and says how many
-    /// nanoseconds are charged to the run, if that is known. A task that asks to run once more is of the class *again*
-    /// if it has run for `again_after` since it last waited.
+    /// nanoseconds are charged to the run, if that is known; that is returned too. A task that asks to run once more is
+    /// of the class *again* if it has run for `again_after` since it last waited.
     ///
     /// For an owned task the caller holds its home core.
     #[inline(always)]
-    pub(crate) fn run(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> Ran {
+    pub(crate) fn run(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Ran, Option<u64>) {
         match self.start() {
             OnStart::Poll => self.poll(again_after, lap),
             OnStart::Drop => {
                 self.drop_future();
-                lap();
-                Ran::Ended
+                (Ran::Ended, lap())
             }
         }
     }
@@ -130,7 +129,7 @@ impl Queued {
     }
 
     #[inline(always)]
-    fn poll(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> Ran {
+    fn poll(self, again_after: u32, lap: impl FnOnce() -> Option<u64>) -> (Ran, Option<u64>) {
         // SAFETY: the entry, and with it the runtime's reference, goes nowhere before the poll is over.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
         let header = unsafe { self.0.as_ref() };
@@ -150,16 +149,16 @@ impl Queued {
         drop(inside);
         if poll.is_ready() {
             running.task.complete();
-            lap();
-            return Ran::Ended;
+            return (Ran::Ended, lap());
         }
-        if let Some(took) = lap() {
+        let took = lap();
+        if let Some(took) = took {
             header.times.note(took);
         }
         let has_asked = running.has_asked.get();
-        header.wait.fill(mini_context::notes(), has_asked, header.id.get());
+        header.wait.fill(mini_context::notes(), has_asked, || header.id.get());
         let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
-        match next {
+        let ran = match next {
             // The task may run elsewhere, and be freed, from here on.
             OnPending::Idle => Ran::Through,
             OnPending::Requeue => {
@@ -175,7 +174,8 @@ impl Queued {
                 running.task.drop_future();
                 Ran::Ended
             }
-        }
+        };
+        (ran, took)
     }
 
     #[cold]
@@ -227,7 +227,7 @@ impl Job for Queued {
         let shared = self.header().schedule.arc();
         let _recorded = shared.recorder.as_ref().map(|recorder| recorder.job(self.id().get()));
         context::serve(&shared, || {
-            let ran = Queued::run(self, u32::MAX, || None);
+            let (ran, _) = Queued::run(self, u32::MAX, || None);
             debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
         });
     }

@@ -46,7 +46,8 @@ pub(crate) type Beside = [Option<Wait>; 3];
 /// Words that are no [`Wait`]'s; there is no location then.
 const UNKNOWN: u64 = 14 << 60;
 const YIELDED: u64 = 15 << 60;
-const SPENT: u64 = YIELDED | 1;
+const SPENT: u64 = YIELDED | SPENT_BIT;
+const SPENT_BIT: u64 = 1;
 
 /// In the address of the location: the task waits for something beside this.
 const BESIDE: usize = 1;
@@ -56,22 +57,19 @@ impl WaitSlot {
         Self { location: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) }
     }
 
-    /// After a poll of `task` that was pending: what its leaves have noted. The runner only.
+    /// After a poll of `task` that was pending: what its leaves have noted. The runner only. It is seldom asked which
+    /// task that is.
     #[inline]
-    pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: u64) {
+    pub(crate) fn fill(&self, notes: Notes, has_yielded: bool, task: impl FnOnce() -> u64) {
         let Some(wait) = Wait::of(notes) else {
-            let word = match has_yielded {
-                true if mini_context::was_refused() => SPENT,
-                true => YIELDED,
-                false => UNKNOWN,
-            };
-            return self.word.store(word, Release);
+            let yielded = YIELDED | if mini_context::was_refused() { SPENT_BIT } else { 0 };
+            return self.word.store(if has_yielded { yielded } else { UNKNOWN }, Release);
         };
         // Release: a reader that sees one of these sees the number of the poll too.
         self.word.store(wait.word(), Release);
         let mut location = ptr::from_ref(wait.location()).cast_mut();
         if mini_context::has_others() {
-            let _: bool = mini_context::note_others(task); // or the bit alone says that there are some
+            let _: bool = mini_context::note_others(task()); // or the bit alone says that there are some
             location = location.map_addr(|address| address | BESIDE);
         }
         self.location.store(location, Release);

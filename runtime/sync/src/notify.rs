@@ -299,7 +299,7 @@ impl<N: Deref<Target = Notify>> Wait<N> {
         }
         drop(waker);
         let location = *this.location;
-        mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+        mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
     }
 }
 

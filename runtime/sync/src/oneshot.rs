@@ -297,7 +297,7 @@ impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         if self.is_waiting {
             let location = self.location;
-            mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+            mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
         }
         if let Some(chan) = self.chan.take() {
             chan.close();
@@ -325,7 +325,7 @@ impl<T> Future for Closed<'_, T> {
 impl<T> Drop for Closed<'_, T> {
     fn drop(&mut self) {
         let location = self.location;
-        mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+        mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Claim {
     pub(crate) location: &'static Location<'static>,
     /// Whether the owner knows: it has been polled since the grant.
     pub(crate) is_seen: bool,
-    /// Whether nobody else can have what was taken: it is all there is, and cannot leave its task.
+    /// See [`Source::IS_EXCLUSIVE`].
     is_exclusive: bool,
 }
 
@@ -182,14 +182,14 @@ impl Permits {
         waker
     }
 
-    /// The owner of a grant has been polled, maybe as a part of another task than when it joined.
-    fn see(&mut self, granted: &Claim, now: &Claim) {
+    /// The owner of a grant has been polled, maybe as a part of another task than when it joined: `task`.
+    fn see(&mut self, granted: &Claim, task: u64) {
         let is_of = |last: &Claim| last.task == granted.task && std::ptr::eq(last.location, granted.location);
         if let Some(last) = self.last.as_mut().filter(|last| is_of(last)) {
-            let has_moved = last.task != now.task;
-            *last = *now;
-            if has_moved {
-                self.tell_holder();
+            last.is_seen = true;
+            if last.task != task {
+                last.task = task;
+                self.tell_other_holder();
             } else if !self.waiters.is_empty() {
                 mini_context::set_number(self.key(), 0); // it knows
             }
@@ -201,7 +201,14 @@ impl Permits {
         ptr::from_ref(self).addr() as u64
     }
 
+    /// As [`tell_holder`](Self::tell_holder), for all but a grant: a call, which leaves its callers small.
+    #[inline(never)]
+    fn tell_other_holder(&self) {
+        self.tell_holder();
+    }
+
     /// Notes the holder for which tasks wait, for dumps.
+    #[inline]
     fn tell_holder(&self) {
         let (task, is_seen) = self.last.map_or((0, true), |last| (last.holder(), last.is_seen));
         let (location, number) = (self.last.map(|last| last.location), u64::from(!is_seen));
@@ -214,8 +221,8 @@ pub(crate) trait Source {
     /// What waiting for its permits is called.
     const KIND: SyncKind;
 
-    /// Whether what is taken may be given to another task.
-    const IS_OWNED: bool = false;
+    /// Whether nobody else can have what was taken: it is all there is, and cannot leave its task.
+    const IS_EXCLUSIVE: bool = matches!(Self::KIND, SyncKind::Lock | SyncKind::Once);
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
 
@@ -264,7 +271,7 @@ impl<S: Source + ?Sized> Source for &S {
 
 impl<S: Source + ?Sized> Source for Arc<S> {
     const KIND: SyncKind = S::KIND;
-    const IS_OWNED: bool = true;
+    const IS_EXCLUSIVE: bool = false; // the guard may go to another task
 
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
@@ -285,8 +292,12 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 /// Gives `count` permits back, and wakes all whom that completes.
 #[inline]
 pub(crate) fn release(source: &(impl Source + ?Sized), count: usize) {
-    if let Some(waker) = source.with(|permits| permits.give(count)) {
-        wake_each(waker, || source.with(|permits| permits.give(0)));
+    let (waker, has_more) = source.with(|permits| (permits.give(count), permits.free > 0));
+    match waker {
+        // Each permit went to that waiter: there is none for the next one. Who gives another one grants it.
+        Some(waker) if !has_more => waker.wake(),
+        Some(waker) => wake_each(waker, || source.with(|permits| permits.give(0))),
+        None => {}
     }
 }
 
@@ -439,11 +450,11 @@ impl<S: Source> Acquire<S> {
             Phase::Waiting => {
                 // SAFETY: as above.
                 let ((state, has_moved), key) =
-                    source.with_key(|permits| unsafe { permits.ask(waiter, &claim, cx.waker()) });
+                    source.with_key(|permits| unsafe { permits.ask(waiter, claim.task, cx.waker()) });
                 if has_moved {
                     let waker = cx.waker().clone();
                     // SAFETY: as above.
-                    source.with_key(|permits| unsafe { permits.move_waiter(waiter, &claim, waker) })
+                    source.with_key(|permits| unsafe { permits.move_waiter(waiter, claim.task, waker) })
                 } else {
                     ((state, None), key)
                 }
@@ -464,8 +475,7 @@ impl<S: Source> Acquire<S> {
     }
 
     fn claim(&self) -> Claim {
-        let is_exclusive = !S::IS_OWNED && matches!(self.kind, SyncKind::Lock | SyncKind::Once);
-        Claim { is_exclusive, ..Claim::new(self.location) }
+        Claim { is_exclusive: S::IS_EXCLUSIVE, ..Claim::new(self.location) }
     }
 
     /// It is dropped while it waits: gives back what it was given.
@@ -480,7 +490,7 @@ impl<S: Source> Acquire<S> {
         }
         drop(waker);
         let location = *this.location;
-        mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+        mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
     }
 }
 
@@ -489,6 +499,7 @@ type Found = (Poll<Result<(), Refusal>>, Option<Waker>);
 
 /// For a waiter: pinned, and in no other list.
 impl Permits {
+    /// The waiter is as it was made, with that claim.
     unsafe fn join(&mut self, waiter: Pin<&Waiter<Need>>, claim: Claim, waker: Waker) -> Found {
         // SAFETY: the caller's promise.
         let count = unsafe { self.waiters.look(waiter) }.0.count;
@@ -500,23 +511,24 @@ impl Permits {
             Err(_) => 0,
         };
         // SAFETY: the caller's promise.
-        *unsafe { self.waiters.look(waiter) }.0 = Need { count, missing: count - given, claim };
+        unsafe { self.waiters.look(waiter) }.0.missing = count - given;
         if taken != Err(Refusal::Busy) {
             return (Poll::Ready(taken), Some(waker));
         }
         // SAFETY: the caller's promise.
         unsafe { self.waiters.push_back(waiter, waker) };
         if is_first {
-            self.tell_holder(); // later ones find it told, by this or by a grant
+            self.tell_other_holder(); // later ones find it told, by this or by a grant
         }
         (Poll::Pending, None)
     }
 
-    /// What has become of the waiter, and whether another task is to be woken for it than before.
+    /// What has become of the waiter, which is a part of `task` now, and whether another task is to be woken for it
+    /// than before.
     unsafe fn ask(
         &mut self,
         waiter: Pin<&Waiter<Need>>,
-        claim: &Claim,
+        task: u64,
         waker: &Waker,
     ) -> (Poll<Result<(), Refusal>>, bool) {
         // SAFETY: the caller's promise.
@@ -525,27 +537,27 @@ impl Permits {
             (_, true) => (Poll::Pending, unsafe { self.waiters.has_moved(waiter, waker) }),
             (Need { missing: 0, claim: granted, .. }, false) => {
                 let granted = *granted;
-                self.see(&granted, claim);
+                self.see(&granted, task);
                 (Poll::Ready(Ok(())), false)
             }
             (_, false) => (Poll::Ready(Err(Refusal::Closed)), false),
         }
     }
 
-    unsafe fn move_waiter(&mut self, waiter: Pin<&Waiter<Need>>, claim: &Claim, waker: Waker) -> Found {
+    unsafe fn move_waiter(&mut self, waiter: Pin<&Waiter<Need>>, task: u64, waker: Waker) -> Found {
         // SAFETY: the caller's promise.
         let old = unsafe { self.waiters.exchange(waiter, waker) };
         // SAFETY: the caller's promise.
         let (need, is_queued) = unsafe { self.waiters.look(waiter) };
         if is_queued {
-            need.claim = *claim;
+            need.claim.task = task;
             return (Poll::Pending, old);
         }
         let (missing, granted) = (need.missing, need.claim);
         if missing > 0 {
             return (Poll::Ready(Err(Refusal::Closed)), old);
         }
-        self.see(&granted, claim);
+        self.see(&granted, task);
         (Poll::Ready(Ok(())), old)
     }
 

@@ -254,6 +254,6 @@ impl<P: Place> Wait<P> {
         let waker = this.place.with(|state| unsafe { P::rounds(state).leave(waiter) });
         drop(waker);
         let location = *this.location;
-        mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+        mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
     }
 }

@@ -67,7 +67,7 @@ fn a_maker_of_a_value_says_what_it_waits_for_itself() {
     take_notes();
     let mut makes = spawn(cell.get_or_init(|| notify.notified()));
     makes.waits();
-    assert_eq!(notes().wait.unwrap().reason, Reason::Sync(SyncKind::Notify, 0));
+    assert_eq!(notes().wait.unwrap().reason(), Reason::Sync(SyncKind::Notify, 0));
 }
 
 #[test]

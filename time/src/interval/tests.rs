@@ -136,7 +136,7 @@ fn the_note_names_the_call_of_tick() {
     let mut tick = beat.tick();
     assert_eq!(Probe::default().poll(&mut tick), Poll::Pending);
     let note = notes().timer.unwrap();
-    assert_eq!((note.reason, note.location.line()), (Reason::Timer(1_000_000), tick_line));
+    assert_eq!((note.reason(), note.location().line()), (Reason::Timer(1_000_000), tick_line));
     drop(tick);
     assert!(notes().is_empty());
 }

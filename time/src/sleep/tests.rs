@@ -298,7 +298,7 @@ fn each_pending_poll_leaves_a_note_and_a_ready_one_does_not() {
     for _ in 0..2 {
         assert_eq!(probe.poll(&mut sleep), Poll::Pending);
         let note = take_notes().timer.unwrap();
-        assert_eq!((note.reason, note.location.line()), (Reason::Timer(7_000_000), line));
+        assert_eq!((note.reason(), note.location().line()), (Reason::Timer(7_000_000), line));
         assert!(take_notes().is_empty());
     }
     pass(&timers, 7 * MS);

@@ -26,7 +26,7 @@ impl Worker<'_> {
             self.ask(now);
         }
         let runs = self.core.counts.runs.get() + u64::from(self.meter.unread());
-        if now < self.look_at() && runs < self.look_at_run {
+        if !self.is_time_to_look(now) && runs < self.look_at_run {
             return None;
         }
         let stop = self.stop();
@@ -133,6 +133,11 @@ impl Worker<'_> {
     /// Puts the next look off: the driver is polled now, or waited for.
     pub(super) fn put_off_look(&mut self) {
         self.meter.set();
+        self.count_from_now();
+    }
+
+    /// The meter has been read: the next look is due so much later.
+    pub(super) fn count_from_now(&mut self) {
         let now = self.meter.now();
         self.looked = now;
         self.core.load.note_look(now);
@@ -168,12 +173,16 @@ impl Worker<'_> {
         }
     }
 
-    /// When to look: earlier if only tasks of the class *again* wait here.
-    fn look_at(&self) -> u64 {
+    /// Whether enough time has passed since the last look: it is less if only tasks of the class *again* wait here.
+    #[inline]
+    fn is_time_to_look(&self, now: u64) -> bool {
+        let since = now - self.looked; // the time of a meter never goes back
+        since >= AGAIN_LOOK && (since >= LOOK_TIME || self.has_only_again())
+    }
+
+    fn has_only_again(&self) -> bool {
         let core = self.core;
-        let has_again = || core.owned_len(Class::Again) + core.len_of(Class::Again) > 0;
-        let time = if self.woken_len() == 0 && has_again() { AGAIN_LOOK } else { LOOK_TIME };
-        self.looked.saturating_add(time)
+        self.woken_len() == 0 && core.owned_len(Class::Again) + core.len_of(Class::Again) > 0
     }
 
     /// Woken tasks that wait for this worker.

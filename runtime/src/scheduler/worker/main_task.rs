@@ -124,22 +124,38 @@ impl MainTask {
         self.woken.load(Relaxed)
     }
 
+    /// Owner only: it is to run. Says whether the caller queues it; after a wake during its own poll, which asks to run
+    /// once more, the worker does so.
+    fn mark_queued(&self) -> bool {
+        if self.queued.load(Relaxed) {
+            return false;
+        }
+        self.queued.store(true, Relaxed);
+        !self.running.load(Relaxed)
+    }
+
     /// Owner only.
     fn enqueue(&self) {
-        if !self.queued.load(Relaxed) {
-            self.queued.store(true, Relaxed);
-            // A wake during its own poll asks to run once more: the worker queues it after the poll.
-            if !self.running.load(Relaxed) {
-                self.schedule.push_entry(Entry::Main, Class::Woken);
-            }
-        }
+        self.schedule.push_entry(Entry::Main, Class::Woken);
     }
 
     /// Owner only: takes over a wake from another thread.
     pub(super) fn take_wake(&self) {
         // Acquire: pairs with the Release in `wake_by_ref`.
-        if self.woken.load(Relaxed) && self.woken.swap(false, Acquire) {
+        if self.woken.load(Relaxed) && self.woken.swap(false, Acquire) && self.mark_queued() {
             self.enqueue();
+        }
+    }
+
+    /// Another thread than the owner has woken it.
+    #[cold]
+    fn wake_from_elsewhere(&self) {
+        if !self.woken.swap(true, AcqRel) {
+            self.schedule.note_intruder(self.id);
+            if let Some(recorder) = &self.schedule.shared().recorder {
+                recorder.woken(self.id);
+            }
+            self.schedule.unparker.unpark();
         }
     }
 }
@@ -150,20 +166,13 @@ impl Wake for MainTask {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if self.schedule.is_held() {
-            if let Some(probe) = &self.schedule.probe
-                && !self.queued.load(Relaxed)
-                && !self.running.load(Relaxed)
-            {
+        if !self.schedule.is_held() {
+            self.wake_from_elsewhere();
+        } else if self.mark_queued() {
+            if let Some(probe) = &self.schedule.probe {
                 probe.woken(self.id);
             }
             self.enqueue();
-        } else if !self.woken.swap(true, AcqRel) {
-            self.schedule.note_intruder(self.id);
-            if let Some(recorder) = &self.schedule.shared().recorder {
-                recorder.woken(self.id);
-            }
-            self.schedule.unparker.unpark();
         }
     }
 }

@@ -141,18 +141,16 @@ impl Worker<'_> {
     #[inline(always)]
     fn choose(&mut self, class: Class, why: Why) -> Option<Entry> {
         self.why = why;
-        match self.pop(class) {
-            None if self.has_shared => self.take_injected(class),
+        if !self.has_shared {
+            return self.core.pop_entry(class);
+        }
+        match self.pop_any(class) {
+            None if !self.shared.injector(class).is_empty() => self.take_injected(class),
             entry => entry,
         }
     }
 
     /// Takes an entry of a class, owned and shared ones in turn.
-    #[inline(always)]
-    fn pop(&mut self, class: Class) -> Option<Entry> {
-        if self.has_shared { self.pop_any(class) } else { self.core.pop_entry(class) }
-    }
-
     fn pop_any(&mut self, class: Class) -> Option<Entry> {
         let core = self.core;
         if self.quotas[class as usize].is_due()

@@ -108,7 +108,7 @@ impl Waiter {
 
     fn forget_note(&self) {
         if self.place.is_some() {
-            forget_wait(|note| *note == self.note());
+            forget_wait(|wait| wait == self.note().into());
         }
     }
 }

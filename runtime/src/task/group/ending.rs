@@ -77,7 +77,7 @@ fn note(node: &Node, location: &'static Location<'static>) {
 }
 
 fn forget_note(location: &'static Location<'static>) {
-    forget_wait(|note| matches!(note.reason, Reason::JoinSet(_)) && note.location == location);
+    forget_wait(|wait| matches!(wait.reason(), Reason::JoinSet(_)) && wait.location() == location);
 }
 
 impl<'a> WaitGroup<'a> {

@@ -292,7 +292,7 @@ macro_rules! waits {
             fn drop(&mut self) {
                 if self.has_waited {
                     let location = self.location;
-                    mini_context::forget_wait(|note| std::ptr::eq(note.location, location));
+                    mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
                 }
             }
         }
