@@ -426,7 +426,7 @@ where
     T: Send + 'static,
 {
     let (shared, location) = (context::current_shared(call), Location::caller());
-    let node = Place::current().map_or_else(|| program::root(), |place| place.node);
+    let node = Place::current().map_or_else(program::root, |place| place.node);
     let origin = (location, Some("shield".into()));
     match node.up().find_map(Node::try_reserve) {
         Some(place) => {
