@@ -214,7 +214,7 @@ fn compare(seed: u64, first: &Trace, second: &Trace) -> Result<(), String> {
         None => "the end".to_owned(),
     };
     let number = |trace: &Trace| match trace.steps.get(common) {
-        Some(step) => format!(", the task number {} to run", step.number),
+        Some(step) => format!(" (number {} by its first step)", step.number),
         None => String::new(),
     };
     let (mut one, mut other) = (told(first), told(second));
