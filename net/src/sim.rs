@@ -96,6 +96,11 @@ pub fn host_name(host: u32) -> String {
     changed(|network| network.hosts[host as usize].name.clone())
 }
 
+/// The names of all hosts, by their numbers.
+pub fn host_names() -> Vec<String> {
+    changed(|network| network.hosts.iter().map(|host| host.name.clone()).collect())
+}
+
 /// The address of a host.
 pub fn host_ip(host: u32) -> IpAddr {
     changed(|network| network.hosts[host as usize].v4().into())

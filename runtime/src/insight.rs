@@ -89,6 +89,8 @@ pub struct Dump {
     runtime: Id,
     flavour: &'static str,
     up: Duration,
+    /// If this is a simulation: the time since it began.
+    virtual_time: Option<Duration>,
     workers: Vec<Worker>,
     /// What the futures of external threads wait for.
     externals: Vec<Main>,
@@ -305,6 +307,21 @@ impl Dump {
             let tasks = self.tasks().iter().filter_map(|task| Some((task.id().get(), task.waits()?)));
             circles(tasks.chain(self.mains().map(|main| (main.id, main.wait))))
         })
+    }
+
+    /// Whether somebody else than a task may be what a task waits for.
+    #[cfg(feature = "sim")]
+    pub(crate) fn may_wait_for_threads(&self) -> bool {
+        let is_open = |wait: LastWait| match wait {
+            LastWait::Unknown => true,
+            LastWait::Known(wait) => matches!(
+                wait.reason(),
+                Reason::Sync(SyncKind::Receive, _) | Reason::Sync(_, 0) | Reason::SyncAt(..) | Reason::Cancel
+            ),
+            LastWait::Yielded | LastWait::Spent => false,
+        };
+        let tasks = self.tasks().iter().filter(|task| !task.is_lost).filter_map(DumpedTask::waits);
+        self.all_circles().is_empty() && self.mains().map(|main| main.wait).chain(tasks).any(is_open)
     }
 
     fn mains(&self) -> impl Iterator<Item = &Main> {

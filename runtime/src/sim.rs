@@ -75,6 +75,7 @@ mod interpose;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[doc(hidden)]
 pub mod interposed;
+mod last;
 mod machines;
 pub(crate) mod names;
 mod network;
@@ -89,6 +90,7 @@ mod sites;
 mod skips;
 mod steps;
 mod strategy;
+mod tasks;
 mod toolchain;
 pub(crate) mod unseen;
 mod wish;

@@ -241,7 +241,8 @@ impl Network {
     /// Tells the reactor now and then that a socket is ready though it may not be.
     pub(super) fn report_falsely(&mut self, id: Id) {
         let Some(token) = self.sockets.get(id).and_then(|socket| socket.token) else { return };
-        if self.is_rough && self.faults.below(32) == 0 && inject(|| format!("a spurious wake-up of socket {}", id.0)) {
+        let is_drawn = self.is_rough && self.faults.below(32) == 0;
+        if is_drawn && inject(|| format!("a spurious wake-up {}", self.host_of(id))) {
             self.reports.push(Event { token, ready: Ready::READABLE | Ready::WRITABLE });
         }
     }
@@ -323,11 +324,31 @@ impl Network {
     /// Draws whether a packet is lost.
     pub(super) fn loses(&mut self, from: u32, to: u32, what: &str) -> bool {
         let hosts = &self.hosts;
-        let text = || format!("loss of {what} from {} to {}", hosts[from as usize].name, hosts[to as usize].name);
+        let text = || format!("loss of {what} {}", way(hosts, from, to));
         self.links.loses(from, to, &mut self.faults, text)
+    }
+
+    /// For the text of a fault: the host of a socket.
+    fn host_of(&self, id: Id) -> String {
+        let host = self.sockets.get(id).map_or(0, |socket| socket.host);
+        format!("on {}", self.hosts[host as usize].name)
+    }
+
+    /// For the text of a fault: from where to where a connection sends.
+    pub(super) fn way(&self, id: Id) -> String {
+        match self.sockets.get(id) {
+            Some(Socket { host, kind: Kind::Stream(stream), .. }) => way(&self.hosts, *host, stream.peer_host),
+            _ => self.host_of(id),
+        }
     }
 
     pub(super) fn later(&mut self, delay: Duration, what: What) {
         self.events.add(sim::now() + delay, what);
     }
+}
+
+/// From where to where, in the text of a fault: within one host, only where.
+pub(super) fn way(hosts: &[Host], from: u32, to: u32) -> String {
+    let name = |host: u32| &hosts[host as usize].name;
+    if from == to { format!("on {}", name(from)) } else { format!("from {} to {}", name(from), name(to)) }
 }

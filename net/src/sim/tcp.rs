@@ -349,5 +349,6 @@ pub(super) fn draw_piece(network: &mut Network, length: usize, what: &str, id: I
     }
     let piece = 1 + network.faults.below(length as u64 - 1) as usize;
     let gap = Duration::from_micros(1 + network.faults.below(50));
-    inject(|| format!("{what} of {piece} of {length} bytes on socket {}", id.0)).then_some((piece, gap))
+    let text = || format!("{what} of {piece} of {length} bytes {}", network.way(id));
+    inject(text).then_some((piece, gap))
 }

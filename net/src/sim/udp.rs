@@ -12,7 +12,7 @@ use super::errno;
 use super::event::{Datagram, Id, What};
 use super::host::Protocol;
 use super::link::Passage;
-use super::network::Network;
+use super::network::{Network, way};
 use super::socket::{Inbox, Kind};
 
 /// What fits into a datagram of UDP over IPv4: udp(7).
@@ -68,7 +68,7 @@ impl Network {
     fn duplicates(&mut self, from: u32, to: u32) -> bool {
         let probability = self.links.quality(from, to).duplication;
         let hosts = &self.hosts;
-        let text = || format!("a datagram twice from {} to {}", hosts[from as usize].name, hosts[to as usize].name);
+        let text = || format!("a datagram twice {}", way(hosts, from, to));
         self.faults.happens(probability) && inject(text)
     }
 

@@ -40,7 +40,9 @@ impl Shared {
         let before = lock(&self.dumped).clone(); // it stays for a dump that is made meanwhile
         let progress: Vec<u64> = self.cores.iter().map(|core| core.counts.progress()).collect();
         let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
-        if self.idle.up().any(|worker| !self.cores[worker].run.is_away()) {
+        let virtual_time = self.virtual_time();
+        // In a simulation the program stands still.
+        if virtual_time.is_none() && self.idle.up().any(|worker| !self.cores[worker].run.is_away()) {
             thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // so that what runs on can be told from what passes
         }
         seen.look_again_at_lost(&self.cores);
@@ -59,6 +61,7 @@ impl Shared {
             runtime: self.id,
             flavour: if self.is_multi_thread() { "multi_thread" } else { "current_thread" },
             up: self.begun_at.elapsed(),
+            virtual_time,
             workers,
             externals,
             seen,

@@ -19,7 +19,10 @@ impl fmt::Display for Dump {
         }
         self.verdicts(f)?;
         for worker in &self.workers {
-            writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?;
+            match self.virtual_time {
+                Some(_) => self.simulated(f, worker)?,
+                None => writeln!(f, "  worker {}  {}", worker.index, Told(self, worker))?,
+            }
         }
         for external in &self.externals {
             writeln!(f, "  a thread in block_on, which works for no worker, waits for {external}")?;
@@ -34,10 +37,14 @@ impl fmt::Display for Dump {
 
 impl Dump {
     fn header(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (workers, tasks) = (self.workers.len(), self.seen.len());
-        let up = Rounded(self.up);
-        write!(f, "mini: runtime {}, {}, up {up}: ", self.runtime, self.flavour)?;
-        write!(f, "{}, {}", Counted(workers, "worker"), Counted(tasks, "task"))?;
+        let (workers, tasks) = (Counted(self.workers.len(), "worker"), Counted(self.seen.len(), "task"));
+        match self.virtual_time {
+            Some(time) => write!(f, "mini: {:.6} s of virtual time, {tasks}", time.as_secs_f64())?,
+            None => {
+                let up = Rounded(self.up);
+                write!(f, "mini: runtime {}, {}, up {up}: {workers}, {tasks}", self.runtime, self.flavour)?;
+            }
+        }
         if self.new > 0 {
             write!(f, " and {} new", self.new)?;
         }
@@ -48,6 +55,16 @@ impl Dump {
             write!(f, "; the dump before was made {} ago", Rounded(before))?;
         }
         writeln!(f)
+    }
+
+    /// The only worker, which is seen while nothing goes on: of interest is its main task.
+    fn simulated(&self, f: &mut fmt::Formatter<'_>, worker: &Worker) -> fmt::Result {
+        match (&worker.doing, &worker.main) {
+            (_, Some(main)) => writeln!(f, "  the main task waits for {main}")?,
+            (Doing::Works(run), None) if is_main(run.task) => writeln!(f, "  the main task is running")?,
+            _ => {}
+        }
+        if worker.is_hidden { writeln!(f, "  its tasks could not be looked at") } else { Ok(()) }
     }
 
     /// Jobs that were spawned at one line share a line.
@@ -144,6 +161,7 @@ impl Dump {
                 let least = circle.iter().filter_map(|&id| self.task(id)?.unchanged).min();
                 format!("; none has gone on for {}: a deadlock, most likely", Rounded(least.unwrap_or(before)))
             }
+            _ if self.virtual_time.is_some() => "; a deadlock, unless one waits for something else too".to_owned(),
             _ => "; a deadlock, unless one waits for something else too: another dump will show".to_owned(),
         }
     }

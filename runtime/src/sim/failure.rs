@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use mini_context::sim::{Fault, Faults};
 
-use super::steps::Step;
-use super::world::{Halt, World};
+use super::last::Last;
+use super::world::Halt;
 use crate::insight::Dump;
 use crate::task::error::message;
 
@@ -26,7 +26,7 @@ const LISTED: usize = 20;
 /// let failure = mini::sim::Sim::new(3).run(notify.notified()).unwrap_err();
 /// let text = failure.to_string();
 /// assert!(text.starts_with("seed 3: deadlock: nothing is left that could wake a task"), "{text}");
-/// assert!(text.contains("its main task waits for Notify at "), "{text}");
+/// assert!(text.contains("the main task waits for Notify at "), "{text}");
 /// ```
 pub struct Failure(Box<Details>); // boxed, as results that hardly ever are one carry it
 
@@ -57,30 +57,6 @@ pub(super) struct Kin {
     kind: &'static str,
     place: Option<String>,
     words: BTreeSet<String>,
-}
-
-/// The last steps, as text: runs of one task in a row count as one.
-#[derive(Default)]
-pub(super) struct Last(String);
-
-impl Last {
-    pub(super) fn of(world: &World) -> Self {
-        let mut lines: Vec<(Step, u32)> = Vec::new();
-        world.with_steps(|steps| {
-            for &step in steps.last() {
-                match lines.last_mut() {
-                    Some((before, runs)) if (before.task, before.at) == (step.task, step.at) => *runs += 1,
-                    _ => lines.push((step, 1)),
-                }
-            }
-        });
-        let line = |(step, runs): &(Step, u32)| {
-            let task = if step.task == 0 { "main".to_owned() } else { format!("task {}", step.task) };
-            let times = if *runs > 1 { format!(", {runs} times") } else { String::new() };
-            format!("    {:>12.6} s  {task}{times}\n", step.at.as_secs_f64())
-        };
-        Self(lines.iter().map(line).collect())
-    }
 }
 
 impl Failure {
@@ -125,7 +101,7 @@ impl Failure {
         let (kind, place, text) = match &self.0.cause {
             Cause::Panic(payload, place) => ("panic", place.clone(), message(payload.as_ref()).lines().next()),
             Cause::Unseen(panics) => ("unseen", None, panics.first().map(|first| &first[..])),
-            Cause::Halt(Halt(text)) => ("halt", None, Some(&text[..])),
+            Cause::Halt(Halt(text)) => ("halt", None, text.lines().next()),
             Cause::Returned(text) => ("returned", None, text.lines().next()),
         };
         Kin { kind, place, words: words(text.unwrap_or_default()) }
@@ -147,10 +123,7 @@ impl Failure {
         if let Some(dump) = dump {
             text += &dump.to_string();
         }
-        if !last.0.is_empty() {
-            text += &format!("  the last steps:\n{}", last.0);
-        }
-        text
+        text + &last.told()
     }
 
     /// The line about its faults, if there were some.
@@ -212,7 +185,7 @@ mod tests {
 
     fn panics(text: &str, place: &str) -> Kin {
         let cause = Cause::Panic(Box::new(text.to_owned()), Some(place.to_owned()));
-        let (faults, last) = (Arc::default(), Last(String::new()));
+        let (faults, last) = (Arc::default(), Last::default());
         Failure::new(Details { seed: 1, cause, faults, dump: None, last }).kin()
     }
 

@@ -156,6 +156,13 @@ pub(super) fn pause(host: u32) {
     HOSTS.with_borrow_mut(|hosts| hosts.paused.insert(host));
 }
 
+/// The hosts that are paused.
+pub(super) fn paused() -> Vec<u32> {
+    let mut paused: Vec<u32> = HOSTS.with_borrow(|hosts| hosts.paused.iter().copied().collect());
+    paused.sort_unstable();
+    paused
+}
+
 /// The tasks of `host`, or with `None` of all hosts, may run again. Owner of `core` only.
 pub(crate) fn thaw(host: Option<u32>, core: &Core) {
     let thawed: Vec<Entry> = HOSTS.with_borrow_mut(|hosts| {

@@ -21,6 +21,7 @@
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use mini_context::sim::{self, Random};
@@ -45,6 +46,9 @@ thread_local! {
     static RANDOM: Cell<Option<Random>> = const { Cell::new(None) };
     static READINGS: Cell<Readings> = const { Cell::new(Readings::NONE) };
 }
+
+/// This binary has the macro's functions. A simulation reads a clock through them when it begins.
+static IS_USED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Clone, Copy, Debug)]
 struct Readings {
@@ -91,6 +95,25 @@ pub(super) fn read(kind: Kind) -> Option<Duration> {
         Kind::Calendar => CALENDAR,
     };
     Some(begin.saturating_add(readings.last))
+}
+
+/// A simulation ends on this thread: has it read a clock through the macro's functions?
+pub(super) fn note_use() {
+    if READINGS.get().count > 0 {
+        IS_USED.store(true, Relaxed);
+    }
+}
+
+/// Why two runs of a seed may differ in this binary, and what helps.
+pub(super) fn causes() -> &'static str {
+    let can_help = cfg!(all(target_os = "linux", target_pointer_width = "64"));
+    if can_help && !IS_USED.load(Relaxed) {
+        "use `mini::sim::interpose!()` in this test binary: the order of HashMaps and std's clocks may differ from run \
+         to run; so may statics and threads"
+    } else {
+        "what is not simulated may differ from run to run: threads, statics, addresses, hash maps, clocks and random \
+         numbers that `mini::sim::interpose!` does not reach"
+    }
 }
 
 impl Readings {

@@ -1,36 +1,48 @@
-//! Where a repeated run panicked, and that it says nothing: a seed that fails is run hundreds of times, and its panic
-//! is shown once.
+//! Where a run panicked, and that a repeated one says nothing: a seed that fails is run hundreds of times, and its
+//! panic is shown once.
 //!
-//! Only a hook of the process hears where a panic was. It is set when the first seed of a process has failed, passes
-//! on the panics of all other threads, and stays.
+//! Only a hook of the process hears where a panic was. It is set when a process begins with its first test of seeds,
+//! passes panics on unless a seed is repeated, and stays.
 
 use std::cell::{Cell, RefCell};
 use std::panic;
 use std::sync::Once;
 
+use mini_context::sim;
+
 use super::sites;
 
 thread_local! {
-    /// The panics of this thread are kept, and not printed.
+    /// The panics of this thread are not printed.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
     /// Where the last one was.
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
+/// From now on the places of panics are known.
+pub(super) fn watch() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(set_hook);
+}
+
 /// Runs `f`, whose panics are not printed.
 pub(super) fn quietly<T>(f: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let before = panic::take_hook();
-        panic::set_hook(Box::new(move |info| {
-            if IS_QUIET.try_with(Cell::get) != Ok(true) {
-                return before(info);
-            }
-            let _ = LAST.try_with(|last| last.replace(info.location().map(sites::shown)));
-        }));
-    });
+    HOOK.call_once(set_hook); // once more: a test may have put its own in place of the first
     let _quiet = Quiet(IS_QUIET.replace(true));
     f()
+}
+
+fn set_hook() {
+    let before = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        if sim::is_simulated() {
+            let _ = LAST.try_with(|last| last.replace(info.location().map(sites::shown)));
+        }
+        if IS_QUIET.try_with(Cell::get) != Ok(true) {
+            before(info);
+        }
+    }));
 }
 
 struct Quiet(bool);

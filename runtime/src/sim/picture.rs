@@ -16,20 +16,16 @@ pub(super) fn write(name: &str, trace: &Trace) -> io::Result<PathBuf> {
 }
 
 fn draw(name: &str, trace: &Trace) -> Vec<u8> {
-    let kept = &trace.kept;
-    let tasks = kept.steps.iter().map(|step| step.number + 1).max().unwrap_or(0);
-    let called = |number| match kept.names.get(&number) {
-        Some(name) => format!("{name} #{number}"),
-        None => "main".to_owned(), // the main task alone is no task of the runtime
-    };
+    let steps = &trace.steps;
+    let tasks = steps.iter().map(|step| step.number + 1).max().unwrap_or(0);
     let faults = trace.faults.injected().iter().enumerate().map(|(nth, fault)| {
-        let after = kept.faults.partition_point(|&before| before <= nth); // the first step that came after the fault
+        let after = steps.partition_point(|step| step.faults <= nth); // the first step that came after the fault
         (after.saturating_sub(1), fault.number, &fault.text[..])
     });
     let picture = Picture {
         title: name.to_owned(),
-        tasks: (0..tasks).map(called).collect(),
-        steps: kept.steps.iter().map(|step| (step.number, step.at)).collect(),
+        tasks: (0..tasks).map(|number| trace.tasks.shown(number)).collect(),
+        steps: steps.iter().map(|step| (step.number, step.at)).collect(),
         faults: faults.collect(),
     };
     picture.draw()

@@ -12,7 +12,7 @@ use super::seeds::Trouble;
 use super::shrink::{Budget, Shrunk, shrink};
 use super::skips::Skips;
 use super::wish::Wish;
-use super::{picture, toolchain};
+use super::{interpose, picture, toolchain};
 
 /// A seed that has failed.
 pub(super) struct Rerun<'a, R> {
@@ -23,6 +23,14 @@ pub(super) struct Rerun<'a, R> {
     pub(super) run: R,
 }
 
+/// What a seed that has failed does when it is run again.
+pub(super) enum Again {
+    /// The same, without these faults.
+    Fails(Option<Skips>),
+    /// Something else.
+    Differs,
+}
+
 /// A run that failed.
 struct Failed {
     failure: Failure,
@@ -30,18 +38,19 @@ struct Failed {
 }
 
 impl<R: Fn(&Skips) -> Result<(Option<Failure>, Trace), Trouble>> Rerun<'_, R> {
-    /// The report, but for the line that says how to repeat it; and the faults to skip in that.
-    pub(super) fn tell(&self, first: Failure) -> (String, Option<Skips>) {
+    /// The report, but for the line that says how to repeat it.
+    pub(super) fn tell(&self, first: Failure) -> (String, Again) {
         let skips = self.wish.skips.clone();
         eprintln!("seed {} has failed and is run again; what it prints comes before the report", first.seed());
         let Some(whole) = self.fail(&skips.clone().unwrap_or_default(), |kin| kin.is_like(&first.kin())) else {
-            let note = "  it was run again and did not fail in this way; MINI_SIM_CHECK=1 says where two runs differ\n";
-            return (first.told(&first.of_faults()) + note + &build(), skips);
+            let causes = interpose::causes();
+            let note = format!("seed {} was run again and did not fail in this way: {causes}\n", first.seed());
+            return (note + &first.told(&first.of_faults()) + &build(), Again::Differs);
         };
         let kin = whole.failure.kin();
         let faults = Arc::clone(&whole.trace.faults);
         if skips.is_some() || faults.injected().is_empty() {
-            return (self.report(&whole, &whole.failure.of_faults()), skips);
+            return (self.report(&whole, &whole.failure.of_faults()), Again::Fails(skips));
         }
         let numbers = numbers(&faults);
         let shrunk = shrink(numbers, Budget::DEFAULT, |kept| {
@@ -51,12 +60,12 @@ impl<R: Fn(&Skips) -> Result<(Option<Failure>, Trace), Trouble>> Rerun<'_, R> {
         let skips = Skips::all_but(&shrunk.kept);
         match self.fail(&skips, |other| *other == kin) {
             Some(least) if shrunk.kept.len() < faults.injected().len() => {
-                (self.report(&least, &needed(&least, &faults, &shrunk)), Some(skips))
+                (self.report(&least, &needed(&least, &faults, &shrunk)), Again::Fails(Some(skips)))
             }
-            Some(_) => (self.report(&whole, &needed(&whole, &faults, &shrunk)), None),
+            Some(_) => (self.report(&whole, &needed(&whole, &faults, &shrunk)), Again::Fails(None)),
             None => {
                 let note = "  not shrunk: it does not always fail with the same faults; MINI_SIM_CHECK=1 says why\n";
-                (self.report(&whole, &(whole.failure.of_faults() + note)), None)
+                (self.report(&whole, &(whole.failure.of_faults() + note)), Again::Fails(None))
             }
         }
     }

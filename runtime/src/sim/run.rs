@@ -11,8 +11,11 @@ use std::time::Duration;
 use mini_context::sim::{self, Faults, Random};
 
 use super::coverage::{self, Reached};
-use super::failure::{Cause, Details, Failure, Last};
-use super::steps::Kept;
+use super::failure::{Cause, Details, Failure};
+use super::last::Last;
+use super::seeds::Outcome;
+use super::steps::Step;
+use super::tasks::Tasks;
 use super::world::{Limits, World};
 use super::{disk, hosts, interpose, panics, preempt, sites, unseen};
 use crate::insight::Dump;
@@ -169,12 +172,29 @@ impl Sim {
     /// The same, with what else is known of the run.
     #[track_caller]
     pub(super) fn run_noting<F: Future>(&self, future: F) -> (Result<F::Output, Failure>, Trace) {
+        self.run_judging(future, |_| None)
+    }
+
+    /// The same, of a test: it also fails if the future returns an error.
+    #[track_caller]
+    pub(super) fn run_test<F: Future<Output: Outcome>>(&self, future: F) -> (Option<Failure>, Trace) {
+        let (result, trace) = self.run_judging(async { future.await.into_failure() }, Option::clone);
+        (result.err(), trace)
+    }
+
+    /// The same, for an output that may be a failure: then `judge` says so.
+    #[track_caller]
+    fn run_judging<F: Future>(
+        &self,
+        future: F,
+        judge: impl Fn(&F::Output) -> Option<String>,
+    ) -> (Result<F::Output, Failure>, Trace) {
         assert!(!sim::is_simulated(), "a simulation inside of another one, which it would end: use another thread");
         let mut drawn = Drawn::begin(self);
         let runtime = self.runtime();
         let shared = runtime.shared().clone();
         let mut seen = Seen::default();
-        let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(watch(future, &shared, &mut seen))));
+        let caught = catch_unwind(AssertUnwindSafe(|| runtime.block_on(watch(future, judge, &shared, &mut seen))));
         let world = shared.cores[0].world.as_deref().expect("it is simulated");
         let halt = world.take_halt();
         let end = catch_unwind(AssertUnwindSafe(|| drop(runtime))); // with the tasks that are left
@@ -191,17 +211,14 @@ impl Sim {
             }
             (None, Ok(Err(payload)) | Err(payload), _) => Cause::Panic(payload, seen.place.or_else(panics::last)),
             (None, _, Err(payload)) => Cause::Panic(payload, panics::last()),
-            (None, Ok(Ok(output)), Ok(())) if unseen.is_empty() => return (Ok(output), trace),
-            (None, Ok(Ok(_)), Ok(())) => Cause::Unseen(unseen),
+            (None, Ok(Ok(_)), Ok(())) if !unseen.is_empty() => Cause::Unseen(unseen),
+            (None, Ok(Ok(output)), Ok(())) => match seen.returned {
+                Some(text) => Cause::Returned(text),
+                None => return (Ok(output), trace),
+            },
         };
-        let (seed, faults, last) = (self.limits.seed, trace.faults.clone(), Last::of(world));
+        let (seed, faults, last) = (self.limits.seed, trace.faults.clone(), Last::of(world, &trace));
         (Err(Failure::new(Details { seed, cause, faults, dump: seen.dump, last })), trace)
-    }
-
-    /// The failure of a run whose future has returned an error.
-    pub(super) fn returned(&self, text: String, trace: &Trace) -> Failure {
-        let (cause, faults) = (Cause::Returned(text), trace.faults.clone());
-        Failure::new(Details { seed: self.limits.seed, cause, faults, dump: None, last: Last::default() })
     }
 
     fn runtime(&self) -> Runtime {
@@ -213,20 +230,30 @@ impl Sim {
     }
 }
 
-/// What was seen where the main future panicked.
+/// What was seen where the main future failed.
 #[derive(Default)]
 struct Seen {
     dump: Option<Dump>,
+    /// Where it panicked.
     place: Option<String>,
+    /// The error that it returned.
+    returned: Option<String>,
 }
 
-/// Runs `future`, and looks at all others as soon as it panics: what runs after that would change the dump.
-async fn watch<F: Future>(future: F, shared: &Shared, seen: &mut Seen) -> std::thread::Result<F::Output> {
+/// Runs `future`, and looks at all others as soon as it fails: what runs after that would change the dump.
+async fn watch<F: Future>(
+    future: F,
+    judge: impl Fn(&F::Output) -> Option<String>,
+    shared: &Shared,
+    seen: &mut Seen,
+) -> std::thread::Result<F::Output> {
     let mut future = pin!(future);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(output)) => {
             hosts::thaw(None, &shared.cores[0]);
+            seen.returned = judge(&output);
+            seen.dump = seen.returned.is_some().then(|| shared.dump());
             Poll::Ready(Ok(output))
         }
         Err(payload) => {
@@ -265,9 +292,13 @@ impl Drawn {
 
     /// The program has ended. What did it do?
     fn end(&mut self, world: &World) -> Trace {
-        let reached = coverage::end();
-        let faults = leave();
-        world.with_steps(|steps| Trace { sum: steps.sum(), kept: steps.take_kept(), faults: Arc::new(faults), reached })
+        let (reached, hosts) = (coverage::end(), mini_net::sim::host_names());
+        interpose::note_use();
+        let faults = Arc::new(leave());
+        world.with_steps(|steps| {
+            let tasks = Tasks { all: steps.take_tasks(), hosts };
+            Trace { sum: steps.sum(), steps: steps.take_kept(), tasks, faults, reached }
+        })
     }
 }
 
@@ -297,7 +328,8 @@ pub(super) struct Trace {
     /// How many steps, and their hash.
     pub(super) sum: (u64, u64),
     /// The steps, if they are kept.
-    pub(super) kept: Kept,
+    pub(super) steps: Vec<Step>,
+    pub(super) tasks: Tasks,
     pub(super) faults: Arc<Faults>,
     pub(super) reached: Reached,
 }

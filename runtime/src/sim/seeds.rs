@@ -13,12 +13,12 @@ use std::thread;
 
 use super::coverage::Coverage;
 use super::failure::Failure;
-use super::panics;
-use super::rerun::Rerun;
+use super::rerun::{Again, Rerun};
 use super::run::{Sim, Trace};
 use super::skips::Skips;
 use super::steps::Step;
 use super::wish::Wish;
+use super::{interpose, panics};
 use crate::primitives::lock;
 
 /// A test and its seeds.
@@ -76,6 +76,7 @@ impl Seeds {
         F: Future<Output: Outcome>,
     {
         let wish = Wish::from_environment(self.count).unwrap_or_else(|text| panic!("{text}"));
+        panics::watch();
         let (next, first) = (AtomicU64::new(0), Mutex::new(First::default()));
         let coverage = Mutex::new(Coverage::default());
         let work = || loop {
@@ -110,8 +111,8 @@ impl Seeds {
         B: Fn() -> F + Sync,
         F: Future<Output: Outcome>,
     {
-        let (text, skips) = match trouble {
-            Trouble::Other(text) => (text, wish.skips.clone()),
+        let (text, again) = match trouble {
+            Trouble::Other(text) => (text, Again::Fails(wish.skips.clone())),
             Trouble::Fails(failure) => {
                 let picture = format!("{}.{}-{seed}", self.module.replace("::", "."), self.name);
                 let run = |skips: &Skips| on_thread(seed, || run_again(seed, body, skips));
@@ -120,9 +121,13 @@ impl Seeds {
         };
         let module = self.module.split_once("::").map_or("", |(_, module)| module);
         let path = if module.is_empty() { self.name.to_owned() } else { format!("{module}::{}", self.name) };
-        let check = if wish.checks { " MINI_SIM_CHECK=1" } else { "" };
-        let skips = skips.map_or(String::new(), |skips| format!(" MINI_SIM_SKIP={skips}"));
-        format!("{text}  replay: MINI_SEED={seed}{skips}{check} cargo test {path} -- --exact\n")
+        let skips = |skips: Option<Skips>| skips.map_or(String::new(), |skips| format!(" MINI_SIM_SKIP={skips}"));
+        let (verb, skips, checks) = match again {
+            Again::Fails(left_out) => ("replay", skips(left_out), wish.checks),
+            Again::Differs => ("compare two runs", skips(wish.skips.clone()), true),
+        };
+        let check = if checks { " MINI_SIM_CHECK=1" } else { "" };
+        format!("{text}  {verb}: MINI_SEED={seed}{skips}{check} cargo test {path} -- --exact\n")
     }
 
     /// What the seeds, which have all passed, should have reached and did not.
@@ -194,12 +199,7 @@ where
     B: Fn() -> F,
     F: Future<Output: Outcome>,
 {
-    let (result, trace) = sim.run_noting(async { body().await });
-    let failure = match result {
-        Ok(output) => output.into_failure().map(|text| sim.returned(text, &trace)),
-        Err(failure) => Some(failure),
-    };
-    (failure, trace)
+    sim.run_test(async { body().await })
 }
 
 /// Whether two runs of a seed have taken the same steps.
@@ -208,17 +208,21 @@ fn compare(seed: u64, first: &Trace, second: &Trace) -> Result<(), String> {
         return Ok(());
     }
     let same = |(one, other): &(&Step, &Step)| (one.number, one.at) == (other.number, other.at);
-    let common = first.kept.steps.iter().zip(&second.kept.steps).take_while(same).count();
-    let told = |trace: &Trace| match trace.kept.steps.get(common) {
-        Some(step) => format!("task {} at {:?}", step.task, step.at),
+    let common = first.steps.iter().zip(&second.steps).take_while(same).count();
+    let told = |trace: &Trace| match trace.steps.get(common) {
+        Some(step) => format!("{} at {:?}", trace.tasks.lasting(step.number), step.at),
         None => "the end".to_owned(),
     };
-    Err(format!(
-        "seed {seed}: two runs of it differ, first in step {common}: {}, and {}; what is not simulated (hash maps, clocks, \
-         random numbers, threads) decides there; `mini::sim::interpose!` makes the first three the seed's\n",
-        told(first),
-        told(second)
-    ))
+    let number = |trace: &Trace| match trace.steps.get(common) {
+        Some(step) => format!(" (number {} by its first step)", step.number),
+        None => String::new(),
+    };
+    let (mut one, mut other) = (told(first), told(second));
+    if one == other {
+        (one, other) = (one + &number(first), other + &number(second));
+    }
+    let causes = interpose::causes();
+    Err(format!("seed {seed}: two runs of it differ, first in step {common}: {one}, and {other}\n  {causes}\n"))
 }
 
 #[cfg(test)]
@@ -241,7 +245,7 @@ mod tests {
         assert_eq!(compare(3, &trace(1), &trace(1)), Ok(()));
         let text = compare(3, &trace(1), &trace(2)).unwrap_err();
         assert!(
-            text.starts_with("seed 3: two runs of it differ, first in step 2: task 0 at 2s, and task 0 at 3s"),
+            text.starts_with("seed 3: two runs of it differ, first in step 2: main at 2s, and main at 3s\n  "),
             "{text}"
         );
     }

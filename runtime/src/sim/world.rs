@@ -29,13 +29,33 @@ pub(crate) struct Limits {
     pub(super) is_fifo: bool,
 }
 
+const DEADLOCK: &str = "deadlock: nothing is left that could wake a task";
+
 /// Why a simulation cannot go on. The text is for the person who reads the failure.
 #[derive(Debug)]
 pub(crate) struct Halt(pub(super) String);
 
 impl Halt {
-    pub(crate) fn new(text: &str) -> Self {
-        Self(text.to_owned())
+    /// A task has panicked, and nobody would see it: `unseen` says which.
+    pub(crate) fn unseen() -> Self {
+        Self("a panic that nobody sees".to_owned())
+    }
+
+    pub(crate) fn deadlock() -> Self {
+        Self(DEADLOCK.to_owned())
+    }
+
+    /// Adds a line about what `dump` does not show.
+    pub(crate) fn explain(&mut self, dump: &Dump) {
+        let paused: Vec<String> = hosts::paused().into_iter().map(network::host_name).collect();
+        match &paused[..] {
+            [] if self.0 == DEADLOCK && dump.may_wait_for_threads() => {
+                self.0 += "\n  threads that the program starts are neither simulated nor waited for";
+            }
+            [] => {}
+            [host] => self.0 += &format!("\n  host {host} is paused: its tasks wait until `resume`"),
+            hosts => self.0 += &format!("\n  hosts {} are paused: their tasks wait until `resume`", hosts.join(", ")),
+        }
     }
 }
 
@@ -133,8 +153,9 @@ impl World {
             return Err(Halt(format!("{} steps, and no time has passed: a livelock", self.limits.steps)));
         }
         let at = hosts::dying_among(tasks).unwrap_or_else(|| state.strategy.pick(tasks));
-        state.steps.note(tasks[at], now);
-        sim::begin_step(hosts::begin_step(tasks[at]), now);
+        let host = hosts::begin_step(tasks[at]);
+        state.steps.note(tasks[at], host, now);
+        sim::begin_step(host, now);
         Ok(at)
     }
 

@@ -210,6 +210,13 @@ impl Queued {
         self.header().id
     }
 
+    /// How messages name the task.
+    #[cfg(feature = "sim")]
+    pub(crate) fn source(&self) -> super::Source {
+        // The task is alive while it is queued: the runtime has the reference, so this is none to give back.
+        ManuallyDrop::new(Task(self.0)).source()
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
         self.header().state.is_shared()
     }

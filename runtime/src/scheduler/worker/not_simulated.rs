@@ -1,10 +1,13 @@
 //! Without the feature `sim` no runtime is simulated, and none of this costs an instruction.
 
+use std::time::Duration;
+
 use mini_time::Clock;
 
 use super::Worker;
 use crate::scheduler::config::Config;
 use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::shared::Shared;
 
 impl Config {
     pub(crate) fn simulated_clock(&self) -> Option<Clock> {
@@ -29,5 +32,11 @@ impl Worker<'_> {
 
     pub(super) fn is_halted(&self) -> bool {
         false
+    }
+}
+
+impl Shared {
+    pub(crate) const fn virtual_time(&self) -> Option<Duration> {
+        None
     }
 }

@@ -105,7 +105,7 @@ impl Worker<'_> {
     /// Chooses who of those that could run at `now` does.
     fn pick(&self, world: &World, now: Duration) -> Result<Option<Entry>, Halt> {
         if unseen::has_some() {
-            return Err(Halt::new("a panic that nobody sees"));
+            return Err(Halt::unseen());
         }
         let core = self.core;
         let mut tasks = world.scratch();
@@ -120,9 +120,9 @@ impl Worker<'_> {
         if tasks.is_empty() {
             return world.check_time(now).map(|()| None);
         }
-        let at = world.pick(&tasks, now)?;
-        world.note_task(core, tasks[at]);
-        Ok(core.take(at))
+        let entry = core.take(world.pick(&tasks, now)?);
+        entry.iter().for_each(|entry| world.note_entry(entry));
+        Ok(entry)
     }
 
     /// Nothing can run: time goes on to the next deadline, or to what happens next in the network. Says whether it
@@ -145,7 +145,7 @@ impl Worker<'_> {
         // A socket that is the system's hears only of what tasks do.
         let has_next = world.next_event().is_some() || self.core.driver().has_deadline();
         if !world.is_halted() && !has_next && !self.is_awaited() {
-            self.halt(world, Halt::new("deadlock: nothing is left that could wake a task"));
+            self.halt(world, Halt::deadlock());
         }
         world.is_halted()
     }
@@ -155,11 +155,12 @@ impl Worker<'_> {
         self.shared.blocking.in_flight() > 0 || self.sees_work() || !self.core.idle_queue().is_empty()
     }
 
-    fn halt(&self, world: &World, halt: Halt) {
+    fn halt(&self, world: &World, mut halt: Halt) {
         // In no run: the dump is to say what the main task waits for.
         self.shared.idle.park(self.core.index());
         let dump = self.shared.dump();
         self.shared.idle.unpark(self.core.index());
+        halt.explain(&dump);
         hosts::thaw(None, self.core);
         world.note_halt(halt, dump);
         sim::begin_step(sim::host(), sim::now()); // of the destructors
@@ -167,6 +168,12 @@ impl Worker<'_> {
 }
 
 impl Shared {
+    /// The time since the simulation began, if this is one.
+    pub(crate) fn virtual_time(&self) -> Option<Duration> {
+        let core = &self.cores[0];
+        core.world.as_ref().map(|world| world.elapsed(core.driver().timers().clock().now()))
+    }
+
     /// A blocking job: a step on this thread, which takes virtual time.
     #[track_caller]
     pub(crate) fn simulate_blocking<F, T>(self: &std::sync::Arc<Self>, job: F, origin: impl Origin) -> JoinHandle<T>
