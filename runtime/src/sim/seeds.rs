@@ -129,8 +129,12 @@ impl Seeds {
     fn judge(&self, coverage: &Coverage, wish: &Wish) -> Option<String> {
         let missing = coverage.missing();
         let is_failure = !missing.is_empty() && !wish.is_partial;
-        if !is_failure && (wish.shows_coverage || !missing.is_empty()) {
-            eprint!("{coverage}");
+        match (is_failure, wish.shows_coverage) {
+            (true, _) => {}
+            // Who asked for it is to see it: libtest captures what `eprint!` prints, and drops it if the test passes.
+            (false, true) => say!("test {}::{}:\n{}", self.module, self.name, coverage.to_string().trim_end()),
+            (false, false) if missing.is_empty() => {}
+            (false, false) => eprint!("{coverage}"),
         }
         is_failure.then(|| {
             let texts: Vec<String> = missing.iter().map(|text| format!("{text:?}")).collect();
