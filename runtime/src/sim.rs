@@ -113,5 +113,6 @@ pub use mini_context::sim::is_simulated;
 pub use names::Names;
 pub use network::Link;
 pub use run::Sim;
+pub use seeds::Outcome;
 #[doc(hidden)]
-pub use seeds::{Outcome, Seeds};
+pub use seeds::Seeds;

@@ -29,9 +29,29 @@ pub struct Seeds {
     count: u64,
 }
 
-/// What a test may return.
+/// What a test with seeds, and the future of a [host](super::Current::host), may return: nothing, or a `Result`. An
+/// error fails the test, and is shown by its `Debug`.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sim::Outcome;
+///
+/// assert_eq!(Ok::<u8, &str>(3).into_failure(), None);
+/// assert_eq!(Err::<u8, &str>("no reply").into_failure().as_deref(), Some("\"no reply\""));
+///
+/// let failure = mini::sim::Sim::new(7).run(async {
+///     mini::sim::current().host("server", || async { Err::<(), _>("no reply") });
+///     mini::time::sleep(std::time::Duration::from_secs(1)).await;
+/// });
+/// assert!(failure.unwrap_err().to_string().contains("host server: \"no reply\""));
+/// ```
 pub trait Outcome {
     /// Why it has failed, if it has.
+    ///
+    /// # Examples
+    ///
+    /// See [`Outcome`].
     fn into_failure(self) -> Option<String>;
 }
 
