@@ -125,9 +125,9 @@ fn what_cannot_go_on_is_told() {
             yield_now().await;
         }
     }));
-    assert!(spins.contains("seed 1: 5000 steps, and no time has passed: a livelock\n"), "{spins}");
+    assert!(spins.contains("seed 1: 5000 steps, and no time has passed: a livelock; `step_limit` of "), "{spins}");
     let late = text(Sim::new(1).run(async { sleep(Duration::from_secs(3601)).await }));
-    assert!(late.contains("the simulation has taken 3600s of virtual time"), "{late}");
+    assert!(late.contains("the simulation has taken 3600s of virtual time; `time_limit` of "), "{late}");
     let socket = text(Sim::new(1).run(async {
         let listener = mini::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         drop(listener.accept().await);
@@ -308,6 +308,29 @@ async fn each_seed_runs_once() -> Result<(), std::io::Error> {
     assert!((1..=20).contains(&seed));
     assert_eq!(SEEN.fetch_or(1 << seed, Relaxed) & 1 << seed, 0);
     Ok(())
+}
+
+/// Two hours, and more runs in no time than a simulation may have by default.
+#[mini::test(sim, seeds = 1, time_limit = "3h", step_limit = 1_000_000 + 10)]
+async fn a_test_may_raise_the_limits() {
+    sleep(Duration::from_secs(7200)).await;
+    for _ in 0..1_000_005 {
+        yield_now().await;
+    }
+}
+
+#[mini::test(sim, seeds = 2, time_limit = "10s")]
+#[should_panic = "seed 1: the simulation has taken 10s of virtual time"]
+async fn a_test_may_take_less_time() {
+    sleep(Duration::from_secs(11)).await;
+}
+
+#[mini::test(sim, seeds = 2, step_limit = 100)]
+#[should_panic = "seed 1: 100 steps, and no time has passed: a livelock"]
+async fn a_test_may_take_fewer_steps() {
+    loop {
+        yield_now().await;
+    }
 }
 
 #[test]
