@@ -144,13 +144,13 @@ pub(crate) use backend::Poller;
 pub(crate) use backend::{Events, SHORT_READS_TELL};
 pub(crate) use extras::{abstract_address, abstract_name, bind_device, device, quickack, set_quickack};
 #[cfg(not(feature = "sim"))]
-pub(crate) use not_simulated::{Closer, located, look_up, refuse_simulated, registered};
+pub(crate) use not_simulated::{Closer, located, look_up, refuse_real, refuse_simulated, registered};
 pub(crate) use peer::peer;
 pub(crate) use reopen::reopen;
 #[cfg(all(feature = "futures-io", feature = "sim"))]
 pub(crate) use socket::can_splice;
 #[cfg(feature = "sim")]
-pub(crate) use socket::{Closer, Poller, located, look_up, refuse_simulated, registered};
+pub(crate) use socket::{Closer, Poller, located, look_up, refuse_real, refuse_simulated, registered};
 #[cfg(all(feature = "futures-io", not(feature = "sim")))]
 pub(crate) use splice::can_splice;
 #[cfg(feature = "futures-io")]

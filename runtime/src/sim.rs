@@ -25,15 +25,16 @@
 //! - Files, all of [`mini::fs`](crate::fs): a file system in memory, which begins empty. [`Disk`] is that of a host: a
 //!   crash of it loses what was not synced, it fails at a rate, it has a capacity.
 //! - What can never go on is a failure: a deadlock, if nothing is left that could wake a task; a livelock, if a million
-//!   runs take no time; a program that takes more than an hour of virtual time.
+//!   runs take no time; a program that takes more than an hour of virtual time. `step_limit` and `time_limit` of
+//!   `#[mini::test(sim)]` and of [`Sim`] change these numbers.
 //!
 //! # What is not
 //!
 //! Unix sockets, pipes and what else an [`AsyncFd`](crate::io::AsyncFd) may hold are the system's, too. They work among
 //! the tasks of a simulation, whatever the host; Unix sockets have names of their own for each host, which are no
 //! files. A simulated socket has no descriptor that means anything: it cannot be given to the standard library or to an
-//! `AsyncFd`, and says so. To join a multicast group and to send to one, or to all, is an error; urgent data are not
-//! simulated.
+//! `AsyncFd`, and says so; nor does a socket of the standard library for TCP or UDP become one of mini's. To join a
+//! multicast group and to send to one, or to all, is an error; urgent data are not simulated.
 //!
 //! Child processes: to start one is an error, and so is reading the standard input; what is written to the standard
 //! output goes out. A thread that wakes a task: the simulation fails. A job may not block on a task
@@ -116,5 +117,6 @@ pub use mini_context::sim::is_simulated;
 pub use names::Names;
 pub use network::Link;
 pub use run::Sim;
+pub use seeds::Outcome;
 #[doc(hidden)]
-pub use seeds::{Outcome, Seeds};
+pub use seeds::Seeds;

@@ -125,9 +125,9 @@ fn what_cannot_go_on_is_told() {
             yield_now().await;
         }
     }));
-    assert!(spins.contains("seed 1: 5000 steps, and no time has passed: a livelock\n"), "{spins}");
+    assert!(spins.contains("seed 1: 5000 steps, and no time has passed: a livelock; `step_limit` of "), "{spins}");
     let late = text(Sim::new(1).run(async { sleep(Duration::from_secs(3601)).await }));
-    assert!(late.contains("the simulation has taken 3600s of virtual time"), "{late}");
+    assert!(late.contains("the simulation has taken 3600s of virtual time; `time_limit` of "), "{late}");
     let socket = text(Sim::new(1).run(async {
         let listener = mini::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         drop(listener.accept().await);
@@ -236,14 +236,21 @@ fn destructors_that_panic_are_told_and_end_no_process() {
 
 #[test]
 fn a_job_that_blocks_on_a_task_fails_and_does_not_hang() {
-    let result = Sim::new(1).run(async {
+    let says_why = |error: mini::task::JoinError| {
+        let text = error.to_string();
+        let is_one = text.contains("the one thread of the simulation, on which the jobs of spawn_blocking run too");
+        assert!(is_one && text.contains(" in a task instead") && !text.contains("in mini::spawn_blocking"), "{text}");
+    };
+    let simulation = Sim::new(1).run(async {
         let (send, receive) = oneshot::channel();
         let job = mini::spawn_blocking(move || receive.blocking_recv());
         sleep(Duration::from_secs(1)).await;
         let _gone: Result<(), i32> = send.send(1);
-        job.await
+        says_why(job.await.unwrap_err());
+        says_why(mini::spawn_blocking(|| mini::block_on(async { 5 })).await.unwrap_err());
+        says_why(mini::spawn(async { mini::block_on(async { 5 }) }).await.unwrap_err());
     });
-    assert!(result.unwrap().unwrap_err().is_panic());
+    simulation.unwrap();
 }
 
 #[test]
@@ -301,6 +308,29 @@ async fn each_seed_runs_once() -> Result<(), std::io::Error> {
     assert!((1..=20).contains(&seed));
     assert_eq!(SEEN.fetch_or(1 << seed, Relaxed) & 1 << seed, 0);
     Ok(())
+}
+
+/// Two hours, and more runs in no time than a simulation may have by default.
+#[mini::test(sim, seeds = 1, time_limit = "3h", step_limit = 1_000_000 + 10)]
+async fn a_test_may_raise_the_limits() {
+    sleep(Duration::from_secs(7200)).await;
+    for _ in 0..1_000_005 {
+        yield_now().await;
+    }
+}
+
+#[mini::test(sim, seeds = 2, time_limit = "10s")]
+#[should_panic = "seed 1: the simulation has taken 10s of virtual time"]
+async fn a_test_may_take_less_time() {
+    sleep(Duration::from_secs(11)).await;
+}
+
+#[mini::test(sim, seeds = 2, step_limit = 100)]
+#[should_panic = "seed 1: 100 steps, and no time has passed: a livelock"]
+async fn a_test_may_take_fewer_steps() {
+    loop {
+        yield_now().await;
+    }
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, Shutdown};
-use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -391,6 +390,9 @@ fn what_is_not_simulated_says_what_was_called_and_where() {
             let stream = TcpStream::connect("echo:7").await.unwrap();
             let socket = UdpSocket::bind("0.0.0.0:0").await.unwrap();
             let (group, any) = (Ipv4Addr::new(224, 0, 0, 251), Ipv4Addr::UNSPECIFIED);
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap(); // the system's, as are these:
+            let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let refused = [
                 refused!("AsyncFd::with_interest", mini::io::AsyncFd::new(&stream)),
                 refused!("UdpSocket::join_multicast_v4", socket.join_multicast_v4(group, any)),
@@ -401,6 +403,12 @@ fn what_is_not_simulated_says_what_was_called_and_where() {
                 refused!("UdpSocket::connect", socket.connect((group, 5353)).await),
                 refused!("TcpStream::connect", TcpStream::connect((group, 5353)).await),
                 refused!("TcpStream::into_std", stream.into_std()),
+                refused!("TcpListener::from_std", TcpListener::from_std(listener.try_clone().unwrap())),
+                refused!("TcpListener::from_std", TcpListener::try_from(listener)),
+                refused!("TcpStream::from_std", TcpStream::from_std(client.try_clone().unwrap())),
+                refused!("TcpSocket::from_std", TcpSocket::from_std(client.try_clone().unwrap())),
+                refused!("TcpSocket::from_std_stream", TcpSocket::from_std_stream(client)),
+                refused!("UdpSocket::from_std", UdpSocket::from_std(datagrams)),
             ];
             for (error, name, line) in refused {
                 let place = format!("`{name}`, called at {}:{line}:", file!());
@@ -440,8 +448,7 @@ async fn latencies_may_be_of_any_length() {
     sim.latency(Duration::MAX..Duration::MAX);
     assert!(timeout(SECOND, TcpStream::connect("echo:7")).await.is_err());
     UdpSocket::bind("0.0.0.0:0").await.unwrap().send_to(b"hello", "echo:9").await.unwrap();
-    let backwards = Range { start: ms(5), end: ms(1) };
-    sim.latency(backwards);
+    sim.latency(ms(5)..ms(5));
     let begin = Instant::now();
     TcpStream::connect("echo:7").await.unwrap();
     assert_eq!(begin.elapsed(), ms(10));

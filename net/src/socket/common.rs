@@ -59,9 +59,11 @@ macro_rules! std_methods {
         ///
         /// # Errors
         ///
-        /// Those of fcntl(2).
+        /// Those of fcntl(2). In a simulation `Unsupported` for a socket of TCP or UDP.
+        #[track_caller]
         pub fn from_std(socket: $std) -> io::Result<Self> {
             let fd: OwnedFd = socket.into();
+            sys::refuse_real(fd.as_fd(), stringify!($name), "from_std")?;
             SockRef::from(&fd).set_nonblocking(true)?;
             Ok(Self::adopt(fd))
         }
@@ -99,6 +101,7 @@ macro_rules! std_conversions {
         impl TryFrom<$std> for $name {
             type Error = io::Error;
 
+            #[track_caller]
             fn try_from(socket: $std) -> io::Result<Self> {
                 Self::from_std(socket)
             }

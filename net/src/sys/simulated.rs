@@ -223,6 +223,17 @@ pub(crate) fn refuse_simulated(fd: BorrowedFd<'_>, (owner, method): (&str, &str)
     refused.map_err(|error| located(error, owner, method, at))
 }
 
+/// Refuses a socket of TCP or UDP that is the system's, in a simulation: its bytes would come from outside, at times
+/// that are not the seed's. `owner` and `method` are what was called.
+#[track_caller]
+pub(crate) fn refuse_real(fd: BorrowedFd<'_>, owner: &str, method: &str) -> io::Result<()> {
+    if !is_simulated() || !system::local_addr(fd).is_ok_and(|addr| addr.as_socket().is_some()) {
+        return Ok(());
+    }
+    let text = "a socket of the system is none of the simulated network: bind, connect or accept one of mini's";
+    Err(located(not_simulated(text), owner, method, Location::caller()))
+}
+
 /// An error that says that something is not simulated also says what was called, and where.
 #[inline]
 pub(crate) fn located(error: io::Error, owner: &str, method: &str, at: &Location<'_>) -> io::Error {

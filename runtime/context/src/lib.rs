@@ -45,6 +45,9 @@ mod others;
 pub mod rules;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(not(feature = "sim"))]
+#[path = "not_simulated.rs"]
+pub mod sim;
 mod unwind;
 mod wait;
 

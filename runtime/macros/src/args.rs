@@ -15,7 +15,9 @@ use crate::error::Error;
 use crate::literal::{is_integer, is_zero, milliseconds, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings`, `sim`, `seeds` and `crate`";
+const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings`, `sim`, \
+     `seeds`, `time_limit`, `step_limit` and `crate`";
+const KNOWN_WITH_SIM: &str = "`sim`, `seeds`, `time_limit`, `step_limit` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
 /// Which of the two attributes is at work; displayed as the user writes it.
@@ -51,6 +53,10 @@ pub(crate) struct Args {
     pub(crate) sim: bool,
     /// Under how many seeds: an expression, as written.
     pub(crate) seeds: Option<Vec<TokenTree>>,
+    /// How much virtual time each of them may take, in milliseconds.
+    pub(crate) time_limit: Option<u64>,
+    /// How many steps may take no virtual time: an expression, as written.
+    pub(crate) step_limit: Option<Vec<TokenTree>>,
     /// Path of the `mini` crate; `None` means `::mini`.
     pub(crate) path: Option<Vec<TokenTree>>,
 }
@@ -60,8 +66,10 @@ impl Args {
     pub(crate) fn parse(entry: Entry, tokens: TokenStream) -> Result<Args, Vec<Error>> {
         let mut errors = Vec::new();
         let mut arguments: Vec<Argument> = Vec::new();
-        for piece in split_at_commas(tokens) {
-            match Argument::parse(piece) {
+        let pieces = split_at_commas(tokens);
+        let known = if pieces.iter().any(|piece| is_ident(&piece[0], "sim")) { KNOWN_WITH_SIM } else { KNOWN };
+        for piece in pieces {
+            match Argument::parse(piece, known) {
                 Ok(argument) if arguments.iter().any(|earlier| earlier.key == argument.key) => {
                     errors.push(Error::at(argument.name.span(), format!("`{}` is given twice", argument.name)));
                 }
@@ -79,6 +87,8 @@ impl Args {
             warnings: None,
             sim: false,
             seeds: None,
+            time_limit: None,
+            step_limit: None,
             path: None,
         };
         errors.extend(arguments.iter().filter_map(|argument| args.set(argument).err()));
@@ -101,11 +111,13 @@ impl Args {
             Key::WorkerThreads => self.worker_threads = Some(argument.count()?),
             Key::StartPaused => self.start_paused = Some(vec![argument.bool()?]),
             Key::MainThread => self.main_thread = is_ident(&argument.bool()?, "true"),
-            Key::Grace => self.grace = Some((argument.grace()?, argument.name.span())),
+            Key::Grace => self.grace = Some((argument.time()?, argument.name.span())),
             Key::Dump => self.dump = Some(is_ident(&argument.bool()?, "true")),
             Key::Warnings => self.warnings = Some(is_ident(&argument.bool()?, "true")),
             Key::Sim => self.sim = true,
             Key::Seeds => self.seeds = Some(argument.count()?),
+            Key::TimeLimit => self.time_limit = Some(argument.time()?),
+            Key::StepLimit => self.step_limit = Some(argument.count()?),
             Key::Crate => self.path = Some(argument.path()?),
         }
         Ok(())
@@ -133,6 +145,8 @@ enum Key {
     Warnings,
     Sim,
     Seeds,
+    TimeLimit,
+    StepLimit,
     Crate,
 }
 
@@ -145,9 +159,10 @@ struct Argument {
 }
 
 impl Argument {
-    fn parse(piece: Vec<TokenTree>) -> Result<Argument, Error> {
+    /// `known` are the names to tell where something else stands.
+    fn parse(piece: Vec<TokenTree>, known: &str) -> Result<Argument, Error> {
         let Some(TokenTree::Ident(name)) = piece.first() else {
-            return Err(Error::over(&piece, format!("expected `name = value`; the names are {KNOWN}")));
+            return Err(Error::over(&piece, format!("expected `name = value`; the names are {known}")));
         };
         let key = match name.to_string().as_str() {
             "flavor" => Key::Flavor,
@@ -159,9 +174,11 @@ impl Argument {
             "warnings" => Key::Warnings,
             "sim" => Key::Sim,
             "seeds" => Key::Seeds,
+            "time_limit" => Key::TimeLimit,
+            "step_limit" => Key::StepLimit,
             "crate" => Key::Crate,
             other => {
-                return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {KNOWN}")));
+                return Err(Error::at(name.span(), format!("unknown argument `{other}`; known are {known}")));
             }
         };
         match &piece[1..] {
@@ -210,10 +227,11 @@ impl Argument {
     }
 
     /// The value in milliseconds.
-    fn grace(&self) -> Result<u64, Error> {
+    fn time(&self) -> Result<u64, Error> {
         let content = self.literal().and_then(|literal| string_content(&literal.to_string()));
         content.and_then(|text| milliseconds(&text)).ok_or_else(|| {
-            self.wrong("`grace` takes a time in a string: \"10s\", or in `ms`, `m` or `h` instead of `s`".to_owned())
+            let form = "a time in a string: \"10s\", or in `ms`, `m` or `h` instead of `s`";
+            self.wrong(format!("`{}` takes {form}", self.name))
         })
     }
 
@@ -237,12 +255,13 @@ impl Argument {
 
     /// The error, if only the other attribute or flavor knows this argument.
     fn misfit(&self, entry: Entry, flavor: Flavor, is_sim: bool) -> Option<Error> {
-        if is_sim && !matches!(self.key, Key::Sim | Key::Seeds | Key::Crate) {
+        let is_of_sim = matches!(self.key, Key::Sim | Key::Seeds | Key::TimeLimit | Key::StepLimit);
+        if is_sim && !is_of_sim && self.key != Key::Crate {
             return Some(Error::at(self.name.span(), format!("`{}` does not go with `sim`", self.name)));
         }
         let wanted = match (self.key, entry, flavor) {
-            (Key::Sim | Key::Seeds, Entry::Main, _) => Entry::Test.to_string(),
-            (Key::Seeds, ..) if !is_sim => "`sim`".to_owned(),
+            (_, Entry::Main, _) if is_of_sim => Entry::Test.to_string(),
+            _ if is_of_sim && !is_sim => "`sim`".to_owned(),
             (Key::MainThread | Key::Grace | Key::Dump, Entry::Test, _) => Entry::Main.to_string(),
             (Key::WorkerThreads | Key::MainThread, _, Flavor::CurrentThread) => {
                 "`flavor = \"multi_thread\"`".to_owned()

@@ -109,6 +109,8 @@ impl Ending {
 ///     ::mini::sim::Seeds::new(::core::module_path!(), "name", 200).run(name)
 /// }
 /// ```
+///
+/// Between `new` and `run` stand the limits that the attribute sets, such as `.step_limit(1000)`.
 fn wrap_simulated(function: Function, args: Args) -> TokenStream {
     let mut call = args.path.map_or_else(|| source("::mini"), TokenStream::from_iter);
     let count = args.seeds.map_or_else(|| source("100"), TokenStream::from_iter);
@@ -116,6 +118,13 @@ fn wrap_simulated(function: Function, args: Args) -> TokenStream {
     arguments.extend(count);
     call.extend(source("::sim::Seeds::new"));
     call.extend(parenthesized(arguments));
+    if let Some(milliseconds) = args.time_limit {
+        call.extend(source(&format!(".time_limit(::core::time::Duration::from_millis({milliseconds}))")));
+    }
+    if let Some(steps) = args.step_limit {
+        call.extend(source(".step_limit"));
+        call.extend(parenthesized(steps.into_iter().collect()));
+    }
     call.extend(source(".run"));
     call.extend(parenthesized(TokenTree::from(function.name.clone()).into()));
     wrap(Entry::Test, function, Ending::Seeds, call)

@@ -173,12 +173,24 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Runs an `async fn` as a test, on a runtime of its own.
 ///
-/// With `sim` it is simulated, under `seeds` seeds, 100 by default; beside these two there is only `crate` then, and it
-/// returns nothing or a `Result`. Otherwise it takes the arguments of [`main`](macro@main) except `main_thread`, as the
-/// body stays on the test's thread; here `flavor` is `"current_thread"` by default, so that all of a test runs on one
-/// thread and two runs of it differ less. `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and
-/// a test may return what
+/// With `sim` it is simulated: see [below](#a-simulated-test). Otherwise it takes the arguments of
+/// [`main`](macro@main) except `main_thread`, as the body stays on the test's thread; here `flavor` is
+/// `"current_thread"` by default, so that all of a test runs on one thread and two runs of it differ less.
+/// `#[should_panic]`, `#[ignore]` and other attributes work as on any test, and a test may return what
 /// [`Termination`](std::process::Termination) takes, such as a `Result`.
+///
+/// # A simulated test
+///
+/// A test with `sim` runs under many seeds, each of which is another schedule, in virtual time. It needs the feature
+/// `sim` of `mini-rt`, whose documentation says more. It returns nothing or a `Result`, and takes these arguments:
+///
+/// | argument | values | default |
+/// |---|---|---|
+/// | `sim` | none | not simulated |
+/// | `seeds` | an expression of type `u64`, at least 1: under how many seeds it runs | 100 |
+/// | `time_limit` | a time as for `grace`: a seed that takes more virtual time fails | `"1h"` |
+/// | `step_limit` | an expression of type `u64`, at least 1: a seed fails if tasks run more often in no time | a million |
+/// | `crate` | as with [`main`](macro@main) | `::mini` |
 ///
 /// # Examples
 ///
@@ -190,12 +202,11 @@ pub fn main(args: TokenStream, item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// Under 200 seeds, each with another schedule, in virtual time; needs the feature `sim`, whose documentation says
-/// more:
+/// Under 200 seeds, of which none may take more than ten seconds of virtual time:
 ///
 /// ```
 /// # #[cfg(any())]
-/// #[mini::test(sim, seeds = 200)]
+/// #[mini::test(sim, seeds = 200, time_limit = "10s")]
 /// async fn two_tasks_agree() {
 ///     let first = mini::spawn(async { 1 });
 ///     let second = mini::spawn(async { 2 });

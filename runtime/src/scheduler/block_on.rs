@@ -87,8 +87,14 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
 /// these has forked.
 #[track_caller]
 pub(crate) fn refuse_inside_worker(call: &str) {
+    let is_polling = context::is_polling();
     assert!(
-        !context::is_polling(),
+        !is_polling || !mini_context::sim::is_simulated(),
+        "{call} would block the one thread of the simulation, on which the jobs of spawn_blocking run too, and it \
+         would never go on: `.await` the future in a task instead"
+    );
+    assert!(
+        !is_polling,
         "{call} inside a task (or inside another block_on) would stop the worker that runs it; `.await` the future, \
          or call {call} in mini::spawn_blocking"
     );

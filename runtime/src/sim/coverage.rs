@@ -53,7 +53,12 @@ macro_rules! __sim_assert_always {
 /// [`must_reach`](crate::sim::Current::must_reach) that the text is to be reached. Fewer seeds than the test asks for
 /// (`MINI_SEED`, `MINI_SEEDS`) only show what they have reached.
 ///
-/// Outside of a test with seeds it does nothing, and outside of a simulation it does not evaluate the condition.
+/// This goes for each test by itself. In code that several tests share, a test fails if it comes here and never sees
+/// the condition hold, though others do. If only some are to see it, write `if condition { assert_reachable!("text") }`
+/// with an [`assert_reachable!`](crate::sim::assert_reachable) there, and `must_reach("text")` in these tests.
+///
+/// Nothing is counted outside of a test with seeds: not in a [`Sim`](crate::sim::Sim) that a program runs by itself
+/// either. Outside of a simulation the condition is not evaluated.
 ///
 /// # Examples
 ///
@@ -94,7 +99,8 @@ macro_rules! __sim_assert_sometimes {
 /// At least one seed of a test is to come here, if the test says so by
 /// [`must_reach`](crate::sim::Current::must_reach). `MINI_SIM_COVERAGE=1` shows how many did.
 ///
-/// Outside of a test with seeds it does nothing.
+/// Outside of a test with seeds it does nothing, nor does it in a [`Sim`](crate::sim::Sim) that a program runs by
+/// itself.
 ///
 /// # Examples
 ///

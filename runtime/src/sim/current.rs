@@ -167,8 +167,8 @@ impl Current {
     /// [`assert_reachable!`](super::assert_reachable), or an [`assert_sometimes!`](super::assert_sometimes) whose
     /// condition holds.
     ///
-    /// To be called at the beginning of the test: what no seed has come to is not known otherwise. In a [`Sim`] it does
-    /// nothing.
+    /// To be called at the beginning of the test: what no seed has come to is not known otherwise. In a [`Sim`] that a
+    /// program runs by itself nothing is counted, and so this does nothing.
     ///
     /// # Examples
     ///

@@ -21,6 +21,7 @@ use mini_context::sim;
 
 use super::Current;
 use super::names::number;
+use super::sites;
 use crate::primitives::{Mutex, lock};
 
 mod changes;
@@ -168,7 +169,7 @@ impl Disk {
     ///
     /// # Panics
     ///
-    /// If `rate` is not between 0.0 and 1.0.
+    /// If `rate` is not a number from 0 to 1.
     ///
     /// # Examples
     ///
@@ -185,7 +186,7 @@ impl Disk {
     /// ```
     #[track_caller]
     pub fn errors(&self, rate: f64) -> &Self {
-        assert!((0.0..=1.0).contains(&rate), "a rate is between 0.0 and 1.0, and not {rate}");
+        sites::check(rate);
         self.with(|state| state.error_rate = rate);
         self
     }

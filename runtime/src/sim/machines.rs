@@ -9,7 +9,7 @@ use mini_net::sim as network;
 
 use super::current::Current;
 use super::names::{Names, number, numbers};
-use super::{Outcome, disk, hosts};
+use super::{Outcome, disk, hosts, sites};
 use crate::task::{JoinHandle, group, spawn_local};
 
 /// Hosts. The test itself runs on a host of the name `test`.
@@ -52,7 +52,8 @@ impl Current {
     ///
     /// # Panics
     ///
-    /// If there is a host of that name.
+    /// If there is a host of that name, or if none can have it: an IP address, `localhost`, one with a colon or without
+    /// a character.
     #[track_caller]
     pub fn host<S, F>(&self, name: &str, start: S)
     where
@@ -91,7 +92,8 @@ impl Current {
     ///
     /// # Panics
     ///
-    /// If there is a host of that name.
+    /// If there is a host of that name, or if none can have it: an IP address, `localhost`, one with a colon or without
+    /// a character.
     #[must_use = "a test does not wait for a client: await its handle"]
     #[track_caller]
     pub fn client<F: Future + 'static>(&self, name: &str, future: F) -> JoinHandle<F::Output> {
@@ -104,6 +106,11 @@ impl Current {
     #[track_caller]
     fn add(&self, name: &str) -> u32 {
         assert!(network::host(name).is_none(), "the simulation has a host of the name `{name}`");
+        let has_other_meaning = name == "localhost" || name.contains(':') || name.parse::<IpAddr>().is_ok();
+        assert!(
+            !name.is_empty() && !has_other_meaning,
+            "no host can be found by the name `{name}`: choose another one"
+        );
         hosts::begin(self.core());
         network::add_host(name)
     }
@@ -275,10 +282,11 @@ impl Current {
     ///
     /// # Panics
     ///
-    /// If there is no such host, or if the clock would go backwards.
+    /// If there is no such host, or if the clock would stand still or go backwards: at -1,000,000 or less.
     #[track_caller]
     pub fn skew(&self, names: impl Names, ppm: i32) {
-        assert!(ppm > -1_000_000, "a clock that makes {ppm} parts of a million more goes backwards");
+        let fault = if ppm == -1_000_000 { "stands still" } else { "goes backwards" };
+        assert!(ppm > -1_000_000, "a clock that is faster by {ppm} parts of a million {fault}");
         for host in numbers(names) {
             if inject(|| format!("skew of {} by {ppm} ppm", network::host_name(host))) {
                 mini_context::sim::skew(host, ppm);
@@ -303,7 +311,13 @@ impl Current {
     ///     })
     ///     .unwrap();
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `probability` is not a number from 0 to 1.
+    #[track_caller]
     pub fn late_timers(&self, probability: f64, most: Duration) {
+        sites::check(probability);
         mini_context::sim::make_timers_late(self.seed(), probability, most);
     }
 
@@ -334,7 +348,7 @@ impl Current {
 /// Spawns what the host runs.
 #[track_caller]
 fn begin(host: u32) {
-    let start = hosts::start_of(host).unwrap_or_else(|| panic!("a client runs once, and cannot be restarted"));
+    let Some(start) = hosts::start_of(host) else { panic!("a client runs once, and cannot be restarted") };
     group::simulated::forget(Some(host));
     network::bring_up(host);
     // In a task of the host from its first line on: sockets that `start` makes are the host's.

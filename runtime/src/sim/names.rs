@@ -63,14 +63,21 @@ impl<T: Names> Names for Vec<T> {
 /// The number of a host.
 #[track_caller]
 pub(super) fn number(name: &str) -> u32 {
-    network::host(name).unwrap_or_else(|| panic!("the simulation has no host of the name `{name}`"))
+    match network::host(name) {
+        Some(number) => number,
+        // Not in a closure, where the place of the panic would be this line.
+        None => panic!("the simulation has no host of the name `{name}`"),
+    }
 }
 
 #[track_caller]
 pub(crate) fn numbers(names: impl Names) -> Vec<u32> {
-    let mut all = Vec::new();
+    let (mut all, mut numbers) = (Vec::new(), Vec::new());
     names.each(&mut |name| all.push(name.to_owned()));
-    all.iter().map(|name| number(name)).collect()
+    for name in all {
+        numbers.push(number(&name)); // not in a closure, which has no caller
+    }
+    numbers
 }
 
 /// Every pair of one of the first and one of the second, which are different hosts.

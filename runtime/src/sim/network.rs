@@ -10,6 +10,7 @@ use mini_net::sim::Quality;
 
 use super::current::Current;
 use super::names::{Names, number, pairs};
+use super::sites;
 
 /// The links between two hosts, in both directions; of [`Current::link`].
 ///
@@ -54,6 +55,11 @@ impl Current {
     ///     })
     ///     .unwrap();
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the range ends before it begins. One that ends where it begins is that time.
+    #[track_caller]
     pub fn latency(&self, range: Range<Duration>) -> &Self {
         network::set_link(None, set_latency(range));
         self
@@ -64,7 +70,13 @@ impl Current {
     /// # Examples
     ///
     /// See [`latency`](Self::latency).
+    ///
+    /// # Panics
+    ///
+    /// If `probability` is not a number from 0 to 1.
+    #[track_caller]
     pub fn loss(&self, probability: f64) -> &Self {
+        sites::check(probability);
         network::set_link(None, |link| link.loss = probability);
         self
     }
@@ -76,7 +88,13 @@ impl Current {
     /// ```
     /// mini::sim::Sim::new(7).run(async { mini::sim::current().duplication(0.1).loss(0.1); }).unwrap();
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `probability` is not a number from 0 to 1.
+    #[track_caller]
     pub fn duplication(&self, probability: f64) -> &Self {
+        sites::check(probability);
         network::set_link(None, |link| link.duplication = probability);
         self
     }
@@ -268,6 +286,11 @@ impl Link {
     /// # Examples
     ///
     /// See [`Link`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Current::latency`].
+    #[track_caller]
     pub fn latency(self, range: Range<Duration>) -> Self {
         self.change(set_latency(range))
     }
@@ -277,7 +300,13 @@ impl Link {
     /// # Examples
     ///
     /// See [`Link`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Current::loss`].
+    #[track_caller]
     pub fn loss(self, probability: f64) -> Self {
+        sites::check(probability);
         self.change(|link| link.loss = probability)
     }
 
@@ -286,7 +315,13 @@ impl Link {
     /// # Examples
     ///
     /// As [`loss`](Self::loss).
+    ///
+    /// # Panics
+    ///
+    /// As [`Current::duplication`].
+    #[track_caller]
     pub fn duplication(self, probability: f64) -> Self {
+        sites::check(probability);
         self.change(|link| link.duplication = probability)
     }
 
@@ -304,6 +339,8 @@ impl fmt::Debug for Link {
     }
 }
 
+#[track_caller]
 fn set_latency(range: Range<Duration>) -> impl Fn(&mut Quality) {
+    assert!(range.start <= range.end, "{range:?} is no range of latencies: it ends before it begins");
     move |link| link.latency = range.clone()
 }

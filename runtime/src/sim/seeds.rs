@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 
 use super::coverage::Coverage;
 use super::failure::Failure;
@@ -27,11 +28,33 @@ pub struct Seeds {
     module: &'static str,
     name: &'static str,
     count: u64,
+    time: Option<Duration>,
+    steps: Option<u64>,
 }
 
-/// What a test may return.
+/// What a test with seeds, and the future of a [host](super::Current::host), may return: nothing, or a `Result`. An
+/// error fails the test, and is shown by its `Debug`.
+///
+/// # Examples
+///
+/// ```
+/// use mini::sim::Outcome;
+///
+/// assert_eq!(Ok::<u8, &str>(3).into_failure(), None);
+/// assert_eq!(Err::<u8, &str>("no reply").into_failure().as_deref(), Some("\"no reply\""));
+///
+/// let failure = mini::sim::Sim::new(7).run(async {
+///     mini::sim::current().host("server", || async { Err::<(), _>("no reply") });
+///     mini::time::sleep(std::time::Duration::from_secs(1)).await;
+/// });
+/// assert!(failure.unwrap_err().to_string().contains("host server: \"no reply\""));
+/// ```
 pub trait Outcome {
     /// Why it has failed, if it has.
+    ///
+    /// # Examples
+    ///
+    /// See [`Outcome`].
     fn into_failure(self) -> Option<String>;
 }
 
@@ -61,7 +84,30 @@ struct First(Option<(u64, Trouble)>);
 impl Seeds {
     /// `count` seeds of the test `name` in `module`.
     pub fn new(module: &'static str, name: &'static str, count: u64) -> Self {
-        Self { module, name, count }
+        Self { module, name, count, time: None, steps: None }
+    }
+
+    /// The [`Sim::time_limit`] of each seed.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time = Some(limit);
+        self
+    }
+
+    /// The [`Sim::step_limit`] of each seed.
+    pub fn step_limit(mut self, limit: u64) -> Self {
+        self.steps = Some(limit);
+        self
+    }
+
+    fn sim(&self, seed: u64) -> Sim {
+        let mut sim = Sim::new(seed);
+        if let Some(limit) = self.time {
+            sim = sim.time_limit(limit);
+        }
+        if let Some(limit) = self.steps {
+            sim = sim.step_limit(limit);
+        }
+        sim
     }
 
     /// Runs `body` under each seed.
@@ -87,7 +133,7 @@ impl Seeds {
             if lock(&first).is_before(seed) {
                 return;
             }
-            match on_thread(seed, || try_seed(seed, &body, &wish)) {
+            match on_thread(seed, || try_seed(self.sim(seed), seed, &body, &wish)) {
                 Ok(trace) => lock(&coverage).add(&trace.reached),
                 Err(trouble) => lock(&first).note(seed, trouble),
             }
@@ -115,7 +161,7 @@ impl Seeds {
             Trouble::Other(text) => (text, Again::Fails(wish.skips.clone())),
             Trouble::Fails(failure) => {
                 let picture = format!("{}.{}-{seed}", self.module.replace("::", "."), self.name);
-                let run = |skips: &Skips| on_thread(seed, || run_again(seed, body, skips));
+                let run = |skips: &Skips| on_thread(seed, || run_again(&self.sim(seed), body, skips));
                 Rerun { wish, picture, run }.tell(*failure)
             }
         };
@@ -134,8 +180,12 @@ impl Seeds {
     fn judge(&self, coverage: &Coverage, wish: &Wish) -> Option<String> {
         let missing = coverage.missing();
         let is_failure = !missing.is_empty() && !wish.is_partial;
-        if !is_failure && (wish.shows_coverage || !missing.is_empty()) {
-            eprint!("{coverage}");
+        match (is_failure, wish.shows_coverage) {
+            (true, _) => {}
+            // Who asked for it is to see it: libtest captures what `eprint!` prints, and drops it if the test passes.
+            (false, true) => say!("test {}::{}:\n{}", self.module, self.name, coverage.to_string().trim_end()),
+            (false, false) if missing.is_empty() => {}
+            (false, false) => eprint!("{coverage}"),
         }
         is_failure.then(|| {
             let texts: Vec<String> = missing.iter().map(|text| format!("{text:?}")).collect();
@@ -169,12 +219,12 @@ fn on_thread<T: Send>(seed: u64, job: impl FnOnce() -> Result<T, Trouble> + Send
     })
 }
 
-fn try_seed<F, B>(seed: u64, body: &B, wish: &Wish) -> Result<Trace, Trouble>
+fn try_seed<F, B>(sim: Sim, seed: u64, body: &B, wish: &Wish) -> Result<Trace, Trouble>
 where
     B: Fn() -> F + Sync,
     F: Future<Output: Outcome>,
 {
-    let sim = Sim::new(seed).skip(wish.skips.iter().flat_map(Skips::ranges));
+    let sim = sim.skip(wish.skips.iter().flat_map(Skips::ranges));
     let sim = if wish.checks { sim.keep_steps() } else { sim };
     let (failure, trace) = run(&sim, body);
     if wish.checks {
@@ -186,12 +236,12 @@ where
 }
 
 /// Runs a seed that has failed once more. It is no error if it fails.
-fn run_again<F, B>(seed: u64, body: &B, skips: &Skips) -> Result<(Option<Failure>, Trace), Trouble>
+fn run_again<F, B>(sim: &Sim, body: &B, skips: &Skips) -> Result<(Option<Failure>, Trace), Trouble>
 where
     B: Fn() -> F,
     F: Future<Output: Outcome>,
 {
-    Ok(panics::quietly(|| run(&Sim::new(seed).skip(skips.ranges()).keep_steps(), body)))
+    Ok(panics::quietly(|| run(&sim.clone().skip(skips.ranges()).keep_steps(), body)))
 }
 
 fn run<F, B>(sim: &Sim, body: &B) -> (Option<Failure>, Trace)
@@ -228,8 +278,6 @@ fn compare(seed: u64, first: &Trace, second: &Trace) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sim::run::Sim;
-    use std::time::Duration;
 
     #[test]
     fn runs_that_differ_are_told_with_the_first_step_that_does() {

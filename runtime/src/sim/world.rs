@@ -122,7 +122,10 @@ impl World {
     /// If the simulation has taken too long at `now`: the network may go on for ever.
     pub(crate) fn check_time(&self, now: Duration) -> Result<(), Halt> {
         if now > self.limits.time {
-            return Err(Halt(format!("the simulation has taken {:?} of virtual time", self.limits.time)));
+            return Err(Halt(format!(
+                "the simulation has taken {:?} of virtual time; `time_limit` of `#[mini::test(sim)]` or of `Sim` allows more",
+                self.limits.time
+            )));
         }
         Ok(())
     }
@@ -150,7 +153,10 @@ impl World {
         state.steps_now = if now == state.now { state.steps_now + 1 } else { 0 };
         state.now = now;
         if state.steps_now > self.limits.steps {
-            return Err(Halt(format!("{} steps, and no time has passed: a livelock", self.limits.steps)));
+            return Err(Halt(format!(
+                "{} steps, and no time has passed: a livelock; `step_limit` of `#[mini::test(sim)]` or of `Sim` allows more",
+                self.limits.steps
+            )));
         }
         let at = hosts::dying_among(tasks).unwrap_or_else(|| state.strategy.pick(tasks));
         let host = hosts::begin_step(tasks[at]);

@@ -18,12 +18,17 @@ impl Wake for Unpark {
 }
 
 /// Blocks the thread until `future` is ready, for the method `name`.
+///
+/// In a simulation each blocking job is a task too, so the first advice would lead nowhere there.
 #[track_caller]
 pub(crate) fn block_on<F: Future>(name: &str, future: F) -> F::Output {
+    let is_task = mini_context::task() != 0;
     assert!(
-        mini_context::task() == 0,
-        "`{name}` would block the thread of a task: await the method without `blocking` instead"
+        !is_task || !mini_context::sim::is_simulated(),
+        "`{name}` would block the one thread of the simulation, on which the jobs of spawn_blocking run too, and it \
+         would never go on: await the method without `blocking` in a task instead"
     );
+    assert!(!is_task, "`{name}` would block the thread of a task: await the method without `blocking` instead");
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut cx = Context::from_waker(&waker);

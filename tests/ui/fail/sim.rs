@@ -12,5 +12,14 @@ async fn without_sim() {}
 #[mini::test(sim, seeds = 0)]
 async fn no_seed() {}
 
+#[mini::test(sim, time_limit = 10)]
+async fn a_limit_without_a_unit() {}
+
+#[mini::test(step_limit = 10)]
+async fn a_limit_of_nothing() {}
+
+#[mini::test(sim, limit = 10)]
+async fn an_unknown_argument() {}
+
 #[mini::main(sim)]
 async fn main() {}

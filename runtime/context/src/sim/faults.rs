@@ -18,18 +18,14 @@ pub struct Faults {
     count: u64,
 }
 
-/// Something that a simulation did to a program, which the program must bear.
+/// Something that a simulation did to a program, which the program must bear: a lost packet, a crash of a host.
+///
+/// [`Failure::faults`](struct.Failure.html#method.faults) lists those of a run that failed. The `Display` of one is a
+/// line such as `#1 loss of a segment from client to server at 0.034259 s`.
 ///
 /// # Examples
 ///
-/// ```
-/// use mini_context::sim::{Faults, enter, inject, leave};
-///
-/// enter(Faults::default());
-/// assert!(inject(|| "loses a packet".to_owned()));
-/// let fault = leave().unwrap().injected()[0].clone();
-/// assert_eq!((fault.number, fault.to_string().as_str()), (1, "#1 loses a packet at 0.000000 s"));
-/// ```
+/// See [`Sim::skip`](struct.Sim.html#method.skip).
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// From 1 on, in the order in which they were met.
