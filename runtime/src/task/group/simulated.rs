@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use mini_context::sim;
 
+#[cfg(feature = "signal")]
 use super::super::Reason;
 use super::node::Node;
 use super::program::new_root;
@@ -25,6 +26,7 @@ fn root_of(host: u32) -> Arc<Node> {
 }
 
 /// The host is asked to end by a signal.
+#[cfg(feature = "signal")]
 #[track_caller]
 pub(crate) fn ask_to_end(host: u32) {
     root_of(host).token.cancel(Reason::Signal);
