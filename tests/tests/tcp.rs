@@ -411,9 +411,10 @@ fn a_socket_made_elsewhere_connects_here() {
     });
 }
 
+// Not in simulations: a socket of the system is not in the simulated network.
 #[test]
 fn sockets_come_from_the_standard_library_and_go_there() {
-    in_each_world(|| async {
+    in_each_runtime(|| async {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let listener: TcpListener = listener.try_into().unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
