@@ -23,8 +23,8 @@ use crate::task::{LastWait, SeenWait, Sight, Source, Standing};
 const POLLS: u32 = 10_000;
 const WALKS: u32 = 3;
 
-/// A run that is shorter in the mean does not compute anything: a debug build takes as long to yield.
-const SHORT: u64 = 2 * MOVE_COST;
+/// A run that is shorter in the mean does not compute anything: a debug build takes 1 µs to yield, and up to twice that.
+const SHORT: u64 = 4 * MOVE_COST;
 
 /// Polls are counted modulo this.
 const POLLS_END: u32 = 1 << 30;
