@@ -51,7 +51,7 @@ async fn asks() -> Result<(), &'static str> {
         TcpStream::connect("echo:7").await.unwrap().read_exact(&mut [0; 8]).await.unwrap();
         if buggify!(1.0) { Err("broken") } else { Ok(()) } // the fault
     };
-    let client = current().client("client", asks); // who asks
+    let client = current().client("client", asks); // the task that asks
     client.await.unwrap()
 }
 
@@ -65,7 +65,7 @@ fn steps_say_which_task_of_which_host_ran_and_where_the_faults_were() {
     };
     let host = of("echo", &format!(" of {}", place("// the host")));
     of("echo", " \"the server\"");
-    of("client", &format!(" of {}", place("// who asks")));
+    of("client", &format!(" of {}", place("// the task that asks")));
     assert!(text.contains(&format!("\n  task {} spawned at ", id(host))), "the dump has the same ids\n{text}");
     let [before, fault, last] = &steps[steps.len() - 3..] else { panic!("{text}") };
     assert!(before.contains("client: task ") && last.ends_with(" s  main"), "{text}");

@@ -106,7 +106,8 @@ impl Task {
         polls > 0 && waits() && !header.wait.read().asks() && !has_others() && !has_others() && waits()
     }
 
-    /// Who has the lock for which the task waits, or the other end of the channel, which `sight` names from now on.
+    /// The task that holds the lock for which this one waits, or has the other end of the channel; `sight` names it from
+    /// now on.
     pub(crate) fn holder(&self, sight: &mut Sight) -> Option<Holder> {
         let (wait, holder) = sight.wait.resolve(sight.id.get());
         *sight = self.check(Sight { wait, ..*sight });

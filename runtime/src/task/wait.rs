@@ -157,7 +157,7 @@ impl SeenWait {
         Wait::has_address(self.word)
     }
 
-    /// The wait of the task `task`; and if it is for a lock or a channel, who has it now, or the other end.
+    /// The wait of the task `task`; and if it is for a lock or a channel, the task that has it now, or its other end.
     pub(super) fn resolve(self, task: u64) -> (Self, Option<Holder>) {
         let wait = self.location.and_then(|location| Wait::from_word(self.word, location));
         let Some(wait) = wait else { return (self, None) };
