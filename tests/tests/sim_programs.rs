@@ -28,7 +28,10 @@ fn a_host_that_panics_ends_the_simulation_before_others_suffer_from_it() {
             sleep(SECOND).await;
         }
     }));
-    assert!(text.contains("the root cause") && !text.contains("has taken"), "{text}");
+    assert!(
+        text.contains("on host server: ") && text.contains("the root cause") && !text.contains("has taken"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -129,4 +132,35 @@ async fn each_host_is_a_program_that_a_signal_asks_to_end() {
     sim.signal("test", SignalKind::hangup());
     assert!(!mini::shutdown().is_cancelled(), "SIGHUP is no request to end");
     assert!(mini::shutdown().cancel(Reason::Requested));
+}
+
+#[test]
+fn errors_that_nobody_awaits_are_told_if_the_simulation_fails() {
+    let text = failure(Sim::new(1).run(async {
+        current().host("server", || async {
+            for number in 0..5 {
+                drop(mini::spawn(async move { Err::<(), _>(io::Error::other(format!("error {number}"))) }));
+                mini::task::yield_now().await;
+            }
+            std::future::pending::<()>().await;
+        });
+        std::future::pending::<()>().await;
+    }));
+    assert!(text.contains("\n  5 errors that nobody awaited, the last of them:\n    on host server: task "), "{text}");
+    assert_eq!(text.matches(" ended with an error: error ").count(), 3, "{text}");
+}
+
+#[test]
+fn a_panic_is_told_with_the_host_of_its_task_whoever_drops_the_handle() {
+    let text = failure(Sim::new(1).run(async {
+        let sim = current();
+        let client = sim.client("client", async {
+            sleep(SECOND).await;
+            panic!("the client's");
+        });
+        sleep(2 * SECOND).await;
+        drop(client);
+        sleep(SECOND).await;
+    }));
+    assert!(text.starts_with("seed 1: on host client: task ") && text.contains("the client's"), "{text}");
 }

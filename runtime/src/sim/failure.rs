@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mini_context::sim::{Fault, Faults};
 
 use super::last::Last;
+use super::unseen::Errors;
 use super::world::Halt;
 use crate::insight::Dump;
 use crate::task::error::message;
@@ -36,6 +37,7 @@ pub(super) struct Details {
     pub(super) faults: Arc<Faults>,
     pub(super) dump: Option<Dump>,
     pub(super) last: Last,
+    pub(super) errors: Errors,
 }
 
 pub(super) enum Cause {
@@ -109,7 +111,7 @@ impl Failure {
 
     /// The failure, with that line about its faults.
     pub(super) fn told(&self, of_faults: &str) -> String {
-        let Details { seed, cause, dump, last, .. } = &*self.0;
+        let Details { seed, cause, dump, last, errors, .. } = &*self.0;
         let mut text = match cause {
             Cause::Panic(payload, place) => {
                 let place = place.as_ref().map_or(String::new(), |place| format!("  at {place}\n"));
@@ -120,6 +122,7 @@ impl Failure {
             Cause::Returned(text) => format!("seed {seed}: the test returned an error: {text}\n"),
         };
         text += of_faults;
+        text += &errors.told();
         if let Some(dump) = dump {
             text += &dump.to_string();
         }
@@ -186,7 +189,7 @@ mod tests {
     fn panics(text: &str, place: &str) -> Kin {
         let cause = Cause::Panic(Box::new(text.to_owned()), Some(place.to_owned()));
         let (faults, last) = (Arc::default(), Last::default());
-        Failure::new(Details { seed: 1, cause, faults, dump: None, last }).kin()
+        Failure::new(Details { seed: 1, cause, faults, dump: None, last, errors: Errors::default() }).kin()
     }
 
     #[test]

@@ -82,6 +82,11 @@ pub(super) fn is_program(task: u64) -> bool {
     HOSTS.with_borrow(|hosts| hosts.started.values().any(|started| started.id().get() == task))
 }
 
+/// The host of a task.
+pub(super) fn host_of(task: u64) -> u32 {
+    HOSTS.with_borrow(|hosts| hosts.of_task.get(&task).copied()).unwrap_or_else(sim::host)
+}
+
 /// What the host has started last has come to its end.
 pub(super) fn is_over(host: u32) -> bool {
     HOSTS.with_borrow(|hosts| hosts.started.get(&host).is_some_and(AbortHandle::is_finished))

@@ -8,15 +8,15 @@ use std::cell::{Cell, RefCell};
 use std::panic;
 use std::sync::Once;
 
-use mini_context::sim;
+use mini_context::{sim, task};
 
 use super::sites;
 
 thread_local! {
     /// The panics of this thread are not printed.
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
-    /// Where the last one was.
-    static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// In which task the last one was, and where.
+    static LAST: RefCell<Option<(u64, String)>> = const { RefCell::new(None) };
 }
 
 /// From now on the places of panics are known.
@@ -37,7 +37,7 @@ fn set_hook() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if sim::is_simulated() {
-            let _ = LAST.try_with(|last| last.replace(info.location().map(sites::shown)));
+            let _ = LAST.try_with(|last| last.replace(info.location().map(|at| (task(), sites::shown(at)))));
         }
         if IS_QUIET.try_with(Cell::get) != Ok(true) {
             before(info);
@@ -55,5 +55,10 @@ impl Drop for Quiet {
 
 /// Where the last panic of this thread was, if that is known.
 pub(super) fn last() -> Option<String> {
-    LAST.with_borrow(Clone::clone)
+    LAST.with_borrow(|last| last.as_ref().map(|(_, place)| place.clone()))
+}
+
+/// Where that task has panicked, if it was the last one to do so, and that is known.
+pub(super) fn last_of(task: u64) -> Option<String> {
+    LAST.with_borrow(|last| last.as_ref().filter(|(id, _)| *id == task).map(|(_, place)| place.clone()))
 }

@@ -146,7 +146,7 @@ impl Sim {
     ///
     /// # Errors
     ///
-    /// If the future or a task whose handle was dropped panics; if nothing is left that could wake any task; if a limit
+    /// If the future or a task whose handle was dropped panics; if what a host runs ends with an error; if nothing is left that could wake any task; if a limit
     /// is reached; if a thread that is not simulated wakes a task; if it is called in a task or a `block_on`.
     ///
     /// # Panics
@@ -218,7 +218,10 @@ impl Sim {
             },
         };
         let (seed, faults, last) = (self.limits.seed, trace.faults.clone(), Last::of(world, &trace));
-        (Err(Failure::new(Details { seed, cause, faults, dump: seen.dump, last })), trace)
+        (
+            Err(Failure::new(Details { seed, cause, faults, dump: seen.dump, last, errors: unseen::take_errors() })),
+            trace,
+        )
     }
 
     fn runtime(&self) -> Runtime {

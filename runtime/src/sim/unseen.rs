@@ -1,43 +1,63 @@
-//! Panics that nobody will see, as the handle of the task was dropped: each ends the simulation.
+//! Panics and errors that nobody will see, as the handle of the task was dropped.
 //!
-//! What comes after it would be told instead: that nobody answers, or that nothing is left to wake a task.
+//! A panic ends the simulation: what comes after it would be told instead, that nobody answers, or that nothing is left
+//! to wake a task. So does an error of what a host runs. For another task an error may be the right end, so it is only
+//! told if the simulation fails.
 
 use std::cell::RefCell;
 
-use mini_context::sim;
 use mini_net::sim as network;
 
 use super::{hosts, panics};
 use crate::task::{JoinError, TaskError};
 
+/// Of more errors the last ones are told.
+const TOLD: usize = 3;
+
 thread_local! {
     static UNSEEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static ERRORS: RefCell<Errors> = const { RefCell::new(Errors { count: 0, last: Vec::new() }) };
 }
 
-/// A simulation begins on this thread, or ends.
+/// Those of tasks that may end with one.
+#[derive(Debug, Default)]
+pub(super) struct Errors {
+    count: usize,
+    last: Vec<String>,
+}
+
+/// A simulation begins on this thread.
 pub(super) fn reset() {
     UNSEEN.take();
+    ERRORS.take();
 }
 
 /// A task has panicked.
 pub(super) fn note_panic(error: &JoinError) {
-    let place = panics::last().map_or(String::new(), |place| format!(" (at {place})"));
-    note(if hosts::is_program(error.id().get()) {
-        format!("{error}{place}")
-    } else {
-        format!("{}{error}{place}, and nobody awaits it", on_host())
+    let id = error.id().get();
+    let place = panics::last_of(id).map_or(String::new(), |place| format!(" (at {place})"));
+    let end = if hosts::is_program(id) { "" } else { ", and nobody awaits it" };
+    note(format!("{}{error}{place}{end}", on_host(id)));
+}
+
+/// A task has ended with an error.
+pub(super) fn note_error(error: &TaskError) {
+    let id = error.id().get();
+    let text = format!("{}{error}", on_host(id));
+    if hosts::is_program(id) {
+        return note(text + ", and nobody awaits it");
+    }
+    ERRORS.with_borrow_mut(|errors| {
+        errors.count += 1;
+        if errors.last.len() == TOLD {
+            errors.last.remove(0);
+        }
+        errors.last.push(text);
     });
 }
 
-/// A task has ended with an error, which counts if it is what a host runs: for another one it may be the right end.
-pub(super) fn note_error(error: &TaskError) {
-    if hosts::is_program(error.id().get()) {
-        note(format!("{}{error}, and nobody awaits it", on_host()));
-    }
-}
-
-fn on_host() -> String {
-    match sim::host() {
+fn on_host(task: u64) -> String {
+    match hosts::host_of(task) {
         0 => String::new(),
         host => format!("on host {}: ", network::host_name(host)),
     }
@@ -55,4 +75,20 @@ pub(crate) fn has_some() -> bool {
 
 pub(super) fn take() -> Vec<String> {
     UNSEEN.take()
+}
+
+pub(super) fn take_errors() -> Errors {
+    ERRORS.take()
+}
+
+impl Errors {
+    /// Lines for the report of a failure.
+    pub(super) fn told(&self) -> String {
+        let lines = self.last.iter().map(|error| format!("    {error}\n"));
+        match self.count {
+            0 => String::new(),
+            1 => format!("  an error that nobody awaited:\n{}", lines.collect::<String>()),
+            count => format!("  {count} errors that nobody awaited, the last of them:\n{}", lines.collect::<String>()),
+        }
+    }
 }
