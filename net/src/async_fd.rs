@@ -70,7 +70,7 @@ impl<T: AsFd> AsyncFd<T> {
     /// `AlreadyExists` if the fd is registered with the same runtime already.
     #[track_caller]
     pub fn new(io: T) -> io::Result<AsyncFd<T>> {
-        AsyncFd::with_interest(io, Interest::READABLE | Interest::WRITABLE)
+        AsyncFd::register(io, Interest::READABLE | Interest::WRITABLE, "new")
     }
 
     /// As [`new`](AsyncFd::new), to wait for `interest` only: a wait for anything else is an error.
@@ -94,8 +94,13 @@ impl<T: AsFd> AsyncFd<T> {
     /// As [`new`](AsyncFd::new).
     #[track_caller]
     pub fn with_interest(io: T, interest: Interest) -> io::Result<AsyncFd<T>> {
+        AsyncFd::register(io, interest, "with_interest")
+    }
+
+    #[track_caller]
+    fn register(io: T, interest: Interest, method: &str) -> io::Result<AsyncFd<T>> {
         let text = "it is a simulated socket, whose descriptor stands for nothing";
-        sys::refuse_simulated(io.as_fd(), ("AsyncFd", "with_interest"), text)?;
+        sys::refuse_simulated(io.as_fd(), ("AsyncFd", method), text)?;
         let source = Source::new(io, Rule::Foreign);
         source.register_early()?;
         Ok(AsyncFd { source, interest })

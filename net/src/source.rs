@@ -131,7 +131,7 @@ impl Wait {
     /// If `error` says that something is not simulated, with the name of the call and its line.
     #[inline]
     pub(crate) fn located(&self, error: io::Error) -> io::Error {
-        sys::located(error, self.site.owner, self.site.method, self.location)
+        sys::located(error, (self.site.owner, self.site.method), self.location)
     }
 
     /// Says that the task in progress waits here, on `fd`, or on none if that is -1.

@@ -183,7 +183,7 @@ impl UdpSocket {
     pub fn try_send_to(&self, buf: &[u8], to: SocketAddr) -> io::Result<usize> {
         let sent = self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to.into()));
         let at = Location::caller(); // not in the closure, whose caller is here
-        sent.map_err(|error| sys::located(error, "UdpSocket", "try_send_to", at))
+        sent.map_err(|error| sys::located(error, ("UdpSocket", "try_send_to"), at))
     }
 
     datagram_methods!(SocketAddr, RecvFrom, UdpSocket);

@@ -394,7 +394,7 @@ fn what_is_not_simulated_says_what_was_called_and_where() {
             let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let refused = [
-                refused!("AsyncFd::with_interest", mini::io::AsyncFd::new(&stream)),
+                refused!("AsyncFd::new", mini::io::AsyncFd::new(&stream)),
                 refused!("UdpSocket::join_multicast_v4", socket.join_multicast_v4(group, any)),
                 refused!("UdpSocket::join_multicast_v6", socket.join_multicast_v6(&Ipv6Addr::LOCALHOST, 0)),
                 refused!("UdpSocket::send_to", socket.send_to(b"?", (group, 5353)).await),

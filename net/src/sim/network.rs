@@ -347,7 +347,7 @@ impl Network {
     }
 }
 
-/// From where to where, in the text of a fault: within one host, only where.
+/// The two hosts of a packet, in the text of a fault; one, if it stays there.
 pub(super) fn way(hosts: &[Host], from: u32, to: u32) -> String {
     let name = |host: u32| &hosts[host as usize].name;
     if from == to { format!("on {}", name(from)) } else { format!("from {} to {}", name(from), name(to)) }

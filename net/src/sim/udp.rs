@@ -98,7 +98,7 @@ impl Network {
         self.report_falsely(id);
     }
 
-    /// Who on `host` takes what comes from `from` to `to`.
+    /// The socket on `host` that takes what comes from `from` to `to`.
     fn taker(&mut self, host: u32, from: SocketAddr, to: SocketAddr) -> Option<Id> {
         let takers = self.hosts[host as usize].takers(Protocol::Udp, to);
         let wanted = |network: &mut Self, id| match network.inbox(id).map(|inbox| inbox.peer) {

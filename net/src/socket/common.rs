@@ -63,7 +63,7 @@ macro_rules! std_methods {
         #[track_caller]
         pub fn from_std(socket: $std) -> io::Result<Self> {
             let fd: OwnedFd = socket.into();
-            sys::refuse_real(fd.as_fd(), stringify!($name), "from_std")?;
+            sys::refuse_real(fd.as_fd(), (stringify!($name), "from_std"))?;
             SockRef::from(&fd).set_nonblocking(true)?;
             Ok(Self::adopt(fd))
         }

@@ -18,13 +18,13 @@ pub(crate) fn refuse_simulated(_: BorrowedFd<'_>, _: (&str, &str), _: &str) -> i
 }
 
 /// Nor is a socket of the system.
-pub(crate) fn refuse_real(_: BorrowedFd<'_>, _: &str, _: &str) -> io::Result<()> {
+pub(crate) fn refuse_real(_: BorrowedFd<'_>, _: (&str, &str)) -> io::Result<()> {
     Ok(())
 }
 
 /// No error is one of a simulation.
 #[inline]
-pub(crate) fn located(error: io::Error, _: &str, _: &str, _: &Location<'_>) -> io::Error {
+pub(crate) fn located(error: io::Error, _: (&str, &str), _: &Location<'_>) -> io::Error {
     error
 }
 

@@ -26,7 +26,9 @@ use crate::error::raw_os_error;
 use crate::ready::Ready;
 use crate::sim::{self, Id, Network, Options, Protocol, Room, Strays, not_simulated};
 
-pub(crate) use system::{MAX_SLICES, NOW, PEEK, for_kernel, pair, send_message, send_now, slices_for_kernel, total};
+pub(crate) use system::{
+    MAX_SLICES, NOW, PEEK, for_kernel, give_away, pair, send_message, send_now, slices_for_kernel, total,
+};
 
 /// Calls `f` with the simulated socket that `fd` stands for, if it does.
 #[inline]
@@ -188,10 +190,6 @@ pub(crate) fn send_to(fd: BorrowedFd<'_>, buf: &[u8], to: &SockAddr) -> io::Resu
     sent.unwrap_or_else(|| system::send_to(fd, buf, &own_name(to)?).map_err(|error| refused(error, to)))
 }
 
-pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
-    system::give_away(fd)
-}
-
 pub(crate) fn set_linger(fd: BorrowedFd<'_>, limit: Option<Duration>) -> io::Result<()> {
     on(fd, |network, id| network.socket(id).resets = limit == Some(Duration::ZERO));
     system::set_linger(fd, limit)
@@ -215,28 +213,29 @@ pub(crate) fn look_up(name: &str) -> Option<io::Result<IpAddr>> {
     Some(known.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no host of the simulation has that name")))
 }
 
-/// Refuses what there is no model of, if the socket is simulated. `owner` and `method` are what was called.
+/// Refuses what there is no model of, if the socket is simulated. `call` is the type and the method that was called.
 #[track_caller]
-pub(crate) fn refuse_simulated(fd: BorrowedFd<'_>, (owner, method): (&str, &str), text: &str) -> io::Result<()> {
-    let refused = on(fd, |_, _| Err(not_simulated(text))).unwrap_or(Ok(()));
-    let at = Location::caller(); // not in the closure, whose caller is here
-    refused.map_err(|error| located(error, owner, method, at))
+pub(crate) fn refuse_simulated(fd: BorrowedFd<'_>, call: (&str, &str), text: &str) -> io::Result<()> {
+    match on(fd, |_, _| ()) {
+        Some(()) => Err(located(not_simulated(text), call, Location::caller())),
+        None => Ok(()),
+    }
 }
 
 /// Refuses a socket of TCP or UDP that is the system's, in a simulation: its bytes would come from outside, at times
-/// that are not the seed's. `owner` and `method` are what was called.
+/// that are not the seed's.
 #[track_caller]
-pub(crate) fn refuse_real(fd: BorrowedFd<'_>, owner: &str, method: &str) -> io::Result<()> {
+pub(crate) fn refuse_real(fd: BorrowedFd<'_>, call: (&str, &str)) -> io::Result<()> {
     if !is_simulated() || !system::local_addr(fd).is_ok_and(|addr| addr.as_socket().is_some()) {
         return Ok(());
     }
     let text = "a socket of the system is none of the simulated network: bind, connect or accept one of mini's";
-    Err(located(not_simulated(text), owner, method, Location::caller()))
+    Err(located(not_simulated(text), call, Location::caller()))
 }
 
 /// An error that says that something is not simulated also says what was called, and where.
 #[inline]
-pub(crate) fn located(error: io::Error, owner: &str, method: &str, at: &Location<'_>) -> io::Error {
+pub(crate) fn located(error: io::Error, (owner, method): (&str, &str), at: &Location<'_>) -> io::Error {
     let is_refusal = is_simulated() && error.kind() == io::ErrorKind::Unsupported;
     if !is_refusal || raw_os_error(&error).is_some() {
         return error;

@@ -81,7 +81,7 @@ impl TcpSocket {
     /// Those of fcntl(2). `Unsupported` in a simulation.
     #[track_caller]
     pub fn from_std_stream(socket: std::net::TcpStream) -> io::Result<TcpSocket> {
-        sys::refuse_real(socket.as_fd(), "TcpSocket", "from_std_stream")?;
+        sys::refuse_real(socket.as_fd(), ("TcpSocket", "from_std_stream"))?;
         TcpSocket::from_std(socket)
     }
 

@@ -74,7 +74,7 @@ pub fn begin_step(host: u32, now: Duration) {
     STEP.set(Step { is_running: true, host, now, skew: clocks::skew_of(host), ..STEP.get() });
 }
 
-/// It is `now`; the last step may still go on.
+/// The virtual time is `now`. The host is still that of the last step.
 pub fn set_time(now: Duration) {
     STEP.set(Step { is_running: true, now, ..STEP.get() });
 }

@@ -34,8 +34,8 @@ impl Last {
     pub(super) fn of(world: &World, trace: &Trace) -> Self {
         let (steps, count) = world.with_steps(|steps| (steps.last().copied().collect::<Vec<_>>(), steps.sum().0));
         let is_cut = count > steps.len() as u64;
-        let who = |number| trace.tasks.shown(number);
-        Self(told(&lines(&items(&steps, trace.faults.injected()), who), is_cut))
+        let name_of = |number| trace.tasks.shown(number);
+        Self(told(&lines(&items(&steps, trace.faults.injected()), name_of), is_cut))
     }
 
     /// With a line above, if there is something.
@@ -64,8 +64,8 @@ fn items<'a>(steps: &'a [Step], faults: &'a [Fault]) -> Vec<Item<'a>> {
     items
 }
 
-/// `who` names a task by its number.
-fn lines(items: &[Item<'_>], who: impl Fn(u64) -> String) -> Vec<String> {
+/// `name_of` names a task by its number.
+fn lines(items: &[Item<'_>], name_of: impl Fn(u64) -> String) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = items;
     while let Some(first) = rest.first() {
@@ -73,7 +73,7 @@ fn lines(items: &[Item<'_>], who: impl Fn(u64) -> String) -> Vec<String> {
             Item::Step(step) => {
                 let (period, rounds) = turns(rest);
                 let (run, after) = (period * rounds, &rest[..period]);
-                let names: Vec<String> = after.iter().filter_map(Item::task).map(&who).collect();
+                let names: Vec<String> = after.iter().filter_map(Item::task).map(&name_of).collect();
                 let ends = rest[run - 1].step().filter(|last| last.at != step.at);
                 let until = ends.map(|last| format!(", until {:.6} s", last.at.as_secs_f64()));
                 (step.at, joined(&names) + &times(rounds) + &until.unwrap_or_default(), run)
@@ -150,8 +150,8 @@ mod tests {
         let steps: Vec<Step> = steps.iter().enumerate().map(step).collect();
         let fault = |(number, &step): (u64, &usize)| Fault { number, at: steps[step].at, text: "a loss".to_owned() };
         let faults: Vec<Fault> = (1..).zip(faults).map(fault).collect();
-        let who = |number| format!("task {number}");
-        lines(&items(&steps, &faults), who).concat().replace("        0.00", "")
+        let name_of = |number| format!("task {number}");
+        lines(&items(&steps, &faults), name_of).concat().replace("        0.00", "")
     }
 
     #[test]

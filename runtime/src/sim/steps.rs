@@ -9,7 +9,7 @@ use std::time::Duration;
 use mini_context::sim;
 
 use super::by_task::ByTask;
-use super::tasks::Who;
+use super::tasks::Known;
 use super::world::World;
 use crate::scheduler::core::Entry;
 
@@ -21,7 +21,7 @@ pub(super) struct Steps {
     /// By id; the main task's is 0.
     numbers: ByTask<u64>,
     /// By their numbers.
-    tasks: Vec<Who>,
+    tasks: Vec<Known>,
     last: VecDeque<Step>,
     /// All of them, if they are to be compared or drawn.
     all: Option<Vec<Step>>,
@@ -50,7 +50,7 @@ impl Steps {
         let next = self.numbers.len() as u64;
         let number = *self.numbers.entry(task).or_insert(next);
         if number == next {
-            self.tasks.push(Who { id: task, host, source: None });
+            self.tasks.push(Known { id: task, host, source: None });
         }
         let step = Step { number, at, faults: sim::injected() };
         for word in [number, at.as_nanos() as u64] {
@@ -81,13 +81,13 @@ impl Steps {
     }
 
     /// The tasks that have run.
-    pub(super) fn take_tasks(&mut self) -> Vec<Who> {
+    pub(super) fn take_tasks(&mut self) -> Vec<Known> {
         std::mem::take(&mut self.tasks)
     }
 }
 
 impl World {
-    /// This one was picked: how is it called, for those that read of its steps?
+    /// This entry was picked: keeps the name of its task, for those that read of its steps.
     pub(crate) fn note_entry(&self, entry: &Entry) {
         let Entry::Task(task) = entry else { return };
         self.with_steps(|steps| {

@@ -5,14 +5,14 @@ use crate::task::Source;
 /// The tasks of a simulation by their numbers, which are counted in the order of their first steps.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
-    pub(super) all: Vec<Who>,
+    pub(super) all: Vec<Known>,
     /// The names of the hosts.
     pub(super) hosts: Vec<String>,
 }
 
-/// A task.
+/// What is known of a task.
 #[derive(Debug)]
-pub(super) struct Who {
+pub(super) struct Known {
     pub(super) id: u64,
     pub(super) host: u32,
     /// None of the main task, which is no task of the runtime.
@@ -22,7 +22,7 @@ pub(super) struct Who {
 impl Tasks {
     /// With the id, which the dump of this run has too.
     pub(super) fn shown(&self, number: u64) -> String {
-        let Some(Who { id, source: Some(Source { location, name, .. }), .. }) = self.who(number) else {
+        let Some(Known { id, source: Some(Source { location, name, .. }), .. }) = self.task(number) else {
             return "main".to_owned();
         };
         let host = self.host(number).map_or(String::new(), |host| format!("{host}: "));
@@ -34,7 +34,7 @@ impl Tasks {
 
     /// As it is called in every run.
     pub(super) fn lasting(&self, number: u64) -> String {
-        let Some(Who { source: Some(Source { location, name, .. }), .. }) = self.who(number) else {
+        let Some(Known { source: Some(Source { location, name, .. }), .. }) = self.task(number) else {
             return "main".to_owned();
         };
         let name = name.as_ref().map_or(String::new(), |name| format!(" {name:?}"));
@@ -42,13 +42,13 @@ impl Tasks {
         format!("a task{name} of {}:{}{host}", location.file(), location.line())
     }
 
-    fn who(&self, number: u64) -> Option<&Who> {
+    fn task(&self, number: u64) -> Option<&Known> {
         self.all.get(number as usize)
     }
 
     /// The host of the task, if the test has more than its own.
     fn host(&self, number: u64) -> Option<&str> {
-        let host = self.hosts.get(self.who(number)?.host as usize)?;
+        let host = self.hosts.get(self.task(number)?.host as usize)?;
         (self.hosts.len() > 1).then_some(host)
     }
 }

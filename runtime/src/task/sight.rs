@@ -3,7 +3,9 @@
 //! The caller keeps the task alive, by a reference or by the lock of the list in which the task is; nothing here counts
 //! or queues. What is read are several words, and the task may go on between two of them. A poll changes the number of
 //! polls before it changes what the task waits for, and then the state. So number and state are read first and last:
-//! what is between belongs together if both are the same. If not, the task goes on, and waits for nothing.
+//! what is between belongs together if both are the same. If not, the task goes on, and waits for nothing. (The state of
+//! an owned task is stored without an order: a processor that lets others see stores late may show a wait of the poll
+//! before, once.)
 //!
 //! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
 //! to read an owned one its owner would have to go on. To read a task again until two looks see the same: what is told
