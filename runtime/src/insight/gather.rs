@@ -39,11 +39,10 @@ impl Shared {
         let begin = Instant::now();
         let before = lock(&self.dumped).clone(); // it stays for a dump that is made meanwhile
         let progress: Vec<u64> = self.cores.iter().map(|core| core.counts.progress()).collect();
-        let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
         let virtual_time = self.virtual_time();
-        // In a simulation the program stands still.
-        if virtual_time.is_none() && self.idle.up().any(|worker| !self.cores[worker].run.is_away()) {
-            thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // so that what runs on can be told from what passes
+        let mut seen = self.seen(before.as_ref().map(|before| &*before.seen));
+        if virtual_time.is_none() {
+            self.let_run_on(begin); // in a simulation the program stands still
         }
         seen.look_again_at_lost(&self.cores);
         let seen = Arc::new(seen);
@@ -79,11 +78,22 @@ impl Shared {
             has_ended: self.is_closing(),
             warns: self.warns(),
             records: self.records(),
-            now: {
-                let clock = self.cores[0].driver().timers().clock();
-                clock.nanos(clock.now())
-            },
+            now: self.timer_nanos(),
         }
+    }
+
+    /// Waits for a moment after `begin`, while a worker is at work of which nobody knows that it is stuck: so that what
+    /// runs on can be told from what passes.
+    fn let_run_on(&self, begin: Instant) {
+        if self.idle.up().any(|worker| !self.cores[worker].run.is_away()) {
+            thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // real time, in which workers go on
+        }
+    }
+
+    /// The time by which timers go.
+    fn timer_nanos(&self) -> u64 {
+        let clock = self.cores[0].driver().timers().clock();
+        clock.nanos(clock.now())
     }
 
     /// What the futures of external threads wait for.
