@@ -2,15 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use mini::sim::Seeds;
-
-/// Runs `seeds`, of which one fails, and returns the report.
+/// What a test with seeds says, of which one fails.
 ///
 /// # Panics
 ///
 /// If none fails.
-pub fn failure<F: Future<Output = ()>>(seeds: &Seeds, body: impl Fn() -> F + Sync) -> String {
-    let report = catch_unwind(AssertUnwindSafe(|| seeds.run(body))).expect_err("no seed has found the bug");
+pub fn report(test: impl FnOnce()) -> String {
+    let report = catch_unwind(AssertUnwindSafe(test)).expect_err("no seed fails");
     *report.downcast::<String>().expect("a panic of `Seeds` is its report")
 }
 

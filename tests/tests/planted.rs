@@ -11,7 +11,7 @@
 use std::pin::Pin;
 
 use mini::sim::Seeds;
-use mini_tests::seeds_support::{failure, faults};
+use mini_tests::seeds_support::{self, faults};
 
 #[path = "planted/cancellation.rs"]
 mod cancellation;
@@ -82,7 +82,7 @@ programs! {
 
 /// Runs seeds of the program until one fails, and returns the report.
 fn report(program: &Program) -> String {
-    failure(&Seeds::new("planted", program.name, SEEDS), || (program.run)(false))
+    seeds_support::report(|| Seeds::new("planted", program.name, SEEDS).run(|| (program.run)(false)))
 }
 
 fn is_found(program: &Program) {

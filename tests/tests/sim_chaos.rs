@@ -13,17 +13,13 @@ use mini::sim::{Failure, Seeds, Sim, assert_always, assert_reachable, assert_som
 use mini::sync::{Notify, mpsc};
 use mini::task::{spawn_local, yield_now};
 use mini::time::{Duration, sleep};
+use mini_tests::seeds_support::report;
 use mini_tests::{line_of, text_of};
 
 #[path = "../../runtime/src/recorder/trace/decode.rs"]
 mod decode;
 
 use decode::Trace;
-
-/// What a test with seeds says when it fails.
-fn report(seeds: impl FnOnce() + std::panic::UnwindSafe) -> String {
-    *catch_unwind(seeds).expect_err("a seed fails").downcast::<String>().unwrap()
-}
 
 /// The line of this file with that mark, as reports show it.
 fn place(mark: &str) -> String {

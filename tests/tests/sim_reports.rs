@@ -1,7 +1,6 @@
 //! What the report of a failure tells: the last steps, the hosts, the faults, and what a deadlock is of.
 
 use std::future::pending;
-use std::panic::catch_unwind;
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,11 +10,7 @@ use mini::sync::{mpsc, oneshot};
 use mini::task::Builder;
 use mini::time::{Duration, sleep};
 use mini_tests::line_of;
-
-/// What a test with seeds says when it fails.
-fn report(seeds: impl FnOnce() + std::panic::UnwindSafe) -> String {
-    *catch_unwind(seeds).expect_err("a seed fails").downcast::<String>().unwrap()
-}
+use mini_tests::seeds_support::report;
 
 /// The line of this file with that mark, as reports show it.
 fn place(mark: &str) -> String {

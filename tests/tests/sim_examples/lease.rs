@@ -13,7 +13,7 @@ use std::time::Duration;
 use mini::net::{TcpListener, TcpStream, next_connection};
 use mini::sim::{Current, Seeds, current};
 use mini::time::{Instant, sleep, timeout};
-use mini_tests::seeds_support::{failure, faults};
+use mini_tests::seeds_support::{faults, report};
 
 #[path = "../../../examples/lease/client.rs"]
 #[allow(dead_code)]
@@ -214,7 +214,7 @@ async fn every_change_is_made_once_whatever_happens() {
 
 /// One of 1,000 seeds fails as `says`, and of its faults a quarter are needed at most.
 fn is_found(name: &'static str, mistake: Mistake, says: &str) {
-    let report = failure(&Seeds::new("sim_examples::lease", name, 1000), || run(mistake));
+    let report = report(|| Seeds::new("sim_examples::lease", name, 1000).run(|| run(mistake)));
     assert!(report.contains(says), "{report}");
     let (left, all) = faults(&report);
     assert!(left <= all / 4, "{left} faults are left:\n{report}");
