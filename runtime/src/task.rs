@@ -79,7 +79,6 @@ mod state;
 mod times;
 mod unseen;
 mod wait;
-mod waiter;
 mod waker;
 
 use std::cell::Cell;
@@ -116,7 +115,7 @@ pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_
 pub use unseen::TaskError;
 pub(crate) use unseen::{Quota, Say};
 
-use mini_context::contain;
+use mini_context::{WakerSlot, contain};
 
 use crate::scheduler::context;
 use crate::task::schedule::Schedule;
@@ -138,7 +137,7 @@ struct Header {
     state: State,
     id: Id,
     location: &'static Location<'static>,
-    waiter: waiter::WaiterSlot,
+    waiter: WakerSlot,
     wait: WaitSlot,
     seat: Cell<u32>,
     stage: StageWord,
@@ -207,7 +206,7 @@ where
         state,
         id: Id::next(),
         location,
-        waiter: waiter::WaiterSlot::new(),
+        waiter: WakerSlot::new(),
         wait: WaitSlot::new(),
         seat: Cell::new(UNREGISTERED),
         stage: StageWord::new(),

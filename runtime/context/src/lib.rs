@@ -50,6 +50,7 @@ pub mod sim;
 pub mod sim;
 mod unwind;
 mod wait;
+mod waker_slot;
 
 pub use budget::swap_budget;
 pub use budget::{
@@ -72,6 +73,7 @@ pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
 pub use wait::{ITSELF, Wait};
+pub use waker_slot::{SeenWaker, WakerSlot};
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -44,9 +44,9 @@
 //! from outside of the runtime: the task may be gone as soon as it is queued, and with it the runtime, which the thread
 //! that wakes needs until it has rung.
 
-use std::sync::atomic::AtomicI16;
-
-use crate::primitives::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::atomic::{
+    AtomicI16, AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 const DONE: u32 = 1;
 const WAITER: u32 = 2;
@@ -133,7 +133,8 @@ impl LocalCount {
     #[inline]
     pub(crate) fn release(&self, refs: &RefCount) {
         match self.0.load(Relaxed).checked_sub(1) {
-            Some(less) => self.0.store(less, Relaxed),
+            // Release: a thread that looks whether the task is lost sees the wake that used the reference up.
+            Some(less) => self.0.store(less, Release),
             None => drop(refs.0.fetch_sub(REF, Release)),
         }
     }
@@ -179,7 +180,7 @@ impl RefCount {
         // Acquire: pairs with the Release of those that have given theirs back.
         let now = self.0.load(Acquire);
         let handle = i32::from(now & GONE == 0);
-        count(now) + i32::from(local.0.load(Relaxed)) - 1 - handle
+        count(now) + i32::from(local.0.load(Acquire)) - 1 - handle
     }
 
     /// Whether there is a handle, and it does not wait.

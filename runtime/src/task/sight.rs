@@ -16,8 +16,11 @@ use std::panic::Location;
 use mini_context::Holder;
 
 use super::owned::OwnedTasks;
-use super::wait::SeenWait;
-use super::{Id, Task};
+use super::refcount::{LocalCount, RefCount};
+use super::stage::StageWord;
+use super::state::State;
+use super::wait::{SeenWait, SlotWords, WaitSlot};
+use super::{Header, Id, Task};
 
 /// Whether a task wants to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,15 +74,62 @@ pub(crate) struct Sight {
 
 const _: () = assert!(size_of::<Sight>() <= 48, "a dump writes one for each task");
 
+/// Those parts of a task that change while it is looked at.
+#[derive(Clone, Copy)]
+struct Parts<'a> {
+    state: &'a State,
+    stage: &'a StageWord,
+    wait: &'a WaitSlot,
+    refs: &'a RefCount,
+    local: &'a LocalCount,
+}
+
+impl Parts<'_> {
+    /// The number of polls, whether the task wants to run, and what is in its wait slot: which belong together if
+    /// [`is_at`](Self::is_at) says so then.
+    #[inline]
+    fn read(self) -> (u32, Standing, SlotWords) {
+        let polls = self.stage.polls();
+        let standing = self.state.standing();
+        (polls, standing, self.wait.read())
+    }
+
+    /// Whether the task has not gone on since; if it has, whether it has ended.
+    #[inline]
+    fn is_at(self, polls: u32, before: Standing) -> Result<(), Standing> {
+        let standing = self.state.standing();
+        match standing {
+            _ if (standing, self.stage.polls()) == (before, polls) => Ok(()),
+            Standing::Ended => Err(standing),
+            _ => Err(Standing::Ready),
+        }
+    }
+
+    /// Whether the task waits since the poll of that number, and seems to have no references beside those of the
+    /// runtime and of handles, of which `aborts` are counted.
+    #[inline]
+    fn seems_lost(self, polls: u32, aborts: impl Fn() -> i32) -> bool {
+        let has_others = || self.refs.others(self.local) != aborts();
+        let waits = || self.state.standing() == Standing::Waits && self.stage.polls() == polls;
+        // Twice, as references are counted in two words.
+        polls > 0 && waits() && !self.wait.read().asks() && !has_others() && !has_others() && waits()
+    }
+}
+
+impl Header {
+    #[inline]
+    fn parts(&self) -> Parts<'_> {
+        Parts { state: &self.state, stage: &self.stage, wait: &self.wait, refs: &self.refs, local: &self.local }
+    }
+}
+
 impl Task {
     /// The task as it is now, but for the [`holder`](Self::holder) of what it waits for. Any thread, for a task in a
     /// registry.
     #[inline]
     pub(crate) fn sight(&self) -> Sight {
         let header = self.header();
-        let polls = header.stage.polls();
-        let before = header.state.standing();
-        let words = header.wait.read();
+        let (polls, standing, words) = header.parts().read();
         let aborts = self.aborts(0);
         let has_others = header.refs.others(&header.local) != aborts;
         let sight = Sight {
@@ -89,7 +139,7 @@ impl Task {
             polls,
             since_wait: header.times.since_wait(),
             place: self.place(),
-            standing: before,
+            standing,
             has_beside: words.has_beside(),
             is_kept: header.refs.is_kept() || aborts > 0,
             seems_lost: !has_others && self.seems_lost(polls),
@@ -101,11 +151,7 @@ impl Task {
     /// runtime and of handles.
     #[inline]
     pub(crate) fn seems_lost(&self, polls: u32) -> bool {
-        let header = self.header();
-        let has_others = || header.refs.others(&header.local) != self.aborts(0);
-        let waits = || header.state.standing() == Standing::Waits && header.stage.polls() == polls;
-        // Twice, as references are counted in two words.
-        polls > 0 && waits() && !header.wait.read().asks() && !has_others() && !has_others() && waits()
+        self.header().parts().seems_lost(polls, || self.aborts(0))
     }
 
     /// The task that holds the lock for which this one waits, or has the other end of the channel; `sight` names it from
@@ -119,13 +165,10 @@ impl Task {
     /// `sight`, if the task has not gone on since; else a task that does.
     #[inline]
     fn check(&self, sight: Sight) -> Sight {
-        let header = self.header();
-        let standing = header.state.standing();
-        if (standing, header.stage.polls()) == (sight.standing, sight.polls) {
-            return sight;
+        match self.header().parts().is_at(sight.polls, sight.standing) {
+            Ok(()) => sight,
+            Err(standing) => Sight { standing, seems_lost: false, ..sight },
         }
-        let standing = if standing == Standing::Ended { standing } else { Standing::Ready };
-        Sight { standing, seems_lost: false, ..sight }
     }
 
     #[inline]
@@ -135,3 +178,6 @@ impl Task {
         Place(if header.state.is_shared() { seat | SHARED } else { seat })
     }
 }
+
+#[cfg(all(test, loom))]
+mod models;

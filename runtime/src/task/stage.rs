@@ -4,7 +4,7 @@
 //! have the right to the stage when they call; kept here and not in an enum of future and output, it costs an idle task
 //! nothing.
 
-use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed};
+use crate::primitives::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// What a cell holds.
 #[derive(Clone, Copy)]
@@ -28,13 +28,14 @@ impl StageWord {
 
     /// Modulo 2^30.
     pub(super) fn polls(&self) -> u32 {
-        // Acquire: what a reader reads after it, of what changes in a poll, is not older (`sight.rs`).
+        // Acquire: what a reader reads after it, the state and what a poll changes, is not older (`sight.rs`).
         self.0.load(Acquire) & COUNT
     }
 
     /// The runner polls the future, which is what the cell holds.
     pub(super) fn count_poll(&self) {
-        self.0.store(self.0.load(Relaxed).wrapping_add(1) & COUNT, Relaxed);
+        // Release: pairs with the Acquire in `polls`.
+        self.0.store(self.0.load(Relaxed).wrapping_add(1) & COUNT, Release);
     }
 
     /// Whether that is what the cell holds.
@@ -44,7 +45,8 @@ impl StageWord {
 
     /// The caller has the right to the stage, which is handed on with the state or the references of the task.
     pub(super) fn set_stage(&self, stage: Stage) {
-        self.0.store(self.polls() | (stage as u32) << SHIFT, Relaxed);
+        // Release: as in `count_poll`, whose number it writes again.
+        self.0.store(self.polls() | (stage as u32) << SHIFT, Release);
     }
 }
 

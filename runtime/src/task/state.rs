@@ -263,7 +263,8 @@ impl State {
         if now & CANCELLED != 0 {
             return OnPending::Drop;
         }
-        self.main.store(now & !CLAIMED, Relaxed);
+        // Release: a thread that sees that the task waits sees for what (`sight.rs`).
+        self.main.store(now & !CLAIMED, Release);
         if now & WOKEN != 0 { OnPending::Requeue } else { OnPending::Idle }
     }
 

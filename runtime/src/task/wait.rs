@@ -15,9 +15,10 @@
 use std::fmt;
 use std::panic::Location;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release};
 
 use mini_context::{Holder, Notes, Reason, Wait};
+
+use crate::primitives::atomic::{AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Release};
 
 /// The wait slot of a task: what its last poll was pending for.
 #[derive(Debug)]
@@ -53,7 +54,7 @@ const SPENT_BIT: u64 = 1;
 const BESIDE: usize = 1;
 
 impl WaitSlot {
-    pub(crate) const fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { location: AtomicPtr::new(ptr::null_mut()), word: AtomicU64::new(0) }
     }
 

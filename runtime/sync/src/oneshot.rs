@@ -12,26 +12,17 @@
 //! # });
 //! ```
 
-// How it works: the sender ends its part once, under the lock: it puts the message into its place, then sets
-// `has_news`. Before that the place is the sender's, after that the receiver's, which needs no lock to fetch the
-// message. What else the two tell each other (wakers, `is_closed`) is plain state under the lock.
-
-#![allow(unsafe_code)]
+mod chan;
 
 use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 
-use mini_context::{Lock, Note, Reason, SyncKind};
+use mini_context::{Note, Reason, SyncKind};
 
 use crate::blocking;
-use crate::primitives::UnsafeCell;
-use crate::primitives::atomic::{
-    AtomicBool,
-    Ordering::{Acquire, Release},
-};
+use chan::Chan;
 
 /// What failed.
 pub mod error {
@@ -41,76 +32,8 @@ pub mod error {
 /// A channel for one message.
 #[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
-    let state = State { is_closed: false, receiver: None, sender: None };
-    let (has_news, message) = (AtomicBool::new(false), UnsafeCell::new(None));
-    let chan = Arc::new(Chan { state: Lock::new(state), has_news, message });
-    let location = Location::caller();
-    (Sender { chan: Some(chan.clone()) }, Receiver { chan: Some(chan), location, is_waiting: false })
-}
-
-struct Chan<T> {
-    state: Lock<State>,
-    /// Whether the sender has sent or is gone. Set once, under the lock.
-    has_news: AtomicBool,
-    message: UnsafeCell<Option<T>>,
-}
-
-struct State {
-    /// The receiver is gone, or wants nothing.
-    is_closed: bool,
-    receiver: Option<Waker>,
-    sender: Option<Waker>,
-}
-
-// SAFETY: the message is used by the sender before `has_news` and by the receiver after it. Test: model
-// `the_message_or_the_end_wakes_the_receiver`.
-unsafe impl<T: Send> Sync for Chan<T> {}
-
-impl<T> Chan<T> {
-    /// Whether the sender has ended its part. Then the receiver may [`fetch`](Self::fetch).
-    fn has_news(&self) -> bool {
-        self.has_news.load(Acquire)
-    }
-
-    /// The message, for the receiver when there are news.
-    fn fetch(&self) -> Option<T> {
-        debug_assert!(self.has_news());
-        // SAFETY: there are news, and this is the receiver.
-        self.message.with_mut(|message| unsafe { (*message).take() })
-    }
-
-    /// The message, or whether there will be one. For the receiver.
-    fn look(&self) -> Result<T, TryRecvError> {
-        let is_closed = self.state.lock().is_closed;
-        match self.has_news() {
-            true => self.fetch().ok_or(TryRecvError::Closed),
-            false if is_closed => Err(TryRecvError::Closed),
-            false => Err(TryRecvError::Empty),
-        }
-    }
-
-    /// Ends the sender's part, with a message or without. A message that nobody wants comes back.
-    fn end(&self, mut message: Option<T>) -> Result<(), T> {
-        let mut state = self.state.lock();
-        if !state.is_closed {
-            // SAFETY: this is the sender, and there are no news yet. The place is empty: nothing is dropped.
-            self.message.with_mut(|place| unsafe { *place = message.take() });
-        }
-        // Release: pairs with the Acquire in `has_news`.
-        self.has_news.store(true, Release);
-        let wakers = (state.receiver.take(), state.sender.take());
-        drop(state);
-        wakers.0.into_iter().for_each(Waker::wake);
-        message.map_or(Ok(()), Err)
-    }
-
-    fn close(&self) {
-        let mut state = self.state.lock();
-        state.is_closed = true;
-        let wakers = (state.sender.take(), state.receiver.take());
-        drop(state);
-        wakers.0.into_iter().for_each(Waker::wake);
-    }
+    let (sender, receiver) = Chan::pair();
+    (Sender { chan: Some(sender) }, Receiver { chan: Some(receiver), location: Location::caller(), is_waiting: false })
 }
 
 /// Sends the message of a [`channel`].
@@ -118,7 +41,7 @@ impl<T> Chan<T> {
 /// Dropping it unused tells the receiver that nothing will come.
 pub struct Sender<T> {
     /// Present until it is used.
-    chan: Option<Arc<Chan<T>>>,
+    chan: Option<Chan<T>>,
 }
 
 impl<T> Sender<T> {
@@ -157,7 +80,7 @@ impl<T> Sender<T> {
 
     /// Whether the receiver is gone or has closed the channel.
     pub fn is_closed(&self) -> bool {
-        self.chan.as_ref().is_none_or(|chan| chan.state.lock().is_closed)
+        self.chan.as_ref().is_none_or(Chan::is_closed)
     }
 
     /// As [`closed`](Self::closed), for code that polls by hand.
@@ -169,15 +92,9 @@ impl<T> Sender<T> {
     fn poll_end(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
         ready!(mini_context::poll_budget(cx));
         let Some(chan) = &self.chan else { return Poll::Ready(()) };
-        let waker = cx.waker().clone();
-        let mut state = chan.state.lock();
-        if state.is_closed {
-            drop(state);
-            return Poll::Ready(()); // the waker is dropped without the lock
+        if chan.watch(cx.waker()).is_ready() {
+            return Poll::Ready(());
         }
-        let old = state.sender.replace(waker);
-        drop(state);
-        drop(old);
         mini_context::leave_note(Note { reason: Reason::Sync(SyncKind::Closed, 0), location });
         Poll::Pending
     }
@@ -186,8 +103,7 @@ impl<T> Sender<T> {
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         if let Some(chan) = self.chan.take() {
-            let lost = chan.end(None);
-            debug_assert!(lost.is_ok(), "no message was sent before");
+            let _nothing = chan.end(None);
         }
     }
 }
@@ -208,7 +124,7 @@ impl<T> Drop for Sender<T> {
 #[must_use = "futures do nothing unless awaited"]
 pub struct Receiver<T> {
     /// Present until it is ready.
-    chan: Option<Arc<Chan<T>>>,
+    chan: Option<Chan<T>>,
     location: &'static Location<'static>,
     is_waiting: bool,
 }
@@ -217,7 +133,8 @@ impl<T> Receiver<T> {
     /// From now on sending gives an error. A message that was sent before can still be received.
     pub fn close(&mut self) {
         if let Some(chan) = &self.chan {
-            chan.close();
+            let taken = chan.close();
+            [taken.watcher, taken.waiter].into_iter().flatten().for_each(Waker::wake);
         }
     }
 
@@ -227,11 +144,10 @@ impl<T> Receiver<T> {
     ///
     /// [`TryRecvError::Empty`] if it is not there yet, [`TryRecvError::Closed`] if it won't come or was taken.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        let found = self.chan.as_ref().map_or(Err(TryRecvError::Closed), |chan| chan.look());
-        if !matches!(found, Err(TryRecvError::Empty)) {
-            self.chan = None;
-        }
-        found
+        let Some(chan) = self.chan.take_if(|chan| chan.has_ended() || chan.is_closed()) else {
+            return Err(if self.chan.is_some() { TryRecvError::Empty } else { TryRecvError::Closed });
+        };
+        finish(chan).ok_or(TryRecvError::Closed)
     }
 
     /// Waits for the message on a thread that may block.
@@ -255,27 +171,24 @@ impl<T> Receiver<T> {
 
     /// Whether there is no message to take now.
     pub fn is_empty(&self) -> bool {
-        // SAFETY: there are news, and this is the receiver.
-        let has_message = |chan: &Chan<T>| chan.message.with(|message| unsafe { (*message).is_some() });
-        !self.chan.as_ref().is_some_and(|chan| chan.has_news() && has_message(chan))
+        !self.chan.as_ref().is_some_and(Chan::has_message)
     }
 
+    #[inline]
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let chan = self.chan.as_ref().expect("polled after it was ready");
-        if !chan.has_news() {
-            let waker = cx.waker().clone();
-            let mut state = chan.state.lock();
-            if !state.is_closed && !chan.has_news() {
-                let old = state.receiver.replace(waker);
-                drop(state);
-                drop(old);
-                return Poll::Pending;
-            }
-        }
-        let found = if chan.has_news() { chan.fetch() } else { None };
-        self.chan = None;
+        ready!(chan.wait(cx.waker()));
+        let found = self.chan.take().and_then(finish);
         Poll::Ready(found.ok_or(RecvError(())))
     }
+}
+
+/// The receiver leaves, with the message if there is one.
+#[inline]
+fn finish<T>(chan: Chan<T>) -> Option<T> {
+    let found = if chan.has_ended() { chan.fetch() } else { None };
+    chan.leave();
+    found
 }
 
 impl<T> Future for Receiver<T> {
@@ -300,8 +213,10 @@ impl<T> Drop for Receiver<T> {
             mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
         }
         if let Some(chan) = self.chan.take() {
-            chan.close();
-            drop(chan.look()); // the message, without the lock
+            let taken = chan.close();
+            let message = finish(chan);
+            taken.watcher.into_iter().for_each(Waker::wake);
+            drop(message);
         }
     }
 }
@@ -379,35 +294,3 @@ impl fmt::Display for TryRecvError {
 }
 
 impl std::error::Error for TryRecvError {}
-
-#[cfg(all(test, loom))]
-mod models {
-    use super::*;
-    use loom::future::block_on;
-    use loom::thread;
-
-    /// Fails if `has_news` is stored or loaded Relaxed, or if it is not looked at again under the lock.
-    #[test]
-    fn the_message_or_the_end_wakes_the_receiver() {
-        for is_sent in [true, false] {
-            loom::model(move || {
-                mini_context::swap_budget(mini_context::BUDGET);
-                let (sender, receiver) = channel();
-                let sending = thread::spawn(move || is_sent.then(|| sender.send(7).unwrap()));
-                assert_eq!(block_on(receiver).ok(), is_sent.then_some(7));
-                sending.join().unwrap();
-            });
-        }
-    }
-
-    #[test]
-    fn closing_wakes_the_sender() {
-        loom::model(|| {
-            mini_context::swap_budget(mini_context::BUDGET);
-            let (mut sender, receiver) = channel::<u32>();
-            let closing = thread::spawn(move || drop(receiver));
-            block_on(sender.closed());
-            closing.join().unwrap();
-        });
-    }
-}
