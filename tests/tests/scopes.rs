@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use mini::block_on as run;
 use mini::runtime::Builder;
 use mini::sync::{mpsc, oneshot};
-use mini::task::{JoinSet, ScopedJoinHandle, yield_now};
+use mini::task::{JoinSet, LocalScope, ScopedJoinHandle, yield_now};
 use mini::{local_scope, scope, try_local_scope, try_scope};
 use mini_tests::{caught, multi_thread};
 
@@ -372,6 +372,54 @@ fn a_child_with_an_endless_supply_leaves_the_others_their_turn() {
         })
         .await;
         assert_eq!(others, 1);
+    });
+}
+
+/// More children than one poll has a budget for, all of them always ready: a new one is polled all the same, and so are
+/// they beside children that spawn others.
+#[test]
+fn a_crowd_that_is_always_ready_lets_new_children_begin_and_they_let_it_go_on() {
+    const CROWD: usize = 300;
+    run(async {
+        let (done, turns) = (Cell::new(false), Cell::new(0));
+        local_scope!(|s| {
+            for _ in 0..CROWD {
+                s.spawn(async {
+                    while !done.get() {
+                        turns.set(turns.get() + 1);
+                        yield_now().await;
+                    }
+                });
+            }
+            yield_now().await;
+            s.spawn(async { done.set(true) });
+        })
+        .await;
+        assert!((CROWD..20 * CROWD).contains(&turns.get()), "{} turns", turns.get());
+
+        let (turns, born) = (Cell::new(0), Cell::new(0));
+        local_scope!(|s| {
+            for _ in 0..CROWD {
+                beget(s.clone(), &born, &turns);
+            }
+            while turns.get() < 100 {
+                turns.set(turns.get() + 1);
+                yield_now().await;
+            }
+        })
+        .await;
+        assert!((100..100_000).contains(&born.get()), "{} children", born.get());
+    });
+}
+
+/// A child that has another one, until there were enough turns of the body.
+fn beget<'env>(scope: LocalScope<'env>, born: &'env Cell<u32>, turns: &'env Cell<u32>) {
+    let next = scope.clone();
+    scope.spawn(async move {
+        born.set(born.get() + 1);
+        if turns.get() < 100 {
+            beget(next, born, turns);
+        }
     });
 }
 

@@ -32,9 +32,11 @@ impl<T> Output<T> {
         Arc::new(Self { state: Lock::new(State::Running(None)), location })
     }
 
-    /// The child is ready.
-    pub(super) fn fill(&self, output: T) {
-        self.end(State::Done(output));
+    /// The child is ready. Without a handle nobody asks for its output.
+    pub(super) fn fill(self: Arc<Self>, output: T) {
+        if Arc::strong_count(&self) > 1 {
+            self.end(State::Done(output));
+        }
     }
 
     /// The child is dropped. Nothing happens if it was ready.

@@ -9,9 +9,10 @@
 //! `'env` is chosen by the compiler: it is longer than the body's future, so a child can't borrow what is local to the
 //! body, and it ends where what the children borrow ends.
 //!
-//! *One pass for each poll.* `Drive` polls each child that was woken before the pass, in the order of the wakes, and
-//! those that were spawned in it; the body is one more child. What is woken meanwhile runs in the next poll, after
-//! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes.
+//! *One pass for each poll.* `Drive` polls each child that was woken before the pass, in the order of the wakes, then
+//! those that were spawned until then; the body is one more child. What is woken meanwhile runs in the next poll, after
+//! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes. A
+//! new child gets its place, with a waker, just before its first poll: children that are ready at once have one place.
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
@@ -22,6 +23,7 @@
 //! output and waker (the waker must be `'static` and the output may borrow, so that needs `unsafe`).
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::marker::PhantomData;
@@ -304,8 +306,12 @@ struct Children<C> {
     free: Vec<u32>,
     /// Those to be polled in the pass in progress; empty otherwise.
     pass: Vec<u32>,
-    /// The new ones, while they are taken over.
-    spawned: Vec<C>,
+    /// Those that were taken over and have no place yet.
+    new: VecDeque<C>,
+    /// For those that are spawned next.
+    empty: Vec<C>,
+    /// The next pass begins with those.
+    are_new_next: bool,
 }
 
 struct Place<C> {
@@ -315,7 +321,7 @@ struct Place<C> {
 
 impl<C> Children<C> {
     fn len(&self) -> usize {
-        self.places.len() - 1 - self.free.len()
+        self.places.len() - 1 - self.free.len() + self.new.len()
     }
 
     /// The number of the child's place.
@@ -346,41 +352,21 @@ where
             places: vec![Place { child: None, waker: ready::waker(&shared.ready, BODY) }],
             free: Vec::new(),
             pass: Vec::new(),
-            spawned: Vec::new(),
+            new: VecDeque::new(),
+            empty: Vec::new(),
+            are_new_next: false,
         };
         shared.ready.wake(BODY);
         Self { shared, body: Some(body), value: None, fails: PhantomData, children }
     }
 
-    /// Polls those that were woken, then those that they have spawned.
     fn pass(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T, E>> {
-        let mut pass = mem::take(self.as_mut().project().children.pass.as_mut());
-        self.shared.ready.take(&mut pass);
-        let woken = pass.len();
-        let mut next = 0;
-        loop {
-            if next == woken {
-                self.as_mut().take_over(&mut pass);
-            }
-            let Some(&number) = pass.get(next) else { break };
-            if mini_context::check_budget(cx).is_pending() {
-                pass.drain(..next);
-                self.shared.ready.put_back(&mut pass);
-                break;
-            }
-            next += 1;
-            mini_context::spend(1); // many children that wait for nothing of mini's give way too
-            if let Poll::Ready(Err(error)) = self.as_mut().poll_one(number) {
-                return Poll::Ready(Err(error));
-            }
-        }
-        pass.clear();
+        self.as_mut().poll_children(cx)?;
         let this = self.project();
-        this.children.pass = pass;
         if this.children.len() == 0 && this.value.is_some() && this.shared.close_if_empty() {
             return Poll::Ready(Ok(this.value.take().expect("it is there")));
         }
-        if this.shared.ready.rest(cx.waker()).is_ready() {
+        if this.shared.ready.rest(cx.waker()).is_ready() || !this.children.new.is_empty() {
             cx.waker().wake_by_ref();
         } else if mini_context::notes().is_empty() {
             // No child that waits was polled.
@@ -390,33 +376,90 @@ where
         Poll::Pending
     }
 
-    /// Takes the new children over, and adds their numbers to the pass.
-    fn take_over(self: Pin<&mut Self>, pass: &mut Vec<u32>) {
+    /// Polls the children that were woken, then those that were spawned until then. If the woken ones spend the budget,
+    /// the next pass begins with the others: so neither kind keeps the other waiting.
+    fn poll_children(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<(), E> {
+        let new_first = mem::take(&mut self.as_mut().project().children.are_new_next);
+        if new_first && !self.as_mut().poll_new(cx)? {
+            return Ok(());
+        }
+        let is_through = self.as_mut().poll_woken(cx)?;
+        self.as_mut().project().children.are_new_next = !is_through;
+        if is_through && !new_first {
+            self.poll_new(cx)?;
+        }
+        Ok(())
+    }
+
+    /// Says whether the budget has sufficed for all of them, as does [`poll_new`](Self::poll_new).
+    fn poll_woken(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
+        let mut pass = mem::take(self.as_mut().project().children.pass.as_mut());
+        self.shared.ready.take(&mut pass);
+        let mut next = 0;
+        while let Some(&number) = pass.get(next)
+            && takes_one(cx)
+        {
+            next += 1;
+            self.as_mut().poll_one(number)?;
+        }
+        let is_through = next == pass.len();
+        pass.drain(..next);
+        if !is_through {
+            self.shared.ready.put_back(&mut pass);
+        }
+        self.as_mut().project().children.pass = pass;
+        Ok(is_through)
+    }
+
+    /// Polls the children that have no place yet.
+    fn poll_new(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
+        self.as_mut().take_over();
+        for _ in 0..self.children.new.len() {
+            if !takes_one(cx) {
+                return Ok(false);
+            }
+            let number = self.as_mut().admit();
+            self.as_mut().poll_one(number)?;
+        }
+        Ok(true)
+    }
+
+    /// Takes the new children over.
+    fn take_over(self: Pin<&mut Self>) {
         let this = self.project();
         if this.shared.ready.take_spawned() {
-            mem::swap(&mut this.shared.spawned.lock().children, &mut this.children.spawned);
-            let mut spawned = mem::take(&mut this.children.spawned);
-            pass.extend(spawned.drain(..).map(|child| this.children.insert(child, &this.shared.ready)));
-            this.children.spawned = spawned;
+            let mut spawned = mem::take(&mut this.children.empty);
+            mem::swap(&mut this.shared.spawned.lock().children, &mut spawned);
+            this.children.new.extend(spawned.drain(..));
+            this.children.empty = spawned;
         }
     }
 
-    /// Polls a child or the body; ready with an error if the scope has failed.
-    fn poll_one(self: Pin<&mut Self>, number: u32) -> Poll<Result<(), E>> {
+    /// Gives the first new child a place.
+    fn admit(self: Pin<&mut Self>) -> u32 {
+        let this = self.project();
+        let child = this.children.new.pop_front().expect("the caller has counted them");
+        this.children.insert(child, &this.shared.ready)
+    }
+
+    /// Polls a child or the body; an error is that of the scope.
+    fn poll_one(self: Pin<&mut Self>, number: u32) -> Result<(), E> {
         let mut this = self.project();
-        let Some(place) = this.children.places.get_mut(number as usize) else { return Poll::Pending };
+        let Some(place) = this.children.places.get_mut(number as usize) else { return Ok(()) };
         let mut cx = Context::from_waker(&place.waker);
         if number == BODY {
-            let Some(body) = this.body.as_mut().as_pin_mut() else { return Poll::Pending };
-            let value = ready!(body.poll(&mut cx))?;
-            *this.value = Some(value);
-            this.body.set(None);
-            return Poll::Ready(Ok(()));
+            let Some(body) = this.body.as_mut().as_pin_mut() else { return Ok(()) };
+            if let Poll::Ready(value) = body.poll(&mut cx)? {
+                *this.value = Some(value);
+                this.body.set(None);
+            }
+            return Ok(());
         }
-        let Some(child) = &mut place.child else { return Poll::Pending };
-        ready!(Pin::new(child).poll(&mut cx))?;
-        drop(this.children.remove(number));
-        Poll::Ready(Ok(()))
+        let Some(child) = &mut place.child else { return Ok(()) };
+        if Pin::new(child).poll(&mut cx)?.is_ready() {
+            drop(this.children.remove(number));
+        }
+        Ok(())
     }
 }
 
@@ -430,7 +473,7 @@ impl<C, B, T, E> Drive<C, B, T, E> {
                 first = first.or(caught(|| drop(child)));
             }
         }
-        for child in this.shared.close() {
+        for child in mem::take(&mut this.children.new).into_iter().chain(this.shared.close()) {
             first = first.or(caught(|| drop(child)));
         }
         first = first.or(caught(|| this.shared.ready.close()));
@@ -456,6 +499,15 @@ where
             (Ok(polled), None) => polled,
         }
     }
+}
+
+/// Spends one of the budget of the poll, if that is left: many children that wait for nothing of mini's give way too.
+fn takes_one(cx: &mut Context<'_>) -> bool {
+    if mini_context::check_budget(cx).is_pending() {
+        return false;
+    }
+    mini_context::spend(1);
+    true
 }
 
 /// The panic of `f`, if it panics.
