@@ -1,8 +1,9 @@
 //! `Dump`: what a runtime is doing at a moment: its workers, its tasks and where each waits.
 //!
 //! `insight/gather.rs` reads, the tasks by `insight/seen.rs`; `insight/circles.rs` finds the tasks that wait for each
-//! other, `insight/text.rs` and `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT. Any
-//! thread may make a dump, while every worker is stuck too: it asks no worker for anything and polls no task.
+//! other, `insight/text.rs` and `insight/json.rs` print, `insight/on_quit.rs` does so when the process gets SIGQUIT,
+//! `insight/on_panic.rs` at a panic. Any thread may make a dump, while every worker is stuck too: it asks no worker for
+//! anything and polls no task.
 //!
 //! Nothing is stamped with a time while the program runs. What has not changed since the dump before has waited at
 //! least since then: so the second of two dumps tells what hangs.
@@ -15,6 +16,7 @@ mod circles;
 mod gather;
 mod json;
 mod line;
+mod on_panic;
 #[cfg(feature = "signal")]
 pub(crate) mod on_quit;
 #[cfg(not(feature = "signal"))]
@@ -31,6 +33,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) use gather::Before;
+pub(crate) use on_panic::OnPanic;
 pub(crate) use warning::LastWarnings;
 pub use warning::{Warning, WarningKind};
 

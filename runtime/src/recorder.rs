@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 pub(crate) use event::Then;
 pub use histogram::Histogram;
-pub(crate) use snapshot::{TraceOnPanic, write};
+pub(crate) use snapshot::write;
 
 use crate::primitives::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use crate::primitives::{Mutex, lock};

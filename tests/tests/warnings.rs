@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use mini::runtime::{Builder, Runtime, Warning, WarningKind};
 use mini::sync::{Mutex, oneshot};
+use mini_tests::in_child;
 
 /// A runtime, and what it warns of.
 fn warned(builder: &mut Builder) -> (Runtime, Receiver<Warning>) {
@@ -306,4 +307,50 @@ fn a_healthy_program_is_warned_of_nothing() {
     });
     drop(runtime);
     assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// What a panic of the main future shows beside its message: the tasks that are left, where the program is warned.
+#[test]
+fn a_panic_of_the_main_future_shows_what_the_tasks_do() {
+    let Some(stderr) = in_child("a_panic_of_the_main_future_shows_what_the_tasks_do", || {
+        for (warns, name) in [(true, "left"), (false, "quiet")] {
+            let runtime = Builder::new_current_thread().warnings(warns).build().unwrap();
+            let panics = || {
+                runtime.block_on(async {
+                    mini::task::Builder::new().name(name).spawn(pending::<()>());
+                    mini::task::yield_now().await;
+                    panic!("the main future fails");
+                })
+            };
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        }
+        assert!(std::panic::catch_unwind(alone).is_err());
+        assert!(std::panic::catch_unwind(as_task).is_err());
+        assert!(std::panic::catch_unwind(grace::main).is_err());
+    }) else {
+        return;
+    };
+    let tasks = ["left", "of main", "in grace", "alone", "quiet"];
+    let shown = tasks.map(|name| stderr.matches(&format!("\"{name}\" spawned at {}", file!())).count());
+    assert_eq!(shown, [1, 1, 1, 0, 0], "{stderr}");
+    assert_eq!(stderr.matches("mini: runtime ").count(), 3, "{stderr}");
+}
+
+#[mini::main(crate = mini, warnings = true)]
+async fn alone() {
+    panic!("it has no tasks");
+}
+
+#[mini::main(crate = mini, warnings = true, worker_threads = 2)]
+async fn as_task() {
+    mini::task::Builder::new().name("of main").spawn(pending::<()>());
+    panic!("the body fails");
+}
+
+mod grace {
+    #[mini::main(crate = mini, warnings = true, worker_threads = 2, grace = "50ms")]
+    pub(super) async fn main() {
+        mini::task::Builder::new().name("in grace").spawn(std::future::pending::<()>());
+        panic!("the body fails");
+    }
 }

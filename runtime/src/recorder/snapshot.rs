@@ -98,23 +98,3 @@ fn alive(core: &Core, tasks: &[Number]) -> Vec<(Number, Line, Option<Arc<str>>)>
     );
     found.into_inner()
 }
-
-/// Writes the trace if it is dropped by a panic.
-pub(crate) struct TraceOnPanic<'a> {
-    shared: &'a Shared,
-    was_panicking: bool,
-}
-
-impl<'a> TraceOnPanic<'a> {
-    pub(crate) fn new(shared: &'a Shared) -> Self {
-        Self { shared, was_panicking: std::thread::panicking() }
-    }
-}
-
-impl Drop for TraceOnPanic<'_> {
-    fn drop(&mut self) {
-        if self.shared.recorder.is_some() && std::thread::panicking() && !self.was_panicking {
-            self.shared.write_trace();
-        }
-    }
-}

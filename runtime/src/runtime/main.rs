@@ -320,7 +320,10 @@ where
     // Spawned inside the `block_on`, the task begins on this thread, and no worker thread is started for it.
     match runtime.block_on(async { shared.spawn(future, origin).await }) {
         Ok(output) => output,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(error) if error.is_panic() => {
+            shared.dump_on_panic();
+            std::panic::resume_unwind(error.into_panic())
+        }
         Err(error) => panic!("the body of the function: {error}"),
     }
 }

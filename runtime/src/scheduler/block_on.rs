@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use mini_context::rules::{PATIENCE, TICK};
 
+use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::thread::{self, Thread};
 use crate::primitives::{Deadline, lock};
-use crate::recorder::TraceOnPanic;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -74,7 +74,7 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
-    let _recorded = TraceOnPanic::new(shared);
+    let _told = OnPanic::new(shared);
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
     match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {

@@ -132,6 +132,11 @@ impl Shared {
         self.config.warnings || self.config.on_warning.is_some()
     }
 
+    /// Whether it is warned on stderr.
+    pub(crate) fn says_warnings(&self) -> bool {
+        self.config.warnings && self.config.on_warning.is_none()
+    }
+
     /// Whether the runtime shuts down.
     pub(crate) fn is_closing(&self) -> bool {
         self.end.is_closing()
