@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use mini::block_on as run;
 use mini::runtime::Builder;
-use mini::sync::{mpsc, oneshot};
+use mini::sync::{Semaphore, mpsc, oneshot};
 use mini::task::{JoinSet, LocalScope, ScopedJoinHandle, yield_now};
 use mini::{local_scope, scope, try_local_scope, try_scope};
 use mini_tests::{caught, multi_thread};
@@ -410,6 +410,82 @@ fn a_crowd_that_is_always_ready_lets_new_children_begin_and_they_let_it_go_on() 
         .await;
         assert!((100..100_000).contains(&born.get()), "{} children", born.get());
     });
+}
+
+/// A child that spends the whole budget, and one that yields: all that was woken is just polled in each pass.
+#[test]
+fn woken_children_that_spend_just_the_budget_let_new_ones_begin() {
+    for crowd in [1, 2, 10] {
+        run(async {
+            let (began, turns) = (Cell::new(false), Cell::new(0));
+            let goes_on = || !began.get() && turns.get() < 10_000;
+            local_scope!(|s| {
+                for _ in 0..crowd {
+                    s.spawn(async {
+                        while goes_on() {
+                            spend(1).await;
+                        }
+                    });
+                }
+                s.spawn(async {
+                    while goes_on() {
+                        turns.set(turns.get() + 1);
+                        yield_now().await;
+                    }
+                });
+                for _ in 0..20 {
+                    yield_now().await;
+                }
+                turns.set(0);
+                s.spawn(async { began.set(true) });
+            })
+            .await;
+            assert!(turns.get() < 100, "{crowd} children: it began after {} turns", turns.get());
+        });
+    }
+}
+
+/// New children that spend the budget, and of which each pass has more, beside those that are always ready.
+#[test]
+fn new_children_that_spend_the_budget_let_woken_ones_go_on() {
+    run(async {
+        let (made, is_over) = (Cell::new(0), Cell::new(false));
+        local_scope!(|s| {
+            for _ in 0..150 {
+                s.spawn(async {
+                    while !is_over.get() {
+                        yield_now().await;
+                    }
+                });
+            }
+            yield_now().await;
+            supply(s.clone(), &made, &is_over);
+            for _ in 0..20 {
+                yield_now().await;
+            }
+            is_over.set(true);
+        })
+        .await;
+        assert!(made.get() < 1000, "{} children while the body had twenty turns", made.get());
+    });
+}
+
+fn supply<'env>(scope: LocalScope<'env>, made: &'env Cell<u32>, is_over: &'env Cell<bool>) {
+    if is_over.get() || made.get() == 10_000 {
+        return;
+    }
+    made.set(made.get() + 1);
+    scope.spawn(spend(200));
+    let next = scope.clone();
+    scope.spawn(async move { supply(next, made, is_over) });
+}
+
+/// So many operations of the budget.
+async fn spend(operations: u32) {
+    let free = Semaphore::new(1);
+    for _ in 0..operations {
+        drop(free.acquire().await);
+    }
 }
 
 /// A child that has another one, until there were enough turns of the body.

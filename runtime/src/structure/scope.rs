@@ -16,7 +16,7 @@
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
-//! what children wait for, then the children in the order of their places. Only then is the error returned, or the
+//! what children wait for, then the children in the order of their places, then those without one. Only then is the error returned, or the
 //! panic resumed. A destructor that panics does not keep the others from being dropped.
 //!
 //! Rejected: polling a child in the list where it was spawned (the list is locked then). One allocation for future,
@@ -376,18 +376,16 @@ where
         Poll::Pending
     }
 
-    /// Polls the children that were woken, then those that were spawned until then. If the woken ones spend the budget,
-    /// the next pass begins with the others: so neither kind keeps the other waiting.
+    /// Polls the children that were woken, then those that were spawned until then. If the budget of such a pass is
+    /// spent, the next one goes the other way round, and the one after that this way again: so neither kind keeps the
+    /// other waiting.
     fn poll_children(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<(), E> {
         let new_first = mem::take(&mut self.as_mut().project().children.are_new_next);
         if new_first && !self.as_mut().poll_new(cx)? {
             return Ok(());
         }
-        let is_through = self.as_mut().poll_woken(cx)?;
-        self.as_mut().project().children.are_new_next = !is_through;
-        if is_through && !new_first {
-            self.poll_new(cx)?;
-        }
+        let is_through = self.as_mut().poll_woken(cx)? && (new_first || self.as_mut().poll_new(cx)?);
+        self.project().children.are_new_next = !is_through && !new_first;
         Ok(())
     }
 

@@ -1,11 +1,22 @@
 //! What a thread that does not run a task sees of it.
 //!
 //! The caller keeps the task alive, by a reference or by the lock of the list in which the task is; nothing here counts
-//! or queues. What is read are several words, and the task may go on between two of them. A poll changes the number of
-//! polls before it changes what the task waits for, and then the state. So number and state are read first and last:
-//! what is between belongs together if both are the same. If not, the task goes on, and waits for nothing. (The state of
-//! an owned task is stored without an order: a processor that lets others see stores late may show a wait of the poll
-//! before, once.)
+//! or queues. What is read are several words, and the task may go on between two of them:
+//!
+//! ```text
+//!   runner of poll n              reader
+//!   state = CLAIMED               number of polls, state
+//!   number of polls = n           what it waits for
+//!   what it waits for             state, number of polls
+//!   state = idle
+//! ```
+//!
+//! Each store of the runner releases what came before it, each load acquires. A reader that finds the number n sees that
+//! the task was claimed for poll n, so if it then finds it idle, poll n has ended, and what that has left is seen. What
+//! a later poll has left comes with the number of that poll, which the last look finds. So what is between belongs
+//! together if number and state are the same at both ends. If not, the task goes on, and waits for nothing.
+//!
+//! These are the orders of plain loads and stores on x86, so the runner pays nothing for them there.
 //!
 //! Rejected: to hold the task meanwhile, as its runner does. A task that is being polled could not be read at all, and
 //! to read an owned one its owner would have to go on. To read a task again until two looks see the same: what is told

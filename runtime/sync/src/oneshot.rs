@@ -130,7 +130,8 @@ pub struct Receiver<T> {
 }
 
 impl<T> Receiver<T> {
-    /// From now on sending gives an error. A message that was sent before can still be received.
+    /// From now on sending gives an error. A message that was sent before can still be received. A task that waits for
+    /// the receiver, as for one that is behind a lock, is woken.
     pub fn close(&mut self) {
         if let Some(chan) = &self.chan {
             let taken = chan.close();

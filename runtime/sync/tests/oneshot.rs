@@ -62,6 +62,18 @@ fn after_close_only_what_was_sent_before_arrives() {
 }
 
 #[test]
+fn close_wakes_both_ends() {
+    let (mut sender, mut receiver) = oneshot::channel::<u32>();
+    let (watches, waits) = (Task::new(), Task::new());
+    assert!(sender.poll_closed(&mut watches.cx()).is_pending());
+    assert!(receiver_poll(&mut receiver, &waits).is_pending());
+    receiver.close();
+    assert_eq!((watches.wakes(), waits.wakes()), (1, 1));
+    assert!(matches!(receiver_poll(&mut receiver, &waits), Poll::Ready(Err(_))));
+    receiver.close(); // of a channel that is gone
+}
+
+#[test]
 fn try_recv_tells_not_yet_from_never() {
     let (sender, mut receiver) = oneshot::channel::<u32>();
     assert_eq!(receiver.try_recv(), Err(TryRecvError::Empty));

@@ -150,15 +150,16 @@ impl<T> Chan<T> {
         if now & ends != 0 {
             return Poll::Ready(());
         }
+        if now & bit != 0 && slot.is(waker) {
+            return Poll::Pending;
+        }
+        let waker = waker.clone(); // if that panics, the old one is still there
         let mut _old = None; // dropped when the new one is there
         if now & bit != 0 {
-            if slot.is(waker) {
-                return Poll::Pending;
-            }
             let Some(taken) = self.take_back(slot, bit, ends) else { return Poll::Ready(()) };
             (now, _old) = taken;
         }
-        slot.put(waker.clone());
+        slot.put(waker);
         while let Err(changed) = self.change(now, now | bit) {
             if changed & ends != 0 {
                 // SAFETY: `bit` is not set, so what was put there is this end's still.
