@@ -363,6 +363,7 @@ impl fmt::Display for Note {
                 let (task, is_certain) = untaken(holder);
                 let held = match (kind, is_certain) {
                     (SyncKind::Send, _) => "last received",
+                    (SyncKind::Receive, _) => "last sent",
                     (_, true) => "held",
                     (_, false) => "last taken",
                 };

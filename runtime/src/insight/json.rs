@@ -278,6 +278,7 @@ fn put_wait(text: &mut String, wait: LastWait) {
                 match (holder, untaken(holder)) {
                     (0, _) => {}
                     (_, (task, _)) if kind == SyncKind::Send => inner.value("last_received_by", Id(task)),
+                    (_, (task, _)) if kind == SyncKind::Receive => inner.value("last_sent_by", Id(task)),
                     (ITSELF, _) => inner.value("holder", "\"itself\""),
                     (_, (task, true)) => inner.value("holder", Id(task)),
                     (_, (task, false)) => inner.value("last_taken_by", Id(task)),

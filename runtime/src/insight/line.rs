@@ -93,8 +93,8 @@ fn kind(wait: LastWait) -> (Kind, *const Location<'static>) {
         Reason::JoinSet(_) => Kind::JoinSet,
         Reason::Idle => Kind::Idle,
         Reason::Cancel => Kind::Cancel,
-        // Of each its own channel, which may have its own receiver.
-        Reason::Sync(kind @ SyncKind::Send, _) => Kind::Sync(kind as u8, 0),
+        // Of each its own channel, which may have its own other end.
+        Reason::Sync(kind @ (SyncKind::Send | SyncKind::Receive), _) => Kind::Sync(kind as u8, 0),
         Reason::Sync(kind, holder) | Reason::SyncAt(kind, holder) => Kind::Sync(kind as u8, holder),
     };
     (kind, ptr::from_ref(wait.location()))

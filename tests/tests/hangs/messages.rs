@@ -165,6 +165,35 @@ fn two_tasks_that_fill_each_others_channels() {
 }
 
 #[test]
+fn two_tasks_that_wait_for_each_others_answer() {
+    async fn program(_: End) {
+        let (to_bank, mut for_bank) = mpsc::unbounded_channel::<u8>();
+        let (to_shop, mut for_shop) = mpsc::channel::<u8>(4);
+        let bank = async move {
+            for_bank.recv().await.unwrap();
+            to_shop.send(1).await.unwrap();
+            for_bank.recv().await // asks the shop
+        };
+        task("bank", bank);
+        let shop = async move {
+            to_bank.send(1).unwrap();
+            for_shop.recv().await.unwrap();
+            for_shop.recv().await // asks the bank
+        };
+        task("shop", shop);
+        pending::<()>().await;
+    }
+    on_each_flavour(|builder| {
+        let (bank, shop) = (at!("// asks the shop"), at!("// asks the bank"));
+        let lines: [&[&str]; 2] = [
+            &["\"bank\"", "Receive", &bank, "last sent by task", "1 sender is left"],
+            &["\"shop\"", "Receive", &shop, "last sent by task", "1 sender is left"],
+        ];
+        hang(&builder, program, &lines);
+    });
+}
+
+#[test]
 fn a_notification_that_came_too_early() {
     async fn program(_: End) {
         let changed = Arc::new(Notify::new());

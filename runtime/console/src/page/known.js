@@ -53,7 +53,8 @@ function stuck(worker, at, up) {
 }
 
 /// The task for which one waits, be it sure or not.
-const otherOf = wait => wait?.task ?? wait?.holder ?? wait?.last_taken_by ?? wait?.last_received_by;
+const otherOf = wait =>
+  wait?.task ?? wait?.holder ?? wait?.last_taken_by ?? wait?.last_sent_by ?? wait?.last_received_by;
 
 /// What a task waits for, in words.
 function what(task) {

@@ -56,6 +56,8 @@ struct State<T> {
     told: Option<&'static Location<'static>>,
     /// Where a sender was made last. It may be gone.
     sends: &'static Location<'static>,
+    /// The task that has sent last, while there is one sender.
+    sent_by: u64,
     is_crowded: bool,
     is_receiver_gone: bool,
     senders: usize,
@@ -119,6 +121,7 @@ impl<T> Chan<T> {
             receives: None,
             told: None,
             sends: Location::caller(),
+            sent_by: 0,
             is_crowded: false,
             is_receiver_gone: false,
             senders: 1,
@@ -175,6 +178,9 @@ impl<T> Chan<T> {
 
     #[inline]
     fn push(&self, state: &mut State<T>, message: T) -> Call {
+        if state.senders == 1 && state.sent_by != mini_context::task() {
+            self.note_sender(state);
+        }
         if state.occupant.is_seated() {
             self.seat.hand(message);
             return self.seat.call(&mut state.occupant);
@@ -241,10 +247,18 @@ impl<T> Chan<T> {
         self.end_crowd(state);
     }
 
+    /// Another task sends than before.
+    #[cold]
+    fn note_sender(&self, state: &mut State<T>) {
+        state.sent_by = mini_context::task();
+        self.senders_changed(state);
+    }
+
     /// Notes the senders, for a receiver that waits or is going to.
     #[cold]
     fn tell_senders(&self, state: &State<T>) {
-        let senders = Holder { task: 0, location: Some(state.sends), number: state.senders as u64 };
+        let task = mini_context::taken(state.sent_by);
+        let senders = Holder { task, location: Some(state.sends), number: state.senders as u64 };
         mini_context::set_end(self.key(), senders);
     }
 
@@ -328,7 +342,7 @@ impl<T> Chan<T> {
             return false;
         }
         state.senders += 1;
-        state.sends = Location::caller();
+        (state.sends, state.sent_by) = (Location::caller(), 0);
         self.senders_changed(&state);
         true
     }
@@ -342,6 +356,7 @@ impl<T> Chan<T> {
     pub(super) fn end_sender(&self) {
         let mut state = self.state.lock();
         state.senders -= 1;
+        state.sent_by = 0; // it may have been another one's
         self.senders_changed(&state);
         let call = if state.senders == 0 { self.seat.call(&mut state.occupant) } else { Call::Nobody };
         drop(state);
