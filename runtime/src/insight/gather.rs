@@ -15,6 +15,7 @@ use super::{Doing, Dump, Job, Main, Run, Worker};
 use crate::blocking::{AtWork, Origin};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::lock;
+use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::MainSight;
@@ -82,10 +83,11 @@ impl Shared {
         }
     }
 
-    /// Waits for a moment after `begin`, while a worker is at work of which nobody knows that it is stuck: so that what
-    /// runs on can be told from what passes.
+    /// Waits for a moment after `begin`, while another worker is at work of which nobody knows that it is stuck: so that
+    /// what runs on can be told from what passes.
     fn let_run_on(&self, begin: Instant) {
-        if self.idle.up().any(|worker| !self.cores[worker].run.is_away()) {
+        let own = context::held_of(self).map(Core::index);
+        if self.idle.up().any(|worker| Some(worker) != own && !self.cores[worker].run.is_away()) {
             thread::sleep(MOMENT.saturating_sub(begin.elapsed())); // real time, in which workers go on
         }
     }
