@@ -79,8 +79,9 @@
 //!
 //! # Features
 //!
-//! What is off is not compiled. On by default: `fs`, `process`, `signal`, and `futures-io`, which implements the traits
-//! of that crate for all streams and has [`io::copy`]. Off by default:
+//! What is off is not compiled. On by default: `fs`, `process`, `signal`; `futures-io`, which implements the traits of
+//! that crate for all streams and has [`io::copy`]; and `insight`: [dumps](runtime::Dump), [warnings](guide::warnings),
+//! the [flight recorder](guide::trace) and histograms. Off by default:
 //!
 //! | feature | what it does |
 //! |---|---|
@@ -105,6 +106,8 @@
 //! ```
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// What a dump reads is there without it too.
+#![cfg_attr(not(feature = "insight"), allow(dead_code))]
 
 #[macro_use]
 mod say;
@@ -119,10 +122,12 @@ mod futures_task;
 pub mod guide;
 #[cfg(feature = "hyper")]
 pub mod hyper;
+#[cfg_attr(not(feature = "insight"), path = "no_insight.rs")]
 mod insight;
 mod primitives;
 #[cfg(feature = "process")]
 pub mod process;
+#[cfg_attr(not(feature = "insight"), path = "no_recorder.rs")]
 mod recorder;
 pub mod runtime;
 mod scheduler;

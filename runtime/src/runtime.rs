@@ -20,7 +20,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+#[cfg(feature = "insight")]
 pub use crate::insight::{Dump, DumpedTask, Warning, WarningKind};
+#[cfg(feature = "insight")]
 pub use crate::recorder::Histogram;
 use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;

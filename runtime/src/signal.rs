@@ -39,12 +39,14 @@ use mini_net::{IoKind, Object, Site, Wait, failed};
 
 mod ear;
 mod mailbox;
+#[cfg(feature = "insight")]
 mod quits;
 mod second;
 #[cfg_attr(not(feature = "sim"), path = "signal/not_simulated.rs")]
 mod simulated;
 pub mod unix;
 
+#[cfg(feature = "insight")]
 pub(crate) use quits::Quits;
 
 use simulated::is_simulated;

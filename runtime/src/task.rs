@@ -109,7 +109,9 @@ pub use local::{AccessError, LocalKey, TaskLocalFuture};
 pub(crate) use queued::{Class, Queued, Ran, Running};
 pub use shared_join::SharedJoinHandle;
 pub use shield::{Shield, shield};
-pub(crate) use sight::{Place, Sight, Standing};
+pub(crate) use sight::Place;
+#[cfg(feature = "insight")]
+pub(crate) use sight::{Sight, Standing};
 pub(crate) use spawn::spawn_local_from;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;
@@ -126,7 +128,9 @@ use refcount::{LocalCount, OnComplete, OnRelease, RefCount};
 use stage::StageWord;
 use state::{OnRemote, OnWake, State};
 use times::Times;
-pub(crate) use wait::{Beside, LastWait, SeenWait, WaitSlot, beside};
+#[cfg(feature = "insight")]
+pub(crate) use wait::{Beside, SeenWait, beside};
+pub(crate) use wait::{LastWait, WaitSlot};
 
 /// What all tasks have, whatever their future.
 struct Header {

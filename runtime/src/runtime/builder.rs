@@ -13,8 +13,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "insight")]
+use crate::runtime::Warning;
 use crate::runtime::per_core::PerCore;
-use crate::runtime::{Phases, Runtime, Warning};
+use crate::runtime::{Phases, Runtime};
 use crate::scheduler::config::{self, Config};
 use crate::scheduler::shared::Shared;
 use crate::task::{JoinError, TaskError};
@@ -173,7 +175,7 @@ impl<R> Builder<R> {
     /// signal ends the process. Off by default; [`#[mini::main]`](crate::main) turns it on.
     ///
     /// A thread of its own waits for the signal. If the program listens to SIGQUIT by [`mini::signal`](crate::signal),
-    /// it is left to the program. Does nothing without the feature `signal`.
+    /// it is left to the program. Does nothing without the features `signal` and `insight`.
     ///
     /// # Examples
     ///
@@ -200,7 +202,8 @@ impl<R> Builder<R> {
     /// tasks that are left comes with them.
     ///
     /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has
-    /// no CPU for it is not told (Linux and Android).
+    /// no CPU for it is not told (Linux and Android). Does nothing without the feature `insight`; `MINI_WARN=1` is an
+    /// error then.
     ///
     /// # Examples
     ///
@@ -236,6 +239,7 @@ impl<R> Builder<R> {
     /// println!("{warning}"); // long poll: the future of block_on has been in one poll for 103 ms, …
     /// # std::io::Result::Ok(())
     /// ```
+    #[cfg(feature = "insight")]
     pub fn on_warning(&mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> &mut Self {
         self.config.on_warning = Some(Arc::new(hook));
         self
@@ -262,6 +266,7 @@ impl<R> Builder<R> {
     /// # std::fs::remove_file(&path)?;
     /// # std::io::Result::Ok(())
     /// ```
+    #[cfg(feature = "insight")]
     pub fn flight_recorder(&mut self, bytes: usize) -> &mut Self {
         self.config.flight_recorder = Some(bytes);
         self
@@ -275,6 +280,7 @@ impl<R> Builder<R> {
     /// # Examples
     ///
     /// See [`Histogram`](crate::runtime::Histogram).
+    #[cfg(feature = "insight")]
     pub fn histograms(&mut self, counts: bool) -> &mut Self {
         self.config.histograms = counts;
         self

@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::future::Future;
+#[cfg(feature = "insight")]
 use std::io;
 use std::marker::PhantomData;
 use std::panic::Location;
+#[cfg(feature = "insight")]
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Id;
+#[cfg(feature = "insight")]
 use crate::insight::{Dump, Warning};
 use crate::runtime::metrics::Metrics;
 use crate::scheduler::shared::Shared;
@@ -45,6 +48,7 @@ impl Handle {
     /// # Examples
     ///
     /// See [`Dump`](crate::runtime::Dump).
+    #[cfg(feature = "insight")]
     pub fn dump(&self) -> Dump {
         self.shared.process.check("Handle::dump");
         self.shared.dump()
@@ -70,6 +74,7 @@ impl Handle {
     /// # Examples
     ///
     /// See [`Builder::flight_recorder`](crate::runtime::Builder::flight_recorder).
+    #[cfg(feature = "insight")]
     pub fn snapshot(&self, path: impl AsRef<Path>) -> io::Result<()> {
         crate::recorder::write(path.as_ref(), &self.trace()?)
     }
@@ -96,6 +101,7 @@ impl Handle {
     /// assert!(error.to_string().contains("flight_recorder"));
     /// # std::io::Result::Ok(())
     /// ```
+    #[cfg(feature = "insight")]
     pub fn trace(&self) -> io::Result<Vec<u8>> {
         self.shared.process.check("Handle::trace");
         self.shared.trace()
@@ -121,6 +127,7 @@ impl Handle {
     /// assert!(warnings[0].at() >= Duration::from_secs(1)); // seen by two walks, a second apart
     /// # std::io::Result::Ok(())
     /// ```
+    #[cfg(feature = "insight")]
     pub fn warnings(&self) -> Vec<Warning> {
         self.shared.warned.get()
     }

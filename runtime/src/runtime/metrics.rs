@@ -10,6 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "insight")]
 use crate::recorder::{Histogram, Probe};
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -107,6 +108,7 @@ impl Metrics {
     /// #   drop(task);
     /// });
     /// ```
+    #[cfg(feature = "insight")]
     pub fn num_lost_tasks(&self) -> usize {
         self.shared.lost_now()
     }
@@ -173,6 +175,7 @@ impl Metrics {
     /// # Examples
     ///
     /// See [`Histogram`].
+    #[cfg(feature = "insight")]
     pub fn poll_time(&self) -> Option<Histogram> {
         self.histogram(&self.shared.cores, Probe::add_polls)
     }
@@ -186,6 +189,7 @@ impl Metrics {
     /// # Panics
     ///
     /// If there is no such worker.
+    #[cfg(feature = "insight")]
     #[track_caller]
     pub fn worker_poll_time(&self, worker: usize) -> Option<Histogram> {
         self.histogram(std::slice::from_ref(self.core(worker)), Probe::add_polls)
@@ -210,6 +214,7 @@ impl Metrics {
     /// assert!(delays.max() >= std::time::Duration::from_millis(5));
     /// # std::io::Result::Ok(())
     /// ```
+    #[cfg(feature = "insight")]
     pub fn queue_delay(&self) -> Option<Histogram> {
         self.histogram(&self.shared.cores, Probe::add_delays)
     }
@@ -223,11 +228,13 @@ impl Metrics {
     /// # Panics
     ///
     /// If there is no such worker.
+    #[cfg(feature = "insight")]
     #[track_caller]
     pub fn worker_queue_delay(&self, worker: usize) -> Option<Histogram> {
         self.histogram(std::slice::from_ref(self.core(worker)), Probe::add_delays)
     }
 
+    #[cfg(feature = "insight")]
     fn histogram(&self, cores: &[Core], add: fn(&Probe, &mut Histogram)) -> Option<Histogram> {
         let mut sum = self.shared.recorder.as_ref()?.histogram()?;
         cores.iter().filter_map(|core| core.probe.as_deref()).for_each(|probe| add(probe, &mut sum));

@@ -141,6 +141,9 @@ impl Config {
     pub(crate) fn heed_trace_variable(&mut self) -> io::Result<()> {
         let path = env::var_os(TRACE_VARIABLE).filter(|path| self.heeds_trace_variable && !path.is_empty());
         let Some(path) = path else { return Ok(()) };
+        if !HAS_INSIGHT {
+            return Err(lacks_insight(TRACE_VARIABLE));
+        }
         // Not emptied before the trace is there: it may be that of another runtime. Absolute, as the program may move.
         let made = std::fs::File::options().create(true).append(true).open(Path::new(&path));
         if let Err(error) = made.and_then(|_| std::path::absolute(&path)).map(|path| self.trace_path = Some(path)) {
@@ -154,7 +157,19 @@ impl Config {
 
 /// Whether there are warnings, if the builder was told `asked`.
 pub(crate) fn warns(asked: bool) -> io::Result<bool> {
-    env::var_os(WARN_VARIABLE).map_or(Ok(asked), |value| parse_switch(WARN_VARIABLE, &value))
+    let told = env::var_os(WARN_VARIABLE).map(|value| parse_switch(WARN_VARIABLE, &value)).transpose()?;
+    match told {
+        Some(true) if !HAS_INSIGHT => Err(lacks_insight(WARN_VARIABLE)),
+        _ => Ok(told.unwrap_or(asked)),
+    }
+}
+
+const HAS_INSIGHT: bool = cfg!(feature = "insight");
+
+/// Somebody asks by `variable` for what is not compiled.
+fn lacks_insight(variable: &str) -> io::Error {
+    let text = format!("{variable} asks for what this program is built without: the feature `insight` of mini-rt");
+    io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
 fn parse_switch(variable: &str, value: &OsStr) -> io::Result<bool> {
