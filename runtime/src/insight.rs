@@ -33,7 +33,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) use gather::Before;
-pub(crate) use on_panic::OnPanic;
+pub(crate) use on_panic::{InTask, OnPanic};
 pub(crate) use warning::LastWarnings;
 pub use warning::{Warning, WarningKind};
 

@@ -18,7 +18,11 @@ impl OnPanic {
     pub(crate) fn new(_: &Shared) -> Self {
         Self
     }
+
+    pub(crate) fn begin(&self) {}
 }
+
+pub(crate) struct InTask;
 
 impl Shared {
     pub(crate) fn dump_on_panic(&self) {}

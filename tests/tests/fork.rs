@@ -388,6 +388,19 @@ fn a_child_forked_by_a_future_that_never_waits_does_not_go_on() {
     });
 }
 
+/// A panic of the main future shows them elsewhere.
+#[test]
+fn a_child_that_is_refused_shows_no_tasks_of_its_parent() {
+    let Some(stderr) = in_child("a_child_that_is_refused_shows_no_tasks_of_its_parent", || {
+        let runtime = Builder::new_current_thread().warnings(true).build().unwrap();
+        runtime.block_on(async { drop(mini::task::Builder::new().name("left").spawn(pending::<()>())) });
+        fork_and_go_on(&runtime, yield_now);
+    }) else {
+        return;
+    };
+    assert!(stderr.contains(REFUSAL) && !stderr.contains("\"left\""), "{stderr}");
+}
+
 #[test]
 fn a_child_that_returns_to_a_thread_of_the_runtime_is_ended() {
     let Some(stderr) = in_child("a_child_that_returns_to_a_thread_of_the_runtime_is_ended", || {

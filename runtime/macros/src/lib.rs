@@ -96,11 +96,11 @@ use crate::args::Entry;
 /// waits for and where, and which tasks wait for each other or for nobody; and the program goes on. Without the
 /// attribute that signal ends a program, and so it does with `dump = false`. A program that listens to SIGQUIT by
 /// `mini::signal` hears it itself. So use `dump = false` where a supervisor stops programs by SIGQUIT, as a container
-/// does whose image says `STOPSIGNAL SIGQUIT`. Needs the feature `signal`.
+/// does whose image says `STOPSIGNAL SIGQUIT`. Needs the features `signal` and `insight`.
 ///
 /// In debug builds the program is warned on stderr of polls that take long, of tasks that nobody can wake, and of other
 /// things that it hardly wants: see `Builder::warnings`. `MINI_WARN=1` in the environment turns that on in any build,
-/// `MINI_WARN=0` or `warnings = false` turns it off.
+/// `MINI_WARN=0` or `warnings = false` turns it off. Needs the feature `insight`, as does what follows.
 ///
 /// Started with `MINI_TRACE=file`, a `main` records what its tasks and workers do, and writes the end of it to that
 /// file when it is over, for <https://ui.perfetto.dev>; see `Builder::heed_mini_trace`.

@@ -6,7 +6,7 @@ use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Held, Worker};
-use crate::task::{LastWait, Standing};
+use crate::task::{Beside, LastWait, Standing};
 
 /// A text in quotes.
 struct Quoted<T>(T);
@@ -191,7 +191,7 @@ fn task(text: &mut String, task: &DumpedTask) {
     let mut fields = Fields::begin(text);
     fields.value("id", task.id());
     fields.value("polls", task.polls());
-    common(&mut fields, task);
+    common(&mut fields, task, task.waits(), task.beside());
     if let Some(unchanged) = task.unchanged {
         fields.value("unchanged_seconds", unchanged.as_secs_f64());
     }
@@ -201,7 +201,7 @@ fn task(text: &mut String, task: &DumpedTask) {
 fn group(text: &mut String, line: &Line<'_>) {
     let mut fields = Fields::begin(text);
     fields.value("count", line.tasks.len());
-    common(&mut fields, line.tasks[0]);
+    common(&mut fields, line.tasks[0], line.wait(), line.beside());
     fields.value("polled", line.tasks.iter().map(|task| u64::from(task.polled_since.unwrap_or(0))).sum::<u64>());
     let unchanged = line.tasks.iter().filter_map(|task| task.unchanged);
     fields.value("unchanged", unchanged.clone().count());
@@ -213,7 +213,7 @@ fn group(text: &mut String, line: &Line<'_>) {
 }
 
 /// What the tasks of a group have in common.
-fn common(fields: &mut Fields<'_>, task: &DumpedTask) {
+fn common(fields: &mut Fields<'_>, task: &DumpedTask, waits: Option<LastWait>, beside: Beside) {
     if let Some(name) = task.name() {
         fields.text("name", name);
     }
@@ -225,10 +225,9 @@ fn common(fields: &mut Fields<'_>, task: &DumpedTask) {
         Standing::Ready | Standing::Ended => "ready",
     };
     fields.text("state", state);
-    if let Some(waits) = task.waits() {
+    if let Some(waits) = waits {
         wait(fields, "waits_for", waits);
     }
-    let beside = task.beside();
     if beside[0].is_some() {
         fields.array("beside", beside.into_iter().flatten(), |text, known| put_wait(text, LastWait::Known(known)));
     }

@@ -5,10 +5,10 @@ use std::fmt;
 use std::panic::Location;
 use std::ptr;
 
-use mini_context::{IoKind, Note, Reason, SyncKind};
+use mini_context::{IoKind, Note, Reason, SyncKind, Wait};
 
 use super::DumpedTask;
-use crate::task::{LastWait, Standing};
+use crate::task::{Beside, LastWait, Standing};
 
 /// A deadline after this is none: nine years.
 const NEVER: u64 = 1 << 58;
@@ -112,20 +112,38 @@ impl fmt::Display for Line<'_> {
                 {
                     return self.fds(f, kind, known.location());
                 }
-                if let Reason::Sync(kind, _) = known.reason()
-                    && !self.has_one_holder()
-                {
-                    let note = Note { reason: Reason::Sync(kind, 0), location: known.location() };
-                    return write!(f, "{note}"); // each waits for another one
-                }
             }
             _ => {}
         }
-        write!(f, "{wait}")
+        write!(f, "{}", self.wait().unwrap_or(wait))
+    }
+}
+
+/// The same wait, without the other end of a channel.
+fn alone(wait: Wait) -> Wait {
+    match wait.reason() {
+        Reason::Sync(kind @ (SyncKind::Send | SyncKind::Receive), _) => {
+            Note { reason: Reason::Sync(kind, 0), location: wait.location() }.into()
+        }
+        _ => wait,
     }
 }
 
 impl Line<'_> {
+    /// What all of the tasks wait for: of channels with different other ends without these.
+    pub(super) fn wait(&self) -> Option<LastWait> {
+        match self.tasks[0].waits()? {
+            LastWait::Known(wait) if !self.has_one_holder() => Some(LastWait::Known(alone(wait))),
+            wait => Some(wait),
+        }
+    }
+
+    /// What they wait for beside that.
+    pub(super) fn beside(&self) -> Beside {
+        let beside = self.tasks[0].beside();
+        if self.tasks.len() == 1 { beside } else { beside.map(|wait| wait.map(alone)) }
+    }
+
     /// If these are timers: the first of their deadlines, in nanoseconds.
     pub(super) fn due(&self) -> Option<u64> {
         let deadlines = self.tasks.iter().filter_map(|task| match task.waits() {

@@ -2,29 +2,38 @@
 //! of the tasks that are left.
 //!
 //! The future is gone then, and the tasks are not: they show what the program was at when it failed. A program without
-//! other tasks has its panic's own message, and nothing more to say.
+//! other tasks has its panic's own message, and nothing more to say. The dump comes once for a runtime, as a program
+//! may catch panics for ever.
 
+use std::cell::Cell;
 use std::thread;
 
 use mini_context::contain;
 
+use crate::primitives::atomic::Ordering::Relaxed;
+use crate::scheduler::context;
 use crate::scheduler::shared::Shared;
 
-/// Speaks if a panic drops it.
+/// Speaks if a panic drops it after the [begin](Self::begin) of the future.
 pub(crate) struct OnPanic<'a> {
     shared: &'a Shared,
+    has_begun: Cell<bool>,
     was_panicking: bool,
 }
 
 impl<'a> OnPanic<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Self {
-        Self { shared, was_panicking: thread::panicking() }
+        Self { shared, has_begun: Cell::new(false), was_panicking: thread::panicking() }
+    }
+
+    pub(crate) fn begin(&self) {
+        self.has_begun.set(true);
     }
 }
 
 impl Drop for OnPanic<'_> {
     fn drop(&mut self) {
-        if !thread::panicking() || self.was_panicking {
+        if !thread::panicking() || self.was_panicking || !self.has_begun.get() {
             return;
         }
         if self.shared.recorder.is_some() {
@@ -34,17 +43,31 @@ impl Drop for OnPanic<'_> {
     }
 }
 
+/// Prints the dump if a panic drops it in a task.
+pub(crate) struct InTask;
+
+impl Drop for InTask {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            context::with_shared(|shared| shared.dump_on_panic());
+        }
+    }
+}
+
 impl Shared {
-    /// Prints a dump, where the program is warned on stderr and has tasks.
+    /// Prints a dump, where the program is warned on stderr and has tasks; not in the child of a fork(2), where another
+    /// thread of the parent may have the locks.
     pub(crate) fn dump_on_panic(&self) {
-        if !self.says_warnings() {
+        if !self.says_warnings() || !self.process.is_current() || self.warned.has_dumped.swap(true, Relaxed) {
             return;
         }
-        // Contained: it may be called in mid-unwinding. By the macro, as a test shows it with the panic or not at all.
+        // Contained: it is called in mid-unwinding. By the macro, as a test then shows it with the panic or not at all;
+        // and at once, as others want to write to stderr too.
         contain(|| {
             let dump = self.dump();
             if !dump.tasks().is_empty() {
-                eprint!("{dump}");
+                let text = dump.to_string();
+                eprint!("{text}");
             }
         });
     }

@@ -233,7 +233,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
                 write!(f, ", waiting: {line}")?;
                 self.due(f)?;
                 self.holder(f)?;
-                write!(f, "{}", Also(&first.beside()))?;
+                write!(f, "{}", Also(&line.beside()))?;
             }
             (Standing::Waits, None) => f.write_str(", waiting")?,
             _ if first.is_running => f.write_str(", running")?,

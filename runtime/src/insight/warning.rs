@@ -6,6 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::primitives::atomic::AtomicBool;
 use crate::primitives::{Mutex, lock};
 use crate::task;
 
@@ -58,14 +59,18 @@ pub enum WarningKind {
 
 /// The last warnings of a runtime, for callers that ask later.
 #[derive(Default)]
-pub(crate) struct LastWarnings(Mutex<VecDeque<Warning>>);
+pub(crate) struct LastWarnings {
+    kept: Mutex<VecDeque<Warning>>,
+    /// A panic has shown the tasks.
+    pub(super) has_dumped: AtomicBool,
+}
 
 impl LastWarnings {
     /// Each is told once for a line of code, so these are most programs' all.
     const KEPT: usize = 64;
 
     pub(super) fn keep(&self, warning: &Warning) {
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.kept);
         let forgotten = if kept.len() == Self::KEPT { kept.pop_front() } else { None };
         kept.push_back(warning.clone());
         drop(kept);
@@ -73,7 +78,7 @@ impl LastWarnings {
     }
 
     pub(crate) fn get(&self) -> Vec<Warning> {
-        lock(&self.0).iter().cloned().collect()
+        lock(&self.kept).iter().cloned().collect()
     }
 }
 

@@ -136,7 +136,7 @@ impl Builder {
     /// a thread name with a NUL in it, a flight recorder of less than 1 KiB or more than 1 GiB; or if
     /// `MINI_WORKER_THREADS` decides and is no such number. Otherwise the system's error for a new epoll or kqueue
     /// descriptor; if too many files are open, with their limit. With [`heed_mini_trace`](Self::heed_mini_trace) also
-    /// that of the file.
+    /// that of the file, and `Unsupported` if it is asked for and the feature `insight` is off.
     pub fn build(&self) -> io::Result<Runtime> {
         let (mut config, workers) = (self.config.clone(), self.workers);
         config.workers = match config.is_multi_thread {
@@ -199,11 +199,11 @@ impl<R> Builder<R> {
     /// second, and walks over the tasks once a second; it asks nothing of the workers. On by default in debug builds of
     /// [`#[mini::main]`](crate::main) and [`#[mini::test]`](crate::test), else off. The environment decides before the
     /// builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off. When the future of a `block_on` panics, a dump of the
-    /// tasks that are left comes with them.
+    /// tasks that are left comes with it, once, unless there is a hook.
     ///
     /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has
-    /// no CPU for it is not told (Linux and Android). Does nothing without the feature `insight`; `MINI_WARN=1` is an
-    /// error then.
+    /// no CPU for it is not told (Linux and Android). Does nothing without the feature `insight`; `MINI_WARN=1` then
+    /// says so.
     ///
     /// # Examples
     ///

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use pin_project_lite::pin_project;
 
+use crate::insight::InTask;
 use crate::runtime::Runtime;
 use crate::task::group::program;
 use crate::task::{CancelOnDrop, spawn_local_from};
@@ -260,6 +261,7 @@ impl HasSignals for () {}
 /// Tells of the end of the body when it is gone.
 async fn guarded<F: Future>(future: F, guard: CancelOnDrop) -> F::Output {
     let _guard = guard;
+    let _told = InTask; // before the guard, at which the groups begin to end
     future.await
 }
 

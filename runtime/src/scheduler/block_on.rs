@@ -74,7 +74,6 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
-    let _told = OnPanic::new(shared);
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
     match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {
@@ -112,6 +111,7 @@ impl Drop for DropInside<'_, '_> {
 /// Works on `core`, whose ownership has been taken, until the future is ready.
 #[track_caller]
 fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) {
+    let told = OnPanic::new(shared);
     let mut worker = match Worker::new(shared, core) {
         Ok(worker) => worker,
         Err(thread) => {
@@ -122,6 +122,7 @@ fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) 
             );
         }
     };
+    told.begin();
     let main = MainTask::new(core, id);
     let waker = Waker::from(main.clone());
     worker.attach(main);
@@ -159,6 +160,8 @@ impl Wake for External {
 /// Polls the future beside the workers until it is ready or a core is free.
 #[track_caller]
 fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
+    let told = OnPanic::new(shared);
+    told.begin();
     let core = &shared.cores[0];
     let thread = thread::current();
     let external = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });

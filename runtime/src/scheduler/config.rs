@@ -158,10 +158,10 @@ impl Config {
 /// Whether there are warnings, if the builder was told `asked`.
 pub(crate) fn warns(asked: bool) -> io::Result<bool> {
     let told = env::var_os(WARN_VARIABLE).map(|value| parse_switch(WARN_VARIABLE, &value)).transpose()?;
-    match told {
-        Some(true) if !HAS_INSIGHT => Err(lacks_insight(WARN_VARIABLE)),
-        _ => Ok(told.unwrap_or(asked)),
+    if told == Some(true) && !HAS_INSIGHT {
+        say!("{}", lacks_insight(WARN_VARIABLE)); // it may be meant for another program, whose child this is
     }
+    Ok(told.unwrap_or(asked))
 }
 
 const HAS_INSIGHT: bool = cfg!(feature = "insight");

@@ -96,6 +96,38 @@ fn many_full_channels() {
     });
 }
 
+/// Each has a sender of its own: the line that they share names none.
+#[test]
+fn many_receivers_of_different_senders() {
+    const READERS: usize = 10;
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            for n in 0..READERS as u8 {
+                let (lines, mut to_read) = mpsc::unbounded_channel::<u8>();
+                task("writer", async move {
+                    lines.send(n).unwrap();
+                    pending::<()>().await;
+                    drop(lines);
+                });
+                task("reader", async move { while to_read.recv().await.is_some() {} });
+            }
+            let names_one = |waits: Option<String>| {
+                waits.is_some_and(|waits| waits.contains("Receive at ") && waits.contains("last sent by task"))
+            };
+            let mut dump = Handle::current().dump();
+            while dump.tasks().iter().filter(|task| names_one(task.waits_for())).count() < READERS {
+                yield_now().await;
+                dump = Handle::current().dump();
+            }
+            let text = dump.to_string();
+            let line = text.lines().find(|line| line.contains("10 tasks \"reader\"")).unwrap();
+            assert!(line.contains("; 1 sender is left") && !line.contains("last sent"), "{text}");
+            let json = dump.groups_to_json(READERS);
+            assert!(json.contains(r#""name":"reader""#) && !json.contains("last_sent_by"), "{json}");
+        });
+    });
+}
+
 /// Nobody waits for an unbounded channel that grows, so it tells of itself.
 #[test]
 fn a_queue_that_grows_and_grows() {

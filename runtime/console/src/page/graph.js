@@ -17,6 +17,13 @@ function edges() {
   return found;
 }
 
+/// A task of the circle to which the waits of that one lead.
+function inRing(id, found) {
+  const seen = new Set();
+  for (; !seen.has(id); id = found.get(id).to) seen.add(id);
+  return id;
+}
+
 function layout(found, circles) {
   const inward = new Map();
   for (const [from, { to }] of found) {
@@ -35,6 +42,7 @@ function layout(found, circles) {
   };
   for (const circle of circles) for (const id of circle) if (!places.has(id)) place(id, 0);
   for (const [, { to }] of found) if (!found.has(to) && !places.has(to)) place(to, 0);
+  for (const [, { to }] of found) if (!places.has(to)) place(inRing(to, found), 0); // of what is not sure there may be circles too
   return { places, rows: row, isFull };
 }
 
@@ -44,7 +52,7 @@ function showGraph() {
   const { places, rows, isFull } = layout(found, circles);
   const note = !last.dump.tasks ? "Left out, as there are so many tasks." : !places.size ? "None does." : isFull
     ? `${NODES} tasks are drawn, of more.`
-    : "Left waits for right. Dashed: the task that last took or received it, and may no more.";
+    : "Left waits for right. Dashed: the task that last took, sent or received it, and may no more.";
   set($("graph-note"), note);
   const pairs = circle => circle.map((id, at) => [id, circle[(at + 1) % circle.length]]);
   const nextInCircle = new Map(circles.flatMap(pairs));

@@ -77,9 +77,6 @@ where
     }
     let output = runtime.block_on(async {
         let output = start(events.body_ended.drop_guard(Reason::Requested)).await;
-        if output.as_ref().is_err_and(JoinError::is_panic) {
-            runtime.shared().dump_on_panic(); // the groups are still there
-        }
         events.is_over.cancelled().await;
         output
     });

@@ -56,12 +56,26 @@ struct State<T> {
     told: Option<&'static Location<'static>>,
     /// Where a sender was made last. It may be gone.
     sends: &'static Location<'static>,
-    /// The task that has sent last, while there is one sender.
+    /// The task that has sent last.
     sent_by: u64,
+    /// Whether that is told.
+    owner: Owner,
     is_crowded: bool,
     is_receiver_gone: bool,
     senders: usize,
     weak_senders: usize,
+}
+
+/// The task that is told to have the only sender. It may get it from the one that has made the channel, and give it to
+/// another one; a sender that more tasks use is nobody's, and no longer looked after.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Nobody has sent.
+    Unknown,
+    First,
+    Second,
+    /// Or there are several senders.
+    Several,
 }
 
 /// What a look for a message came to.
@@ -122,6 +136,7 @@ impl<T> Chan<T> {
             told: None,
             sends: Location::caller(),
             sent_by: 0,
+            owner: Owner::Unknown,
             is_crowded: false,
             is_receiver_gone: false,
             senders: 1,
@@ -178,7 +193,7 @@ impl<T> Chan<T> {
 
     #[inline]
     fn push(&self, state: &mut State<T>, message: T) -> Call {
-        if state.senders == 1 && state.sent_by != mini_context::task() {
+        if state.owner != Owner::Several && state.sent_by != mini_context::task() {
             self.note_sender(state);
         }
         if state.occupant.is_seated() {
@@ -250,7 +265,12 @@ impl<T> Chan<T> {
     /// Another task sends than before.
     #[cold]
     fn note_sender(&self, state: &mut State<T>) {
-        state.sent_by = mini_context::task();
+        (state.sent_by, state.owner) = match state.owner {
+            _ if state.senders > 1 => (0, Owner::Several),
+            Owner::Unknown => (mini_context::task(), Owner::First),
+            Owner::First => (mini_context::task(), Owner::Second),
+            Owner::Second | Owner::Several => (0, Owner::Several),
+        };
         self.senders_changed(state);
     }
 
@@ -342,7 +362,8 @@ impl<T> Chan<T> {
             return false;
         }
         state.senders += 1;
-        (state.sends, state.sent_by) = (Location::caller(), 0);
+        state.sends = Location::caller();
+        (state.sent_by, state.owner) = (0, Owner::Several);
         self.senders_changed(&state);
         true
     }
@@ -356,7 +377,7 @@ impl<T> Chan<T> {
     pub(super) fn end_sender(&self) {
         let mut state = self.state.lock();
         state.senders -= 1;
-        state.sent_by = 0; // it may have been another one's
+        (state.sent_by, state.owner) = (0, Owner::Unknown); // that may have been the other one
         self.senders_changed(&state);
         let call = if state.senders == 0 { self.seat.call(&mut state.occupant) } else { Call::Nobody };
         drop(state);
