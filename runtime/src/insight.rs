@@ -68,8 +68,8 @@ use seen::Seen;
 /// last one to have been polled, and up to three others that the same poll has left waiting.
 ///
 /// Of a channel it tells the other end: to a task that waits to receive from an [`mpsc`](crate::sync::mpsc) channel how
-/// many senders are left, where the last one was made, and of an only one which task has sent last; to one that waits to
-/// send who receives. A channel that grows
+/// many senders are left, where the last one was made, and of an only one which task has sent last; to one that waits
+/// to send who receives. A channel that grows
 /// by thousands of messages has a line of its own.
 ///
 /// # Examples

@@ -23,8 +23,9 @@ use crate::location::AtomicLocation;
 /// What is known of the one for whom tasks wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// The id of the task that has the lock, by [`taken`] if its guard may have gone to another task; or, also by that, of
-    /// the one that has waited to receive from a channel, or has sent by its only sender. 0 if that is not known.
+    /// The id of the task that has the lock, by [`taken`] if its guard may have gone to another task; or, also by
+    /// that, of the one that has waited to receive from a channel, or has sent by its only sender. 0 if that is not
+    /// known.
     pub task: u64,
     /// The line where it has taken the lock, or where it receives; for a task that waits to receive, where the last
     /// sender was made.

@@ -1,6 +1,6 @@
 //! A place for a waker that two threads share, without a lock: a state word beside it says whose the waker is.
 //!
-//! Two words that may be read while they are written: who reads may do so before it knows whether what it sees counts.
+//! Two words that may be read while they are written: a reader may look before it knows whether what it sees counts.
 //!
 //! Rejected: reading a plain `Waker` in such a moment (a data race, whatever becomes of what was read).
 
@@ -82,7 +82,8 @@ impl SeenWaker {
     ///
     /// # Safety
     ///
-    /// It was [put](WakerSlot::put) there, both words are of it and belong to the caller, and nobody has taken it before.
+    /// It was [put](WakerSlot::put) there, both words are of it and belong to the caller, and nobody has taken it
+    /// before.
     #[must_use]
     #[inline]
     pub unsafe fn into_waker(self) -> Waker {

@@ -83,8 +83,8 @@ impl Shared {
         }
     }
 
-    /// Waits for a moment after `begin`, while another worker is at work of which nobody knows that it is stuck: so that
-    /// what runs on can be told from what passes.
+    /// Waits for a moment after `begin`, while another worker is at work of which nobody knows that it is stuck: so
+    /// that what runs on can be told from what passes.
     fn let_run_on(&self, begin: Instant) {
         let own = context::held_of(self).map(Core::index);
         if self.idle.up().any(|worker| Some(worker) != own && !self.cores[worker].run.is_away()) {

@@ -1,5 +1,5 @@
-//! What a runtime says by itself when the future of a `block_on` panics: the trace if it records, and if it warns a dump
-//! of the tasks that are left.
+//! What a runtime says by itself when the future of a `block_on` panics: the trace if it records, and if it warns a
+//! dump of the tasks that are left.
 //!
 //! The future is gone then, and the tasks are not: they show what the program was at when it failed. A program without
 //! other tasks has its panic's own message, and nothing more to say. The dump comes once for a runtime, as a program

@@ -198,8 +198,8 @@ impl<R> Builder<R> {
     /// Each is told once for a line of code, and while it lasts. A thread, one in the process, looks twenty times a
     /// second, and walks over the tasks once a second; it asks nothing of the workers. On by default in debug builds of
     /// [`#[mini::main]`](crate::main) and [`#[mini::test]`](crate::test), else off. The environment decides before the
-    /// builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off. When the future of a `block_on` panics, a dump of the
-    /// tasks that are left comes with it, once, unless there is a hook.
+    /// builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off. When the future of a `block_on` panics, a dump of
+    /// the tasks that are left comes with it, once, unless there is a hook.
     ///
     /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has
     /// no CPU for it is not told (Linux and Android). Does nothing without the feature `insight`; `MINI_WARN=1` then

@@ -16,8 +16,8 @@
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
-//! what children wait for, then the children in the order of their places, then those without one. Only then is the error returned, or the
-//! panic resumed. A destructor that panics does not keep the others from being dropped.
+//! what children wait for, then the children in the order of their places, then those without one. Only then is the
+//! error returned, or the panic resumed. A destructor that panics does not keep the others from being dropped.
 //!
 //! Rejected: polling a child in the list where it was spawned (the list is locked then). One allocation for future,
 //! output and waker (the waker must be `'static` and the output may borrow, so that needs `unsafe`).

@@ -11,10 +11,10 @@
 //!   state = idle
 //! ```
 //!
-//! Each store of the runner releases what came before it, each load acquires. A reader that finds the number n sees that
-//! the task was claimed for poll n, so if it then finds it idle, poll n has ended, and what that has left is seen. What
-//! a later poll has left comes with the number of that poll, which the last look finds. So what is between belongs
-//! together if number and state are the same at both ends. If not, the task goes on, and waits for nothing.
+//! Each store of the runner releases what came before it, each load acquires. A reader that finds the number n sees
+//! that the task was claimed for poll n, so if it then finds it idle, poll n has ended, and what that has left is
+//! seen. What a later poll has left comes with the number of that poll, which the last look finds. So what is between
+//! belongs together if number and state are the same at both ends. If not, the task goes on, and waits for nothing.
 //!
 //! These are the orders of plain loads and stores on x86, so the runner pays nothing for them there.
 //!
@@ -165,8 +165,8 @@ impl Task {
         self.header().parts().seems_lost(polls, || self.aborts(0))
     }
 
-    /// The task that holds the lock for which this one waits, or has the other end of the channel; `sight` names it from
-    /// now on.
+    /// The task that holds the lock for which this one waits, or has the other end of the channel; `sight` names it
+    /// from now on.
     pub(crate) fn holder(&self, sight: &mut Sight) -> Option<Holder> {
         let (wait, holder) = sight.wait.resolve(sight.id.get());
         *sight = self.check(Sight { wait, ..*sight });

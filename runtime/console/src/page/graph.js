@@ -42,7 +42,7 @@ function layout(found, circles) {
   };
   for (const circle of circles) for (const id of circle) if (!places.has(id)) place(id, 0);
   for (const [, { to }] of found) if (!found.has(to) && !places.has(to)) place(to, 0);
-  for (const [, { to }] of found) if (!places.has(to)) place(inRing(to, found), 0); // of what is not sure there may be circles too
+  for (const [, { to }] of found) if (!places.has(to)) place(inRing(to, found), 0); // circles, maybe
   return { places, rows: row, isFull };
 }
 

@@ -23,8 +23,8 @@ use crate::task::{LastWait, SeenWait, Sight, Source, Standing};
 const POLLS: u32 = 10_000;
 const WALKS: u32 = 3;
 
-/// A run that is shorter in the mean does not compute anything: a debug build, in which the warning is on by default, takes
-/// 0.8 to 1.5 µs to yield on a processor of 3 GHz.
+/// A run that is shorter in the mean does not compute anything: a debug build, in which the warning is on by default,
+/// takes 0.8 to 1.5 µs to yield on a processor of 3 GHz.
 const SHORT: u64 = 4 * MOVE_COST;
 
 /// A task that has run for longer since it last waited is said to have run for so many nanoseconds.

@@ -14,15 +14,15 @@
 //! | `message` | the sender's until ENDED, then the receiver's |
 //! | `waiter` | the receiver's while WAITER is not set; with WAITER, of the end that comes first to edge 2 again, 3 or 4 |
 //! | `watcher` | the sender's while WATCHER is not set; with WATCHER, of the end that comes first to edge 1 again, 3 or 4 |
-//! | the memory | who leaves last frees it |
+//! | the memory | the end that leaves last frees it |
 //!
 //! An end that is polled in another task takes its waker back before it leaves the new one (edges 1 and 2 again), which
 //! leaves MOVED for good.
 //!
 //! Most messages cost two locked instructions: the receiver waits, and the sender ends and leaves in one step. For that
 //! it reads the waiter before, as the memory may be gone after. What it has read counts if the word is as it was, and
-//! then nobody has changed the waiter, since that would have left MOVED. If MOVED is set, or there is a watcher to drop,
-//! the sender ends, takes the wakers, and then leaves.
+//! then nobody has changed the waiter, since that would have left MOVED. If MOVED is set, or there is a watcher to
+//! drop, the sender ends, takes the wakers, and then leaves.
 //!
 //! Memory order: each change of the word releases what came before it and acquires what the other end has done.
 //!
@@ -263,7 +263,8 @@ impl<T> Chan<T> {
     /// The wakers that were there when this end changed the word from `before`.
     fn taken(&self, before: u8) -> Taken {
         let take = |slot: &WakerSlot, bit| {
-            // SAFETY: edges 3 and 4 make it the caller's. Test: models `a_receiver_moves` and `closing_wakes_the_sender`.
+            // SAFETY: edges 3 and 4 make it the caller's. Test: models `a_receiver_moves` and
+            // `closing_wakes_the_sender`.
             (before & bit != 0).then(|| unsafe { slot.look().into_waker() })
         };
         let inner = self.inner();
