@@ -156,7 +156,8 @@ pub(crate) use splice::can_splice;
 #[cfg(feature = "futures-io")]
 pub(crate) use splice::{splice, widen};
 pub(crate) use thread::{
-    cpu_time, heavy_fence, is_runnable, light_fence, own_thread, pin, set_timer_slack, system_call, system_call_name,
+    cpu_time, heavy_fence, is_runnable, light_fence, own_thread, pin, set_timer_slack, signal, system_call,
+    system_call_name,
 };
 
 /// Whether waits may use epoll_pwait2(2). Android's system call filter kills a process that tries it.

@@ -1,6 +1,6 @@
 //! What a runtime asks the system about its threads.
 
-use std::ffi::c_long;
+use std::ffi::{c_int, c_long};
 use std::fmt;
 use std::io;
 use std::time::Duration;
@@ -125,6 +125,19 @@ impl ThreadNumber {
     /// ```
     pub fn system_call(self) -> Option<SystemCall> {
         sys::system_call(self.0).map(SystemCall)
+    }
+
+    /// Sends a signal to the thread. Returns whether there was such a thread and such a signal, and where that can be
+    /// done (only on Linux and Android).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let thread = mini_net::ThreadNumber::current();
+    /// assert!(thread.signal(0) || cfg!(not(target_os = "linux"))); // only asks whether there is one, see kill(2)
+    /// ```
+    pub fn signal(self, signal: c_int) -> bool {
+        sys::signal(self.0, signal)
     }
 
     /// Whether the thread runs, or would if it had a CPU, rather than wait for something else. `None` as in

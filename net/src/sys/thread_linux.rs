@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use std::ffi::c_long;
+use std::ffi::{c_int, c_long};
 use std::fs::File;
 use std::io::{self, Read};
 use std::mem::MaybeUninit;
@@ -82,6 +82,12 @@ pub(crate) fn is_runnable(thread: i32) -> Option<bool> {
     // "number (name) state ...", where the name has 15 bytes at most, which may be anything. No `)` follows.
     let name_end = stat[..length].iter().rposition(|&byte| byte == b')')?;
     Some(matches!(stat.get(name_end + 2)?, b'R' | b't' | b'T'))
+}
+
+/// Sends `signal` to `thread` of this process, if there is such a thread. Source: tgkill(2).
+pub(crate) fn signal(thread: i32, signal: c_int) -> bool {
+    // SAFETY: takes three numbers and no pointer. Test: `a_signal_comes_to_the_thread`.
+    unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, signal) == 0 }
 }
 
 /// The system call in which `thread` of this process waits, by its number. `None` if it runs. Source: `syscall` in
@@ -237,6 +243,12 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn a_signal_comes_to_the_thread() {
+        assert!(signal(own_thread(), 0), "it asks whether there is one");
+        assert!(!signal(1 << 25, 0));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! For systems that tell nothing about a thread of this process, and let it set neither its timer slack nor its
 //! processor, nor make the other threads pass a fence.
 
-use std::ffi::c_long;
+use std::ffi::{c_int, c_long};
 use std::io;
 use std::sync::atomic::{Ordering::SeqCst, fence};
 use std::time::Duration;
@@ -38,6 +38,10 @@ pub(crate) fn system_call(_: i32) -> Option<c_long> {
 
 pub(crate) fn system_call_name(_: c_long) -> Option<&'static str> {
     None
+}
+
+pub(crate) fn signal(_: i32, _: c_int) -> bool {
+    false
 }
 
 pub(crate) fn pin(_: usize) -> io::Result<bool> {

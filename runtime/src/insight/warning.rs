@@ -36,6 +36,7 @@ pub struct Warning {
     pub(super) task: Option<task::Id>,
     pub(super) location: Option<&'static Location<'static>>,
     pub(super) text: Arc<str>,
+    pub(super) stack: Option<Arc<str>>,
     pub(super) at: Duration,
 }
 
@@ -110,6 +111,25 @@ impl Warning {
         self.location
     }
 
+    /// Of a [long poll](WarningKind::LongPoll) the native stack of its thread: the functions that it was in within the
+    /// poll and their lines, one in a line, the innermost first. Of functions of the standard library or of C that call
+    /// each other there is the outermost.
+    ///
+    /// With the feature `backtrace`, on Linux; else `None`. A program without debug information has no lines, and one
+    /// that is stripped no stack. The thread is interrupted by a SIGURG, once for a line of code: of the system calls
+    /// that a signal ends early (signal(7)) those of the standard library go on by themselves.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// let hook = |warning: &mini::runtime::Warning| eprintln!("{warning}\n{}", warning.stack().unwrap_or_default());
+    /// let runtime = mini::runtime::Builder::new_current_thread().on_warning(hook).build()?;
+    /// # std::io::Result::Ok(())
+    /// ```
+    pub fn stack(&self) -> Option<&str> {
+        self.stack.as_deref()
+    }
+
     /// How long the runtime had been there when it was seen.
     ///
     /// # Examples
@@ -148,7 +168,7 @@ mod tests {
         let last = LastWarnings::default();
         for second in 0..70 {
             let (kind, at) = (WarningKind::Stillness, Duration::from_secs(second));
-            last.keep(&Warning { kind, task: None, location: None, text: "".into(), at });
+            last.keep(&Warning { kind, task: None, location: None, text: "".into(), stack: None, at });
         }
         let kept: Vec<u64> = last.get().iter().map(|warning| warning.at().as_secs()).collect();
         assert_eq!(kept, (6..70).collect::<Vec<_>>());

@@ -87,6 +87,19 @@ struct Subject {
     name: String,
 }
 
+/// What is said of it.
+struct Words {
+    text: String,
+    /// The native stack.
+    stack: Option<String>,
+}
+
+impl From<String> for Words {
+    fn from(text: String) -> Self {
+        Self { text, stack: None }
+    }
+}
+
 impl From<&Source> for Subject {
     fn from(source: &Source) -> Self {
         Self { task: Some(source.id), location: Some(source.location), name: source.to_string() }
@@ -105,20 +118,25 @@ impl Subject {
 
 impl Voice<'_> {
     /// Says it, unless the same was said of that line.
-    fn say(&mut self, kind: WarningKind, subject: &Subject, text: impl FnOnce() -> String) {
+    fn say<W: Into<Words>>(&mut self, kind: WarningKind, subject: &Subject, words: impl FnOnce() -> W) {
         let line = subject.location.map_or(0, |location| std::ptr::from_ref(location).addr());
         if !self.said.0.insert((kind, line)) {
             return;
         }
         let at = self.shared.begun_at.elapsed();
-        let warning = Warning { kind, task: subject.task, location: subject.location, text: text().into(), at };
+        let Words { text, stack } = words().into();
+        let (text, stack) = (text.into(), stack.map(Into::into));
+        let warning = Warning { kind, task: subject.task, location: subject.location, text, stack, at };
         self.shared.warned.keep(&warning);
         match &self.shared.config.on_warning {
             Some(hook) => {
                 let (hook, warning) = (hook.clone(), &warning);
                 mini_context::contain(move || hook(warning));
             }
-            None => say!("{warning}"),
+            None => match warning.stack() {
+                Some(stack) => say!("{warning}\n    {}", stack.replace('\n', "\n    ")),
+                None => say!("{warning}"),
+            },
         }
     }
 

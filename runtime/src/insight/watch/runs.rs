@@ -5,8 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::Voice;
+use super::{Voice, Words};
 use crate::insight::WarningKind;
+use crate::insight::stack::Stack;
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::core::Core;
 
@@ -77,10 +78,14 @@ struct News<'a> {
 }
 
 impl News<'_> {
+    fn is_same_run(&self) -> bool {
+        self.progress == self.core.counts.progress()
+    }
+
     fn tell(&self, voice: &mut Voice<'_>) {
         let Self { core, lasts, .. } = *self;
         let subject = voice.find(core.counts.task.load(Relaxed));
-        if self.progress != core.counts.progress() {
+        if !self.is_same_run() {
             return; // it may be another task by now
         }
         let does = match (core.owner().is_runnable(), core.owner().system_call()) {
@@ -93,7 +98,9 @@ impl News<'_> {
         if self.is_long {
             voice.say(WarningKind::LongPoll, &subject, || {
                 let until = format!("until it returns, worker {worker} runs no other task");
-                format!("{name} has been in one poll for {lasts} ms{does}; {until}")
+                let text = format!("{name} has been in one poll for {lasts} ms{does}; {until}");
+                let stack = Stack::of(core.owner()).filter(|_| self.is_same_run());
+                Words { text, stack: stack.and_then(|stack| stack.told()) }
             });
         }
         if let Some(late) = self.late.map(|late| late.as_millis()) {

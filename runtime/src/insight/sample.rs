@@ -1,0 +1,148 @@
+//! `Sample`: the addresses of the functions that a thread is in, which the thread itself writes down in a signal
+//! handler.
+//!
+//! One thread asks, the watcher. It waits for an answer, and after a while withdraws the question: the thread may block
+//! the signal, or wait in the kernel for what cannot be interrupted. When its handler runs at last, nobody asks.
+//!
+//! ```text
+//!            1 ask(thread)         3 answer(thread)         4 its end
+//!     free ---------------> asked ------------------> taking ---------> taken
+//!      ^                      |                                           |
+//!      |      2 withdraw      |                  5 take                   |
+//!      +----------------------+<------------------------------------------+
+//! ```
+//!
+//! An answer that comes while the question is withdrawn stays *taken* until the next question, which begins with 5. One
+//! whose handler never ends, as in a child of fork(2), ends all questions.
+//!
+//! Rejected: a copy of the thread's stack, to be unwound by the watcher (that takes registers, the layout of each
+//! processor and a second unwinder). A helper process with ptrace(2), which many systems forbid.
+
+use crate::primitives::atomic::AtomicI32;
+use crate::primitives::atomic::AtomicUsize;
+use crate::primitives::atomic::Ordering::{Acquire, Relaxed, Release};
+
+/// States other than *asked*, in which the state is the number of the thread, from 1 on.
+const FREE: i32 = 0;
+const TAKING: i32 = -1;
+const TAKEN: i32 = -2;
+
+pub(super) struct Sample {
+    state: AtomicI32,
+    /// From the innermost function on. The first zero ends them.
+    frames: Box<[AtomicUsize]>,
+}
+
+impl Sample {
+    /// With room for so many frames.
+    pub(super) fn new(room: usize) -> Self {
+        Self { state: AtomicI32::new(FREE), frames: (0..room).map(|_| AtomicUsize::new(0)).collect() }
+    }
+
+    /// Asks `thread`; `false` if another one has not ended its answer to a question before.
+    pub(super) fn ask(&self, thread: i32) -> bool {
+        let _ = self.take();
+        self.state.compare_exchange(FREE, thread, Release, Relaxed).is_ok()
+    }
+
+    /// Asks no longer.
+    pub(super) fn withdraw(&self, thread: i32) {
+        let _ = self.state.compare_exchange(thread, FREE, Relaxed, Relaxed);
+    }
+
+    /// The frames, if the answer has come.
+    pub(super) fn take(&self) -> Option<Vec<usize>> {
+        if self.state.load(Acquire) != TAKEN {
+            return None;
+        }
+        let frames = self.frames.iter().map(|frame| frame.load(Relaxed)).take_while(|&frame| frame != 0).collect();
+        self.state.store(FREE, Relaxed); // the next question releases it
+        Some(frames)
+    }
+
+    /// Answers in the handler of `thread`, if that is asked: `trace` calls its argument with each frame as long as this
+    /// returns true. Takes no lock, allocates nothing and does not panic.
+    pub(super) fn answer(&self, thread: i32, trace: impl FnOnce(&mut dyn FnMut(usize) -> bool)) {
+        if self.state.compare_exchange(thread, TAKING, Acquire, Relaxed).is_err() {
+            return;
+        }
+        let mut room = self.frames.iter();
+        trace(&mut |address| {
+            let Some(frame) = room.next() else { return false };
+            frame.store(address, Relaxed);
+            true
+        });
+        if let Some(end) = room.next() {
+            end.store(0, Relaxed);
+        }
+        self.state.store(TAKEN, Release);
+    }
+}
+
+#[cfg(all(test, loom))]
+#[path = "sample/models.rs"]
+mod models;
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// An answer of these frames.
+    fn answer(sample: &Sample, thread: i32, frames: &[usize]) {
+        sample.answer(thread, |frame| {
+            let _ = frames.iter().all(|&address| frame(address));
+        });
+    }
+
+    #[test]
+    fn who_is_asked_answers_once() {
+        let sample = Sample::new(3);
+        answer(&sample, 7, &[1]);
+        assert_eq!(sample.take(), None, "nobody asks");
+        assert!(sample.ask(7));
+        answer(&sample, 8, &[1]);
+        assert_eq!(sample.take(), None, "another one is asked");
+        answer(&sample, 7, &[1, 2]);
+        answer(&sample, 7, &[3, 4]);
+        assert_eq!(sample.take(), Some(vec![1, 2]));
+        assert_eq!(sample.take(), None);
+    }
+
+    #[test]
+    fn who_answers_too_late_is_not_heard() {
+        let sample = Sample::new(3);
+        assert!(sample.ask(7));
+        sample.withdraw(7);
+        answer(&sample, 7, &[1]);
+        assert_eq!(sample.take(), None);
+    }
+
+    #[test]
+    fn an_answer_that_came_with_the_withdrawal_is_forgotten_by_the_next_question() {
+        let sample = Sample::new(3);
+        assert!(sample.ask(7));
+        answer(&sample, 7, &[1]);
+        sample.withdraw(7);
+        assert!(sample.ask(7));
+        assert_eq!(sample.take(), None);
+    }
+
+    #[test]
+    fn while_an_answer_is_written_nobody_is_asked() {
+        let sample = Sample::new(3);
+        assert!(sample.ask(7));
+        sample.answer(7, |_| {
+            sample.withdraw(7);
+            assert!(!sample.ask(8));
+        });
+        assert_eq!(sample.take(), Some(vec![]));
+    }
+
+    #[test]
+    fn what_has_no_room_is_left_out() {
+        let sample = Sample::new(2);
+        assert!(sample.ask(7));
+        answer(&sample, 7, &[1, 2, 3]);
+        assert_eq!(sample.take(), Some(vec![1, 2]));
+    }
+}

@@ -1,0 +1,102 @@
+//! With the feature `backtrace` a long poll is told with the functions that its thread was in.
+// The lines are those of a build with debug information, and the signal is sent where threads are told of.
+#![cfg(all(feature = "backtrace", target_os = "linux", not(mini_kqueue_shim), debug_assertions))]
+
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use mini::runtime::{Builder, Runtime, Warning, WarningKind};
+
+/// A runtime, and the long polls that it warns of.
+fn warned(builder: &mut Builder) -> (Runtime, Receiver<Warning>) {
+    let (send, receive) = channel();
+    let hook = move |warning: &Warning| {
+        if warning.kind() == WarningKind::LongPoll {
+            let _ = send.send(warning.clone());
+        }
+    };
+    (builder.on_warning(hook).build().unwrap(), receive)
+}
+
+fn flavours() -> [Builder; 2] {
+    let mut two = Builder::new_multi_thread();
+    two.worker_threads(2);
+    [Builder::new_current_thread(), two]
+}
+
+/// Computes until there is a warning.
+#[inline(never)]
+fn computes(warnings: &Receiver<Warning>) -> Warning {
+    loop {
+        match warnings.try_recv() {
+            Ok(warning) => return warning,
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => panic!("no warning will come"),
+        }
+    }
+}
+
+/// Where it begins.
+const COMPUTES: u32 = line!() - 11;
+
+/// Calls itself.
+#[inline(never)]
+fn nested(depth: u32, warnings: &Receiver<Warning>) -> Warning {
+    if depth == 0 { computes(warnings) } else { std::hint::black_box(nested(depth - 1, warnings)) }
+}
+
+#[test]
+fn a_poll_that_computes_is_told_with_its_native_stack() {
+    for mut builder in flavours() {
+        let (runtime, warnings) = warned(&mut builder);
+        let warning = runtime.block_on(async { mini::spawn(async move { nested(3, &warnings) }).await.unwrap() });
+        let stack = warning.stack().expect("a stack");
+        let lines: Vec<&str> = stack.lines().collect();
+        let computes = lines.iter().position(|line| line.starts_with("stack::computes at ")).expect(stack);
+        let line = lines[computes].rsplit_once(':').unwrap().1.parse().unwrap();
+        assert!((COMPUTES..COMPUTES + 8).contains(&line), "{stack}");
+        assert!(computes <= 2, "within it a function of std, and one of C that this calls: {stack}");
+        assert!(lines[computes + 1].starts_with("stack::nested at "), "{stack}");
+        assert!(stack.contains(" (4 times)\n"), "{stack}");
+        let outermost = lines.last().unwrap();
+        assert!(outermost.starts_with("stack::a_poll_that_computes_is_told_with_its_native_stack::"), "{stack}");
+    }
+}
+
+#[test]
+fn a_poll_that_waits_in_a_system_call_is_told_with_what_it_has_called() {
+    for mut builder in flavours() {
+        let (runtime, warnings) = warned(&mut builder);
+        let line = line!() + 1;
+        let warning = runtime.block_on(async { mini::spawn(async move { warnings.recv().unwrap() }).await.unwrap() });
+        let stack = warning.stack().expect("a stack");
+        let caller = stack.lines().last().unwrap();
+        let called = stack.lines().rev().nth(1).unwrap();
+        assert!(called.contains("mpsc::Receiver") && called.ends_with("::recv"), "{stack}");
+        assert!(caller.ends_with(&format!("stack.rs:{line}")), "{stack}");
+    }
+}
+
+#[test]
+fn the_future_of_block_on_is_told_with_its_native_stack() {
+    for mut builder in flavours() {
+        let (runtime, warnings) = warned(&mut builder);
+        let warning = runtime.block_on(async move { computes(&warnings) });
+        let stack = warning.stack().expect("a stack");
+        let outermost = stack.lines().last().unwrap();
+        assert!(outermost.starts_with("stack::the_future_of_block_on_is_told_with_its_native_stack::"), "{stack}");
+    }
+}
+
+/// A signal that was the program's before, or is later, stays so.
+#[test]
+fn what_the_program_does_about_that_signal_is_still_done() {
+    use mini::signal::unix::{SignalKind, signal};
+
+    let (runtime, warnings) = warned(&mut Builder::new_multi_thread());
+    runtime.block_on(async {
+        let mut urgent = signal(SignalKind::from_raw(libc::SIGURG)).unwrap();
+        let warning = mini::spawn(async move { computes(&warnings) }).await.unwrap();
+        assert!(warning.stack().is_some());
+        urgent.recv().await.unwrap();
+    });
+}
