@@ -54,8 +54,8 @@ use seen::Seen;
 /// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
 ///
 /// Its `Display` is for people: a line for each worker; for each task, or group of tasks that were spawned at one line
-/// and wait at one line, what they wait for and where; then what cannot end by itself. [`to_json`](Self::to_json) is
-/// for programs.
+/// and wait at one line, what they wait for and where; then what cannot end by itself. Many tasks whose names differ in
+/// numbers alone, such as `conn 17`, are one group, `conn *`. [`to_json`](Self::to_json) is for programs.
 ///
 /// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too,
 ///   as a [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first,
@@ -288,7 +288,7 @@ impl Dump {
     }
 
     /// As [`to_json`](Self::to_json), for a runtime with very many tasks: `groups` in the place of `tasks`. The tasks
-    /// of a group have their name, the line of their spawn, their state and what they wait for in common. The `most`
+    /// of a group have their name (with `*` for numbers that differ), the line of their spawn, their state and what they wait for in common. The `most`
     /// largest are there, and `groups_left_out` says how many are not.
     ///
     /// Of a group there are the `count` of its tasks; the `polled` times since the dump before, which was made

@@ -191,7 +191,7 @@ fn task(text: &mut String, task: &DumpedTask) {
     let mut fields = Fields::begin(text);
     fields.value("id", task.id());
     fields.value("polls", task.polls());
-    common(&mut fields, task, task.waits(), task.beside());
+    common(&mut fields, task.name(), task, task.waits(), task.beside());
     if let Some(unchanged) = task.unchanged {
         fields.value("unchanged_seconds", unchanged.as_secs_f64());
     }
@@ -201,7 +201,7 @@ fn task(text: &mut String, task: &DumpedTask) {
 fn group(text: &mut String, line: &Line<'_>) {
     let mut fields = Fields::begin(text);
     fields.value("count", line.tasks.len());
-    common(&mut fields, line.tasks[0], line.wait(), line.beside());
+    common(&mut fields, line.name.as_deref(), line.tasks[0], line.wait(), line.beside());
     fields.value("polled", line.tasks.iter().map(|task| u64::from(task.polled_since.unwrap_or(0))).sum::<u64>());
     let unchanged = line.tasks.iter().filter_map(|task| task.unchanged);
     fields.value("unchanged", unchanged.clone().count());
@@ -213,8 +213,8 @@ fn group(text: &mut String, line: &Line<'_>) {
 }
 
 /// What the tasks of a group have in common.
-fn common(fields: &mut Fields<'_>, task: &DumpedTask, waits: Option<LastWait>, beside: Beside) {
-    if let Some(name) = task.name() {
+fn common(fields: &mut Fields<'_>, name: Option<&str>, task: &DumpedTask, waits: Option<LastWait>, beside: Beside) {
+    if let Some(name) = name {
         fields.text("name", name);
     }
     fields.text("spawned_at", task.location());

@@ -1,7 +1,9 @@
 //! The tasks that a dump tells in one line: spawned at one line, and waiting for the same at one line.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::mem;
 use std::panic::Location;
 use std::ptr;
 
@@ -13,9 +15,14 @@ use crate::task::{Beside, LastWait, Standing};
 /// A deadline after this is none: nine years.
 const NEVER: u64 = 1 << 58;
 
+/// More lines than these that differ in nothing but numbers in the names of their tasks are one.
+const NUMBERED: usize = 8;
+
 /// At least one task.
 pub(super) struct Line<'a> {
     pub(super) tasks: Vec<&'a DumpedTask>,
+    /// Of all of them. A `*` stands for numbers, if these are not the same.
+    pub(super) name: Option<Cow<'a, str>>,
 }
 
 /// What is the same for all tasks of a line. Lines of code are told apart by their address: two addresses for one line
@@ -23,7 +30,7 @@ pub(super) struct Line<'a> {
 #[derive(PartialEq, Eq, Hash)]
 struct Key<'a> {
     spawned: *const Location<'static>,
-    name: Option<&'a str>,
+    name: Option<Cow<'a, str>>,
     standing: Standing,
     is_running: bool,
     is_lost: bool,
@@ -54,20 +61,53 @@ pub(super) fn lines(tasks: &[DumpedTask]) -> Vec<Line<'_>> {
     let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     let mut lines: Vec<Line<'_>> = Vec::new();
     for task in tasks {
-        let place = *places.entry(key(task)).or_insert_with(|| {
-            lines.push(Line { tasks: Vec::new() });
+        let name = task.name().map(Cow::Borrowed);
+        let place = *places.entry(key(task, name.clone())).or_insert_with(|| {
+            lines.push(Line { tasks: Vec::new(), name });
             lines.len() - 1
         });
         lines[place].tasks.push(task);
+    }
+    if lines.len() > NUMBERED {
+        join_numbered(&mut lines);
     }
     lines.sort_by_key(|line| std::cmp::Reverse(line.tasks.len()));
     lines
 }
 
-fn key(task: &DumpedTask) -> Key<'_> {
+/// Tasks may be named one by one, such as connections.
+fn join_numbered(lines: &mut Vec<Line<'_>>) {
+    let mut alike: HashMap<Key<'_>, Vec<usize>> = HashMap::new();
+    for (line, at) in lines.iter().zip(0..) {
+        if let Some(name) = line.name.as_deref().and_then(without_numbers) {
+            alike.entry(key(line.tasks[0], Some(name.into()))).or_default().push(at);
+        }
+    }
+    for (key, places) in alike.into_iter().filter(|(_, places)| places.len() > NUMBERED) {
+        let mut tasks: Vec<_> = places.iter().flat_map(|&at| mem::take(&mut lines[at].tasks)).collect();
+        tasks.sort_by_key(|task| task.id());
+        lines[places[0]] = Line { tasks, name: key.name };
+    }
+    lines.retain(|line| !line.tasks.is_empty());
+}
+
+/// With a `*` for each number, if there is one.
+fn without_numbers(name: &str) -> Option<String> {
+    let mut text = String::new();
+    for digit_or_not in name.chars() {
+        match digit_or_not {
+            '0'..='9' if text.ends_with('*') => {}
+            '0'..='9' => text.push('*'),
+            other => text.push(other),
+        }
+    }
+    (text != name).then_some(text)
+}
+
+fn key<'a>(task: &'a DumpedTask, name: Option<Cow<'a, str>>) -> Key<'a> {
     Key {
         spawned: task.location(),
-        name: task.name(),
+        name,
         standing: task.standing,
         is_running: task.is_running,
         is_lost: task.is_lost,
@@ -180,3 +220,14 @@ impl Line<'_> {
 
 /// That the kinds fit into the keys.
 const _: () = assert!(SyncKind::Closed as usize <= u8::MAX as usize);
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_are_left_out() {
+        let names = ["conn 17", "10.0.0.1:80", "7*", "no number", ""].map(without_numbers);
+        assert_eq!(names.each_ref().map(Option::as_deref), [Some("conn *"), Some("*.*.*.*:*"), Some("**"), None, None]);
+    }
+}

@@ -218,7 +218,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
             [task] => write!(f, "{}", task.source)?,
             tasks => {
                 write!(f, "{} tasks ", tasks.len())?;
-                if let Some(name) = first.name() {
+                if let Some(name) = &line.name {
                     write!(f, "{name:?} ")?;
                 }
                 write!(f, "spawned at {}", first.location())?;
