@@ -85,28 +85,6 @@ fn it_names_the_lines_where_tasks_were_spawned_and_wait() {
     });
 }
 
-/// As connections are that a program has named by their numbers.
-#[test]
-fn many_tasks_with_numbers_in_their_names_are_one_line_and_a_few_are_not() {
-    mini::block_on(async {
-        let spawn = |name: String| drop(Builder::new().name(&name).spawn(sleep(Duration::from_secs(600))));
-        (0..8).for_each(|few| spawn(format!("few {few}")));
-        (0..100).for_each(|many| spawn(format!("many {} of 100", many % 50)));
-        let dump = settled(108).await;
-        let text = dump.to_string();
-        assert!(has_line(&text, &["  100 tasks \"many * of *\" spawned at ", ", waiting: Timer"]), "{text}");
-        for few in 0..8 {
-            assert!(has_line(&text, &[&format!(" \"few {few}\" spawned at ")]), "{text}");
-        }
-        assert_eq!(text.lines().count(), 1 + 1 + 1 + 8, "{text}");
-        let json = dump.groups_to_json(1);
-        assert!(json.contains(r#""groups":[{"count":100,"name":"many * of *","#), "{json}");
-        assert!(json.contains(r#""groups_left_out":8"#), "{json}");
-        let ids: Vec<_> = dump.tasks().iter().skip(8).take(8).map(|task| task.id().to_string()).collect();
-        assert!(json.contains(&format!(r#""ids":[{}]"#, ids.join(","))), "{json}");
-    });
-}
-
 #[test]
 fn a_wait_is_told_with_its_time_over_several_dumps() {
     mini::block_on(async {

@@ -1,9 +1,11 @@
 //! Names of tasks: shown wherever a task is, and nowhere in the way.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use mini::runtime::Builder as Runtimes;
+use mini::runtime::{Builder as Runtimes, Handle};
 use mini::task::{Builder, JoinHandle, id, try_id, try_name, yield_now};
+use mini::time::sleep;
 use mini_tests::{Counts, LIMIT, caught, in_child, line_of, multi_thread, never, on_each_flavour, until, within};
 
 fn named(name: &str) -> Builder {
@@ -169,4 +171,28 @@ fn builders_panic_outside_of_a_runtime_at_the_callers_line() {
         assert!(seen.message.contains(&format!("task::Builder::{name}")), "{}", seen.message);
         assert_eq!(seen.file, file!());
     }
+}
+
+/// As connections are that a program has named by their numbers.
+#[test]
+fn many_tasks_with_numbers_in_their_names_are_one_line_and_a_few_are_not() {
+    mini::block_on(async {
+        let spawn = |name: String| drop(named(&name).spawn(sleep(Duration::from_secs(600))));
+        (0..8).for_each(|few| spawn(format!("few {few}")));
+        (0..100).for_each(|many| spawn(format!("many {} of 100", many % 50)));
+        yield_now().await;
+        let dump = Handle::current().dump();
+        let text = dump.to_string();
+        let has_line = |parts: &[&str]| text.lines().any(|line| parts.iter().all(|part| line.contains(part)));
+        assert!(has_line(&["  100 tasks \"many * of *\" spawned at ", ", waiting: Timer"]), "{text}");
+        for few in 0..8 {
+            assert!(has_line(&[&format!(" \"few {few}\" spawned at ")]), "{text}");
+        }
+        assert_eq!(text.lines().count(), 1 + 1 + 1 + 8, "{text}");
+        let json = dump.groups_to_json(1);
+        assert!(json.contains(r#""groups":[{"count":100,"name":"many * of *","#), "{json}");
+        assert!(json.contains(r#""groups_left_out":8"#), "{json}");
+        let ids: Vec<_> = dump.tasks().iter().skip(8).take(8).map(|task| task.id().to_string()).collect();
+        assert!(json.contains(&format!(r#""ids":[{}]"#, ids.join(","))), "{json}");
+    });
 }
