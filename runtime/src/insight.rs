@@ -48,7 +48,7 @@ use mini_context::{Holder, Reason, SyncKind};
 use crate::blocking::Origin;
 use crate::runtime::Id;
 use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
-use circles::{Circle, circles};
+use circles::{Circle, circles, possible_circles};
 use seen::Seen;
 
 /// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
@@ -60,9 +60,11 @@ use seen::Seen;
 /// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too,
 ///   as a [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first,
 ///   it most likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to
-///   fill a [`OnceCell`](crate::sync::OnceCell). "Last taken by" is not followed: an owned guard may have gone to
-///   another task, and of an [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore) somebody else
-///   may have the rest.
+///   fill a [`OnceCell`](crate::sync::OnceCell).
+/// - *MAYBE A CIRCLE*: tasks of which each waits for nothing but what the next one has used last: the only sender of a
+///   channel, a receiver, an owned guard, of which the task may have given it away since; an
+///   [`RwLock`](crate::sync::RwLock) or a [`Semaphore`](crate::sync::Semaphore), of which somebody else may have the
+///   rest. Two tasks with nothing to do that answer each other look like that, too.
 /// - *LOST*: the task waits, and nobody is left who could wake it: it never runs again, unless it is aborted. Not
 ///   every lost task is found: a waker that is leaked, or kept by a collection of futures inside of the task, counts
 ///   as somebody; and so does an [`AbortHandle`](crate::task::AbortHandle), unless it is that of a
@@ -274,7 +276,7 @@ impl Dump {
     }
 
     /// The dump as JSON (RFC 8259): an object with `runtime`, `flavour`, `up_seconds`, `has_ended`, `workers`, `tasks`,
-    /// `circles` and `blocking`. Fields may be added.
+    /// `circles`, `possible_circles` and `blocking`. Fields may be added.
     ///
     /// # Examples
     ///
@@ -317,6 +319,14 @@ impl Dump {
             let tasks = self.tasks().iter().filter_map(|task| Some((task.id().get(), task.waits()?)));
             circles(tasks.chain(self.mains().map(|main| (main.id, main.wait))))
         })
+    }
+
+    /// With those of main tasks in them. See [`possible_circles`].
+    fn possible_circles(&self) -> Vec<Circle> {
+        let is_certain = |beside: &Beside| beside[0].is_none();
+        let tasks = self.tasks().iter().filter(|task| is_certain(&task.beside()));
+        let mains = self.mains().filter(|main| is_certain(&main.beside)).map(|main| (main.id, main.wait));
+        possible_circles(tasks.filter_map(|task| Some((task.id().get(), task.waits()?))).chain(mains))
     }
 
     /// Whether somebody else than a task may be what a task waits for.

@@ -2,6 +2,10 @@
 //!
 //! A task that waits has one edge at most, to the task that it joins or that has what it waits for. So a walk along the
 //! edges ends, or comes back to where it was.
+//!
+//! Some edges are sure: a join, the guard of a mutex that cannot have been given away. Others are what was seen last:
+//! which task has sent by the only sender of a channel, has received, or has taken a permit. Circles with some of these
+//! are possible ones, if none of its tasks waits for something else too.
 
 use mini_context::{ITSELF, Reason, untaken};
 
@@ -11,9 +15,11 @@ use crate::task::LastWait;
 pub(super) type Circle = Vec<u64>;
 
 /// From a task to the one for which it waits.
+#[derive(Clone, Copy)]
 struct Edge {
     from: u64,
     to: u64,
+    is_sure: bool,
 }
 
 /// No edge.
@@ -21,8 +27,22 @@ const NONE: u32 = u32::MAX;
 
 /// The circles among those that wait, by their ids.
 pub(super) fn circles(waits: impl Iterator<Item = (u64, LastWait)>) -> Vec<Circle> {
-    let edges = waits.filter_map(|(from, wait)| Some(Edge { from, to: waits_for(from, wait)? }));
-    let mut edges: Vec<Edge> = edges.collect();
+    let edges = waits.filter_map(edge).filter(|edge| edge.is_sure);
+    ids(circles_of(edges.collect()))
+}
+
+/// The possible circles among those that wait, and for nothing else.
+pub(super) fn possible_circles(waits: impl Iterator<Item = (u64, LastWait)>) -> Vec<Circle> {
+    let mut circles = circles_of(waits.filter_map(edge).collect());
+    circles.retain(|circle| !circle.iter().all(|edge| edge.is_sure));
+    ids(circles)
+}
+
+fn ids(circles: Vec<Vec<Edge>>) -> Vec<Circle> {
+    circles.into_iter().map(|circle| circle.iter().map(|edge| edge.from).collect()).collect()
+}
+
+fn circles_of(mut edges: Vec<Edge>) -> Vec<Vec<Edge>> {
     edges.sort_unstable_by_key(|edge| edge.from);
     let next = next(&edges);
     let mut walked = vec![NONE; edges.len()]; // in which walk
@@ -59,25 +79,23 @@ fn next(edges: &[Edge]) -> Vec<u32> {
     next
 }
 
-fn circle(start: u32, edges: &[Edge], next: &[u32]) -> Circle {
+fn circle(start: u32, edges: &[Edge], next: &[u32]) -> Vec<Edge> {
     let rest = std::iter::successors(Some(start), |&at| Some(next[at as usize]).filter(|&next| next != start));
-    rest.map(|at| edges[at as usize].from).collect()
+    rest.map(|at| edges[at as usize]).collect()
 }
 
-/// The task for which another one waits.
-fn waits_for(from: u64, wait: LastWait) -> Option<u64> {
+/// From a task that waits to that for which it does.
+fn edge((from, wait): (u64, LastWait)) -> Option<Edge> {
     let LastWait::Known(wait) = wait else { return None };
     if wait.is_timed() {
         return None; // which ends by itself
     }
-    match wait.reason() {
-        Reason::Join(to) => Some(to),
-        Reason::Sync(_, 0) => None,
-        Reason::Sync(_, ITSELF) => Some(from),
-        Reason::Sync(_, holder) => match untaken(holder) {
-            (task, true) => Some(task),
-            _ => None, // it may have passed on what it took, or be one of several
-        },
-        _ => None,
-    }
+    let (to, is_sure) = match wait.reason() {
+        Reason::Join(to) => (to, true),
+        Reason::Sync(_, 0) => return None,
+        Reason::Sync(_, ITSELF) => (from, true),
+        Reason::Sync(_, holder) => untaken(holder),
+        _ => return None,
+    };
+    Some(Edge { from, to, is_sure })
 }

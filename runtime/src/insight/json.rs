@@ -4,6 +4,7 @@ use std::fmt::{Display, Write};
 
 use mini_context::{ITSELF, Reason, SyncKind, is_main, untaken};
 
+use super::circles::Circle;
 use super::line::{Line, lines};
 use super::{Doing, Dump, DumpedTask, Held, Worker};
 use crate::task::{Beside, LastWait, Standing};
@@ -110,11 +111,8 @@ fn with(dump: &Dump, tasks: impl FnOnce(&mut Fields<'_>)) -> String {
         fields.end();
     });
     tasks(&mut fields);
-    fields.array("circles", dump.all_circles(), |text, circle| {
-        let mut fields = Fields::begin(text);
-        fields.array("tasks", circle, |text, &task| put(text, Id(task)));
-        fields.end();
-    });
+    fields.array("circles", dump.all_circles(), circle);
+    fields.array("possible_circles", &dump.possible_circles(), circle);
     fields.array("crowded_channels", &dump.crowds, |text, crowd| {
         let mut fields = Fields::begin(text);
         if let Some(location) = crowd.location {
@@ -184,6 +182,12 @@ fn worker(text: &mut String, worker: &Worker) {
     if worker.is_hidden {
         fields.value("is_hidden", true);
     }
+    fields.end();
+}
+
+fn circle(text: &mut String, circle: &Circle) {
+    let mut fields = Fields::begin(text);
+    fields.array("tasks", circle, |text, &task| put(text, Id(task)));
     fields.end();
 }
 

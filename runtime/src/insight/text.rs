@@ -119,11 +119,13 @@ impl Dump {
     fn verdicts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for circle in self.all_circles() {
             writeln!(f, "  CIRCLE: each of these waits for the next{}", self.since(circle))?;
-            for &task in circle {
-                write!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
-                self.task(task).map_or(Ok(()), |task| write!(f, "{}{}", Since(task.held()), Ends(task.held())))?;
-                writeln!(f)?;
-            }
+            self.circle(f, circle)?;
+        }
+        for circle in self.possible_circles() {
+            write!(f, "  MAYBE A CIRCLE: each of these waits for what the next one has used last")?;
+            self.lasts(&circle).map_or(Ok(()), |least| write!(f, "; none has gone on for {}", Rounded(least)))?;
+            writeln!(f)?;
+            self.circle(f, &circle)?;
         }
         let lost = self.tasks().iter().filter(|task| task.is_lost).count();
         match lost {
@@ -135,6 +137,22 @@ impl Dump {
 }
 
 impl Dump {
+    fn circle(&self, f: &mut fmt::Formatter<'_>, circle: &Circle) -> fmt::Result {
+        for &task in circle {
+            write!(f, "    {} waits for {}", Name(self, task), self.wait_in(task))?;
+            self.task(task).map_or(Ok(()), |task| write!(f, "{}{}", Since(task.held()), Ends(task.held())))?;
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+
+    /// How long it is known that no task of a circle has gone on.
+    fn lasts(&self, circle: &Circle) -> Option<Duration> {
+        let before = self.before?;
+        let waits = |&id: &u64| self.task(id).map_or(Some(before), |task| task.unchanged);
+        circle.iter().map(waits).min().flatten()
+    }
+
     /// What a task of a circle waits for.
     fn wait_in(&self, task: u64) -> LastWait {
         let wait = self.task(task).and_then(DumpedTask::waits);
@@ -155,12 +173,8 @@ impl Dump {
 
     /// How sure it is that a circle is a deadlock.
     fn since(&self, circle: &Circle) -> String {
-        let is_unchanged = |&id: &u64| self.task(id).is_none_or(|task| task.unchanged.is_some());
-        match self.before {
-            Some(before) if circle.iter().all(is_unchanged) => {
-                let least = circle.iter().filter_map(|&id| self.task(id)?.unchanged).min();
-                format!("; none has gone on for {}: a deadlock, most likely", Rounded(least.unwrap_or(before)))
-            }
+        match self.lasts(circle) {
+            Some(least) => format!("; none has gone on for {}: a deadlock, most likely", Rounded(least)),
             _ if self.virtual_time.is_some() => "; a deadlock, unless one waits for something else too".to_owned(),
             _ => "; a deadlock, unless one waits for something else too: another dump will show".to_owned(),
         }
