@@ -24,7 +24,7 @@ check_tokio() {
 }
 
 check "" ""
-check backtrace "backtrace addr2line gimli cfg-if miniz_oxide adler2 object memchr rustc-demangle"
+check backtrace "addr2line gimli memmap2 object flate2 crc32fast cfg-if miniz_oxide adler2 simd-adler32 memchr ruzstd twox-hash rustc-demangle typed-arena"
 check futures-task "futures-task futures-core"
 check hyper "hyper http http-body bytes itoa tokio"
 check io-util "futures-lite futures-core fastrand parking"

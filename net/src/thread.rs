@@ -127,8 +127,8 @@ impl ThreadNumber {
         sys::system_call(self.0).map(SystemCall)
     }
 
-    /// Sends a signal to the thread. Returns whether there was such a thread and such a signal, and where that can be
-    /// done (only on Linux and Android).
+    /// Sends a signal to the thread. `false` if there is no such thread or signal, or the system is neither Linux nor
+    /// Android.
     ///
     /// # Examples
     ///
@@ -163,6 +163,39 @@ impl SystemCall {
     /// ```
     pub fn is_futex(self) -> bool {
         sys::system_call_name(self.0) == Some("futex")
+    }
+
+    /// Whether it is a sleep. A signal ends that early, and it tells how much of it is left.
+    ///
+    /// # Examples
+    ///
+    /// See [`is_futex`](Self::is_futex).
+    pub fn is_sleep(self) -> bool {
+        matches!(sys::system_call_name(self.0), Some("clock_nanosleep" | "nanosleep"))
+    }
+
+    /// Whether it is one of those that go on after a signal whose handler has `SA_RESTART`, or that no signal ends
+    /// early. Those for sockets are not: with a timeout they end. Source: signal(7).
+    ///
+    /// # Examples
+    ///
+    /// See [`is_futex`](Self::is_futex).
+    pub fn restarts(self) -> bool {
+        const RESTARTS: [&str; 12] = [
+            "fdatasync",
+            "flock",
+            "fsync",
+            "futex",
+            "openat",
+            "pread64",
+            "pwrite64",
+            "read",
+            "readv",
+            "wait4",
+            "waitid",
+            "writev",
+        ];
+        sys::system_call_name(self.0).is_some_and(|name| name == "write" || RESTARTS.contains(&name))
     }
 }
 

@@ -22,12 +22,11 @@ pub(crate) mod on_quit;
 #[cfg(not(feature = "signal"))]
 #[path = "insight/no_signal.rs"]
 pub(crate) mod on_quit;
-#[cfg(any(feature = "backtrace", loom))]
+#[cfg(any(all(feature = "backtrace", target_os = "linux", target_arch = "x86_64"), loom))]
 #[cfg_attr(loom, allow(dead_code))]
 mod sample;
 mod seen;
-// The unwinder of 32-bit ARM does not have all that it takes.
-#[cfg_attr(not(all(feature = "backtrace", not(target_arch = "arm"))), path = "insight/no_stack.rs")]
+#[cfg_attr(not(all(feature = "backtrace", target_os = "linux", target_arch = "x86_64")), path = "insight/no_stack.rs")]
 mod stack;
 mod text;
 mod warning;

@@ -85,7 +85,7 @@
 //!
 //! | feature | what it does |
 //! |---|---|
-//! | `backtrace` | the [warning](runtime::Warning::stack) of a long poll has the native stack of its thread, on Linux |
+//! | `backtrace` | the [warning](runtime::Warning::stack) of a long poll has the native stack of its thread, on Linux for x86-64 |
 //! | `futures-task` | [`runtime::Handle`] implements `futures_task::Spawn`, `task::LocalSpawner` `LocalSpawn`, for libraries that take an executor |
 //! | `hyper` | sockets implement `hyper::rt::{Read, Write}`; `mini::hyper` has the timer and executors |
 //! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin, which are those of futures-lite |

@@ -1,8 +1,17 @@
 //! With the feature `backtrace` a long poll is told with the functions that its thread was in.
 // The lines are those of a build with debug information, and the signal is sent where threads are told of.
-#![cfg(all(feature = "backtrace", target_os = "linux", not(mini_kqueue_shim), debug_assertions))]
+#![cfg(all(
+    feature = "backtrace",
+    target_os = "linux",
+    target_arch = "x86_64",
+    not(mini_kqueue_shim),
+    debug_assertions
+))]
 
+use std::io::{ErrorKind, Read};
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
 
 use mini::runtime::{Builder, Runtime, Warning, WarningKind};
 
@@ -99,4 +108,40 @@ fn what_the_program_does_about_that_signal_is_still_done() {
         assert!(warning.stack().is_some());
         urgent.recv().await.unwrap();
     });
+}
+
+/// A read with a timeout would end early with EINTR, which std passes on.
+#[test]
+fn a_thread_in_a_call_that_a_signal_ends_is_not_interrupted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
+    let (runtime, warnings) = warned(&mut Builder::new_current_thread());
+    let error = runtime.block_on(async { mini::spawn(async move { stream.read(&mut [0]) }).await.unwrap() });
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::WouldBlock);
+    drop(runtime);
+    // It may have been told before or after it waited; then there is none.
+    for warning in warnings {
+        assert!(!warning.to_string().contains(" waits in ") || warning.stack().is_none(), "{warning}");
+    }
+}
+
+/// Nothing that its innermost function calls is needed to tell its callers.
+#[test]
+fn a_poll_in_code_of_the_kernel_is_told_with_its_native_stack() {
+    #[inline(never)]
+    fn reads_the_clock(warnings: &Receiver<Warning>) -> Warning {
+        loop {
+            for _ in 0..1000 {
+                std::hint::black_box(std::time::Instant::now());
+            }
+            if let Ok(warning) = warnings.try_recv() {
+                return warning;
+            }
+        }
+    }
+    let (runtime, warnings) = warned(&mut Builder::new_current_thread());
+    let warning = runtime.block_on(async { mini::spawn(async move { reads_the_clock(&warnings) }).await.unwrap() });
+    let stack = warning.stack().expect("a stack");
+    assert!(stack.contains("::reads_the_clock at ") && !stack.ends_with('…'), "{stack}");
 }

@@ -1,5 +1,4 @@
-//! `Sample`: the addresses of the functions that a thread is in, which the thread itself writes down in a signal
-//! handler.
+//! `Sample`: what a thread writes down of itself in a signal handler, for another thread that asks.
 //!
 //! One thread asks, the watcher. It waits for an answer, and after a while withdraws the question: the thread may block
 //! the signal, or wait in the kernel for what cannot be interrupted. When its handler runs at last, nobody asks.
@@ -12,15 +11,11 @@
 //!      +----------------------+<------------------------------------------+
 //! ```
 //!
-//! An answer that comes while the question is withdrawn stays *taken* until the next question, which begins with 5. One
-//! whose handler never ends, as in a child of fork(2), ends all questions.
-//!
-//! Rejected: a copy of the thread's stack, to be unwound by the watcher (that takes registers, the layout of each
-//! processor and a second unwinder). A helper process with ptrace(2), which many systems forbid.
+//! An answer that comes while the question is withdrawn stays *taken* until the next question, which begins with a
+//! *take*. One whose handler never ends, as in a child of fork(2), ends all questions.
 
-use crate::primitives::atomic::AtomicI32;
-use crate::primitives::atomic::AtomicUsize;
 use crate::primitives::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::primitives::atomic::{AtomicI32, AtomicUsize};
 
 /// States other than *asked*, in which the state is the number of the thread, from 1 on.
 const FREE: i32 = 0;
@@ -29,14 +24,16 @@ const TAKEN: i32 = -2;
 
 pub(super) struct Sample {
     state: AtomicI32,
-    /// From the innermost function on. The first zero ends them.
-    frames: Box<[AtomicUsize]>,
+    /// How many words of the answer there are.
+    length: AtomicUsize,
+    words: Box<[AtomicUsize]>,
 }
 
 impl Sample {
-    /// With room for so many frames.
+    /// With room for so many words.
     pub(super) fn new(room: usize) -> Self {
-        Self { state: AtomicI32::new(FREE), frames: (0..room).map(|_| AtomicUsize::new(0)).collect() }
+        let words = (0..room).map(|_| AtomicUsize::new(0)).collect();
+        Self { state: AtomicI32::new(FREE), length: AtomicUsize::new(0), words }
     }
 
     /// Asks `thread`; `false` if another one has not ended its answer to a question before.
@@ -50,31 +47,23 @@ impl Sample {
         let _ = self.state.compare_exchange(thread, FREE, Relaxed, Relaxed);
     }
 
-    /// The frames, if the answer has come.
+    /// The answer, if it has come.
     pub(super) fn take(&self) -> Option<Vec<usize>> {
         if self.state.load(Acquire) != TAKEN {
             return None;
         }
-        let frames = self.frames.iter().map(|frame| frame.load(Relaxed)).take_while(|&frame| frame != 0).collect();
+        let words = self.words.iter().take(self.length.load(Relaxed)).map(|word| word.load(Relaxed)).collect();
         self.state.store(FREE, Relaxed); // the next question releases it
-        Some(frames)
+        Some(words)
     }
 
-    /// Answers in the handler of `thread`, if that is asked: `trace` calls its argument with each frame as long as this
-    /// returns true. Takes no lock, allocates nothing and does not panic.
-    pub(super) fn answer(&self, thread: i32, trace: impl FnOnce(&mut dyn FnMut(usize) -> bool)) {
+    /// Answers in the handler of `thread`, if that is asked: `fill` writes the words, and returns how many there are.
+    /// Takes no lock, allocates nothing and does not panic.
+    pub(super) fn answer(&self, thread: i32, fill: impl FnOnce(&[AtomicUsize]) -> usize) {
         if self.state.compare_exchange(thread, TAKING, Acquire, Relaxed).is_err() {
             return;
         }
-        let mut room = self.frames.iter();
-        trace(&mut |address| {
-            let Some(frame) = room.next() else { return false };
-            frame.store(address, Relaxed);
-            true
-        });
-        if let Some(end) = room.next() {
-            end.store(0, Relaxed);
-        }
+        self.length.store(fill(&self.words), Relaxed);
         self.state.store(TAKEN, Release);
     }
 }
@@ -87,10 +76,11 @@ mod models;
 mod tests {
     use super::*;
 
-    /// An answer of these frames.
-    fn answer(sample: &Sample, thread: i32, frames: &[usize]) {
-        sample.answer(thread, |frame| {
-            let _ = frames.iter().all(|&address| frame(address));
+    /// An answer of these words.
+    fn answer(sample: &Sample, thread: i32, words: &[usize]) {
+        sample.answer(thread, |room| {
+            room.iter().zip(words).for_each(|(word, &new)| word.store(new, Relaxed));
+            words.len()
         });
     }
 
@@ -134,15 +124,8 @@ mod tests {
         sample.answer(7, |_| {
             sample.withdraw(7);
             assert!(!sample.ask(8));
+            0
         });
         assert_eq!(sample.take(), Some(vec![]));
-    }
-
-    #[test]
-    fn what_has_no_room_is_left_out() {
-        let sample = Sample::new(2);
-        assert!(sample.ask(7));
-        answer(&sample, 7, &[1, 2, 3]);
-        assert_eq!(sample.take(), Some(vec![1, 2]));
     }
 }

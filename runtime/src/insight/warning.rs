@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::primitives::atomic::AtomicBool;
@@ -36,7 +36,8 @@ pub struct Warning {
     pub(super) task: Option<task::Id>,
     pub(super) location: Option<&'static Location<'static>>,
     pub(super) text: Arc<str>,
-    pub(super) stack: Option<Arc<str>>,
+    /// Set once it is known.
+    pub(super) stack: Arc<OnceLock<String>>,
     pub(super) at: Duration,
 }
 
@@ -112,12 +113,17 @@ impl Warning {
     }
 
     /// Of a [long poll](WarningKind::LongPoll) the native stack of its thread: the functions that it was in within the
-    /// poll and their lines, one in a line, the innermost first. Of functions of the standard library or of C that call
-    /// each other there is the outermost.
+    /// poll and their lines, one in a line, the innermost first. Of functions of the standard library that call each
+    /// other there is the outermost. A `…` at the end says that there are more.
     ///
-    /// With the feature `backtrace`, on Linux; else `None`. A program without debug information has no lines, and one
-    /// that is stripped no stack. The thread is interrupted by a SIGURG, once for a line of code: of the system calls
-    /// that a signal ends early (signal(7)) those of the standard library go on by themselves.
+    /// With the feature `backtrace`, on Linux for x86-64; else `None`. A program without debug information has no
+    /// lines, and one that is stripped no stack. To look them up takes half a second in a debug build, so a hook is
+    /// called that much later, and of [`Handle::warnings`](crate::runtime::Handle::warnings) one that is new has no stack yet.
+    ///
+    /// The thread is interrupted by a SIGURG, once for a line of code and runtime. The handler runs on the thread's
+    /// alternate stack, takes no lock and calls no library; a program that waits for SIGURG by itself gets these too. A
+    /// thread that waits in a system call is interrupted only if that call goes on after a signal, or is a sleep:
+    /// [`std::thread::sleep`] goes on, and C's sleep(3) returns early.
     ///
     /// # Examples
     ///
@@ -127,7 +133,7 @@ impl Warning {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn stack(&self) -> Option<&str> {
-        self.stack.as_deref()
+        self.stack.get().map(String::as_str)
     }
 
     /// How long the runtime had been there when it was seen.
@@ -168,7 +174,7 @@ mod tests {
         let last = LastWarnings::default();
         for second in 0..70 {
             let (kind, at) = (WarningKind::Stillness, Duration::from_secs(second));
-            last.keep(&Warning { kind, task: None, location: None, text: "".into(), stack: None, at });
+            last.keep(&Warning { kind, task: None, location: None, text: "".into(), stack: Arc::default(), at });
         }
         let kept: Vec<u64> = last.get().iter().map(|warning| warning.at().as_secs()).collect();
         assert_eq!(kept, (6..70).collect::<Vec<_>>());

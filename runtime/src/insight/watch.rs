@@ -15,12 +15,18 @@ use std::time::{Duration, Instant};
 
 use mini_context::rules::OVERHEAD;
 
+use super::stack::Stack;
 use super::{Warning, WarningKind};
+use crate::scheduler::config::WarningHook;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{self, LastWait, Source};
+use crate::threads;
 use runs::LastRun;
 use walk::Walk;
+
+/// Of the thread that finds out what a stack means: names are decoded by recursion.
+const STACK: usize = 8 << 20;
 
 /// How long it takes at least from one walk to the next.
 const WALK: Duration = Duration::from_secs(1);
@@ -90,8 +96,8 @@ struct Subject {
 /// What is said of it.
 struct Words {
     text: String,
-    /// The native stack.
-    stack: Option<String>,
+    /// That of its thread.
+    stack: Option<Stack>,
 }
 
 impl From<String> for Words {
@@ -125,18 +131,13 @@ impl Voice<'_> {
         }
         let at = self.shared.begun_at.elapsed();
         let Words { text, stack } = words().into();
-        let (text, stack) = (text.into(), stack.map(Into::into));
-        let warning = Warning { kind, task: subject.task, location: subject.location, text, stack, at };
+        let (text, location) = (text.into(), subject.location);
+        let warning = Warning { kind, task: subject.task, location, text, stack: Arc::default(), at };
         self.shared.warned.keep(&warning);
-        match &self.shared.config.on_warning {
-            Some(hook) => {
-                let (hook, warning) = (hook.clone(), &warning);
-                mini_context::contain(move || hook(warning));
-            }
-            None => match warning.stack() {
-                Some(stack) => say!("{warning}\n    {}", stack.replace('\n', "\n    ")),
-                None => say!("{warning}"),
-            },
+        let hook = self.shared.config.on_warning.clone();
+        match stack {
+            Some(stack) => explain(warning, stack, hook),
+            None => tell(&warning, hook),
         }
     }
 
@@ -150,5 +151,42 @@ impl Voice<'_> {
             }
             None => Subject { task: None, location: None, name: "a task".to_owned() },
         }
+    }
+}
+
+fn tell(warning: &Warning, hook: Option<WarningHook>) {
+    match hook {
+        Some(hook) => {
+            mini_context::contain(move || hook(warning));
+        }
+        None => say!("{warning}"),
+    }
+}
+
+/// Tells it with the stack. To find out what that means takes long, so another thread does: what is said to a person is
+/// said before, and the rest follows.
+fn explain(warning: Warning, stack: Stack, hook: Option<WarningHook>) {
+    if hook.is_none() {
+        tell(&warning, None);
+    }
+    let (unexplained, no_thread) = (warning.clone(), hook.clone());
+    let body = Box::new(move || {
+        let told = mini_context::contain(|| stack.told()).flatten();
+        if let Some(told) = &told {
+            let _ = warning.stack.set(told.clone());
+        }
+        match (hook, told) {
+            (None, Some(told)) => {
+                let task =
+                    warning.task.map_or_else(|| "the future of block_on".to_owned(), |task| format!("task {task}"));
+                say!("{task} was in\n    {}", told.replace('\n', "\n    "));
+            }
+            (None, None) => {}
+            (hook, _) => tell(&warning, hook),
+        }
+    });
+    let started = threads::start("mini-stack".to_owned(), Some(STACK), body);
+    if started.is_err() && no_thread.is_some() {
+        tell(&unexplained, no_thread);
     }
 }

@@ -100,7 +100,7 @@ impl News<'_> {
                 let until = format!("until it returns, worker {worker} runs no other task");
                 let text = format!("{name} has been in one poll for {lasts} ms{does}; {until}");
                 let stack = Stack::of(core.owner()).filter(|_| self.is_same_run());
-                Words { text, stack: stack.and_then(|stack| stack.told()) }
+                Words { text, stack }
             });
         }
         if let Some(late) = self.late.map(|late| late.as_millis()) {
