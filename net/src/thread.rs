@@ -175,27 +175,16 @@ impl SystemCall {
     }
 
     /// Whether it is one of those that go on after a signal whose handler has `SA_RESTART`, or that no signal ends
-    /// early. Those for sockets are not: with a timeout they end. Source: signal(7).
+    /// early. A wait with a timeout, by futex(2), ends. Those that sockets share with files are not among them: with a
+    /// timeout they end. Source: signal(7).
     ///
     /// # Examples
     ///
     /// See [`is_futex`](Self::is_futex).
     pub fn restarts(self) -> bool {
-        const RESTARTS: [&str; 12] = [
-            "fdatasync",
-            "flock",
-            "fsync",
-            "futex",
-            "openat",
-            "pread64",
-            "pwrite64",
-            "read",
-            "readv",
-            "wait4",
-            "waitid",
-            "writev",
-        ];
-        sys::system_call_name(self.0).is_some_and(|name| name == "write" || RESTARTS.contains(&name))
+        const RESTARTS: [&str; 9] =
+            ["fdatasync", "flock", "fsync", "futex", "openat", "pread64", "pwrite64", "wait4", "waitid"];
+        sys::system_call_name(self.0).is_some_and(|name| RESTARTS.contains(&name))
     }
 }
 

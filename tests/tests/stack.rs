@@ -14,6 +14,8 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use mini::runtime::{Builder, Runtime, Warning, WarningKind};
+use mini::time::timeout;
+use mini_tests::in_child;
 
 /// A runtime, and the long polls that it warns of.
 fn warned(builder: &mut Builder) -> (Runtime, Receiver<Warning>) {
@@ -96,17 +98,19 @@ fn the_future_of_block_on_is_told_with_its_native_stack() {
     }
 }
 
-/// A signal that was the program's before, or is later, stays so.
+/// In a process of its own, as the handler stays.
 #[test]
-fn what_the_program_does_about_that_signal_is_still_done() {
+fn a_program_that_handles_the_signal_by_itself_is_left_alone() {
     use mini::signal::unix::{SignalKind, signal};
 
-    let (runtime, warnings) = warned(&mut Builder::new_multi_thread());
-    runtime.block_on(async {
-        let mut urgent = signal(SignalKind::from_raw(libc::SIGURG)).unwrap();
-        let warning = mini::spawn(async move { computes(&warnings) }).await.unwrap();
-        assert!(warning.stack().is_some());
-        urgent.recv().await.unwrap();
+    in_child("a_program_that_handles_the_signal_by_itself_is_left_alone", || {
+        let (runtime, warnings) = warned(&mut Builder::new_multi_thread());
+        runtime.block_on(async {
+            let mut urgent = signal(SignalKind::from_raw(libc::SIGURG)).unwrap();
+            let warning = mini::spawn(async move { computes(&warnings) }).await.unwrap();
+            assert_eq!(warning.stack(), None);
+            assert!(timeout(Duration::ZERO, urgent.recv()).await.is_err(), "nobody has sent one");
+        });
     });
 }
 
@@ -120,7 +124,7 @@ fn a_thread_in_a_call_that_a_signal_ends_is_not_interrupted() {
     let error = runtime.block_on(async { mini::spawn(async move { stream.read(&mut [0]) }).await.unwrap() });
     assert_eq!(error.unwrap_err().kind(), ErrorKind::WouldBlock);
     drop(runtime);
-    // It may have been told before or after it waited; then there is none.
+    // Before and after it, it may have been.
     for warning in warnings {
         assert!(!warning.to_string().contains(" waits in ") || warning.stack().is_none(), "{warning}");
     }

@@ -5,8 +5,8 @@
 //! (`stack/unwind.rs`) in what is loaded (`stack/image.rs`), from these to names and lines (`stack/function.rs`).
 //!
 //! A system call in which the thread waits may end early because of the signal, with EINTR. So the watcher interrupts
-//! no thread in a call that does that although its handler has SA_RESTART (signal(7)), but for the sleeps, with which
-//! std goes on.
+//! no thread in a call that does that although its handler has SA_RESTART (signal(7)), but for sleeps and waits for a
+//! time, with which std goes on.
 //!
 //! Rejected: to unwind in the handler, by `_Unwind_Backtrace` (it takes a lock where frames were registered, by a JIT
 //! or in a static program, and waits for ever if the interrupted function has that). `std::backtrace` in the handler
@@ -37,8 +37,7 @@ pub(super) struct Stack(Interrupted);
 impl Stack {
     /// Of `thread` now, if it answers. Called by the watcher alone.
     pub(super) fn of(thread: ThreadNumber) -> Option<Self> {
-        let may_wait = thread.system_call().is_none_or(|call| call.restarts() || call.is_sleep());
-        may_wait.then(|| interrupt(thread)).flatten().map(Self)
+        interrupt(thread).map(Self)
     }
 
     /// The functions within the poll, one in a line, the innermost first; `None` if nothing is known of them. Of those

@@ -36,10 +36,12 @@ pub struct Warning {
     pub(super) task: Option<task::Id>,
     pub(super) location: Option<&'static Location<'static>>,
     pub(super) text: Arc<str>,
-    /// Set once it is known.
-    pub(super) stack: Arc<OnceLock<String>>,
+    pub(super) stack: Arc<Explained>,
     pub(super) at: Duration,
 }
+
+/// What a native stack means, if there is one; set once that is found out.
+pub(super) type Explained = OnceLock<Option<String>>;
 
 /// What a [`Warning`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,13 +119,14 @@ impl Warning {
     /// other there is the outermost. A `…` at the end says that there are more.
     ///
     /// With the feature `backtrace`, on Linux for x86-64; else `None`. A program without debug information has no
-    /// lines, and one that is stripped no stack. To look them up takes half a second in a debug build, so a hook is
-    /// called that much later, and of [`Handle::warnings`](crate::runtime::Handle::warnings) one that is new has no stack yet.
+    /// lines, and one that is stripped no stack. To look them up takes half a second in a debug build, on a thread of
+    /// its own; this call waits for that.
     ///
-    /// The thread is interrupted by a SIGURG, once for a line of code and runtime. The handler runs on the thread's
-    /// alternate stack, takes no lock and calls no library; a program that waits for SIGURG by itself gets these too. A
-    /// thread that waits in a system call is interrupted only if that call goes on after a signal, or is a sleep:
-    /// [`std::thread::sleep`] goes on, and C's sleep(3) returns early.
+    /// The thread is interrupted by a SIGURG, once for a line of code and runtime, unless the program handles that
+    /// signal; one that waits for it, as by sigwait(3), gets it. The handler runs on the thread's alternate stack,
+    /// takes no lock and makes two system calls. A thread that waits is interrupted only in a call that goes on after
+    /// a signal (not for sockets, pipes or readiness), in a sleep, and in futex(2): [`std::thread::sleep`] and std's
+    /// waits go on; sleep(3), usleep(3) and sem_timedwait(3) of C end early.
     ///
     /// # Examples
     ///
@@ -133,7 +136,7 @@ impl Warning {
     /// # std::io::Result::Ok(())
     /// ```
     pub fn stack(&self) -> Option<&str> {
-        self.stack.get().map(String::as_str)
+        self.stack.wait().as_deref()
     }
 
     /// How long the runtime had been there when it was seen.

@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use mini_context::rules::OVERHEAD;
 
 use super::stack::Stack;
+use super::warning::Explained;
 use super::{Warning, WarningKind};
-use crate::scheduler::config::WarningHook;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::task::{self, LastWait, Source};
@@ -132,12 +132,20 @@ impl Voice<'_> {
         let at = self.shared.begun_at.elapsed();
         let Words { text, stack } = words().into();
         let (text, location) = (text.into(), subject.location);
-        let warning = Warning { kind, task: subject.task, location, text, stack: Arc::default(), at };
+        let explained = Arc::default();
+        let warning = Warning { kind, task: subject.task, location, text, stack: Arc::clone(&explained), at };
         self.shared.warned.keep(&warning);
-        let hook = self.shared.config.on_warning.clone();
-        match stack {
-            Some(stack) => explain(warning, stack, hook),
-            None => tell(&warning, hook),
+        match &self.shared.config.on_warning {
+            Some(hook) => {
+                explain(stack, explained, None);
+                let (hook, warning) = (hook.clone(), &warning);
+                mini_context::contain(move || hook(warning));
+            }
+            None => {
+                say!("{warning}");
+                let task = subject.task.map_or_else(|| subject.name.clone(), |task| format!("task {task}"));
+                explain(stack, explained, Some(task));
+            }
         }
     }
 
@@ -154,39 +162,21 @@ impl Voice<'_> {
     }
 }
 
-fn tell(warning: &Warning, hook: Option<WarningHook>) {
-    match hook {
-        Some(hook) => {
-            mini_context::contain(move || hook(warning));
-        }
-        None => say!("{warning}"),
-    }
-}
-
-/// Tells it with the stack. To find out what that means takes long, so another thread does: what is said to a person is
-/// said before, and the rest follows.
-fn explain(warning: Warning, stack: Stack, hook: Option<WarningHook>) {
-    if hook.is_none() {
-        tell(&warning, None);
-    }
-    let (unexplained, no_thread) = (warning.clone(), hook.clone());
+/// Finds out what a stack means, on another thread, as that takes long; and says it of `task`, if that is given.
+fn explain(stack: Option<Stack>, explained: Arc<Explained>, task: Option<String>) {
+    let Some(stack) = stack else {
+        let _ = explained.set(None);
+        return;
+    };
+    let explains = explained.clone();
     let body = Box::new(move || {
         let told = mini_context::contain(|| stack.told()).flatten();
-        if let Some(told) = &told {
-            let _ = warning.stack.set(told.clone());
+        if let (Some(told), Some(task)) = (&told, task) {
+            say!("{task} was in\n    {}", told.replace('\n', "\n    "));
         }
-        match (hook, told) {
-            (None, Some(told)) => {
-                let task =
-                    warning.task.map_or_else(|| "the future of block_on".to_owned(), |task| format!("task {task}"));
-                say!("{task} was in\n    {}", told.replace('\n', "\n    "));
-            }
-            (None, None) => {}
-            (hook, _) => tell(&warning, hook),
-        }
+        let _ = explains.set(told);
     });
-    let started = threads::start("mini-stack".to_owned(), Some(STACK), body);
-    if started.is_err() && no_thread.is_some() {
-        tell(&unexplained, no_thread);
+    if threads::start("mini-stack".to_owned(), Some(STACK), body).is_err() {
+        let _ = explained.set(None);
     }
 }

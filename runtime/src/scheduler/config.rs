@@ -25,7 +25,7 @@ type PanicHook = Arc<dyn Fn(&JoinError) + Send + Sync>;
 type ErrorHook = Arc<dyn Fn(&TaskError) + Send + Sync>;
 
 /// Called with what the watcher has seen.
-pub(crate) type WarningHook = Arc<dyn Fn(&Warning) + Send + Sync>;
+type WarningHook = Arc<dyn Fn(&Warning) + Send + Sync>;
 
 /// Sets the number of workers of a runtime whose builder does not.
 const WORKERS_VARIABLE: &str = "MINI_WORKER_THREADS";

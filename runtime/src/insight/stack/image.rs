@@ -14,6 +14,9 @@ use std::path::PathBuf;
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 
+/// More than any program's unwind information, and less than memory.
+const MOST: usize = 1 << 28;
+
 const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 
@@ -48,6 +51,9 @@ impl Memory {
     }
 
     pub(super) fn read(&self, range: Range<usize>) -> io::Result<Vec<u8>> {
+        if range.len() > MOST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
         let mut bytes = vec![0; range.len()];
         self.0.read_exact_at(&mut bytes, range.start as u64)?;
         Ok(bytes)
@@ -57,16 +63,17 @@ impl Memory {
 impl Image {
     /// Those in which a thread may be now.
     pub(super) fn all(memory: &Memory) -> io::Result<Vec<Self>> {
-        let maps = fs::read_to_string("/proc/self/maps")?;
+        let maps = maps()?;
         let mappings: Vec<_> = maps.lines().filter_map(Mapping::parse).collect();
-        let firsts = mappings.iter().filter(|mapping| mapping.is_first);
-        Ok(firsts.filter_map(|first| Self::of(memory, first, &mappings)).collect())
+        // A file may be mapped more than once, by whoever reads it: each time it begins anew.
+        let images = mappings.chunk_by(|one, next| !next.is_first && (one.inode, one.path) == (next.inode, next.path));
+        Ok(images.filter_map(|mappings| Self::of(memory, mappings)).collect())
     }
 
-    /// Of the file that begins with that mapping.
-    fn of(memory: &Memory, first: &Mapping<'_>, mappings: &[Mapping<'_>]) -> Option<Self> {
-        let is_same = |other: &&Mapping<'_>| (other.inode, other.path) == (first.inode, first.path);
-        let code = mappings.iter().filter(is_same).filter(|mapping| mapping.is_executable);
+    /// Of a file that is mapped there.
+    fn of(memory: &Memory, mappings: &[Mapping<'_>]) -> Option<Self> {
+        let first = mappings.first().filter(|first| first.is_first)?;
+        let code = mappings.iter().filter(|mapping| mapping.is_executable);
         let code = code.fold(None, |range: Option<Range<usize>>, mapping| {
             let Range { start, end } = mapping.range;
             Some(range.map_or(start..end, |range| range.start.min(start)..range.end.max(end)))
@@ -81,14 +88,14 @@ impl Image {
 
     /// The address in the file.
     pub(super) fn address(&self, address: usize) -> Option<usize> {
-        self.range.contains(&address).then(|| address - self.bias)
+        self.range.contains(&address).then(|| address.wrapping_sub(self.bias))
     }
 
     /// The table of unwind information (.eh_frame_hdr), and what follows it (.eh_frame), with their addresses in the
     /// file.
     pub(super) fn unwind_table(&self, memory: &Memory) -> Option<[(usize, Vec<u8>); 2]> {
         let Range { start, end } = self.table.clone();
-        let table = memory.read(start + self.bias..end + self.bias).ok()?;
+        let table = memory.read(start.checked_add(self.bias)?..end.checked_add(self.bias)?).ok()?;
         // The linker puts the one behind the other; the table says where.
         let (&encoding, pointer) = (table.get(1)?, table.get(4..8)?);
         const RELATIVE: u8 = 0x1b; // DW_EH_PE_pcrel | DW_EH_PE_sdata4
@@ -96,17 +103,22 @@ impl Image {
             return None;
         }
         let distance = i32::from_le_bytes(pointer.try_into().ok()?);
-        let frames = (start + 4).checked_add_signed(distance as isize)?;
-        let rest = self.mapped_from(frames + self.bias)?;
-        Some([(start, table), (frames, memory.read(frames + self.bias..rest).ok()?)])
+        let frames = start.checked_add(4)?.checked_add_signed(distance as isize)?;
+        let begin = frames.checked_add(self.bias)?;
+        Some([(start, table), (frames, memory.read(begin..mapped_from(begin)?).ok()?)])
     }
+}
 
-    /// Up to where memory is mapped from `begin` on.
-    fn mapped_from(&self, begin: usize) -> Option<usize> {
-        let maps = fs::read_to_string("/proc/self/maps").ok()?;
-        let mut mappings = maps.lines().filter_map(Mapping::parse);
-        mappings.find(|mapping| mapping.range.contains(&begin)).map(|mapping| mapping.range.end)
-    }
+/// Paths need not be UTF-8: then there is no such file.
+fn maps() -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&fs::read("/proc/self/maps")?).into_owned())
+}
+
+/// Up to where memory is mapped from `begin` on.
+fn mapped_from(begin: usize) -> Option<usize> {
+    let maps = maps().ok()?;
+    let mut mappings = maps.lines().filter_map(Mapping::parse);
+    mappings.find(|mapping| mapping.range.contains(&begin)).map(|mapping| mapping.range.end)
 }
 
 impl<'a> Mapping<'a> {
@@ -135,14 +147,14 @@ struct Headers(Vec<u8>);
 impl Headers {
     /// Of the file that is loaded at `begin`, if it is one of 64 bits.
     fn read(memory: &Memory, begin: usize) -> Option<Self> {
-        let header = memory.read(begin..begin + HEADER).ok()?;
+        let header = memory.read(begin..begin.checked_add(HEADER)?).ok()?;
         if !header.starts_with(b"\x7fELF\x02\x01") {
             return None;
         }
         let offset = word(&header, 32)?;
         let count = u16::from_le_bytes(header[56..58].try_into().ok()?);
         let begin = begin.checked_add(offset)?;
-        memory.read(begin..begin + usize::from(count) * PROGRAM_HEADER).ok().map(Self)
+        memory.read(begin..begin.checked_add(usize::from(count) * PROGRAM_HEADER)?).ok().map(Self)
     }
 
     /// The addresses of the first one whose kind and offset in the file are right.

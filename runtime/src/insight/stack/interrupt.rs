@@ -1,20 +1,20 @@
 //! What a thread writes down when it is interrupted by SIGURG: its registers, and the innermost part of its stack.
 //!
-//! Go's runtime takes this signal for its preemption: it is ignored where nobody handles it, and nobody sends it. A
-//! handler that was there before is called too, and so is this one by a handler that comes later and does the same.
+//! That signal is ignored where nobody handles it, and few send it: Go's runtime takes it for its preemption, for these
+//! reasons. Where a program handles it by itself no thread is interrupted.
 //!
 //! # In the handler
 //!
 //! It reads and writes atomics, and makes two system calls: gettid(2), and pread(2) of the stack by `/proc/self/mem`,
-//! as that stops where the stack does. It takes no lock and no memory, and calls no unwinder: that of the C library may
-//! take a lock which the interrupted code has. It runs on the alternate stack that std gives its threads, so the
-//! interrupted one needs no room.
+//! as that stops where memory does. It takes no lock and no memory, and calls no unwinder: that of the C library may
+//! take a lock which the interrupted code has. It runs on the alternate stack that std gives its threads, where there
+//! is one, so the interrupted one needs no room; no other signal comes meanwhile, as that stack is small.
 
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
 use std::fs::File;
-use std::mem::{self, MaybeUninit};
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::OnceLock;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use libc::{SA_ONSTACK, SA_RESTART, SA_SIGINFO, SIGURG, siginfo_t, ucontext_t};
+use libc::{SA_ONSTACK, SA_RESTART, SA_SIGINFO, SIGURG, SYS_pread64, siginfo_t, ucontext_t};
 use mini_net::ThreadNumber;
 
 use crate::insight::sample::Sample;
@@ -56,16 +56,11 @@ const WORDS: usize = 1 << 15;
 /// fraction of one.
 const PATIENCE: u32 = 20;
 
-/// Set once the handler is installed.
-static HANDLER: OnceLock<Handler> = OnceLock::new();
+/// Set before the handler is installed.
+static SAMPLE: OnceLock<Sample> = OnceLock::new();
 
 /// The descriptor of `/proc/self/mem` while a thread is asked.
 static MEMORY: AtomicI32 = AtomicI32::new(-1);
-
-struct Handler {
-    sample: Sample,
-    previous: libc::sigaction,
-}
 
 /// A thread as it was.
 pub(super) struct Interrupted {
@@ -75,16 +70,24 @@ pub(super) struct Interrupted {
     pub(super) stack: Vec<usize>,
 }
 
-/// Interrupts `thread`. `None` if it does not answer. Called by the watcher alone.
+/// Interrupts `thread`, if it is in no system call that would end early. `None` if it does not answer. Called by the
+/// watcher alone.
 pub(super) fn interrupt(thread: ThreadNumber) -> Option<Interrupted> {
     let memory = File::open("/proc/self/mem").ok()?;
-    let sample = &HANDLER.get().or_else(install)?.sample;
+    if SAMPLE.get().is_none() {
+        let _ = SAMPLE.set(Sample::new(REGISTERS.len() + WORDS)); // not within a call that a fork(2) leaves half done
+    }
+    let sample = SAMPLE.get().filter(|_| has_handler())?;
     MEMORY.store(memory.as_raw_fd(), Relaxed); // before the question, which the handler sees first
     if !sample.ask(thread.to_raw()) {
         return None;
     }
+    let goes_on = match thread.system_call() {
+        Some(call) => call.restarts() || call.is_sleep(),
+        None => thread.is_runnable() == Some(true),
+    };
     let mut answer = None;
-    let mut tries = if thread.signal(SIGURG) { PATIENCE } else { 0 };
+    let mut tries = if goes_on && thread.signal(SIGURG) { PATIENCE } else { 0 };
     while answer.is_none() && tries > 0 {
         thread::sleep(Duration::from_millis(1)); // real time, as the thread's
         answer = sample.take();
@@ -96,28 +99,30 @@ pub(super) fn interrupt(thread: ThreadNumber) -> Option<Interrupted> {
     Some(Interrupted { registers: registers.try_into().ok()?, stack })
 }
 
-#[cold]
-fn install() -> Option<&'static Handler> {
-    let mut previous = MaybeUninit::uninit();
+/// Installs the handler, unless it is there or the program has one.
+fn has_handler() -> bool {
+    let ours = handle as *const () as usize;
+    let mut now = MaybeUninit::uninit();
     // SAFETY: asks for the action, for which there is room.
     // Test: tests/tests/stack.rs `a_poll_that_computes_is_told_with_its_native_stack`.
-    if unsafe { libc::sigaction(SIGURG, ptr::null(), previous.as_mut_ptr()) } != 0 {
-        return None;
+    if unsafe { libc::sigaction(SIGURG, ptr::null(), now.as_mut_ptr()) } != 0 {
+        return false;
     }
     // SAFETY: filled, as the call succeeded. Test: as above.
-    let previous = unsafe { previous.assume_init() };
-    let handler = HANDLER.get_or_init(|| Handler { sample: Sample::new(REGISTERS.len() + WORDS), previous });
-    // SAFETY: of zeros it has no flags, an empty mask and no handler. Test: as above.
-    let mut action: libc::sigaction = unsafe { mem::zeroed() };
-    action.sa_sigaction = handle as *const () as usize;
-    action.sa_flags = SA_ONSTACK | SA_RESTART | SA_SIGINFO;
+    let mut action: libc::sigaction = unsafe { now.assume_init() };
+    if !matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
+        return action.sa_sigaction == ours;
+    }
+    (action.sa_sigaction, action.sa_flags) = (ours, SA_ONSTACK | SA_RESTART | SA_SIGINFO);
+    // SAFETY: fills the set. Test: as above.
+    unsafe { libc::sigfillset(&raw mut action.sa_mask) };
     // SAFETY: `handle` has the arguments that SA_SIGINFO asks for, and does what a handler may: see the module doc.
     // Test: as above.
-    (unsafe { libc::sigaction(SIGURG, &raw const action, ptr::null_mut()) } == 0).then_some(handler)
+    unsafe { libc::sigaction(SIGURG, &raw const action, ptr::null_mut()) == 0 }
 }
 
-extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
-    let Some(Handler { sample, previous }) = HANDLER.get() else { return };
+extern "C" fn handle(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
+    let Some(sample) = SAMPLE.get() else { return };
     // SAFETY: takes nothing, and cannot fail. Test: as above.
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: the address of this thread's errno, valid as long as the thread. Test: as above.
@@ -128,20 +133,6 @@ extern "C" fn handle(signal: c_int, info: *mut siginfo_t, context: *mut c_void) 
         let context = unsafe { &*context.cast::<ucontext_t>() };
         copy(&context.uc_mcontext.gregs, room)
     });
-    match previous.sa_sigaction {
-        libc::SIG_DFL | libc::SIG_IGN => {}
-        earlier if previous.sa_flags & SA_SIGINFO != 0 => {
-            // SAFETY: the flag says that the handler that was installed has these arguments.
-            // Test: tests/tests/stack.rs `what_the_program_does_about_that_signal_is_still_done`.
-            let earlier: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = unsafe { mem::transmute(earlier) };
-            earlier(signal, info, context);
-        }
-        earlier => {
-            // SAFETY: without the flag it has this one. Test: as above, with the flag.
-            let earlier: extern "C" fn(c_int) = unsafe { mem::transmute(earlier) };
-            earlier(signal);
-        }
-    }
     *errno = before;
 }
 
@@ -154,6 +145,7 @@ fn copy(registers: &[i64], room: &[AtomicUsize]) -> usize {
     let (bytes, from) = (size_of_val(stack), registers[libc::REG_RSP as usize]);
     // SAFETY: `stack` has room for so many bytes, and atomics may be written while they are borrowed; nobody else reads
     // or writes them before the answer has ended (`sample.rs`). Test: as above.
-    let read = unsafe { libc::pread(MEMORY.load(Relaxed), stack.as_ptr().cast_mut().cast(), bytes, from) };
+    // Not by the C library's function: that is a cancellation point.
+    let read = unsafe { libc::syscall(SYS_pread64, MEMORY.load(Relaxed), stack.as_ptr().cast_mut(), bytes, from) };
     REGISTERS.len() + usize::try_from(read).unwrap_or(0) / size_of::<usize>()
 }

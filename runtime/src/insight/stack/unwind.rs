@@ -1,8 +1,8 @@
 //! From the registers and the stack of a thread to the functions that it was in, by the tables that compilers make for
 //! exceptions (.eh_frame; DWARF 5, section 6.4).
 //!
-//! A frame that these tables do not describe ends the stack: code that was made while the program ran, and the few
-//! functions whose rule is an expression.
+//! A frame that these tables do not describe ends the stack: code that was made while the program ran, and what has an
+//! expression for a rule, as the stubs for functions of libraries and what a handler of signals returns to.
 
 use addr2line::gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection,
@@ -72,7 +72,8 @@ impl Unwinder<'_> {
                 registers[register] = self.recover(register, rule, frame)?;
             }
         }
-        row.register(Register(RETURN_ADDRESS as u16))?;
+        // Read from the stack, so that there is an end.
+        let Some(RegisterRule::Offset(_)) = row.register(Register(RETURN_ADDRESS as u16)) else { return None };
         registers[STACK_POINTER] = frame;
         self.registers = registers;
         Some(())
@@ -80,7 +81,6 @@ impl Unwinder<'_> {
 
     fn recover(&self, register: usize, rule: &RegisterRule<usize>, frame: usize) -> Option<usize> {
         match *rule {
-            RegisterRule::Undefined if register == RETURN_ADDRESS => None, // the outermost
             RegisterRule::Undefined | RegisterRule::SameValue => Some(self.registers[register]),
             RegisterRule::Offset(offset) => self.read(frame.checked_add_signed(offset as isize)?),
             RegisterRule::ValOffset(offset) => frame.checked_add_signed(offset as isize),
