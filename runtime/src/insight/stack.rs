@@ -109,3 +109,62 @@ impl Lines {
         (self.known > 0 || is_whole && !self.done.is_empty()).then(|| self.done.join("\n"))
     }
 }
+
+// Of a release build there need be no lines.
+#[cfg(all(test, debug_assertions, not(any(loom, shuttle, miri, mini_kqueue_shim))))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::sync::{Arc, Mutex, mpsc};
+    use std::thread;
+
+    use super::*;
+
+    /// One at a time is interrupted.
+    static WATCHER: Mutex<()> = Mutex::new(());
+
+    /// Interrupts a thread that runs `function` until it is told to end. It may have no processor for a while.
+    fn told(function: fn(&AtomicBool)) -> String {
+        let _watcher = WATCHER.lock();
+        let (ends, (send, number)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+        let seen = ends.clone();
+        let thread = thread::spawn(move || {
+            send.send(ThreadNumber::current()).unwrap();
+            function(&seen);
+        });
+        let number = number.recv().unwrap();
+        let is_within = |told: &String| told.contains("_until_it_ends at ");
+        let told = std::iter::repeat_with(|| Stack::of(number)?.told().filter(is_within)).flatten().next().unwrap();
+        ends.store(true, Relaxed);
+        thread.join().unwrap();
+        told
+    }
+
+    #[inline(never)]
+    fn computes_until_it_ends(ends: &AtomicBool) {
+        while !ends.load(Relaxed) {}
+    }
+
+    /// Most of the time in code of the kernel, which is no file.
+    #[inline(never)]
+    fn reads_the_clock_until_it_ends(ends: &AtomicBool) {
+        while !ends.load(Relaxed) {
+            for _ in 0..1000 {
+                std::hint::black_box(std::time::Instant::now());
+            }
+        }
+    }
+
+    #[test]
+    fn a_thread_that_computes_is_told_up_to_where_it_began() {
+        let told = told(computes_until_it_ends);
+        assert!(told.contains("::computes_until_it_ends at "), "{told}");
+        assert!(told.contains("::tests::told::{{closure}} at "), "{told}");
+        assert!(told.ends_with("\n…"), "it is no poll: {told}");
+    }
+
+    #[test]
+    fn a_thread_in_code_of_the_kernel_is_told_up_to_where_it_began() {
+        let told = told(reads_the_clock_until_it_ends);
+        assert!(told.contains("::tests::told::{{closure}} at "), "{told}");
+    }
+}
