@@ -289,8 +289,8 @@ impl Dump {
     }
 
     /// As [`to_json`](Self::to_json), for a runtime with very many tasks: `groups` in the place of `tasks`. The tasks
-    /// of a group have their name (with `*` for numbers that differ), the line of their spawn, their state and what they wait for in common. The `most`
-    /// largest are there, and `groups_left_out` says how many are not.
+    /// of a group have their name (with `*` for numbers that differ), the line of their spawn, their state and what
+    /// they wait for in common. The `most` largest are there, and `groups_left_out` says how many are not.
     ///
     /// Of a group there are the `count` of its tasks; the `polled` times since the dump before, which was made
     /// `since_seconds` ago; `unchanged`, how many wait and were not polled since, and `unchanged_seconds`, for how long

@@ -11,7 +11,7 @@
 //! Rejected: to unwind in the handler, by `_Unwind_Backtrace` (it takes a lock where frames were registered, by a JIT
 //! or in a static program, and waits for ever if the interrupted function has that). `std::backtrace` in the handler
 //! (it allocates). Frame pointers (only code built with them has some). The crate framehop (it brings syn). The crate
-//! `backtrace` for the names (one lock for the process). A part of the feature `insight` (thirteen more crates to
+//! `backtrace` for the names (one lock for the process). A part of the feature `insight` (fifteen more crates to
 //! build).
 
 mod function;
