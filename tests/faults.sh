@@ -95,9 +95,11 @@ cases='
 * copy    0,2  errors  splice:ENOMEM:3+400
   copy    0,2  works   pipe2:EMFILE:1+1
   copy    0,2  errors  shutdown:ENOTCONN:1+2
-* udp     0,2  works   epoll_pwait2:EINTR:1+2,epoll_wait:EINTR:1+2
-  udp     0,2  works   epoll_pwait2:ENOSYS:1+1
-  udp     0,2  works   epoll_pwait2:EPERM:1+1
+* udp     0,2  works   epoll_wait:EINTR:1+2
+* udp     0,2  works   timerfd_create:EMFILE:1+1,epoll_pwait2:EINTR:1+2
+  udp     0,2  works   timerfd_create:ENOSYS:1+1,epoll_pwait2:ENOSYS:1+1
+  udp     0,2  works   timerfd_create:EPERM:1+1,epoll_pwait2:EPERM:1+1
+  udp     0,2  works   timerfd_settime:ENOSYS:1+1
   wake    0,2  works   write:EAGAIN:1+2
   wake    0,2  works   write:EINTR:1+2
 * wake    2,0  works   write:EIO:1+1
@@ -105,6 +107,7 @@ cases='
   wake    0,2  errors  epoll_create1:EMFILE:1
   wake    0,2  errors  eventfd2:EMFILE:1
   wake    0,2  errors  epoll_ctl:ENOMEM:1
+* wake    0,2  works   epoll_ctl:ENOMEM:2
 * wake    0,2  fails   epoll_create1:ENFILE:1+1
   wake    0,2  fails   eventfd2:ENOMEM:1+1
   wake    0,2  fails   epoll_ctl:ENOSPC:1+1

@@ -35,6 +35,9 @@ pub(crate) mod socket;
 mod system;
 
 #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
+#[path = "sys/alarm_linux.rs"]
+mod alarm;
+#[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
 #[path = "sys/epoll.rs"]
 mod backend;
 #[cfg(any(
@@ -186,6 +189,10 @@ pub(crate) struct Token {
 impl Token {
     /// The bell's token; the table never gives out this index.
     const BELL: Token = Token { index: u32::MAX, generation: u32::MAX };
+
+    /// The alarm's, which the table never gives out either.
+    #[cfg(all(any(target_os = "linux", target_os = "android"), not(mini_kqueue_shim)))]
+    const ALARM: Token = Token { index: u32::MAX, generation: u32::MAX - 1 };
 
     fn to_u64(self) -> u64 {
         u64::from(self.generation) << 32 | u64::from(self.index)

@@ -2,10 +2,9 @@
 //!
 //! Called by `reactor`. An fd is added once, edge-triggered, for both directions, and never modified. The bell is an
 //! eventfd(2), also edge-triggered, that is never read: every write to it is a new edge, so ringing costs one call and
-//! hearing none.
+//! hearing none. Deadlines are an [`Alarm`]'s, or else the timeout of epoll_pwait2(2).
 //!
-//! Rejected: a timerfd for deadlines (two more calls per wait that epoll_pwait2(2) does not need); level-triggered
-//! registration (an `epoll_ctl` per blocked operation, or a spin).
+//! Rejected: level-triggered registration (an `epoll_ctl` per blocked operation, or a spin).
 
 #![allow(unsafe_code)]
 
@@ -13,10 +12,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use libc::c_int;
 
+use super::alarm::Alarm;
 use super::claims::Claims;
 use super::{Custody, Event, FINE_WAITS, Token};
 use crate::ready::Ready;
@@ -31,12 +32,16 @@ const BELL: c_int = libc::EPOLLIN | libc::EPOLLET;
 /// data.
 pub(crate) const SHORT_READS_TELL: bool = true;
 
+/// A wait that ends a year early is one turn without events: nobody notices, and nothing overflows.
+const A_YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
+
 /// Set once the kernel (older than 5.11) or a sandbox has refused epoll_pwait2(2).
 static COARSE: AtomicBool = AtomicBool::new(!FINE_WAITS);
 
 pub(crate) struct Poller {
     epoll: OwnedFd,
     bell: File,
+    alarm: Alarm,
     claims: Claims,
 }
 
@@ -46,9 +51,10 @@ impl Poller {
         let epoll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: takes no pointer; `a_bell_rung_before_the_wait_is_heard` runs it.
         let bell = owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        let poller = Poller { epoll, bell: File::from(bell), claims: Claims::default() };
-        poller.control(libc::EPOLL_CTL_ADD, poller.bell.as_fd(), BELL, Token::BELL)?;
-        Ok(poller)
+        let bell = File::from(bell);
+        control(&epoll, libc::EPOLL_CTL_ADD, bell.as_fd(), BELL, Token::BELL)?;
+        let alarm = Alarm::new(|fd| control(&epoll, libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, Token::ALARM));
+        Ok(Poller { epoll, bell, alarm, claims: Claims::default() })
     }
 
     /// Makes the kernel report what `fd` is ready for at once, and every later change. Returns no readiness.
@@ -73,19 +79,63 @@ impl Poller {
     /// Fills `events` with what is ready, after at most `timeout`; `None` waits without limit. Never early.
     pub(crate) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         events.filled = 0;
-        events.filled = match timeout {
-            None => self.wait_millis(events, -1)?,
-            Some(limit) if limit.is_zero() => self.wait_millis(events, 0)?,
-            Some(limit) if COARSE.load(Relaxed) => self.wait_millis(events, rounded_up(limit))?,
-            Some(limit) => match self.wait_nanos(events, limit) {
-                Err(e) if is_refusal(&e) => {
-                    COARSE.store(true, Relaxed);
-                    self.wait_millis(events, rounded_up(limit))?
-                }
-                result => result?,
-            },
-        };
+        match timeout {
+            None => self.wait_for_ever(events),
+            Some(limit) if limit.is_zero() => self.look(events),
+            Some(limit) => self.wait_until(events, limit),
+        }
+    }
+
+    fn look(&self, events: &mut Events) -> io::Result<()> {
+        events.filled = self.wait_millis(events, 0)?;
+        if events.take_alarm() {
+            self.alarm.silence();
+        }
         Ok(())
+    }
+
+    fn wait_for_ever(&self, events: &mut Events) -> io::Result<()> {
+        loop {
+            events.filled = self.wait_millis(events, -1)?;
+            if !events.take_alarm() || events.filled > 0 {
+                return Ok(());
+            }
+            if !self.alarm.silence() {
+                thread::yield_now(); // another thread has to hear it
+            }
+        }
+    }
+
+    /// Waits with the alarm, or by a timeout where another thread has it or there is none.
+    fn wait_until(&self, events: &mut Events, limit: Duration) -> io::Result<()> {
+        let mut now = Instant::now();
+        let deadline = now + limit.min(A_YEAR);
+        let mut alarm = self.alarm.claim();
+        while now < deadline {
+            let is_armed = alarm.as_mut().is_some_and(|alarm| alarm.arm(now, deadline));
+            events.filled = match is_armed {
+                true => self.wait_millis(events, -1)?,
+                false => self.wait_timed(events, deadline - now)?,
+            };
+            if !events.take_alarm() || events.filled > 0 {
+                return Ok(());
+            }
+            if !is_armed {
+                thread::yield_now(); // another thread has to hear it
+            }
+            now = Instant::now();
+        }
+        Ok(())
+    }
+
+    fn wait_timed(&self, events: &mut Events, limit: Duration) -> io::Result<usize> {
+        if !COARSE.load(Relaxed) {
+            match self.wait_nanos(events, limit) {
+                Err(e) if is_refusal(&e) => COARSE.store(true, Relaxed),
+                result => return result,
+            }
+        }
+        self.wait_millis(events, rounded_up(limit))
     }
 
     /// Makes one wait, the current or else the next one, return.
@@ -109,12 +159,7 @@ impl Poller {
     }
 
     fn control(&self, call: c_int, fd: BorrowedFd<'_>, interest: c_int, token: Token) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: interest as u32, u64: token.to_u64() };
-        let (epoll, fd) = (self.epoll.as_raw_fd(), fd.as_raw_fd());
-        // SAFETY: both fds are open, as `self` and the borrow prove, and `event` outlives the call, which copies it;
-        // `a_lazily_registered_read_is_woken_by_data` runs it.
-        check(unsafe { libc::epoll_ctl(epoll, call, fd, &mut event) })?;
-        Ok(())
+        control(&self.epoll, call, fd, interest, token)
     }
 
     fn wait_millis(&self, events: &mut Events, millis: c_int) -> io::Result<usize> {
@@ -127,7 +172,7 @@ impl Poller {
 
     /// epoll_pwait2(2), called by number because older C libraries have no wrapper.
     fn wait_nanos(&self, events: &mut Events, limit: Duration) -> io::Result<usize> {
-        let limit = KernelTime::at_most_a_year(limit);
+        let limit = KernelTime { seconds: limit.as_secs() as i64, nanos: i64::from(limit.subsec_nanos()) };
         let (list, room) = (events.list.as_mut_ptr(), events.room());
         let no_mask = std::ptr::null::<libc::sigset_t>();
         // SAFETY: `list` as in `wait_millis`; `limit` has the kernel's layout and outlives the call, which only reads
@@ -140,19 +185,19 @@ impl Poller {
     }
 }
 
+fn control(epoll: &OwnedFd, call: c_int, fd: BorrowedFd<'_>, interest: c_int, token: Token) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: interest as u32, u64: token.to_u64() };
+    // SAFETY: both fds are open, as the borrows prove, and `event` outlives the call, which copies it;
+    // `a_lazily_registered_read_is_woken_by_data` runs it.
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), call, fd.as_raw_fd(), &mut event) })?;
+    Ok(())
+}
+
 /// The kernel's own `timespec`, 64 bits wide on every machine, unlike the C library's.
 #[repr(C)]
 struct KernelTime {
     seconds: i64,
     nanos: i64,
-}
-
-impl KernelTime {
-    /// A wait that ends a year early is one turn without events: nobody notices, and nothing overflows.
-    fn at_most_a_year(limit: Duration) -> KernelTime {
-        let limit = limit.min(Duration::from_secs(365 * 24 * 3600));
-        KernelTime { seconds: limit.as_secs() as i64, nanos: i64::from(limit.subsec_nanos()) }
-    }
 }
 
 /// The kernel's answers to one wait.
@@ -178,6 +223,15 @@ impl Events {
         let libc::epoll_event { events, u64 } = self.list[..self.filled][at];
         let token = Token::from_u64(u64);
         (token != Token::BELL).then(|| Event { token, ready: translate(events as c_int) })
+    }
+
+    /// Removes the alarm's answer; says whether there was one.
+    fn take_alarm(&mut self) -> bool {
+        let filled = &self.list[..self.filled];
+        let Some(at) = filled.iter().position(|event| Token::from_u64(event.u64) == Token::ALARM) else { return false };
+        self.list.copy_within(at + 1..self.filled, at);
+        self.filled -= 1;
+        true
     }
 
     fn room(&self) -> c_int {
@@ -257,6 +311,115 @@ mod tests {
         poller.notify();
         poller.wait(&mut events, Some(Duration::MAX)).unwrap();
         assert_eq!((events.len(), events.get(0)), (1, None));
+    }
+
+    /// Waits, with the bell rung before: so the alarm stays armed.
+    fn ring_and_wait(poller: &Poller, events: &mut Events, limit: Duration) {
+        poller.notify();
+        poller.wait(events, Some(limit)).unwrap();
+        assert_eq!((events.len(), events.get(0)), (1, None));
+    }
+
+    #[test]
+    fn an_alarm_that_rings_before_the_deadline_is_left_alone() {
+        let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(4));
+        let mut rings_at = |secs| {
+            ring_and_wait(&poller, &mut events, Duration::from_secs(secs));
+            poller.alarm.rings_at().unwrap()
+        };
+        let first = rings_at(60);
+        assert_eq!(rings_at(3_600), first);
+        assert!(rings_at(30) < first);
+    }
+
+    #[test]
+    fn an_early_ring_does_not_end_a_wait() {
+        let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(4));
+        for _ in 0..20 {
+            ring_and_wait(&poller, &mut events, Duration::from_micros(100));
+            let (start, limit) = (Instant::now(), Duration::from_millis(2));
+            poller.wait(&mut events, Some(limit)).unwrap();
+            assert!(start.elapsed() >= limit);
+            assert_eq!(events.len(), 0);
+        }
+    }
+
+    #[test]
+    fn an_early_ring_does_not_end_a_wait_without_limit() {
+        let poller = Poller::new().unwrap();
+        ring_and_wait(&poller, &mut Events::with_capacity(4), Duration::from_millis(1));
+        let is_rung = AtomicBool::new(false);
+        thread::scope(|threads| {
+            threads.spawn(|| {
+                let mut events = Events::with_capacity(4);
+                poller.wait(&mut events, None).unwrap();
+                assert!(is_rung.load(Relaxed));
+                assert_eq!((events.len(), events.get(0)), (1, None));
+            });
+            while poller.alarm.rings_at().is_some() {
+                thread::yield_now();
+            }
+            is_rung.store(true, Relaxed);
+            poller.notify();
+        });
+    }
+
+    #[test]
+    fn a_look_does_not_take_the_ring_from_a_waiter() {
+        let poller = Poller::new().unwrap();
+        let limit = Some(Duration::from_micros(200));
+        for _ in 0..100 {
+            thread::scope(|threads| {
+                let waiter = threads.spawn(|| poller.wait(&mut Events::with_capacity(4), limit).unwrap());
+                let mut events = Events::with_capacity(4);
+                while !waiter.is_finished() {
+                    poller.wait(&mut events, Some(Duration::ZERO)).unwrap();
+                    assert_eq!(events.len(), 0);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn each_of_several_waiters_waits_until_its_deadline() {
+        let poller = Poller::new().unwrap();
+        thread::scope(|threads| {
+            for micros in [300, 5_000, 1_000, 3_000] {
+                let poller = &poller;
+                threads.spawn(move || {
+                    let (mut events, limit) = (Events::with_capacity(4), Duration::from_micros(micros));
+                    for _ in 0..10 {
+                        let start = Instant::now();
+                        poller.wait(&mut events, Some(limit)).unwrap();
+                        assert!(start.elapsed() >= limit);
+                        assert_eq!(events.len(), 0);
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn a_wait_ends_where_no_alarm_is_to_be_had() {
+        let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(4));
+        poller.alarm.take();
+        let (start, limit) = (Instant::now(), Duration::from_millis(2));
+        poller.wait(&mut events, Some(limit)).unwrap();
+        assert!(start.elapsed() >= limit && events.len() == 0);
+        assert_eq!(poller.alarm.rings_at(), None);
+    }
+
+    #[test]
+    fn the_alarm_is_taken_out_of_the_events() {
+        let mut events = Events::with_capacity(4);
+        for (at, token) in [Token::BELL, Token::ALARM, Token { index: 7, generation: 0 }].into_iter().enumerate() {
+            events.list[at] = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token.to_u64() };
+        }
+        events.filled = 3;
+        assert!(events.take_alarm());
+        assert_eq!((events.len(), events.get(0)), (2, None));
+        assert_eq!(events.get(1).unwrap().token.index, 7);
+        assert!(!events.take_alarm());
     }
 
     #[test]

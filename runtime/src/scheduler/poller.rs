@@ -6,7 +6,7 @@
 //! wait before it announces it (`unparker.rs`), and gives the role up when it is up again.
 //!
 //! While workers are stuck, or may be, the poller serves their timers too (`monitor.rs`), and there is one even without
-//! sockets. While sockets are registered and all workers are parked, one of them is the poller:
+//! sockets, as there is for a parked worker with timers. While sockets are registered and all workers are parked, one of them is the poller:
 //!
 //! ```text
 //! worker                                      the poller                    thread that registers the first socket

@@ -167,10 +167,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether a worker must wait in the reactor. If an embedder watches, that wait also hears rings meant for the
-    /// embedder, so that the descriptor does not stay readable.
+    /// Whether a worker shall wait in the reactor: for sockets, for the timers of stuck workers, and for its own, which
+    /// cost less there (the reactor leaves a deadline as it is from one wait to the next). If an embedder watches, that
+    /// wait also hears rings meant for the embedder, so that the descriptor does not stay readable.
     fn wants_poller(&self) -> bool {
-        self.core.driver().has_sockets() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
+        self.core.driver().is_used() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
     }
 
     /// Whether something may happen that no worker would hear of if this one waited as it has announced.
