@@ -55,7 +55,6 @@ cases='
   tcp     0,2  errors  recvfrom:ETIMEDOUT:3+17
   tcp     0,2  errors  recvfrom:ENOMEM:3+17
 * tcp     0,2  works   sendto:EINTR:1+2
-  tcp     0    works   sendto:EAGAIN:1
 * tcp     0,2  errors  sendto:EPIPE:3+17
   tcp     0,2  errors  sendto:ECONNRESET:3+17
   tcp     0,2  errors  sendto:ENOBUFS:3+17
@@ -79,6 +78,7 @@ cases='
 * udp     0,2  works   recvfrom:EINTR:1+2
   udp     0,2  errors  recvfrom:ECONNREFUSED:1+3
   udp     0,2  works   sendto:EINTR:1+2
+  udp     0    works   sendto:EAGAIN:1
 * udp     0,2  errors  sendto:ENOBUFS:1+3
   udp     0,2  errors  sendto:ENETUNREACH:1+3
 * trickle 0,2  works   recvfrom:EINTR:1+2,sendto:EINTR:1+2
