@@ -100,6 +100,7 @@ cases='
   udp     0,2  works   timerfd_create:ENOSYS:1+1,epoll_pwait2:ENOSYS:1+1
   udp     0,2  works   timerfd_create:EPERM:1+1,epoll_pwait2:EPERM:1+1
   udp     0,2  works   timerfd_settime:ENOSYS:1+1
+* timer   0,2  works   timerfd_settime:ENOSYS:3+1
   wake    0,2  works   write:EAGAIN:1+2
   wake    0,2  works   write:EINTR:1+2
 * wake    2,0  works   write:EIO:1+1

@@ -7,29 +7,32 @@
 //! an event ends took 24 µs of CPU with a timeout and 13 with an alarm, on a virtual machine (without deadline 17, as
 //! the CPU slept longer); waits that the deadline ends took as much.
 //!
-//! Who waits claims the alarm until the wait ends. Others wait by timeout meanwhile.
+//! Who waits claims the alarm until the wait ends. Others wait by timeout meanwhile, and claim it when they come round.
 //!
-//! The registration is level-triggered: a thread that only looks may take the event, but not from the waiter. Who sees
-//! it and can claim the alarm, as nobody waits, silences it.
+//! The registration is level-triggered: a thread that only looks may take the event, but not from the waiter. Who hears
+//! a ring and has the claim, or gets it as nobody waits, takes the ring back, so that the epoll set is not left
+//! readable.
 //!
 //! Rejected: one alarm for several waiters, armed for the first deadline (each would have to be woken for the others);
-//! edge-triggered, as the bell (a look would take the event away from the waiter, and had to ring the bell for it).
+//! edge-triggered, as the bell (a look would take the event away from the waiter, and had to ring the bell for it);
+//! times from now on in place of absolute ones (a thread that loses its CPU on the way would arm the alarm too late for
+//! the waits to come).
 
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
-use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 pub(crate) struct Alarm(Mutex<Option<Timer>>);
 
 struct Timer {
     /// Of timerfd_create(2).
     file: File,
-    /// Until when it is known to be silent.
-    rings_at: Option<Instant>,
+    /// Until when it is known to be silent, by [`now`].
+    rings_at: Option<u64>,
 }
 
 /// The right to arm the alarm. The waiter keeps it for as long as it waits.
@@ -45,10 +48,14 @@ impl Alarm {
 
     /// `None` if another thread waits with it.
     pub(crate) fn claim(&self) -> Option<Claim<'_>> {
-        self.0.try_lock().ok().map(Claim)
+        match self.0.try_lock() {
+            Ok(timer) => Some(Claim(timer)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Claim(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
-    /// Takes back a ring, so that the epoll set does not report it again; `false` if another thread waits for it.
+    /// Takes back a ring; `false` if another thread waits for it.
     pub(crate) fn silence(&self) -> bool {
         let claim = self.claim();
         claim.map(|mut claim| claim.silence()).is_some()
@@ -56,23 +63,36 @@ impl Alarm {
 }
 
 impl Claim<'_> {
-    /// From now on the alarm rings at `deadline` or before. Says whether it does.
-    pub(crate) fn arm(&mut self, now: Instant, deadline: Instant) -> bool {
+    /// From now on the alarm rings at `deadline` or before, by [`now`]. Says whether it does.
+    pub(crate) fn arm(&mut self, now: u64, deadline: u64) -> bool {
         let Some(Timer { file, rings_at }) = &mut *self.0 else { return false };
         if rings_at.is_some_and(|at| now < at && at <= deadline) {
             return true;
         }
-        let is_armed = set(file, deadline - now).is_ok();
-        *rings_at = is_armed.then_some(deadline);
-        is_armed
+        match set(file, deadline) {
+            Ok(()) => *rings_at = Some(deadline),
+            Err(_) => self.silence(), // or what it was armed for before would be heard again and again
+        }
+        self.0.as_ref().is_some_and(|timer| timer.rings_at.is_some())
     }
 
-    fn silence(&mut self) {
+    /// Takes back a ring, so that the epoll set does not report it again.
+    pub(crate) fn silence(&mut self) {
         if let Some(Timer { file, rings_at }) = &mut *self.0 {
             let _ = file.read(&mut [0; 8]); // fails if another thread has done so, or armed it again
             *rings_at = None;
         }
     }
+}
+
+/// Nanoseconds of CLOCK_MONOTONIC, the clock of the alarm and of [`std::time::Instant`].
+pub(crate) fn now() -> u64 {
+    let mut time = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: the pointer is good for a write of this type; `an_early_ring_does_not_end_a_wait` runs it.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, time.as_mut_ptr()) };
+    // SAFETY: the call has written it: it fails for a bad clock or pointer only. The same test runs it.
+    let time = unsafe { time.assume_init() };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 fn timer() -> io::Result<File> {
@@ -86,14 +106,15 @@ fn timer() -> io::Result<File> {
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 
-/// Makes `timer` ring once, after `wait`, which is not zero: that would disarm it. Takes back an earlier ring.
-fn set(timer: &File, wait: Duration) -> io::Result<()> {
+/// Makes `timer` ring once, at `deadline`, which is not zero: that would disarm it. Takes back an earlier ring.
+fn set(timer: &File, deadline: u64) -> io::Result<()> {
     let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let after = libc::timespec { tv_sec: wait.as_secs() as _, tv_nsec: wait.subsec_nanos() as _ };
-    let times = libc::itimerspec { it_interval: never, it_value: after };
+    let at = libc::timespec { tv_sec: (deadline / 1_000_000_000) as _, tv_nsec: (deadline % 1_000_000_000) as _ };
+    let times = libc::itimerspec { it_interval: never, it_value: at };
+    let (fd, absolute) = (timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME);
     // SAFETY: `times` outlives the call, which only reads it, and a null pointer asks for no old value;
     // `a_turn_waits_at_least_its_timeout` runs it.
-    match unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &raw const times, std::ptr::null_mut()) } {
+    match unsafe { libc::timerfd_settime(fd, absolute, &raw const times, std::ptr::null_mut()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
@@ -101,7 +122,7 @@ fn set(timer: &File, wait: Duration) -> io::Result<()> {
 
 #[cfg(test)]
 impl Alarm {
-    pub(crate) fn rings_at(&self) -> Option<Instant> {
+    pub(crate) fn rings_at(&self) -> Option<u64> {
         self.0.lock().unwrap().as_ref().and_then(|timer| timer.rings_at)
     }
 

@@ -13,11 +13,11 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libc::c_int;
 
-use super::alarm::Alarm;
+use super::alarm::{self, Alarm};
 use super::claims::Claims;
 use super::{Custody, Event, FINE_WAITS, Token};
 use crate::ready::Ready;
@@ -88,8 +88,10 @@ impl Poller {
 
     fn look(&self, events: &mut Events) -> io::Result<()> {
         events.filled = self.wait_millis(events, 0)?;
-        if events.take_alarm() {
-            self.alarm.silence();
+        // Where there is room for one event only, the alarm's may have kept another one out.
+        if events.take_alarm() && self.alarm.silence() && events.filled == 0 {
+            events.filled = self.wait_millis(events, 0)?;
+            events.take_alarm();
         }
         Ok(())
     }
@@ -97,33 +99,39 @@ impl Poller {
     fn wait_for_ever(&self, events: &mut Events) -> io::Result<()> {
         loop {
             events.filled = self.wait_millis(events, -1)?;
-            if !events.take_alarm() || events.filled > 0 {
+            let has_rung = events.take_alarm();
+            let is_for_others = has_rung && !self.alarm.silence();
+            if !has_rung || events.filled > 0 {
                 return Ok(());
             }
-            if !self.alarm.silence() {
-                thread::yield_now(); // another thread has to hear it
+            if is_for_others {
+                thread::yield_now(); // one of them is on its way up
             }
         }
     }
 
-    /// Waits with the alarm, or by a timeout where another thread has it or there is none.
+    /// Waits with the alarm, or by a timeout while another thread has it or where there is none.
     fn wait_until(&self, events: &mut Events, limit: Duration) -> io::Result<()> {
-        let mut now = Instant::now();
-        let deadline = now + limit.min(A_YEAR);
-        let mut alarm = self.alarm.claim();
+        let mut now = alarm::now();
+        let deadline = now + limit.min(A_YEAR).as_nanos() as u64;
+        let mut alarm = None;
         while now < deadline {
+            alarm = alarm.or_else(|| self.alarm.claim());
             let is_armed = alarm.as_mut().is_some_and(|alarm| alarm.arm(now, deadline));
             events.filled = match is_armed {
                 true => self.wait_millis(events, -1)?,
-                false => self.wait_timed(events, deadline - now)?,
+                false => self.wait_timed(events, Duration::from_nanos(deadline - now))?,
             };
-            if !events.take_alarm() || events.filled > 0 {
+            let has_rung = events.take_alarm();
+            match &mut alarm {
+                Some(alarm) if has_rung => alarm.silence(),
+                None if has_rung => thread::yield_now(), // the waiter with the claim is on its way up
+                _ => {}
+            }
+            if !has_rung || events.filled > 0 {
                 return Ok(());
             }
-            if !is_armed {
-                thread::yield_now(); // another thread has to hear it
-            }
-            now = Instant::now();
+            now = alarm::now();
         }
         Ok(())
     }
@@ -229,8 +237,8 @@ impl Events {
     fn take_alarm(&mut self) -> bool {
         let filled = &self.list[..self.filled];
         let Some(at) = filled.iter().position(|event| Token::from_u64(event.u64) == Token::ALARM) else { return false };
-        self.list.copy_within(at + 1..self.filled, at);
         self.filled -= 1;
+        self.list.swap(at, self.filled);
         true
     }
 
@@ -284,6 +292,8 @@ fn owned(result: c_int) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -397,6 +407,43 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_ring_that_was_meant_for_another_waiter_is_heard_once() {
+        let poller = Poller::new().unwrap();
+        for _ in 0..10 {
+            thread::scope(|threads| {
+                let mut claim = poller.alarm.claim().unwrap();
+                let waiter = threads.spawn(|| {
+                    poller.wait(&mut Events::with_capacity(4), Some(Duration::from_millis(10))).unwrap();
+                });
+                let now = alarm::now();
+                assert!(claim.arm(now, now + 1_000_000));
+                drop(claim);
+                waiter.join().unwrap();
+                assert_eq!(poller.alarm.rings_at(), None, "it would have been heard all the time");
+            });
+        }
+    }
+
+    #[test]
+    fn a_ring_is_taken_back() {
+        let poller = Poller::new().unwrap();
+        poller.wait(&mut Events::with_capacity(4), Some(Duration::from_micros(100))).unwrap();
+        let mut events = Events::with_capacity(4);
+        assert_eq!(poller.wait_millis(&mut events, 0).unwrap(), 0);
+    }
+
+    #[test]
+    fn a_ring_does_not_keep_an_event_out() {
+        let (poller, mut events) = (Poller::new().unwrap(), Events::with_capacity(1));
+        let mut claim = poller.alarm.claim().unwrap();
+        assert!(claim.arm(0, 1), "a deadline long ago");
+        drop(claim);
+        poller.notify();
+        poller.wait(&mut events, Some(Duration::ZERO)).unwrap();
+        assert_eq!((events.len(), events.get(0)), (1, None));
     }
 
     #[test]

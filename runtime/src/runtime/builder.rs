@@ -402,7 +402,8 @@ impl<R> Builder<R> {
     /// How late the kernel may end a worker's wait to save energy (`PR_SET_TIMERSLACK` in prctl(2); Linux only).
     ///
     /// 1 ns by default, where Linux has 50 µs: timers are exact. `None` leaves the threads as they are. The thread
-    /// in `block_on` gets its own value back afterwards.
+    /// in `block_on` gets its own value back afterwards. The worker that waits for the events of all has a timer of
+    /// the kernel's that knows no slack, so that its wait is exact whatever is set here.
     ///
     /// # Examples
     ///

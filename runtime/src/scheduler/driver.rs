@@ -74,6 +74,12 @@ impl Driver {
         self.has_sockets() || self.has_deadline()
     }
 
+    /// Whether a deadline may come by itself, as two loads tell: true a little too long after the last one.
+    pub(crate) fn may_have_deadline(&self) -> bool {
+        const LAST: u64 = u64::MAX - 1;
+        self.timers.may_be_due(LAST)
+    }
+
     /// Whether a deadline can come.
     pub(crate) fn has_deadline(&self) -> bool {
         const NEVER: Duration = Duration::from_nanos(1 << 58);

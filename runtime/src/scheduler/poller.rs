@@ -6,7 +6,8 @@
 //! wait before it announces it (`unparker.rs`), and gives the role up when it is up again.
 //!
 //! While workers are stuck, or may be, the poller serves their timers too (`monitor.rs`), and there is one even without
-//! sockets, as there is for a parked worker with timers. While sockets are registered and all workers are parked, one of them is the poller:
+//! sockets. A worker with timers takes the role if it is free, as its deadline costs less there; without it, it waits
+//! for them as a thread. While sockets are registered and all workers are parked, one of them is the poller:
 //!
 //! ```text
 //! worker                                      the poller                    thread that registers the first socket

@@ -14,8 +14,8 @@
 //! wait. The thread that takes the announcement owes the one ring; a late ring costs the worker one extra turn.
 //!
 //! The poller (`poller.rs`) waits in the reactor, where a write to the eventfd ends the wait. All other workers, and
-//! every worker while nothing is registered with the reactor, wait as threads on a condition variable, which costs 0.5
-//! µs less per wait and wake. A first registration is work in the sense of B1, and rings.
+//! every worker without timers while nothing is registered with the reactor, wait as threads on a condition variable,
+//! which costs 0.5 µs less per wait and wake. A first registration is work in the sense of B1, and rings.
 //!
 //! Rejected: ringing on every push (a write is 160 ns, and 15 µs where it has to wake another processor). Parking the
 //! thread by `std::thread::park`: it may use up the unpark that a caller of `block_on` expects for its own `park`.

@@ -156,22 +156,22 @@ impl Worker<'_> {
     }
 
     /// How to wait, and whether as the poller. Of several workers only the poller waits in the reactor, be it for
-    /// sockets or for the timers of others. A single worker always may; it takes the role if the monitor may look there
-    /// in its place.
+    /// sockets, for the timers of others, or for its own, which cost less there: the reactor leaves a deadline as it is
+    /// from one wait to the next. A single worker always may; it takes the role if the monitor may look there in its
+    /// place.
     fn choose_wait(&self) -> (Wait, bool) {
         let is_shared = !self.is_alone() || self.shared.monitor.is_started();
-        match self.wants_poller() {
+        match self.wants_poller() || self.core.driver().may_have_deadline() {
             true if !is_shared => (Wait::Reactor, false),
             true if self.core.driver().poller().try_take(self.core.index()) => (Wait::Reactor, true),
             _ => (Wait::Thread, false),
         }
     }
 
-    /// Whether a worker shall wait in the reactor: for sockets, for the timers of stuck workers, and for its own, which
-    /// cost less there (the reactor leaves a deadline as it is from one wait to the next). If an embedder watches, that
-    /// wait also hears rings meant for the embedder, so that the descriptor does not stay readable.
+    /// Whether a worker must wait in the reactor. If an embedder watches, that wait also hears rings meant for the
+    /// embedder, so that the descriptor does not stay readable.
     fn wants_poller(&self) -> bool {
-        self.core.driver().is_used() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
+        self.core.driver().has_sockets() || self.shared.monitor.has_stuck() || self.core.embedder.is_watched()
     }
 
     /// Whether something may happen that no worker would hear of if this one waited as it has announced.
