@@ -373,7 +373,8 @@ fn wake_all(woken: &mut Vec<Waker>) {
 }
 
 impl AsFd for Reactor {
-    /// The epoll or kqueue fd: readable when a turn would find something. For use within another event loop.
+    /// The epoll or kqueue fd: readable when a turn would find something, or once the deadline of an earlier turn has
+    /// come, until the next one. For use within another event loop.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.poller.as_fd()
     }

@@ -320,6 +320,29 @@ fn what_another_thread_runs_is_not_due_for_the_host() {
 }
 
 #[test]
+fn a_deadline_beside_a_busy_block_on_does_not_leave_it_readable() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        settle(&runtime);
+        let due = Instant::now() + Duration::from_millis(5);
+        let task = runtime.spawn(mini::time::sleep_until(due));
+        beside_block_on(&runtime, async {}, || {
+            let (busy, stop) = yields(&runtime); // the other thread waits for the deadline, and stops doing so
+            while !task.is_finished() {
+                thread::yield_now();
+            }
+            while is_readable(&runtime) {
+                thread::yield_now(); // until the other thread looks
+            }
+            stop.store(true, SeqCst);
+            while !busy.is_finished() {
+                thread::yield_now();
+            }
+        });
+    });
+}
+
+#[test]
 fn under_a_paused_clock_time_jumps() {
     within(LIMIT, || {
         let runtime = Builder::new_current_thread().start_paused(true).build().unwrap();

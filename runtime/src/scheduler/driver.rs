@@ -87,10 +87,10 @@ impl Driver {
         self.timers.next_deadline().is_some_and(is_near)
     }
 
-    /// Delivers what has happened, without waiting.
-    pub(crate) fn poll(&self, events: &mut Events) -> Delivered {
+    /// Delivers what has happened, without waiting. If the reactor's descriptor `is_watched`, it is quiet afterwards.
+    pub(crate) fn poll(&self, events: &mut Events, is_watched: bool) -> Delivered {
         let mut count = 0;
-        if self.has_sockets() {
+        if self.has_sockets() || is_watched {
             count = self.turn(events, Some(Duration::ZERO));
             self.pass_notify_on(events);
         }

@@ -92,7 +92,7 @@ impl Worker<'_> {
         core.note_queue();
         self.record_queues();
         let before = self.shared_waiting();
-        let delivered = core.driver().poll(&mut self.events);
+        let delivered = core.driver().poll(&mut self.events, core.embedder.is_watched());
         self.note_delivered(delivered);
         self.ask_ahead(before);
         core.take_remote_frees();

@@ -196,7 +196,7 @@ impl Worker<'_> {
     /// Waits under a paused clock: where nothing real is going on, time jumps to the next deadline.
     fn park_paused(&mut self, wait: Wait, limit: Option<Duration>) {
         let (core, driver) = (self.core, self.core.driver());
-        let delivered = driver.poll(&mut self.events);
+        let delivered = driver.poll(&mut self.events, false);
         self.note_delivered(delivered);
         // In this order: a job wakes its waiter before it counts as done.
         let is_waited_for = self.shared.blocking.in_flight() > 0;

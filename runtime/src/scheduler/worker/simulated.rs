@@ -86,7 +86,7 @@ impl Worker<'_> {
         let driver = self.core.driver();
         loop {
             // Unix sockets and pipes.
-            let has_heard = driver.has_sockets() && driver.poll(&mut self.events).events > 0;
+            let has_heard = driver.has_sockets() && driver.poll(&mut self.events, false).events > 0;
             let now = world.elapsed(driver.timers().clock().now());
             world.advance(driver.reactor(), now);
             sim::end_step();
