@@ -7,11 +7,12 @@
 //! an event ends took 24 µs of CPU with a timeout and 13 with an alarm, on a virtual machine (without deadline 17, as
 //! the CPU slept longer); waits that the deadline ends took as much.
 //!
-//! Who waits claims the alarm until the wait ends. Others wait by timeout meanwhile, and claim it when they come round.
+//! A waiter claims the alarm until its wait ends. Other threads wait by timeout meanwhile, and claim it when they come
+//! round.
 //!
-//! The registration is level-triggered: a thread that only looks may take the event, but not from the waiter. Who hears
-//! a ring and has the claim, or gets it as nobody waits, takes the ring back, so that the epoll set is not left
-//! readable.
+//! The registration is level-triggered: a thread that only looks may take the event, but not from the waiter. A thread
+//! that hears a ring and has the claim, or gets it as no thread waits, takes the ring back, so that the epoll set is
+//! not left readable.
 //!
 //! Rejected: one alarm for several waiters, armed for the first deadline (each would have to be woken for the others);
 //! edge-triggered, as the bell (a look would take the event away from the waiter, and had to ring the bell for it);
