@@ -100,7 +100,8 @@ pub(crate) fn system_call(thread: i32) -> Option<c_long> {
 
 /// What the calls are called in which threads wait: those by which programs block that hold a worker up.
 pub(crate) fn system_call_name(number: c_long) -> Option<&'static str> {
-    const NAMES: [(c_long, &str); 24] = [
+    const NAMES: &[(c_long, &str)] = &[
+        #[cfg(not(any(target_arch = "x86", target_arch = "s390x")))] // accept4 alone has a number there
         (libc::SYS_accept, "accept"),
         (libc::SYS_accept4, "accept4"),
         (libc::SYS_clock_nanosleep, "clock_nanosleep"),
@@ -127,15 +128,15 @@ pub(crate) fn system_call_name(number: c_long) -> Option<&'static str> {
         (libc::SYS_write, "write"),
     ];
     #[cfg(target_arch = "x86_64")]
-    const OLDER: [(c_long, &str); 4] = [
+    const OLDER: &[(c_long, &str)] = &[
         (libc::SYS_epoll_wait, "epoll_wait"),
         (libc::SYS_open, "open"),
         (libc::SYS_poll, "poll"),
         (libc::SYS_select, "select"),
     ];
     #[cfg(not(target_arch = "x86_64"))]
-    const OLDER: [(c_long, &str); 0] = [];
-    let mut names = NAMES.iter().chain(&OLDER);
+    const OLDER: &[(c_long, &str)] = &[];
+    let mut names = NAMES.iter().chain(OLDER);
     names.find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
