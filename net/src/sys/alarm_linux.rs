@@ -70,11 +70,12 @@ impl Claim<'_> {
         if rings_at.is_some_and(|at| now < at && at <= deadline) {
             return true;
         }
-        match set(file, deadline) {
-            Ok(()) => *rings_at = Some(deadline),
-            Err(_) => self.silence(), // or what it was armed for before would be heard again and again
+        let is_armed = set(file, deadline).is_ok();
+        match is_armed {
+            true => *rings_at = Some(deadline),
+            false => self.silence(), // or what it was armed for before would be heard again and again
         }
-        self.0.as_ref().is_some_and(|timer| timer.rings_at.is_some())
+        is_armed
     }
 
     /// Takes back a ring, so that the epoll set does not report it again.
