@@ -155,27 +155,48 @@ impl Queued {
         if let Some(took) = took {
             header.times.note(took);
         }
-        let has_asked = running.has_asked.get();
-        header.wait.fill(mini_context::notes(), has_asked, || header.id.get());
-        let next = if has_asked { header.state.finish_yielded() } else { header.state.finish_pending() };
-        let ran = match next {
-            // The task may run elsewhere, and be freed, from here on.
-            OnPending::Idle => Ran::Through,
-            OnPending::Requeue => {
-                // An owned task that was woken in its poll woke itself: wakes of other threads are in the inbox.
-                let has_waited = !has_asked && header.state.is_shared();
-                if has_waited {
-                    header.times.note_wake();
-                }
-                let is_again = !has_waited && header.times.since_wait() >= again_after;
-                Ran::Asks(running.task, if is_again { Class::Again } else { Class::Woken })
-            }
-            OnPending::Drop => {
-                running.task.drop_future();
-                Ran::Ended
-            }
+        let ran = match running.has_asked.get() {
+            true => running.task.ask(again_after),
+            false => running.task.wait(again_after),
         };
         (ran, took)
+    }
+
+    /// After a poll that was pending and has asked for another run.
+    #[inline(always)]
+    fn ask(self, again_after: u32) -> Ran {
+        let header = self.header();
+        header.wait.fill_asked(mini_context::notes(), || header.id.get());
+        if header.state.finish_yielded() == OnPending::Drop {
+            self.drop_future();
+            return Ran::Ended;
+        }
+        let class = header.times.class(again_after);
+        Ran::Asks(self, class)
+    }
+
+    /// After a poll that was pending.
+    #[inline(always)]
+    fn wait(self, again_after: u32) -> Ran {
+        let header = self.header();
+        header.wait.fill(mini_context::notes(), false, || header.id.get());
+        match header.state.finish_pending() {
+            // The task may run elsewhere, and be freed, from here on.
+            OnPending::Idle => Ran::Through,
+            OnPending::Requeue if header.state.is_shared() => {
+                header.times.note_wake();
+                Ran::Asks(self, Class::Woken)
+            }
+            // An owned task that was woken in its poll woke itself: wakes of other threads are in the inbox.
+            OnPending::Requeue => {
+                let class = header.times.class(again_after);
+                Ran::Asks(self, class)
+            }
+            OnPending::Drop => {
+                self.drop_future();
+                Ran::Ended
+            }
+        }
     }
 
     #[cold]

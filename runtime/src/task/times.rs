@@ -5,6 +5,7 @@
 //! (`mini_context::rules`), the second what a worker may expect of a run before it begins. Runs that were not measured
 //! are charged to others (`scheduler/meter.rs`).
 
+use super::Class;
 use crate::primitives::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// In nanoseconds; what is longer than 4 s counts as 4 s.
@@ -32,6 +33,12 @@ impl Times {
     #[inline]
     pub(super) fn note_wake(&self) {
         self.since_wait.store(0, Relaxed);
+    }
+
+    /// The class of a task that asks to run once more.
+    #[inline]
+    pub(super) fn class(&self, again_after: u32) -> Class {
+        if self.since_wait() >= again_after { Class::Again } else { Class::Woken }
     }
 
     /// How long it has run since it last waited.

@@ -76,6 +76,20 @@ impl WaitSlot {
         self.location.store(location, Release);
     }
 
+    /// The same after a poll of a task that has asked to run again: as a rule it waits for nothing.
+    #[inline]
+    pub(crate) fn fill_asked(&self, notes: Notes, task: impl FnOnce() -> u64) {
+        match notes.is_empty() && !mini_context::was_refused() {
+            true => self.word.store(YIELDED, Release),
+            false => self.fill_asked_late(notes, task()),
+        }
+    }
+
+    #[cold]
+    fn fill_asked_late(&self, notes: Notes, task: u64) {
+        self.fill(notes, true, || task);
+    }
+
     /// Whether the task waits for something beside the last wait.
     pub(crate) fn has_beside(&self) -> bool {
         self.read().has_beside()
