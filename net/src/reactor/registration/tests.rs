@@ -228,8 +228,12 @@ fn move_beside_an_end(ends: usize, is_refused: bool, delay: usize) -> (bool, boo
     let here = AtomicUsize::new(0);
     let meet = || {
         here.fetch_add(1, SeqCst);
-        while here.load(SeqCst) < 2 {
-            std::hint::spin_loop();
+        for looks in 0.. {
+            match here.load(SeqCst) {
+                2 => break,
+                _ if looks < 1_000 => std::hint::spin_loop(),
+                _ => thread::yield_now(), // the other one waits for this processor
+            }
         }
     };
     let moved = thread::scope(|threads| {
