@@ -33,6 +33,7 @@ mod warning;
 mod watch;
 pub(crate) mod watcher;
 
+use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -48,7 +49,7 @@ use crate::blocking::Origin;
 use crate::runtime::Id;
 use crate::task::{self, Beside, LastWait, SeenWait, Sight, Source, Standing};
 use circles::{Circle, circles, possible_circles};
-use seen::Seen;
+use seen::{Seen, SeenTask};
 
 /// What a runtime was doing at a moment, made by [`Handle::dump`](crate::runtime::Handle::dump).
 ///
@@ -107,6 +108,8 @@ pub struct Dump {
     externals: Vec<Main>,
     /// From which the tasks and the circles are worked out when somebody asks for them.
     seen: Arc<Seen>,
+    /// Of a simulation, the hosts of the tasks by their ids.
+    hosts: HashMap<u64, Arc<str>>,
     tasks: OnceLock<Vec<DumpedTask>>,
     circles: OnceLock<Vec<Circle>>,
     /// Threads for blocking jobs, idle ones among them, jobs in the queue, the first of these, and those that run.
@@ -215,6 +218,7 @@ impl Held {
 #[derive(Clone, Debug)]
 pub struct DumpedTask {
     source: Source,
+    host: Option<Arc<str>>,
     /// Modulo 2^30.
     polls: u32,
     standing: Standing,
@@ -242,7 +246,11 @@ impl Dump {
         self.tasks.get_or_init(|| {
             let runs = |id| self.workers.iter().any(|worker| worker.doing.runs(id));
             let is_running = |sight: &Sight| sight.standing == Standing::Ready && runs(sight.id.get());
-            self.seen.in_order().iter().map(|task| self.seen.dumped(task, is_running(&task.sight))).collect()
+            let dumped = |task: &SeenTask| DumpedTask {
+                host: self.hosts.get(&task.sight.id.get()).cloned(),
+                ..self.seen.dumped(task, is_running(&task.sight))
+            };
+            self.seen.in_order().iter().map(dumped).collect()
         })
     }
 
@@ -380,6 +388,23 @@ impl DumpedTask {
     /// See [`Dump`].
     pub fn location(&self) -> &'static Location<'static> {
         self.source.location
+    }
+
+    /// In a simulation that has hosts: the name of the one that the task runs on.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "sim")]
+    /// let failure = mini::sim::Sim::new(1).run(async {
+    ///     mini::sim::current().host("db", || std::future::pending::<std::io::Result<()>>());
+    ///     std::future::pending::<()>().await
+    /// });
+    /// # #[cfg(feature = "sim")]
+    /// assert_eq!(failure.unwrap_err().dump().unwrap().tasks()[0].host(), Some("db"));
+    /// ```
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
     }
 
     /// How often the task was polled, modulo 2^30.

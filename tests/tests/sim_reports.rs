@@ -132,6 +132,32 @@ fn a_deadlock_tells_of_paused_hosts_and_else_of_threads() {
 }
 
 #[test]
+fn a_dump_tells_the_hosts_of_tasks() {
+    let replicas = ["a", "b", "c", "d"];
+    let program = async {
+        current().host("db", async || {
+            let first = Builder::new().name("first").spawn(pending::<()>());
+            Builder::new().name("second").spawn(async { first.await.unwrap() }).await.unwrap();
+        });
+        for replica in replicas {
+            current().host(replica, async || Builder::new().name("replica").spawn(pending::<()>()).await.unwrap());
+        }
+        drop(Builder::new().name("own").spawn(sleep(Duration::from_secs(7200))));
+        pending::<()>().await
+    };
+    let failure = Sim::new(5).run(program).unwrap_err();
+    let dump = failure.dump().unwrap();
+    let host_of = |name| dump.tasks().iter().find(|task| task.name() == Some(name)).unwrap().host();
+    assert_eq!(["first", "second", "own"].map(host_of), [Some("db"), Some("db"), Some("test")]);
+    let text = failure.to_string();
+    let line = |name: &str| text.lines().find(|line| line.contains(&format!(" \"{name}\" "))).unwrap();
+    assert!(line("second").contains(" on host db, waiting: Join"), "{text}");
+    assert!(line("replica").contains(" on hosts a, b, c and 1 more, LOST"), "{text}");
+    let json = dump.groups_to_json(100);
+    assert!(dump.to_json().contains(r#""host":"db""#) && json.contains(r#""hosts":["a","b","c","d"]"#), "{json}");
+}
+
+#[test]
 fn faults_of_the_network_name_hosts() {
     let program = async || {
         current().host("echo", serve);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use mini::runtime::{Builder, Runtime, Warning, WarningKind};
+use mini::runtime::{Builder, Handle, Runtime, Warning, WarningKind};
+use mini::sim::Sim;
 use mini::sync::{Mutex, oneshot};
 use mini_tests::in_child;
 
@@ -44,6 +45,28 @@ fn a_poll_that_blocks_is_named_while_it_does() {
             assert!(text.contains(", and waits in futex(2); until"), "{text}");
         }
     }
+}
+
+#[test]
+fn a_poll_of_a_simulation_that_does_not_return_is_told_with_its_seed() {
+    let told = Sim::new(7).run(async {
+        let waits = mini::task::Builder::new().name("waits").spawn(async {
+            let runtime = Handle::current();
+            loop {
+                if let Some(warning) = runtime.warnings().pop() {
+                    return warning;
+                }
+                std::thread::sleep(Duration::from_millis(10)); // of the system, as a wait for a thread would be
+            }
+        });
+        waits.await.unwrap()
+    });
+    let told = told.unwrap();
+    assert_eq!(told.kind(), WarningKind::LongPoll);
+    let text = told.to_string();
+    assert!(text.starts_with("long poll: task "), "{text}");
+    assert!(text.contains(&format!(" \"waits\" spawned at {}:", file!())), "{text}");
+    assert!(text.ends_with("; until it returns, the simulation of seed 7 stands still"), "{text}");
 }
 
 #[test]

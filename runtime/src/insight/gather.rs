@@ -46,6 +46,7 @@ impl Shared {
             self.let_run_on(begin); // in a simulation the program stands still
         }
         seen.look_again_at_lost(&self.cores);
+        let hosts = self.hosts_of(seen.tasks().iter().map(|task| task.sight.id.get()));
         let seen = Arc::new(seen);
         let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
         let workers = self.cores.iter().map(|core| look.at_worker(core, !seen.is_whole(core.index()))).collect();
@@ -65,6 +66,7 @@ impl Shared {
             workers,
             externals,
             seen,
+            hosts,
             tasks: OnceLock::new(),
             circles: OnceLock::new(),
             threads: gauge.threads,

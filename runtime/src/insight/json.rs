@@ -196,6 +196,9 @@ fn task(text: &mut String, task: &DumpedTask) {
     fields.value("id", task.id());
     fields.value("polls", task.polls());
     common(&mut fields, task.name(), task, task.waits(), task.beside());
+    if let Some(host) = task.host() {
+        fields.text("host", host);
+    }
     if let Some(unchanged) = task.unchanged {
         fields.value("unchanged_seconds", unchanged.as_secs_f64());
     }
@@ -213,6 +216,10 @@ fn group(text: &mut String, line: &Line<'_>) {
         fields.value("unchanged_seconds", longest.as_secs_f64());
     }
     fields.array("ids", line.tasks.iter().take(IDS), |text, task| put(text, task.id()));
+    let hosts = line.hosts();
+    if !hosts.is_empty() {
+        fields.array("hosts", hosts, |text, host| put(text, Quoted(host)));
+    }
     fields.end();
 }
 

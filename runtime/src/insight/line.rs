@@ -184,6 +184,14 @@ impl Line<'_> {
         if self.tasks.len() == 1 { beside } else { beside.map(|wait| wait.map(alone)) }
     }
 
+    /// The hosts that they run on, in a simulation that has some.
+    pub(super) fn hosts(&self) -> Vec<&str> {
+        let mut hosts: Vec<_> = self.tasks.iter().filter_map(|task| task.host()).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
+    }
+
     /// If these are timers: the first of their deadlines, in nanoseconds.
     pub(super) fn due(&self) -> Option<u64> {
         let deadlines = self.tasks.iter().filter_map(|task| match task.waits() {

@@ -255,6 +255,7 @@ impl Seen {
         let beside = more.map(|more| more.beside).filter(|beside| beside[0].is_some());
         DumpedTask {
             source: self.source_of(task),
+            host: None,
             polls: task.sight.polls,
             standing: task.sight.standing,
             wait: task.sight.wait,

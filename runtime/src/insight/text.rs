@@ -238,6 +238,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
                 write!(f, "spawned at {}", first.location())?;
             }
         }
+        self.hosts(f)?;
         match (first.standing, first.waits()) {
             (_, Some(LastWait::Unknown)) if first.is_lost => {
                 f.write_str(", LOST; its last wait was for nothing of mini's")?
@@ -271,6 +272,18 @@ impl fmt::Display for Told<'_, Line<'_>> {
 }
 
 impl Told<'_, Line<'_>> {
+    /// Of a simulation, on which hosts the tasks run.
+    fn hosts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        let hosts = self.1.hosts();
+        match &hosts[..] {
+            [] => Ok(()),
+            [host] => write!(f, " on host {host}"),
+            [shown @ .., last] if hosts.len() <= SHOWN => write!(f, " on hosts {} and {last}", shown.join(", ")),
+            _ => write!(f, " on hosts {} and {} more", hosts[..SHOWN].join(", "), hosts.len() - SHOWN),
+        }
+    }
+
     /// What else is known of the task that has what is waited for, as far as it is the same for all.
     fn holder(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(dump, line) = *self;

@@ -2,7 +2,8 @@
 //!
 //! At each look it asks whether a worker is in the same run as before (`watch/runs.rs`). About once a second it walks
 //! over the tasks (`watch/walk.rs`, `watch/still.rs`): what two walks see unchanged stands still. A walk over many
-//! tasks takes long, so they are as rare as it takes to keep them below a twentieth of the time.
+//! tasks takes long, so they are as rare as it takes to keep them below a twentieth of the time. Of a simulation it is
+//! told only of a poll that may never end; what else may happen is virtual, and the simulation sees it itself.
 
 mod runs;
 mod still;
@@ -71,7 +72,7 @@ impl Watch {
             run.look(core, voice);
         }
         let now = Instant::now();
-        if now >= self.walk_at {
+        if now >= self.walk_at && !shared.config.is_simulated() {
             let walk = Walk::new(shared, now, &self.last_walk);
             walk.tell(&self.last_walk, voice);
             self.last_walk = walk;

@@ -102,14 +102,19 @@ impl Config {
     }
 
     /// Whether all of the runtime happens on one thread, in virtual time.
-    #[cfg(feature = "sim")]
     pub(crate) fn is_simulated(&self) -> bool {
-        self.simulation.is_some()
+        self.seed().is_some()
+    }
+
+    /// What determines that, if it is so.
+    #[cfg(feature = "sim")]
+    pub(crate) fn seed(&self) -> Option<u64> {
+        self.simulation.map(|limits| limits.seed)
     }
 
     #[cfg(not(feature = "sim"))]
-    pub(crate) const fn is_simulated(&self) -> bool {
-        false
+    pub(crate) const fn seed(&self) -> Option<u64> {
+        None
     }
 
     /// Refuses settings that make no sense, with an error that names the setting.

@@ -18,7 +18,7 @@ use crate::insight::{Before, LastWarnings, on_quit, watcher};
 use crate::primitives::{Mutex, lock};
 use crate::recorder::Recorder;
 use crate::runtime::Id;
-use crate::scheduler::config::Config;
+use crate::scheduler::config::{self, Config};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
@@ -117,7 +117,7 @@ impl Shared {
         if dumps {
             on_quit::start();
         }
-        if shared.warns() {
+        if shared.warns() || shared.config.is_simulated() && config::warns(true)? {
             watcher::watch(&shared);
         }
         Ok(shared)

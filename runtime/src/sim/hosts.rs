@@ -82,8 +82,13 @@ pub(super) fn is_program(task: u64) -> bool {
     HOSTS.with_borrow(|hosts| hosts.started.values().any(|started| started.id().get() == task))
 }
 
+/// Whether this thread is in a simulation that has hosts beside that of the test.
+pub(crate) fn has_some() -> bool {
+    HOSTS.with_borrow(|hosts| hosts.has_hosts)
+}
+
 /// The host of a task.
-pub(super) fn host_of(task: u64) -> u32 {
+pub(crate) fn host_of(task: u64) -> u32 {
     HOSTS.with_borrow(|hosts| hosts.of_task.get(&task).copied()).unwrap_or_else(sim::host)
 }
 

@@ -152,7 +152,7 @@ impl Sim {
     ///
     /// # Panics
     ///
-    /// In another simulation; if the system has no descriptors for the runtime.
+    /// In another simulation; if the system has no descriptors for the runtime; if `MINI_WARN` is neither 0 nor 1.
     ///
     /// # Examples
     ///
@@ -230,7 +230,7 @@ impl Sim {
         (config.start_paused, config.simulation) = (true, Some(self.limits));
         config.on_task_panic = Some(Arc::new(unseen::note_panic));
         config.on_task_error = Some(Arc::new(unseen::note_error));
-        Runtime::new_from(Shared::new(config).expect("the system has descriptors for a runtime"))
+        Runtime::new_from(Shared::new(config).unwrap_or_else(|error| panic!("a runtime for a simulation: {error}")))
     }
 }
 

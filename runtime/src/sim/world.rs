@@ -19,7 +19,7 @@ use crate::primitives::{Mutex, MutexGuard, lock};
 /// What a simulation may take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
     /// In virtual time.
     pub(super) time: Duration,
     /// Without the time going on.

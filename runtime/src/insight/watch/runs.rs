@@ -15,7 +15,11 @@ use crate::scheduler::core::Core;
 /// 1993, chapter 5).
 const LONG: Duration = Duration::from_millis(100);
 
-/// A timer that is later is told: half of that.
+/// In a simulation: nothing waits for the poll but the person who has started the test, who begins to wonder (the same
+/// chapter).
+const LONG_IN_SIMULATION: Duration = Duration::from_secs(1);
+
+/// A timer that is later is told: half of what a poll may take.
 const LATE: Duration = LONG.checked_div(2).unwrap();
 
 #[derive(Default)]
@@ -57,7 +61,8 @@ impl LastRun {
             return;
         }
         let late = late(core).filter(|_| !run.told.late);
-        let is_long = lasts >= LONG && !run.told.long;
+        let long = if voice.shared.config.is_simulated() { LONG_IN_SIMULATION } else { LONG };
+        let is_long = lasts >= long && !run.told.long;
         if !is_long && late.is_none() {
             return; // to find the task takes a walk
         }
@@ -95,9 +100,13 @@ impl News<'_> {
             (None, _) => String::new(),
         };
         let (name, worker, lasts) = (&subject.name, core.index(), lasts.as_millis());
+        let seed = voice.shared.config.seed();
         if self.is_long {
             voice.say(WarningKind::LongPoll, &subject, || {
-                let until = format!("until it returns, worker {worker} runs no other task");
+                let until = match seed {
+                    Some(seed) => format!("until it returns, the simulation of seed {seed} stands still"),
+                    None => format!("until it returns, worker {worker} runs no other task"),
+                };
                 let text = format!("{name} has been in one poll for {lasts} ms{does}; {until}");
                 let stack = Stack::of(core.owner()).filter(|_| self.is_same_run());
                 Words { text, stack }

@@ -3,6 +3,8 @@
 //! `sim/world.rs` decides; here are the places where it is asked. Without the feature none of this is compiled, and
 //! outside of a simulation each costs a branch.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mini_context::sim;
@@ -174,9 +176,19 @@ impl Shared {
         core.world.as_ref().map(|world| world.elapsed(core.driver().timers().clock().now()))
     }
 
+    /// The names of the hosts of `tasks`, by their ids: empty if there is no host but that of the test, or if another
+    /// thread asks.
+    pub(crate) fn hosts_of(&self, tasks: impl Iterator<Item = u64>) -> HashMap<u64, Arc<str>> {
+        if !hosts::has_some() {
+            return HashMap::new();
+        }
+        let names: Vec<Arc<str>> = mini_net::sim::host_names().into_iter().map(Arc::from).collect();
+        tasks.map(|task| (task, names[hosts::host_of(task) as usize].clone())).collect()
+    }
+
     /// A blocking job: a step on this thread, which takes virtual time.
     #[track_caller]
-    pub(crate) fn simulate_blocking<F, T>(self: &std::sync::Arc<Self>, job: F, origin: impl Origin) -> JoinHandle<T>
+    pub(crate) fn simulate_blocking<F, T>(self: &Arc<Self>, job: F, origin: impl Origin) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
