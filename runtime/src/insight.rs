@@ -390,7 +390,8 @@ impl DumpedTask {
         self.source.location
     }
 
-    /// In a simulation that has hosts: the name of the one that the task runs on.
+    /// In a simulation that has hosts: the name of the one that the task runs on, if the dump was made on the thread of
+    /// the simulation.
     ///
     /// # Examples
     ///

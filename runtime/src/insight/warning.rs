@@ -47,7 +47,8 @@ pub(super) type Explained = OnceLock<Option<String>>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// A poll has lasted for more than 100 ms: its worker serves no other task, timer or socket meanwhile.
+    /// A poll has lasted for more than 100 ms: its worker serves no other task, timer or socket meanwhile. In a
+    /// simulation: for a second of real time, told once for a line of code and process.
     LongPoll,
     /// A timer is late by more than 50 ms, since the worker that should fire it is in one poll.
     LateTimer,

@@ -11,7 +11,7 @@ mod walk;
 
 use std::collections::HashSet;
 use std::panic::Location;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mini_context::rules::OVERHEAD;
@@ -127,7 +127,7 @@ impl Voice<'_> {
     /// Says it, unless the same was said of that line.
     fn say<W: Into<Words>>(&mut self, kind: WarningKind, subject: &Subject, words: impl FnOnce() -> W) {
         let line = subject.location.map_or(0, |location| std::ptr::from_ref(location).addr());
-        if !self.said.0.insert((kind, line)) {
+        if !self.said.0.insert((kind, line)) || self.shared.config.is_simulated() && !is_new_in_simulation(line) {
             return;
         }
         let at = self.shared.begun_at.elapsed();
@@ -156,11 +156,25 @@ impl Voice<'_> {
         match self.shared.source(id) {
             Some(source) => Subject::from(&source),
             None if mini_context::is_main(id) => {
-                Subject::of_main(self.shared.cores.iter().find_map(main).map(|(_, wait)| wait))
+                let wait = self.shared.cores.iter().find_map(main).map(|(_, wait)| wait);
+                let subject = Subject::of_main(wait);
+                match self.shared.config.is_simulated() {
+                    true => Subject { name: "the main task".to_owned(), ..subject },
+                    false => subject,
+                }
             }
             None => Subject { task: None, location: None, name: "a task".to_owned() },
         }
     }
+}
+
+/// Whether nothing was said yet of that line, by any simulation of this process: a test has very many, one a seed.
+fn is_new_in_simulation(line: usize) -> bool {
+    static SAID: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_new = !said.contains(&line);
+    said.extend(is_new.then_some(line));
+    is_new
 }
 
 /// Finds out what a stack means, on another thread, as that takes long; and says it of `task`, if that is given.

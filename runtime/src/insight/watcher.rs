@@ -46,8 +46,10 @@ pub(crate) fn watch(shared: &Arc<Shared>) {
         return;
     }
     let mut new = lock();
-    if new.watcher != process::id() {
-        std::mem::forget(std::mem::take(&mut new.runtimes)); // in the child of a fork(2) they are its parent's
+    match new.watcher {
+        0 => new.runtimes.retain(|runtime| runtime.strong_count() > 0), // no watcher has come to take them
+        watcher if watcher == process::id() => {}
+        _ => std::mem::forget(std::mem::take(&mut new.runtimes)), // in the child of a fork(2) they are its parent's
     }
     new.runtimes.push(Arc::downgrade(shared));
     HAS_NEW.store(true, Relaxed);

@@ -108,7 +108,7 @@ impl Handle {
     }
 
     /// The last 64 warnings of the runtime, the oldest first. None if its
-    /// [warnings](crate::runtime::Builder::warnings) are off.
+    /// [warnings](crate::runtime::Builder::warnings) are off. Of a simulation those of its long polls, which are real.
     ///
     /// # Examples
     ///

@@ -82,9 +82,9 @@ pub(super) fn is_program(task: u64) -> bool {
     HOSTS.with_borrow(|hosts| hosts.started.values().any(|started| started.id().get() == task))
 }
 
-/// Whether this thread is in a simulation that has hosts beside that of the test.
+/// Whether this thread is in a simulation that has hosts beside that of the test. It may be about to end.
 pub(crate) fn has_some() -> bool {
-    HOSTS.with_borrow(|hosts| hosts.has_hosts)
+    HOSTS.try_with(|hosts| hosts.borrow().has_hosts).unwrap_or(false)
 }
 
 /// The host of a task.

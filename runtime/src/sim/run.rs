@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
 use mini_context::sim::{self, Faults, Random};
@@ -24,6 +25,7 @@ use crate::scheduler::config::Config;
 use crate::scheduler::shared::Shared;
 use crate::structure::branches::swap_drawn;
 use crate::task::group;
+use crate::threads::Names;
 
 /// A simulation of one seed.
 ///
@@ -228,6 +230,7 @@ impl Sim {
     fn runtime(&self) -> Runtime {
         let mut config = Config::new(false);
         (config.start_paused, config.simulation) = (true, Some(self.limits));
+        config.thread_name = Names::Prefix(thread::current().name().unwrap_or("unnamed").to_owned());
         config.on_task_panic = Some(Arc::new(unseen::note_panic));
         config.on_task_error = Some(Arc::new(unseen::note_error));
         Runtime::new_from(Shared::new(config).unwrap_or_else(|error| panic!("a runtime for a simulation: {error}")))

@@ -100,11 +100,14 @@ impl News<'_> {
             (None, _) => String::new(),
         };
         let (name, worker, lasts) = (&subject.name, core.index(), lasts.as_millis());
-        let seed = voice.shared.config.seed();
+        let config = &voice.shared.config;
         if self.is_long {
             voice.say(WarningKind::LongPoll, &subject, || {
-                let until = match seed {
-                    Some(seed) => format!("until it returns, the simulation of seed {seed} stands still"),
+                let until = match config.seed() {
+                    Some(seed) => {
+                        let thread = config.thread_name.of(format_args!(""));
+                        format!("until it returns, {thread}, the simulation of seed {seed}, stands still")
+                    }
                     None => format!("until it returns, worker {worker} runs no other task"),
                 };
                 let text = format!("{name} has been in one poll for {lasts} ms{does}; {until}");

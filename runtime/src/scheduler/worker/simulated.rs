@@ -176,10 +176,10 @@ impl Shared {
         core.world.as_ref().map(|world| world.elapsed(core.driver().timers().clock().now()))
     }
 
-    /// The names of the hosts of `tasks`, by their ids: empty if there is no host but that of the test, or if another
-    /// thread asks.
+    /// The names of the hosts of `tasks`, by their ids: empty if this is no simulation, if there is no host but that of
+    /// the test, or if another thread asks.
     pub(crate) fn hosts_of(&self, tasks: impl Iterator<Item = u64>) -> HashMap<u64, Arc<str>> {
-        if !hosts::has_some() {
+        if !self.config.is_simulated() || !hosts::has_some() {
             return HashMap::new();
         }
         let names: Vec<Arc<str>> = mini_net::sim::host_names().into_iter().map(Arc::from).collect();
