@@ -15,8 +15,7 @@ use crate::scheduler::core::Core;
 /// 1993, chapter 5).
 const LONG: Duration = Duration::from_millis(100);
 
-/// In a simulation: nothing waits for the poll but the person who has started the test, who begins to wonder (the same
-/// chapter).
+/// In a simulation nothing waits for the poll. People keep to their thought for a second (the same chapter).
 const LONG_IN_SIMULATION: Duration = Duration::from_secs(1);
 
 /// A timer that is later is told: half of what a poll may take.
