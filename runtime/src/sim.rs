@@ -27,8 +27,8 @@
 //! - What can never go on is a failure: a deadlock, if nothing is left that could wake a task; a livelock, if a million
 //!   runs take no time; a program that takes more than an hour of virtual time. `step_limit` and `time_limit` of
 //!   `#[mini::test(sim)]` and of [`Sim`] change these numbers. A poll that does not return, as it waits for the system
-//!   or computes for ever, can only be told of: after a second of real time a line on stderr names its task and the
-//!   seed, with the feature `insight` and unless `MINI_WARN=0` says otherwise.
+//!   or computes for ever, can only be told of: after a second of real time a line on stderr names its task, the thread
+//!   and the seed, unless `MINI_WARN=0` says otherwise. It comes once for a line of code in a process.
 //!
 //! # What is not
 //!
