@@ -2,7 +2,7 @@
 //!
 //! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
 //! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
-//! from the injector, and a worker without any task takes some from other workers.
+//! from the injector, and a worker without any task fires the due timers of other workers, or takes tasks from them.
 //!
 //! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
 //! streams, with a write for each: six times as many, and 0.64 of the requests per second).
@@ -14,6 +14,7 @@ use mini_context::rules::{
 use super::Worker;
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::core::{Core, Entry};
+use crate::scheduler::driver::{Delivered, Driver};
 use crate::task::Class;
 
 /// Why the entry that runs has its turn.
@@ -186,14 +187,17 @@ impl Worker<'_> {
         Some(Entry::Task(task))
     }
 
-    /// This worker has nothing: takes half of what another one has.
+    /// This worker has nothing: fires what is due elsewhere, or takes half of what another one has.
     fn steal(&mut self) -> Option<Entry> {
         let (shared, core) = (self.shared, self.core);
-        if !self.others().any(Core::is_worth_stealing) || !shared.idle.start_search() {
-            return None;
+        self.steal_timers();
+        if core.shared_len() == 0 {
+            if !self.others().any(Core::is_worth_stealing) || !shared.idle.start_search() {
+                return None;
+            }
+            self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
+            shared.idle.finish_search();
         }
-        self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
-        shared.idle.finish_search();
         for (class, why) in [(Class::Woken, Why::Woken), (Class::Again, Why::Spare)] {
             if let Some(task) = core.pop_shared(class) {
                 self.why = why;
@@ -203,6 +207,15 @@ impl Worker<'_> {
             }
         }
         None
+    }
+
+    /// Fires the timers of other workers that are due: each of them is in a run, maybe one that nobody knows to be long
+    /// yet.
+    fn steal_timers(&mut self) {
+        let now = self.meter.now();
+        let due = self.others().map(Core::driver).filter(|driver| driver.timers().may_be_due(now));
+        let timers = due.map(Driver::fire).sum();
+        self.note_delivered(Delivered { events: 0, timers });
     }
 
     /// A worker that was woken and has found more than it runs next wakes another one, once.
