@@ -4,7 +4,7 @@
 //! The futures of this crate register here, through a [`Lease`] of the store that holds the wheel.
 //!
 //! While nothing is due a `turn` costs a clock read, and none at all if no timer is pending: it compares the time with
-//! a bound that is kept beside the lock. A thread that reads the bound too early misses a timer that another thread is
+//! a bound that is kept beside the lock. A driver that reads the bound too early misses a timer that another thread is
 //! just adding, and finds it at the next turn or in `prepare_park`. How a deadline from another thread reaches a driver
 //! that sleeps is in `park.rs`. A wait that begins after the ring must still hear the bell.
 //!

@@ -70,7 +70,8 @@ impl Phases {
         self.events
     }
 
-    /// Timers that the worker has fired: not those that the runtime's monitor fires while all workers are busy.
+    /// Timers that the worker has fired, those of other workers included: not those that the runtime's monitor fires
+    /// while all workers are busy.
     ///
     /// # Examples
     ///

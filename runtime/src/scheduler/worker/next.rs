@@ -2,19 +2,19 @@
 //!
 //! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
 //! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
-//! from the injector, and a worker without any task fires the due timers of other workers, or takes tasks from them.
+//! from the injector, and a worker without any task fires the late timers of other workers, and takes tasks from one of them.
 //!
 //! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
 //! streams, with a write for each: six times as many, and 0.64 of the requests per second).
 
 use mini_context::rules::{
-    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_RUN, LOOK_RUNS, MOST_OWED, STEAL_BATCH, WOKEN_SHARE,
+    HEAD_START, INJECTED_SHARE, LOCAL_QUEUE, LONGEST_RUN, LOOK_RUNS, MOST_OWED, STEAL_BATCH, WAKE_COST, WOKEN_SHARE,
 };
 
 use super::Worker;
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::core::{Core, Entry};
-use crate::scheduler::driver::{Delivered, Driver};
+use crate::scheduler::driver::Delivered;
 use crate::task::Class;
 
 /// Why the entry that runs has its turn.
@@ -187,35 +187,40 @@ impl Worker<'_> {
         Some(Entry::Task(task))
     }
 
-    /// This worker has nothing: fires what is due elsewhere, or takes half of what another one has.
+    /// This worker has nothing: fires what is late elsewhere, and takes half of what another worker has.
     fn steal(&mut self) -> Option<Entry> {
         let (shared, core) = (self.shared, self.core);
-        self.steal_timers();
-        if core.shared_len() == 0 {
-            if !self.others().any(Core::is_worth_stealing) || !shared.idle.start_search() {
-                return None;
-            }
+        let has_fired = self.steal_timers() > 0;
+        if self.others().any(Core::is_worth_stealing) && shared.idle.start_search() {
             self.others().map(|other| other.steal_for(core)).find(|&found| found > 0);
             shared.idle.finish_search();
+        } else if !has_fired {
+            return None;
         }
         for (class, why) in [(Class::Woken, Why::Woken), (Class::Again, Why::Spare)] {
-            if let Some(task) = core.pop_shared(class) {
-                self.why = why;
+            if let Some(entry) = self.choose(class, why) {
                 self.again_runs += u64::from(class == Class::Again);
                 self.wake_next();
-                return Some(Entry::Task(task));
+                return Some(entry);
             }
         }
         None
     }
 
-    /// Fires the timers of other workers that are due: each of them is in a run, maybe one that nobody knows to be long
-    /// yet.
-    fn steal_timers(&mut self) {
-        let now = self.meter.now();
-        let due = self.others().map(Core::driver).filter(|driver| driver.timers().may_be_due(now));
-        let timers = due.map(Driver::fire).sum();
+    /// Fires the timers of other workers that are late by what a wake costs, and returns how many: their owners are in
+    /// runs, maybe in some that nobody knows to be long yet.
+    fn steal_timers(&mut self) -> usize {
+        let late = self.meter.now().saturating_sub(WAKE_COST);
+        let is_late = |other: &&Core| other.driver().timers().may_be_due(late);
+        if !self.others().any(|other| is_late(&other)) {
+            return 0;
+        }
+        self.check_process();
+        self.ran += self.meter.leave_out(); // the last runs may not have been measured
+        let timers = self.others().filter(is_late).map(|other| other.driver().fire()).sum();
         self.note_delivered(Delivered { events: 0, timers });
+        self.meter.leave_out();
+        timers
     }
 
     /// A worker that was woken and has found more than it runs next wakes another one, once.
