@@ -2,7 +2,8 @@
 //!
 //! Woken tasks first, then those of the class *again*; of each class the owned and the shared ones in turn, first in,
 //! first out. While woken tasks never end, *again* has its share of the time. A worker without woken tasks takes some
-//! from the injector, and a worker without any task fires the late timers of other workers, and takes tasks from one of them.
+//! from the injector. A worker without any task fires the late timers of other workers, and takes tasks from one of
+//! them.
 //!
 //! Rejected: the task that was woken last runs next, though others wait (a connection of HTTP/2 ran after each of its
 //! streams, with a write for each: six times as many, and 0.64 of the requests per second).
