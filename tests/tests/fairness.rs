@@ -3,11 +3,10 @@
 //! Asserts order and completion, never durations.
 
 use std::cell::Cell;
-use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Poll, Waker};
 use std::thread;
 
 use mini::runtime::{Builder, RuntimeFlavor};
@@ -298,42 +297,6 @@ fn a_stuck_task_delays_not_the_timers_of_its_worker() {
         });
         runtime.block_on(stuck).unwrap();
     });
-}
-
-/// The monitor would see a run after a millisecond or two; a worker that is about to park comes by before that.
-#[test]
-fn who_has_nothing_to_run_fires_the_timers_of_who_is_busy() {
-    within(LIMIT, || {
-        let fired_by_worker = || {
-            // A new one each time: no worker looks stuck since the last time.
-            let runtime = multi_thread(2).build().unwrap();
-            let _comes_by = runtime.spawn(async {
-                loop {
-                    sleep(Duration::from_micros(50)).await;
-                }
-            });
-            let seen = Arc::new(FiredBy::default());
-            let waker = Waker::from(seen.clone());
-            let busy = runtime.spawn(async move {
-                let mut nap = pin!(sleep(Duration::from_micros(200)));
-                assert!(nap.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-                spin_until(|| seen.0.get().is_some());
-                seen.0.get().is_some_and(|name| name.starts_with("mini-") && name != "mini-monitor")
-            });
-            mini_tests::block_on_elsewhere(busy).unwrap()
-        };
-        assert_eq!((0..300).filter(|_| fired_by_worker()).take(3).count(), 3);
-    });
-}
-
-/// The name of the thread that wakes it.
-#[derive(Default)]
-struct FiredBy(OnceLock<String>);
-
-impl Wake for FiredBy {
-    fn wake(self: Arc<Self>) {
-        self.0.get_or_init(|| thread::current().name().unwrap_or_default().to_owned());
-    }
 }
 
 #[test]

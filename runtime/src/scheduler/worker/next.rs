@@ -242,9 +242,59 @@ impl Worker<'_> {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Context, Wake, Waker};
+    use std::time::Duration;
+
     use super::*;
+    use crate::runtime::Builder;
 
     const MS: u64 = 1_000_000;
+
+    /// How many timers were fired.
+    #[derive(Default)]
+    struct Fired(AtomicUsize);
+
+    impl Wake for Fired {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    #[test]
+    fn who_has_nothing_to_run_fires_what_is_late_at_a_worker_that_is_up() {
+        let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        let shared = runtime.shared();
+        shared.monitor.stop(); // it would see that nobody works on the other core
+        let other = &shared.cores[0];
+        assert!(shared.cores[1].ownership.try_take());
+        let mut worker = Worker::new(shared, &shared.cores[1]).unwrap();
+        let fired = Arc::new(Fired::default());
+        let waker = Waker::from(fired.clone());
+        let sleeps_there = |time| {
+            let _there = mini_time::enter(other.driver().timers());
+            let mut nap = Box::pin(mini_time::sleep(time));
+            nap.as_mut().poll(&mut Context::from_waker(&waker)).is_pending().then_some(nap)
+        };
+        let fires = |worker: &mut Worker<'_>| {
+            worker.meter.set();
+            assert!(worker.next().is_none());
+            fired.0.load(Relaxed)
+        };
+        let long = sleeps_there(Duration::from_secs(3600));
+        shared.idle.unpark(other.index());
+        assert_eq!((long.is_some(), fires(&mut worker)), (true, 0), "it is not due");
+        shared.idle.park(other.index());
+        let short = std::iter::repeat_with(|| sleeps_there(Duration::from_millis(1))).find(Option::is_some);
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < Duration::from_millis(2) {}
+        assert_eq!(fires(&mut worker), 0, "who is parked wakes for it");
+        shared.idle.unpark(other.index());
+        assert_eq!(fires(&mut worker), 1);
+        shared.idle.park(other.index());
+        drop((short, long));
+    }
 
     #[test]
     fn again_has_its_share_when_woken_tasks_never_end() {
