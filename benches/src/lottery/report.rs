@@ -119,7 +119,7 @@ pub(super) fn markdown(
     let command = format!("cargo bench -p mini-benches -- {command}");
     let mut text = opening("The lottery", lead, (&command, is_quick), machine);
     let _ = writeln!(text, "\n![ratios of all seeds, sorted, figure by figure]({CHART})\n\n{LEGEND}");
-    text.push_str("`lottery --seed N` shows a seed: what was drawn, and all figures. ");
+    text.push_str("`lottery --seed N` shows a seed: what was drawn, and all figures.\n");
     text.push_str("The rows that were chosen are in [RESULTS.md](RESULTS.md).\n\n");
     text.push_str(&tables(spreads));
     if !left_out.is_empty() {
