@@ -236,6 +236,7 @@ pub mod io {
     pub use mini_net::{copy, copy_bidirectional};
 }
 
+#[cfg(feature = "sync")]
 #[doc(inline)]
 pub use mini_sync as sync;
 
