@@ -2,18 +2,19 @@
 # `cargo build -p mini-rt` compiles these crates and no others, and each feature adds those that it is for.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-allowed=" mini-rt mini-context mini-net mini-time mini-sync mini-macros libc socket2 futures-io pin-project-lite signal-hook-registry errno "
+least=" mini-rt mini-context mini-net mini-time mini-macros libc socket2 pin-project-lite "
+default="$least mini-sync futures-io signal-hook-registry errno "
 
-# Of the features $1 and the crates that they add, $2.
+# Of the features $1 and the crates that they add, $2, to those of the default features or to $3.
 check() {
-  found=$(cargo tree -p mini-rt --features "$1" --edges normal,build --prefix none --format '{p}' | cut -d' ' -f1 | sort -u)
+  found=$(cargo tree -p mini-rt --features "$1" "${@:4}" --edges normal,build --prefix none --format '{p}' | cut -d' ' -f1 | sort -u)
   for crate in $found; do
-    case "$allowed$2 " in
+    case "${3:-$default}$2 " in
       *" $crate "*) ;;
       *) echo "a user's build of mini with the features \"$1\" would compile $crate, which is not on the list"; exit 1 ;;
     esac
   done
-  echo "mini with the features \"$1\" compiles:" $found
+  echo "mini ${*:4} with the features \"$1\" compiles:" $found
 }
 
 # Features of tokio that $1 turns on, other than $2: none of them may bring its runtime.
@@ -23,6 +24,7 @@ check_tokio() {
   [ "$turned_on" = "$2" ] || { echo "the feature \"$1\" turns on these of tokio: $turned_on"; exit 1; }
 }
 
+check "" "" "$least" --no-default-features
 check "" ""
 check backtrace "addr2line gimli memmap2 object flate2 crc32fast cfg-if miniz_oxide adler2 simd-adler32 memchr ruzstd twox-hash rustc-demangle typed-arena"
 check futures-task "futures-task futures-core"
