@@ -86,8 +86,9 @@ pub const REFUSALS: u16 = (BUDGET as u16).pow(2);
 /// doubled: a look that finds one event at a time costs a system call for each.
 pub const LOOK_TIME: u64 = nanos(TICK) / 2;
 
-/// If tasks of the class *again* wait, and no woken task, a worker looks after this many nanoseconds. A newcomer then
-/// waits for *again* tasks only, and no longer than for a task that is not of that class yet.
+/// If tasks of the class *again* wait, and no woken task, a worker looks after this many nanoseconds, or rather after
+/// the run that ends nearest to then, judging by the mean of such runs. A newcomer then waits for *again* tasks only,
+/// and no longer than for a task that is not of that class yet.
 ///
 /// A look that finds something costs 5 to 6 µs: the call, a smaller batch for the task that it wakes, colder caches. So
 /// this is the shortest interval of which a look takes one part in [`OVERHEAD`]. With 40 µs a QUIC stream lost 8 %.

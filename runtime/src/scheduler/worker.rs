@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use mini_context::rules::{AGAIN_AFTER, LOOK_TIME, WAKE_COST};
+use mini_context::rules::{AGAIN_AFTER, AGAIN_LOOK, LOOK_TIME, WAKE_COST};
 use mini_net::Events;
 
 use crate::primitives::atomic::Ordering::Relaxed;
@@ -76,6 +76,8 @@ pub(crate) struct Worker<'a> {
     /// How many of those runs were of the class *again*, and their nanoseconds.
     again_runs: u64,
     again_ran: u64,
+    /// How long after a look the next one comes if only tasks of that class wait.
+    again_look: u64,
     /// A task that asks to run once more is of the class *again* if it has run for this long without a wait.
     again_after: u32,
     /// When to ask again whether the tasks that wait are worth another worker.
@@ -142,6 +144,7 @@ impl<'a> Worker<'a> {
             mean_run: 0,
             again_runs: 0,
             again_ran: 0,
+            again_look: AGAIN_LOOK,
             again_after: AGAIN_AFTER,
             ask_at: 0,
             compare_at: 0,

@@ -65,6 +65,10 @@ impl Worker<'_> {
         if let Some(mean) = self.ran.checked_div(runs) {
             self.mean_run = mean;
         }
+        if let Some(mean) = self.again_ran.checked_div(self.again_runs) {
+            // A look comes between two runs: after the one that ends nearest to its time.
+            self.again_look = AGAIN_LOOK.saturating_sub(mean / 2);
+        }
         let woken = runs.saturating_sub(self.again_runs);
         self.core.load.note_runs(woken, self.ran.saturating_sub(self.again_ran));
     }
@@ -177,7 +181,7 @@ impl Worker<'_> {
     #[inline]
     fn is_time_to_look(&self, now: u64) -> bool {
         let since = now - self.looked; // the time of a meter never goes back
-        since >= AGAIN_LOOK && (since >= LOOK_TIME || self.has_only_again())
+        since >= self.again_look && (since >= LOOK_TIME || self.has_only_again())
     }
 
     fn has_only_again(&self) -> bool {
