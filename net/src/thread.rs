@@ -124,7 +124,7 @@ impl ThreadNumber {
     /// }
     /// ```
     pub fn system_call(self) -> Option<SystemCall> {
-        sys::system_call(self.0).map(SystemCall)
+        sys::system_call(self.0).map(|(number, is_fourth_zero)| SystemCall { number, is_fourth_zero })
     }
 
     /// Sends a signal to the thread. `false` if there is no such thread or signal, or the system is neither Linux nor
@@ -150,7 +150,10 @@ impl ThreadNumber {
 /// A system call, by its number: see [`ThreadNumber::system_call`]. Displayed as a manual page, such as `futex(2)`, if
 /// it is one of those in which threads commonly wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SystemCall(c_long);
+pub struct SystemCall {
+    number: c_long,
+    is_fourth_zero: bool,
+}
 
 impl SystemCall {
     /// Whether it is futex(2), in which threads wait for each other: for locks, channels and ends.
@@ -162,7 +165,16 @@ impl SystemCall {
     /// assert!(!call.is_some_and(mini_net::SystemCall::is_futex));
     /// ```
     pub fn is_futex(self) -> bool {
-        sys::system_call_name(self.0) == Some("futex")
+        sys::system_call_name(self.number) == Some("futex")
+    }
+
+    /// Whether it is futex(2) with a timeout, so that it ends by itself. Source: futex(2).
+    ///
+    /// # Examples
+    ///
+    /// See [`is_futex`](Self::is_futex).
+    pub fn is_timed_futex(self) -> bool {
+        self.is_futex() && !self.is_fourth_zero
     }
 
     /// Whether it is a sleep. A signal ends that early, and it tells how much of it is left.
@@ -171,7 +183,7 @@ impl SystemCall {
     ///
     /// See [`is_futex`](Self::is_futex).
     pub fn is_sleep(self) -> bool {
-        matches!(sys::system_call_name(self.0), Some("clock_nanosleep" | "nanosleep"))
+        matches!(sys::system_call_name(self.number), Some("clock_nanosleep" | "nanosleep"))
     }
 
     /// Whether it is one of those that go on after a signal whose handler has `SA_RESTART`, or that no signal ends
@@ -184,15 +196,15 @@ impl SystemCall {
     pub fn restarts(self) -> bool {
         const RESTARTS: [&str; 9] =
             ["fdatasync", "flock", "fsync", "futex", "openat", "pread64", "pwrite64", "wait4", "waitid"];
-        sys::system_call_name(self.0).is_some_and(|name| RESTARTS.contains(&name))
+        sys::system_call_name(self.number).is_some_and(|name| RESTARTS.contains(&name))
     }
 }
 
 impl fmt::Display for SystemCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match sys::system_call_name(self.0) {
+        match sys::system_call_name(self.number) {
             Some(name) => write!(f, "{name}(2)"),
-            None => write!(f, "system call {}", self.0),
+            None => write!(f, "system call {}", self.number),
         }
     }
 }

@@ -131,6 +131,7 @@ use times::Times;
 #[cfg(feature = "insight")]
 pub(crate) use wait::{Beside, SeenWait, beside};
 pub(crate) use wait::{LastWait, WaitSlot};
+pub(crate) use waker::tell_table;
 
 /// What all tasks have, whatever their future.
 struct Header {

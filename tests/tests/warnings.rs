@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use futures::stream::{FuturesUnordered, StreamExt};
 use mini::runtime::{Builder, Handle, Runtime, Warning, WarningKind};
 use mini::sim::Sim;
 use mini::sync::{Mutex, oneshot};
@@ -234,6 +235,74 @@ fn a_circle_of_which_one_waits_for_something_else_too_is_not_told() {
     runtime.block_on(holds).unwrap();
     drop(runtime);
     assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// For four seconds one child of a task holds the lock, and sleeps; for it others wait in the same task, by themselves
+/// and for a task that does.
+async fn waits_for_a_sibling() {
+    let lock = Arc::new(Mutex::new(()));
+    let sleeps = async {
+        let _held = lock.lock().await;
+        mini::time::sleep(Duration::from_secs(4)).await; // real time, for three walks of the watcher
+    };
+    let other = lock.clone();
+    let waits = async { drop(lock.lock().await) };
+    let joins = async {
+        mini::time::sleep(Duration::from_millis(10)).await; // so that the lock is held
+        mini::spawn(async move { drop(other.lock().await) }).await.unwrap();
+    };
+    mini::scope!(|scope| {
+        scope.spawn(sleeps);
+        scope.spawn(waits);
+        scope.spawn(joins);
+    })
+    .await;
+}
+
+/// The same in a set of futures.
+async fn waits_for_another_of_the_set() {
+    let lock = Mutex::new(());
+    let use_it = async |after: u64, lasts: u64| {
+        mini::time::sleep(Duration::from_millis(after)).await;
+        let _held = lock.lock().await;
+        mini::time::sleep(Duration::from_millis(lasts)).await;
+    };
+    let mut set: FuturesUnordered<_> = [use_it(0, 4_000), use_it(10, 0)].into_iter().collect();
+    while set.next().await.is_some() {}
+}
+
+#[test]
+fn a_child_that_waits_for_what_a_sleeping_sibling_holds_is_no_deadlock() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let tasks = [runtime.spawn(waits_for_a_sibling()), runtime.spawn(waits_for_another_of_the_set())];
+    runtime.block_on(async {
+        waits_for_a_sibling().await;
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    drop(runtime);
+    assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// A thread that is to wake a task waits for something with a timeout, in a process of its own, without other threads.
+#[test]
+fn a_thread_that_waits_with_a_timeout_may_wake_a_task() {
+    let name = "a_thread_that_waits_with_a_timeout_may_wake_a_task";
+    let told = in_child(name, || {
+        let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+        let (send, receive) = oneshot::channel();
+        let thread = std::thread::spawn(move || {
+            let (_keep, nothing) = channel::<()>();
+            nothing.recv_timeout(Duration::from_secs(8)).unwrap_err(); // real time, for the watcher
+            send.send(()).unwrap();
+        });
+        runtime.block_on(async { mini::spawn(receive).await }).unwrap().unwrap();
+        thread.join().unwrap();
+        drop(runtime);
+        assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+    });
+    assert!(told.is_none_or(|stderr| !stderr.contains("panicked")));
 }
 
 /// What looks like a mistake and is none, for eight seconds: longer than the watcher takes to say something.

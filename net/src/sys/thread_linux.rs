@@ -90,12 +90,13 @@ pub(crate) fn signal(thread: i32, signal: c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, signal) == 0 }
 }
 
-/// The system call in which `thread` of this process waits, by its number. `None` if it runs. Source: `syscall` in
-/// proc_pid_syscall(5).
-pub(crate) fn system_call(thread: i32) -> Option<c_long> {
+/// The system call in which `thread` of this process waits, by its number, and whether its fourth argument is zero:
+/// that of futex(2) is its timeout. `None` if it runs. Source: `syscall` in proc_pid_syscall(5).
+pub(crate) fn system_call(thread: i32) -> Option<(c_long, bool)> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
-    let number = text.split_ascii_whitespace().next()?.parse().ok()?; // else it is "running"
-    (number >= 0).then_some(number) // -1 for a page fault
+    let mut words = text.split_ascii_whitespace();
+    let number = words.next()?.parse().ok()?; // else it is "running"
+    (number >= 0).then(|| (number, words.nth(3) == Some("0x0"))) // -1 for a page fault
 }
 
 /// What the calls are called in which threads wait: those by which programs block that hold a worker up.

@@ -32,7 +32,7 @@ pub(crate) fn is_runnable(_: i32) -> Option<bool> {
     None
 }
 
-pub(crate) fn system_call(_: i32) -> Option<c_long> {
+pub(crate) fn system_call(_: i32) -> Option<(c_long, bool)> {
     None
 }
 

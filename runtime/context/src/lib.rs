@@ -41,6 +41,7 @@ mod lock;
 mod lock_model;
 mod notes;
 mod others;
+mod own_waker;
 #[doc(hidden)]
 pub mod rules;
 #[cfg(feature = "sim")]
@@ -69,6 +70,7 @@ pub use notes::{
     forget_timer, forget_wait, leave_note, mark_notes, notes, notes_since, set_notes_aside, swap_notes, take_notes,
 };
 pub use others::{has_others, note_others, others};
+pub use own_waker::{WakerOf, note_waker, set_waker};
 pub use rules::BUDGET;
 use rules::REFUSALS;
 pub use unwind::contain;
@@ -90,7 +92,7 @@ struct Local {
     refusals: Cell<u16>,
     /// Whether the first leaf that finds nothing left is refused; see `budget.rs`.
     coin: Cell<u32>,
-    /// How many of `other` there are.
+    /// How many of `other` there are, and whether there are more that are not known; see `others.rs`.
     others: Cell<u8>,
     wait: Cell<Option<Wait>>,
     /// Those before `wait` in this poll; see `others.rs`.

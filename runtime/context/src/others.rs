@@ -22,6 +22,9 @@ use crate::{LOCAL, Local};
 /// How many are kept.
 pub(crate) const MOST: usize = 3;
 
+/// In `Local::others`, beside their number: the task waits for something else that is not known.
+const UNKNOWN: u8 = 1 << 7;
+
 /// What one task waits for.
 struct Place {
     sequence: AtomicU64,
@@ -70,18 +73,27 @@ pub(crate) fn add(local: &Local, wait: Wait) {
     if local.others.get() > 0 {
         remove(local, |other| other == wait); // polled a second time: it is the last one now
     }
-    let count = local.others.get() as usize;
-    if let Some(free) = local.other.get(count) {
+    if let Some(free) = local.other.get(count(local)) {
         free.set(Some(before));
-        local.others.set(count as u8 + 1);
+        local.others.set(local.others.get() + 1);
     }
+}
+
+fn count(local: &Local) -> usize {
+    usize::from(local.others.get() & !UNKNOWN)
+}
+
+/// The task waits for something that this poll does not see.
+#[cold]
+pub(crate) fn note_unknown() {
+    LOCAL.with(|local| local.others.set(local.others.get() | UNKNOWN));
 }
 
 /// A leaf no longer waits. If it was the last one, another one is that now.
 #[cold]
 pub(crate) fn remove(local: &Local, mut is_it: impl FnMut(Wait) -> bool) {
     let mut kept = 0;
-    for other in &local.other[..local.others.get() as usize] {
+    for other in &local.other[..count(local)] {
         if let Some(wait) = other.take().filter(|&wait| !is_it(wait)) {
             local.other[kept].set(Some(wait));
             kept += 1;
@@ -92,10 +104,11 @@ pub(crate) fn remove(local: &Local, mut is_it: impl FnMut(Wait) -> bool) {
         local.wait.set(local.other[kept].take());
         local.promoted.set(local.noted.get());
     }
-    local.others.set(kept as u8);
+    local.others.set(local.others.get() & UNKNOWN | kept as u8);
 }
 
-/// Whether the last poll of this thread has left more than one leaf that waits for something to happen.
+/// Whether the last poll of this thread has left more than one leaf that waits for something to happen, or one that is
+/// not polled by each poll of its task ([`note_waker`](crate::note_waker)).
 ///
 /// # Examples
 ///
@@ -132,7 +145,7 @@ pub fn note_others(task: u64) -> bool {
     }
     place.task.store(task, Release);
     LOCAL.with(|local| {
-        let count = local.others.get() as usize;
+        let count = count(local);
         for (at, (leaf, other)) in place.leaves.iter().zip(&local.other).enumerate() {
             leaf.set(other.get().filter(|_| at < count));
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use mini_context::WakerOf;
 use mini_context::rules::{PATIENCE, TICK};
 
 use crate::insight::OnPanic;
@@ -125,6 +126,7 @@ fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) 
     told.begin();
     let main = MainTask::new(core, id);
     let waker = Waker::from(main.clone());
+    mini_context::set_waker(WakerOf::Main, waker.vtable());
     worker.attach(main);
     waker.wake_by_ref();
     let given = DropInside(given);
@@ -166,6 +168,7 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     let thread = thread::current();
     let external = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
     let waker = Waker::from(external.clone());
+    mini_context::set_waker(WakerOf::External, waker.vtable());
     {
         let _inside = shared.enter();
         let seen = Seen::new(shared, id);

@@ -81,6 +81,7 @@ impl Shared {
         let clock = config.simulated_clock().unwrap_or_else(usual);
         let post = ReactorHandle::new().map_err(failed("start a runtime", Object::Nothing))?;
         let dumps = config.dump_on_quit;
+        task::tell_table();
         let shared = Arc::new_cyclic(|weak| {
             // In other flavours no shared task is ever queued.
             let queue = || if config.is_multi_thread { LocalQueue::new() } else { LocalQueue::without_room() };

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use mini_context::{Note, Reason, forget_wait, leave_note};
+use mini_context::{Note, Reason, forget_wait, leave_note, note_waker};
 
 use super::refcount::{OnJoin, OnWithdraw};
 use super::{Id, JoinError, SharedJoinHandle, Task};
@@ -246,6 +246,7 @@ impl<T> Future for JoinHandle<T> {
             let inside = context::current_task();
             assert!(inside != Some(task.id()), "{} waits for itself: it would never end", task.source());
             leave_note(Note { reason: Reason::Join(task.id().get()), location: task.location() });
+            note_waker(cx.waker());
             return Poll::Pending;
         }
         assert!(!self.is_spent, "a JoinHandle was polled after it was ready");

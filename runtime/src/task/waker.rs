@@ -21,6 +21,11 @@ pub(super) fn raw_waker(ptr: NonNull<Header>) -> RawWaker {
 /// One table for all tasks, so that `will_wake` is a comparison of two pointers.
 static WAKER: RawWakerVTable = RawWakerVTable::new(waker_clone, waker_wake, waker_wake_by_ref, waker_drop);
 
+/// To be called before there are tasks.
+pub(crate) fn tell_table() {
+    mini_context::set_waker(mini_context::WakerOf::Task, &WAKER);
+}
+
 /// Whether this is the waker of a task.
 pub(super) fn is_of_task(waker: &Waker) -> bool {
     std::ptr::eq(waker.vtable(), &WAKER)

@@ -470,6 +470,7 @@ impl<S: Source> Acquire<S> {
                 kind => Reason::SyncAt(kind, key),
             };
             mini_context::leave_note(Note { reason, location: this.location });
+            mini_context::note_waker(cx.waker());
         }
         done
     }

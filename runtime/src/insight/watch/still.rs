@@ -206,17 +206,21 @@ fn jumps(
     }
 }
 
-/// Whether every other thread of the process waits for a third one, or for a lock of it: in futex(2). What computes,
-/// sleeps or waits for the system may wake a task later. False where the system does not tell.
+/// Whether every other thread of the process waits for a third one, or for a lock of it: in futex(2), without a timeout
+/// but for those that wait for a blocking job. What computes, sleeps or waits for the system may wake a task later.
+/// False where the system does not tell.
 fn threads_wait(shared: &Shared) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
     let workers: Vec<i32> = shared.cores.iter().map(|core| core.owner().to_raw()).collect();
     let own = ThreadNumber::current().to_raw();
+    let mut idle = shared.blocking.gauge().idle;
+    let mut is_ours = || idle.checked_sub(1).map(|rest| idle = rest).is_some();
+    let mut waits = |call: SystemCall| call.is_futex() && (!call.is_timed_futex() || is_ours());
     threads.filter_map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()).all(|number: i32| {
         let is_of_mini =
             || std::fs::read(format!("/proc/self/task/{number}/comm")).is_ok_and(|name| name == b"mini-dump\n");
         let call = || ThreadNumber::from_raw(number).system_call();
-        number == own || workers.contains(&number) || call().is_some_and(SystemCall::is_futex) || is_of_mini()
+        number == own || workers.contains(&number) || call().is_some_and(&mut waits) || is_of_mini()
     })
 }
 
