@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 use std::thread;
 
+use mini::net::UnixStream;
 use mini::runtime::Runtime;
 use mini::task::{JoinHandle, yield_now};
-use mini::time::Duration;
+use mini::time::{Duration, sleep};
 use mini_tests::net_support::open_files;
 use mini_tests::{
     Counts, LIMIT, OnDrop, Token, counted, in_child, multi_thread, never, on_each_flavour, on_single_workers, oneshot,
@@ -246,6 +247,37 @@ fn a_worker_in_a_long_poll_is_left_behind_and_it_is_said() {
         return;
     };
     assert!(stderr.contains("worker(s) behind that are in a long poll"), "{stderr}");
+}
+
+/// A task whose poll goes on when the runtime ends, and waits as `wait` does after it.
+fn goes_on<F: Future<Output = ()> + Send + 'static>(wait: impl Fn() -> F + Copy + Send + 'static) {
+    for grace in [None, Some(Duration::from_millis(1))] {
+        let (begun, has_begun) = mpsc::channel();
+        let (go, may_go) = mpsc::channel::<()>();
+        let runtime = multi_thread(2).build().unwrap();
+        let task = runtime.spawn(async move {
+            begun.send(()).unwrap();
+            may_go.recv().unwrap_err();
+            wait().await;
+        });
+        has_begun.recv().unwrap();
+        match grace {
+            None => runtime.shutdown_background(),
+            Some(grace) => drop(runtime.shutdown_timeout(grace)),
+        }
+        drop(go);
+        let error = mini::block_on(task).unwrap_err();
+        assert!(error.is_cancelled(), "{error}");
+    }
+}
+
+#[test]
+fn a_task_in_its_poll_at_the_end_is_cancelled_and_sees_no_dead_reactor() {
+    goes_on(|| sleep(Duration::from_secs(3600)));
+    goes_on(|| async {
+        let (one, _other) = UnixStream::pair().unwrap();
+        one.read(&mut [0]).await.unwrap();
+    });
 }
 
 /// Descriptors and threads of this process.

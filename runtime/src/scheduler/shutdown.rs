@@ -287,7 +287,6 @@ impl Shared {
         }
         let (workers, threads) = self.end.wait(deadline);
         self.monitor.stop();
-        self.shut_drivers();
         let mut left = ShutdownReport { workers, threads, ..ShutdownReport::default() };
         if grace.is_some() {
             let rest = self.blocking.wait(deadline);
@@ -320,7 +319,8 @@ impl Shared {
         self.end.core_closed();
     }
 
-    /// Fails all waits for I/O or time, once the tasks are gone: they are cancelled and must not see such errors.
+    /// Fails all waits for I/O or time, once the tasks are gone: they are cancelled and must not see such errors. So it
+    /// is for the last worker, however late that is: until then waits of other runtimes go on too.
     fn shut_drivers(&self) {
         for core in &self.cores {
             core.driver().shutdown();
