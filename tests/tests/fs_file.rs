@@ -173,8 +173,11 @@ fn a_dropped_read_has_taken_nothing() {
     if cfg!(target_os = "linux") {
         on_one_thread(|| async {
             // Of a file system where everything takes a hop.
-            let expected = std_fs::read("/proc/version").unwrap();
-            let mut file = File::open("/proc/version").await.unwrap();
+            let path = format!("/dev/shm/mini-dropped-read-{}", std::process::id());
+            let expected: Vec<u8> = (0..100).collect();
+            std_fs::write(&path, &expected).unwrap();
+            let mut file = File::open(&path).await.unwrap();
+            std_fs::remove_file(&path).unwrap();
             let mut buf = [0; 8];
             give_up(file.read(&mut buf)).await;
             assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 0);
@@ -193,6 +196,74 @@ fn a_dropped_read_has_taken_nothing() {
             assert_eq!(file.into_std().await.stream_position().unwrap(), 1);
         });
     }
+}
+
+/// A file whose bytes the kernel makes as they are read, so that it looks empty.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_dropped_read_of_procfs_has_taken_nothing() {
+    on_one_thread(|| async {
+        let expected = std_fs::read("/proc/version").unwrap();
+        let mut file = File::open("/proc/version").await.unwrap();
+        let (mut buf, mut short) = ([0; 8], [0; 3]);
+        give_up(file.read(&mut buf)).await;
+        assert_eq!(file.seek(SeekFrom::Current(0)).await.unwrap(), 0);
+        give_up(file.read(&mut buf)).await;
+        assert_eq!(file.read(&mut short).await.unwrap(), 3);
+        assert_eq!((short, file.seek(SeekFrom::Current(0)).await.unwrap()), (*b"Lin", 3));
+        give_up(file.read(&mut buf)).await;
+        file.seek(SeekFrom::Start(2)).await.unwrap();
+        let mut rest = Vec::new();
+        file.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, expected[2..]);
+        file.seek(SeekFrom::Start(1)).await.unwrap();
+        give_up(file.read(&mut buf)).await;
+        assert_eq!(file.into_std().await.stream_position().unwrap(), 1);
+    });
+}
+
+/// Most files of sysfs say that they have 4,096 bytes.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_is_shorter_than_it_says_ends() {
+    on_one_thread(|| async {
+        let path = "/sys/kernel/mm/transparent_hugepage/enabled";
+        let Ok(expected) = std_fs::read(path) else { return };
+        let mut content = Vec::new();
+        let mut file = File::open(path).await.unwrap();
+        file.read_to_end(&mut content).await.unwrap();
+        assert_eq!(content, expected);
+        assert_eq!(file.read(&mut [0; 8]).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn a_long_file_of_procfs_comes_record_by_record() {
+    on_one_thread(|| async {
+        let Ok(expected) = std_fs::read("/proc/kallsyms") else { return };
+        let mut file = File::open("/proc/kallsyms").await.unwrap();
+        let (mut content, mut buf) = (Vec::new(), vec![0; 1 << 14]);
+        while let read @ 1.. = file.read(&mut buf).await.unwrap() {
+            content.extend_from_slice(&buf[..read]);
+        }
+        assert_eq!(content.len(), expected.len());
+        assert!(content == expected);
+    });
+}
+
+#[test]
+fn what_a_dropped_read_has_fetched_is_not_given_out_after_a_cut() {
+    on_one_thread(|| async {
+        let path = if cfg!(target_os = "linux") { "/dev/shm".into() } else { std::env::temp_dir() };
+        let path = path.join(format!("mini-cut-read-{}", std::process::id()));
+        std_fs::write(&path, "old old old").unwrap();
+        let mut file = File::options().read(true).write(true).open(&path).await.unwrap();
+        let mut buf = [0; 11];
+        give_up(file.read(&mut buf)).await;
+        file.set_len(0).await.unwrap(); // one thread: after the read
+        assert_eq!(file.read(&mut buf).await.unwrap(), 0);
+        std_fs::remove_file(&path).unwrap();
+    });
 }
 
 #[test]

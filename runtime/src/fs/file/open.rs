@@ -50,7 +50,7 @@ pub(super) struct Lease {
 impl Open {
     /// A write begins.
     pub(super) fn note_write(&self) {
-        self.cuts_then.store(self.shared.cuts.load(Relaxed), Relaxed);
+        self.cuts_then.store(self.cuts(), Relaxed);
     }
 
     /// The length is set.
@@ -58,9 +58,14 @@ impl Open {
         self.shared.cuts.fetch_add(1, Relaxed);
     }
 
+    /// How often the length was set.
+    pub(super) fn cuts(&self) -> usize {
+        self.shared.cuts.load(Relaxed)
+    }
+
     /// Whether the length was set since this handle's last write began.
     pub(super) fn was_cut(&self) -> bool {
-        self.cuts_then.load(Relaxed) != self.shared.cuts.load(Relaxed)
+        self.cuts_then.load(Relaxed) != self.cuts()
     }
 
     pub(super) fn new(std: File, path: PathBuf, is_quick: bool) -> Open {

@@ -6,6 +6,9 @@
 //! - A read's job uses pread(2) and moves nothing. The read that takes the bytes moves the position, if it still is
 //!   where they were read; otherwise they are discarded. Bytes without a position (fifo, terminal) are kept for the
 //!   next read instead.
+//! - A file that by its size has nothing at its position is read by read(2): the kernel makes the bytes of most files of
+//!   procfs as they are read, record by record, and for a seek it makes all before once more. The position goes back
+//!   only if nobody takes the bytes.
 //! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
 //!   until the job is done, and starts its own. The error of a job that nobody waited for is kept for the next call
 //!   that can return it.
@@ -24,7 +27,7 @@ use super::call::Caller;
 use super::open::{Lease, Open};
 use mini_net::failed;
 
-use crate::fs::calls::{looks_seekable, now};
+use crate::fs::calls::{File, looks_seekable, now};
 use crate::fs::job::Job;
 use crate::fs::operation::{need_runtime, no_answer, pool};
 use crate::fs::sys::CHUNK;
@@ -33,7 +36,7 @@ use crate::fs::sys::CHUNK;
 #[derive(Default)]
 pub(super) struct Stream {
     doing: Doing,
-    /// Bytes read from a fifo or a terminal, and not taken yet.
+    /// Bytes that come once, as from a fifo or a terminal, read and not taken yet.
     kept: Vec<u8>,
     /// The error of a write that nobody waited for, or of the rest of a write that has returned a number of bytes.
     unseen: Unseen,
@@ -55,6 +58,9 @@ struct Fetched {
     bytes: Vec<u8>,
     /// Where they were read; `None` if they can't be read again.
     at: Option<u64>,
+    /// The size of the file before, and how often its length had been set when the read began.
+    size: u64,
+    cuts: usize,
 }
 
 struct Written {
@@ -89,8 +95,8 @@ impl Stream {
                     if let Some(read) = self.read_now(open, buf) {
                         return Poll::Ready(Ok(read));
                     }
-                    let (lease, length) = (Lease::moving(open), buf.len().min(CHUNK));
-                    let job = move || fetch(lease.open(), length);
+                    let (lease, length, cuts) = (Lease::moving(open), buf.len().min(CHUNK), open.cuts());
+                    let job = move || fetch(lease.open(), length, cuts);
                     self.doing = Doing::Reading(hop(caller, job));
                 }
                 Doing::Reading(job) => {
@@ -127,24 +133,37 @@ impl Stream {
     /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone
     /// is just about to move it, or the end of the file has moved.
     fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
-        let Fetched { bytes, at } = fetched;
+        let Fetched { bytes, at, size, cuts } = fetched;
         let read = bytes.len().min(buf.len());
+        let mut file = open.std();
+        // Not if it is as large as it was: some files say that they are larger than they are, as most of sysfs.
+        let is_more = |now| now != size && now > at.unwrap_or(size);
+        if bytes.is_empty() && now::size(file).is_some_and(is_more) {
+            return Ok(None);
+        }
         if let Some(at) = at {
-            let mut file = open.std();
             // A job that begins now waits for its turn, as the next `fetch` does for this clone's.
             let Some(_turn) = open.try_turn_of_job() else { return Ok(None) };
-            let has_grown = || bytes.is_empty() && now::size(file).is_some_and(|size| size > at);
-            if file.stream_position()? != at || has_grown() {
+            if file.stream_position()? != at || cuts != open.cuts() {
                 return Ok(None);
             }
             if read > 0 {
                 file.seek(SeekFrom::Start(at + read as u64))?;
             }
         } else {
-            self.kept = bytes[read..].to_vec();
+            self.put_back(open, &bytes[read..]);
         }
         buf[..read].copy_from_slice(&bytes[..read]);
         Ok(Some(read))
+    }
+
+    /// Bytes that come once and were read for nobody are the next that are read.
+    fn put_back(&mut self, open: &Open, bytes: &[u8]) {
+        let goes_back = |mut file: &File| file.seek(SeekFrom::Current(-(bytes.len() as i64))).is_ok();
+        let is_back = bytes.is_empty() || looks_seekable(open.std()).unwrap_or(false) && goes_back(open.std());
+        if !is_back {
+            self.kept = bytes.to_vec();
+        }
     }
 
     /// Writes from `bufs`, in order, as much as one hop takes.
@@ -238,8 +257,8 @@ impl Stream {
         match &mut self.doing {
             Doing::Nothing => {}
             Doing::Reading(job) => {
-                if let Ok(Ok(Fetched { bytes, at: None })) = ready!(Pin::new(job).poll(cx)) {
-                    self.kept = bytes;
+                if let Ok(Ok(Fetched { bytes, at: None, .. })) = ready!(Pin::new(job).poll(cx)) {
+                    self.put_back(open, &bytes);
                 }
             }
             Doing::Writing(job) => {
@@ -251,7 +270,13 @@ impl Stream {
                     Err(lost) => Unseen(Some(failed("write", open)(no_answer(lost)))),
                 };
             }
-            Doing::Seeking(_, job) => drop(ready!(Pin::new(job).poll(cx))),
+            Doing::Seeking(_, job) => {
+                drop(ready!(Pin::new(job).poll(cx)));
+                #[cfg(feature = "tokio-io")]
+                {
+                    self.target = None; // it has gone there
+                }
+            }
         }
         self.doing = Doing::Nothing;
         Poll::Ready(())
@@ -264,9 +289,13 @@ fn hop<T: Send + 'static>(caller: Caller, job: impl FnOnce() -> T + Send + 'stat
 }
 
 /// Reads up to `length` bytes, in a thread that may block.
-fn fetch(open: &Open, length: usize) -> io::Result<Fetched> {
+fn fetch(open: &Open, length: usize, cuts: usize) -> io::Result<Fetched> {
     let mut file = open.std();
-    let mut at = position(open)?;
+    let metadata = file.metadata()?;
+    let size = metadata.len();
+    // By its size there is nothing: the kernel makes the bytes as they are read, unless it is the end.
+    let comes_once = |at: u64| metadata.is_file() && at >= size;
+    let mut at = position(open)?.filter(|&at| !comes_once(at));
     let mut bytes = vec![0; length];
     loop {
         let read = match at {
@@ -278,7 +307,7 @@ fn fetch(open: &Open, length: usize) -> io::Result<Fetched> {
             Err(e) if e.kind() == ErrorKind::NotSeekable && at.is_some() => at = None,
             read => {
                 bytes.truncate(read?);
-                return Ok(Fetched { bytes, at });
+                return Ok(Fetched { bytes, at, size, cuts });
             }
         }
     }
@@ -348,7 +377,6 @@ impl Drop for Unseen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::calls::File;
 
     #[test]
     fn a_position_that_a_clone_is_about_to_move_stays_where_it_is() {
@@ -356,7 +384,7 @@ mod tests {
         std::fs::write(&path, "content").unwrap();
         let (open, mut buf) = (Open::new(File::open(&path).unwrap(), path.clone(), false), [0; 4]);
         let mut stream = Stream::default();
-        let fetched = || fetch(&open, 4).unwrap();
+        let fetched = || fetch(&open, 4, open.cuts()).unwrap();
 
         let (early, turn) = (fetched(), open.turn());
         assert_eq!(stream.deliver(&open, early, &mut buf).unwrap(), None);
