@@ -118,6 +118,12 @@ impl<T> Lock<T> {
         self.taken.take();
         Guard(self, PhantomData)
     }
+
+    /// The value, which nobody else has just now.
+    #[inline]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
 }
 
 impl<T> Deref for Guard<'_, T> {

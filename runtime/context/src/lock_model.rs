@@ -16,4 +16,9 @@ impl<T> Lock<T> {
     pub fn lock(&self) -> Guard<'_, T> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+
+    /// The value, which nobody else has just now.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 }

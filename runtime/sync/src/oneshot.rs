@@ -22,6 +22,7 @@ use std::task::{Context, Poll, Waker, ready};
 use mini_context::{Note, Reason, SyncKind};
 
 use crate::blocking;
+use crate::panics::Steps;
 use chan::Chan;
 
 /// What failed.
@@ -135,7 +136,8 @@ impl<T> Receiver<T> {
     pub fn close(&mut self) {
         if let Some(chan) = &self.chan {
             let taken = chan.close();
-            [taken.watcher, taken.waiter].into_iter().flatten().for_each(Waker::wake);
+            let mut steps = Steps::default();
+            [taken.watcher, taken.waiter].into_iter().flatten().for_each(|waker| steps.run(|| waker.wake()));
         }
     }
 

@@ -127,6 +127,14 @@ impl Permits {
         Ok(())
     }
 
+    /// As [`try_take`](Self::try_take), but the last one that has taken permits is still told.
+    pub(crate) fn try_take_unseen(&mut self, count: usize) -> Result<(), Refusal> {
+        let last = self.last;
+        let taken = self.try_take(count, Claim::new(Location::caller()));
+        self.last = last;
+        taken
+    }
+
     /// As [`try_take`](Self::try_take), for a caller that needs no permit after all.
     #[inline]
     pub(crate) fn could_take(&mut self, count: usize, claim: Claim) -> Result<(), Refusal> {

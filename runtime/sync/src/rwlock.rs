@@ -294,9 +294,12 @@ impl<T> From<T> for RwLock<T> {
 impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("RwLock");
-        let holder = self.with(|permits| permits.last().filter(|_| permits.free() == 0));
-        match (holder, self.try_read()) {
-            (_, Ok(guard)) => debug.field("value", &&*guard),
+        let (holder, taken) = self.with(|permits| {
+            let holder = permits.last().filter(|_| permits.free() == 0);
+            (holder, permits.try_take_unseen(1))
+        });
+        match (holder, taken) {
+            (_, Ok(())) => debug.field("value", &&*RwLockReadGuard::new(self)),
             (Some(holder), Err(_)) => debug.field("value", &format_args!("<held {holder}>")),
             (None, Err(_)) => debug.field("value", &format_args!("<held>")),
         };

@@ -414,3 +414,21 @@ fn a_waker_that_panics_takes_nobody_elses_wake_along() {
     assert!(dropped.is_err());
     assert_eq!((quiet.wakes(), closing.wakes()), (1, 1));
 }
+
+#[test]
+fn a_channel_may_be_as_large_as_a_semaphore() {
+    let (sender, mut receiver) = mpsc::channel(mini_sync::Semaphore::MAX_PERMITS);
+    sender.try_send(1).unwrap();
+    assert_eq!(sender.capacity(), mini_sync::Semaphore::MAX_PERMITS - 1);
+    assert_eq!(block_on(receiver.recv()), Some(1));
+}
+
+/// A receiver of jobs may be in a task that is sent, and be borrowed over an await.
+type Job = Box<dyn FnOnce() + Send>;
+
+const fn is_shared<T: Send + Sync + Unpin + std::panic::UnwindSafe + std::panic::RefUnwindSafe>() {}
+const fn is_unpin<T: Unpin>() {}
+const _: () = is_shared::<mpsc::Receiver<Job>>();
+const _: () = is_shared::<mpsc::UnboundedReceiver<Job>>();
+const _: () = is_unpin::<mpsc::Receiver<std::marker::PhantomPinned>>();
+const _: () = is_unpin::<mpsc::UnboundedReceiver<std::marker::PhantomPinned>>();

@@ -107,6 +107,17 @@ fn a_message_is_dropped_once_wherever_it_ends() {
 }
 
 #[test]
+fn a_waker_that_panics_at_the_close_takes_nobody_elses_wake_along() {
+    let (mut sender, mut receiver) = oneshot::channel::<u8>();
+    let [panics, quiet] = [Task::calling(|| panic!("a waker")), Task::new()];
+    assert!(sender.poll_closed(&mut panics.cx()).is_pending());
+    assert!(receiver_poll(&mut receiver, &quiet).is_pending());
+    let closed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| receiver.close()));
+    assert!(closed.is_err());
+    assert_eq!(quiet.wakes(), 1);
+}
+
+#[test]
 fn threads_block() {
     for n in 0..if cfg!(miri) { 5 } else { 200 } {
         let (sender, receiver) = oneshot::channel();

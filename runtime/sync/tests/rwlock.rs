@@ -280,6 +280,19 @@ fn readers_and_writers_on_threads_see_whole_values() {
     assert_eq!(*lock.try_read().unwrap(), [2 * rounds; 4]);
 }
 
+#[test]
+fn whoever_prints_a_lock_does_not_hold_it() {
+    let lock = RwLock::new(7);
+    let held = now(lock.read());
+    let line = line!() - 1;
+    assert_eq!(format!("{lock:?}"), "RwLock { value: 7 }");
+    let mut writing = spawn(lock.write());
+    writing.waits();
+    let told = format!("{lock:?}");
+    assert!(told.contains(&format!("{}:{line}:", file!())), "{told}");
+    drop(held);
+}
+
 const fn is_send<T: Send>() {}
 const fn is_sync<T: Sync>() {}
 const _: () = is_send::<RwLock<Cell<u8>>>();

@@ -19,7 +19,8 @@ use crate::permits::{Acquire, Claim, Refusal, Source};
 /// A channel that holds up to `bound` messages; then senders wait, first come, first served.
 ///
 /// A message that is sent while the receiver waits is handed over to it, and takes no room: with a bound of 1, two
-/// messages can be sent to a receiver that waits and has not run yet.
+/// messages can be sent to a receiver that waits and has not run yet. So it is if the wait was given up, by a timeout
+/// for example: until the receiver receives again, there is room for one more.
 ///
 /// # Examples
 ///
@@ -41,7 +42,7 @@ use crate::permits::{Acquire, Claim, Refusal, Source};
 #[track_caller]
 pub fn channel<T>(bound: usize) -> (Sender<T>, Receiver<T>) {
     assert!(bound > 0, "a channel holds at least one message");
-    assert!(bound < UNBOUNDED, "a channel holds fewer than {UNBOUNDED} messages, not {bound}");
+    assert!(bound < UNBOUNDED, "a channel holds at most {} messages, not {bound}", UNBOUNDED - 1);
     let chan = Chan::new(bound);
     (Sender { chan: chan.clone() }, Receiver::new(chan))
 }

@@ -26,12 +26,13 @@ use pin_project_lite::pin_project;
 
 use super::queue::Queue;
 use super::seat::{Call, Occupant, Seat};
+use crate::Semaphore;
 use crate::panics::Steps;
 use crate::permits::{self, Acquire, Claim, Permits, Refusal, Source};
 use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The bound of a channel without one.
-pub(super) const UNBOUNDED: usize = usize::MAX >> 3;
+pub(super) const UNBOUNDED: usize = Semaphore::MAX_PERMITS + 1;
 
 pub(super) struct Chan<T> {
     state: Lock<State<T>>,

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mini_context::{Note, Reason, SyncKind};
+use mini_context::{Lock, Note, Reason, SyncKind};
 
 use super::chan::{Chan, Look, UNBOUNDED};
 use super::error::TryRecvError;
@@ -15,13 +15,16 @@ use crate::blocking;
 /// What both receivers are.
 pub(super) struct Inner<T> {
     pub(super) chan: Arc<Chan<T>>,
-    /// Messages of an unbounded channel that were taken out of the queue in one go.
-    chunk: VecDeque<T>,
+    /// Messages of an unbounded channel that were taken out of the queue in one go. The lock is taken for `len` alone: a
+    /// receiver that other threads may look at needs no more of its messages than that they may be sent.
+    chunk: Lock<VecDeque<T>>,
 }
+
+impl<T> Unpin for Inner<T> {}
 
 impl<T> Inner<T> {
     pub(super) fn new(chan: Arc<Chan<T>>) -> Self {
-        Self { chan, chunk: VecDeque::new() }
+        Self { chan, chunk: Lock::new(VecDeque::new()) }
     }
 
     #[inline]
@@ -29,16 +32,16 @@ impl<T> Inner<T> {
         if let Some(message) = self.chan.handed() {
             return Look::Message(message);
         }
-        if let Some(message) = self.chunk.pop_front() {
+        if let Some(message) = self.chunk.get_mut().pop_front() {
             return Look::Message(message);
         }
-        if self.chan.bound == UNBOUNDED { self.chan.pop_chunk(&mut self.chunk) } else { self.chan.pop(location) }
+        if self.chan.bound == UNBOUNDED { self.chan.pop_chunk(self.chunk.get_mut()) } else { self.chan.pop(location) }
     }
 
     /// Waits as part of `cx`, or says that there is something to look at.
     #[inline]
     fn poll_arrival(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
-        if !self.chan.seems_empty() || !self.chunk.is_empty() {
+        if !self.chan.seems_empty() || !self.chunk.get_mut().is_empty() {
             return Poll::Ready(());
         }
         self.poll_wait(cx, location)
@@ -97,7 +100,7 @@ impl<T> Inner<T> {
     }
 
     fn len(&self) -> usize {
-        self.chunk.len() + self.chan.len()
+        self.chunk.lock().len() + self.chan.len()
     }
 }
 
