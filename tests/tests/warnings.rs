@@ -49,6 +49,24 @@ fn a_poll_that_blocks_is_named_while_it_does() {
 }
 
 #[test]
+fn a_longer_poll_of_a_task_of_the_same_line_is_told_too() {
+    let (runtime, warnings) = warned(&mut Builder::new_current_thread());
+    let told = runtime.block_on(async move {
+        let warnings = Arc::new(std::sync::Mutex::new(warnings));
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            let warnings = warnings.clone();
+            let task = mini::spawn(async move { wait(&warnings.lock().unwrap(), WarningKind::LongPoll).task() });
+            told.push((Some(task.id()), task.await.unwrap()));
+        }
+        told
+    });
+    for (task, warned) in told {
+        assert_eq!(warned, task);
+    }
+}
+
+#[test]
 fn a_poll_of_a_simulation_that_does_not_return_is_told_with_its_seed() {
     let told = Sim::new(7).run(async {
         let waits = mini::task::Builder::new().name("waits").spawn(async {

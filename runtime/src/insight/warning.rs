@@ -123,8 +123,8 @@ impl Warning {
     /// lines, and one that is stripped no stack. To look them up takes half a second in a debug build, on a thread of
     /// its own; this call waits for that.
     ///
-    /// The thread is interrupted by a SIGURG, once for a line of code and runtime, unless the program handles that
-    /// signal; one that waits for it, as by sigwait(3), gets it. The handler runs on the thread's alternate stack,
+    /// The thread is interrupted by a SIGURG, once for a poll that is told, unless the program handles that signal;
+    /// one that waits for it, as by sigwait(3), gets it. The handler runs on the thread's alternate stack,
     /// takes no lock and makes two system calls. A thread that waits is interrupted only in a call that goes on after
     /// a signal (not for sockets, pipes or readiness), in a sleep, and in futex(2): [`std::thread::sleep`] and std's
     /// waits go on; sleep(3), usleep(3) and sem_timedwait(3) of C end early.

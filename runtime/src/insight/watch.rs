@@ -1,4 +1,5 @@
-//! What the watcher knows of a runtime, and says of it: each thing once for a line of code.
+//! What the watcher knows of a runtime, and says of it: each thing once for a line of code, a long poll again if it is
+//! much longer.
 //!
 //! At each look it asks whether a worker is in the same run as before (`watch/runs.rs`). About once a second it walks
 //! over the tasks (`watch/walk.rs`, `watch/still.rs`): what two walks see unchanged stands still. A walk over many
@@ -9,7 +10,7 @@ mod runs;
 mod still;
 mod walk;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -41,9 +42,25 @@ pub(super) struct Watch {
     said: Said,
 }
 
-/// What has been said, by the line that it was about.
+/// Tasks that were spawned at one line may do very different things: a poll that lasts so many times as long as any that
+/// was told of is news.
+const MORE: u32 = 2;
+
+/// What has been said, by the line that it was about, and how long the longest lasted by then.
 #[derive(Default)]
-struct Said(HashSet<(WarningKind, usize)>);
+struct Said(HashMap<(WarningKind, usize), Duration>);
+
+impl Said {
+    /// Whether that was not said yet, or of one that lasted less than half as long.
+    fn is_news(&mut self, kind: WarningKind, line: usize, lasts: Duration) -> bool {
+        let longest = self.0.get(&(kind, line)).copied();
+        let is_news = longest.is_none_or(|longest| !lasts.is_zero() && lasts >= longest * MORE);
+        if is_news {
+            self.0.insert((kind, line), lasts);
+        }
+        is_news
+    }
+}
 
 impl Watch {
     pub(super) fn new(shared: Weak<Shared>) -> Self {
@@ -126,9 +143,20 @@ impl Subject {
 impl Voice<'_> {
     /// Says it, unless the same was said of that line.
     fn say<W: Into<Words>>(&mut self, kind: WarningKind, subject: &Subject, words: impl FnOnce() -> W) {
+        self.say_longer(kind, subject, Duration::ZERO, words);
+    }
+
+    /// Says it, unless the same was said of that line, of what lasted more than half as long. Returns whether it did.
+    fn say_longer<W: Into<Words>>(
+        &mut self,
+        kind: WarningKind,
+        subject: &Subject,
+        lasts: Duration,
+        words: impl FnOnce() -> W,
+    ) -> bool {
         let line = subject.location.map_or(0, |location| std::ptr::from_ref(location).addr());
-        if !self.said.0.insert((kind, line)) || self.shared.config.is_simulated() && !is_new_in_simulation(line) {
-            return;
+        if !self.said.is_news(kind, line, lasts) || self.shared.config.is_simulated() && !is_new_in_simulation(line) {
+            return false;
         }
         let at = self.shared.begun_at.elapsed();
         let Words { text, stack } = words().into();
@@ -148,6 +176,7 @@ impl Voice<'_> {
                 explain(stack, explained, Some(task));
             }
         }
+        true
     }
 
     /// The task or main task of that id.

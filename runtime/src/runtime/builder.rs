@@ -195,7 +195,8 @@ impl<R> Builder<R> {
     ///   other in a circle; a runtime in which nothing has run for five seconds while all threads of the process wait;
     /// - a task that asks to run again, over and over, without waiting.
     ///
-    /// Each is told once for a line of code, and while it lasts. A thread, one in the process, looks twenty times a
+    /// Each is told once for a line of code, and while it lasts; a long poll again if it has lasted twice as long. A
+    /// thread, one in the process, looks twenty times a
     /// second, and walks over the tasks once a second; it asks nothing of the workers. On by default in debug builds of
     /// [`#[mini::main]`](crate::main) and [`#[mini::test]`](crate::test), else off. The environment decides before the
     /// builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off. When the future of a `block_on` panics, a dump of

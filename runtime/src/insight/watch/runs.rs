@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Voice, Words};
+use super::{MORE, Voice, Words};
 use crate::insight::WarningKind;
 use crate::insight::stack::Stack;
 use crate::primitives::atomic::Ordering::Relaxed;
@@ -32,6 +32,8 @@ struct Run {
     cpu_time: Option<Duration>,
     /// What was told of it.
     told: Told,
+    /// How long it had lasted when it was last asked whether that is news.
+    asked: Duration,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -52,6 +54,7 @@ impl LastRun {
                 since: Instant::now(),
                 cpu_time: core.owner().cpu_time(),
                 told: Told::default(),
+                asked: Duration::ZERO,
             });
             return;
         };
@@ -61,13 +64,14 @@ impl LastRun {
         }
         let late = late(core).filter(|_| !run.told.late);
         let long = if voice.shared.config.is_simulated() { LONG_IN_SIMULATION } else { LONG };
-        let is_long = lasts >= long && !run.told.long;
+        let is_long = lasts >= long.max(run.asked * MORE) && !run.told.long;
         if !is_long && late.is_none() {
             return; // to find the task takes a walk
         }
-        run.told = Told { long: run.told.long || is_long, late: run.told.late || late.is_some() };
+        let is_told = News { core, progress, lasts, is_long, late }.tell(voice);
+        run.told = Told { long: run.told.long || is_told, late: run.told.late || late.is_some() };
+        run.asked = if is_long { lasts } else { run.asked };
         self.0 = Some(run);
-        News { core, progress, lasts, is_long, late }.tell(voice);
     }
 }
 
@@ -86,11 +90,12 @@ impl News<'_> {
         self.progress == self.core.counts.progress()
     }
 
-    fn tell(&self, voice: &mut Voice<'_>) {
+    /// Says whether the length of the run was told.
+    fn tell(&self, voice: &mut Voice<'_>) -> bool {
         let Self { core, lasts, .. } = *self;
         let subject = voice.find(core.counts.task.load(Relaxed));
         if !self.is_same_run() {
-            return; // it may be another task by now
+            return false; // it may be another task by now
         }
         let does = match (core.owner().is_runnable(), core.owner().system_call()) {
             (Some(true), _) => ", and computes".to_owned(),
@@ -100,8 +105,9 @@ impl News<'_> {
         };
         let (name, worker, lasts) = (&subject.name, core.index(), lasts.as_millis());
         let config = &voice.shared.config;
+        let mut is_told = false;
         if self.is_long {
-            voice.say(WarningKind::LongPoll, &subject, || {
+            is_told = voice.say_longer(WarningKind::LongPoll, &subject, self.lasts, || {
                 let until = match config.seed() {
                     Some(seed) => {
                         let thread = config.thread_name.of(format_args!(""));
@@ -119,6 +125,7 @@ impl News<'_> {
                 format!("{late} ms up to now, as worker {worker} has been in one poll of {name} for {lasts} ms{does}")
             });
         }
+        is_told
     }
 }
 
