@@ -252,6 +252,26 @@ fn what_ends_by_itself_is_no_circle() {
     });
 }
 
+#[test]
+fn a_timer_beside_a_lock_is_told_behind_the_holder() {
+    in_each_runtime(|| async {
+        let lock = Arc::new(Mutex::new(()));
+        let held = lock.lock().await; // behind the holder
+        let theirs = lock.clone();
+        let lasts = Duration::from_secs(3600);
+        let waits = mini::spawn(mini::time::timeout(lasts, async move { drop(theirs.lock().await) }));
+        while !has_line(&dump().to_string(), &["waiting: Lock at "]) {
+            yield_now().await;
+        }
+        let text = dump().to_string();
+        let (_, told) = text.split_once(&line("// behind the holder")).expect(&text);
+        let told = told.lines().next().unwrap();
+        assert!(told.contains(", or a timer"), "{text}");
+        drop(held);
+        waits.await.unwrap().unwrap();
+    });
+}
+
 /// Each of several tasks that wait for a lock names its holder of now, though none was polled since it changed hands.
 #[test]
 fn a_queue_at_a_lock_names_the_holder_of_now() {

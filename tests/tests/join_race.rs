@@ -245,6 +245,22 @@ fn a_branch_whose_condition_fails_makes_no_future() {
     });
 }
 
+/// All of them before the first future, which may borrow what they look at.
+#[test]
+fn a_condition_may_look_at_what_an_earlier_future_borrows() {
+    run(async {
+        let (sender, mut receiver) = mini::sync::mpsc::channel(2);
+        sender.send(1).await.unwrap();
+        let mut batch = Vec::new();
+        let came = race! {
+            biased;
+            came = receiver.recv_many(&mut batch, 10) => came,
+            _ = ready(()), if batch.is_empty() => 0,
+        };
+        assert_eq!((came, batch), (1, vec![1]));
+    });
+}
+
 #[test]
 fn a_race_that_nobody_can_win_says_so() {
     let panic = caught(|| {

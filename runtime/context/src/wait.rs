@@ -259,6 +259,16 @@ impl Wait {
         self.location
     }
 
+    /// The same wait without the timer, for who tells more of it first.
+    ///
+    /// # Examples
+    ///
+    /// See [`is_timed`](Wait::is_timed).
+    #[must_use]
+    pub fn without_timer(self) -> Wait {
+        Wait { word: self.word & !TIMED, ..self }
+    }
+
     /// Whether it waits for a timer too.
     ///
     /// # Examples
@@ -269,7 +279,8 @@ impl Wait {
     ///
     /// let note = |reason| Some(Wait::from(Note { reason, location: Location::caller() }));
     /// let [wait, timer] = [Reason::Join(1), Reason::Timer(5)].map(note);
-    /// assert!(Wait::of(Notes { wait, timer }).unwrap().is_timed());
+    /// let both = Wait::of(Notes { wait, timer }).unwrap();
+    /// assert!(both.is_timed() && !both.without_timer().is_timed());
     /// assert!(!Wait::of(Notes { wait: None, timer }).unwrap().is_timed());
     /// ```
     #[must_use]

@@ -155,7 +155,7 @@ impl fmt::Display for Line<'_> {
             }
             _ => {}
         }
-        write!(f, "{}", self.wait().unwrap_or(wait))
+        write!(f, "{}", self.wait().unwrap_or(wait).without_timer())
     }
 }
 

@@ -206,7 +206,8 @@ impl fmt::Display for Told<'_, Worker> {
 impl fmt::Display for Main {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = self.holder.and_then(|holder| Held::of(self.wait, holder));
-        write!(f, "{}{}{}{}", self.wait, Since(held), Ends(held), Also(&self.beside))
+        let wait = self.wait.without_timer();
+        write!(f, "{wait}{}{}{}{}", Since(held), Ends(held), OrTimer(Some(self.wait)), Also(&self.beside))
     }
 }
 
@@ -248,7 +249,7 @@ impl fmt::Display for Told<'_, Line<'_>> {
                 write!(f, ", waiting: {line}")?;
                 self.due(f)?;
                 self.holder(f)?;
-                write!(f, "{}", Also(&line.beside()))?;
+                write!(f, "{}{}", OrTimer(first.waits()), Also(&line.beside()))?;
             }
             (Standing::Waits, None) => f.write_str(", waiting")?,
             _ if first.is_running => f.write_str(", running")?,
@@ -325,6 +326,16 @@ impl fmt::Display for Since {
             _ if !has_task => write!(f, ", taken at {line}"), // by no task
             _ => write!(f, " since {line}"),
         }
+    }
+}
+
+/// Behind all that is told of a wait.
+struct OrTimer(Option<LastWait>);
+
+impl fmt::Display for OrTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_timed = matches!(self.0, Some(LastWait::Known(wait)) if wait.is_timed());
+        if is_timed { f.write_str(", or a timer") } else { Ok(()) }
     }
 }
 

@@ -163,7 +163,8 @@ pub fn no_branch_left() -> ! {
 /// function around the macro. The macro takes the futures by value, and awaits by itself.
 ///
 /// - An output that does not match its pattern puts its branch out of the race.
-/// - A branch with `, if condition` takes part only if the condition holds; else its future is not even made.
+/// - A branch with `, if condition` takes part only if the condition holds; else its future is not even made. All
+///   conditions are looked at before the first future is made.
 /// - `else => expression` is what happens when no branch is left.
 /// - Which branch is polled first is drawn anew each time, so none starves the others. With `biased;` in front they
 ///   are polled in their order.
@@ -280,7 +281,11 @@ macro_rules! __race {
     // The futures end with the statement, before an arm begins.
     (@match $order:ident [$(([$($mark:tt)*] $pattern:pat, $future:expr, [$($if:expr)?], $then:expr))+] $else:expr) => {
         match {
-            let outcome = $crate::structure::$order($crate::__race!(@list $(($pattern, $future, [$($if)?]))+)).await;
+            #[allow(unused_variables)]
+            let conditions = $crate::__race!(@conditions $([$($if)?])+);
+            let outcome = $crate::structure::$order(
+                $crate::__race!(@list [conditions] $(($pattern, $future, [$($if)?]))+)
+            ).await;
             outcome
         } {
             $(::std::option::Option::Some($crate::__race!(@outcome [$($mark)*] $pattern)) => $then,)+
@@ -289,10 +294,14 @@ macro_rules! __race {
             _ => ::std::unreachable!("the output has matched its pattern"),
         }
     };
-    (@list) => { $crate::structure::End };
-    (@list ($pattern:pat, $future:expr, [$($if:expr)?]) $($rest:tt)*) => {
+    // All before the first future: one may borrow what a condition looks at.
+    (@conditions) => { () };
+    (@conditions [] $($rest:tt)*) => { (true, $crate::__race!(@conditions $($rest)*)) };
+    (@conditions [$if:expr] $($rest:tt)*) => { ($if, $crate::__race!(@conditions $($rest)*)) };
+    (@list $conditions:tt) => { $crate::structure::End };
+    (@list [$($conditions:tt)*] ($pattern:pat, $future:expr, [$($if:expr)?]) $($rest:tt)*) => {
         $crate::structure::racer(
-            $crate::__race!(@future [$($if)?] $future),
+            $crate::__race!(@future [$($conditions)* .0] [$($if)?] $future),
             |output| {
                 let mut is_match = false;
                 #[allow(unused_variables, unused_mut)]
@@ -305,12 +314,12 @@ macro_rules! __race {
                 }
                 (is_match, output)
             },
-            $crate::__race!(@list $($rest)*),
+            $crate::__race!(@list [$($conditions)* .1] $($rest)*),
         )
     };
-    (@future [] $future:expr) => { ::std::option::Option::Some($future) };
-    (@future [$if:expr] $future:expr) => {
-        if $if { ::std::option::Option::Some($future) } else { ::std::option::Option::None }
+    (@future $condition:tt [] $future:expr) => { ::std::option::Option::Some($future) };
+    (@future [$($condition:tt)*] [$if:expr] $future:expr) => {
+        if $($condition)* { ::std::option::Option::Some($future) } else { ::std::option::Option::None }
     };
     (@outcome [] $pattern:pat) => { $crate::structure::Outcome::Here($pattern) };
     (@outcome [. $($mark:tt)*] $pattern:pat) => {

@@ -216,6 +216,16 @@ impl LastWait {
     }
 }
 
+impl LastWait {
+    /// The same without a timer beside it.
+    pub(crate) fn without_timer(self) -> Self {
+        match self {
+            Self::Known(wait) => Self::Known(wait.without_timer()),
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for LastWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
