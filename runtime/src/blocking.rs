@@ -184,6 +184,11 @@ impl<J: Job> Blocking<J> {
         AtWork { gauge, running, next }
     }
 
+    /// Whether a thread is at work on the job of that id.
+    pub(crate) fn runs(&self, id: u64) -> bool {
+        lock(&self.state).running.iter().any(|job| job.id == id)
+    }
+
     /// Jobs queued or running.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(SeqCst)

@@ -163,6 +163,7 @@ mod blocked {
     #[mini::main(grace = "50ms", flavor = "current_thread")]
     pub(super) async fn main() {
         Group::new().spawn_named("stuck", async { blocks() }); // its last handle goes here
+        Group::new().spawn_named("victim", pending::<()>());
         mini::spawn_blocking(|| ask(Signal::TERM)).await.unwrap();
         yield_now().await;
     }
@@ -177,6 +178,8 @@ fn a_task_that_blocks_the_only_worker_is_named_and_the_process_ends() {
     assert_eq!(output.status.code(), Some(124), "{stderr}");
     assert!(stderr.contains("\n  running  \"stuck\" spawned at tests/tests/grace.rs:"), "{stderr}");
     assert!(stderr.contains(", does not give back its thread"), "{stderr}");
+    let victim = stderr.lines().find(|line| line.starts_with("  ready    \"victim\" spawned at "));
+    assert!(victim.is_some_and(|line| line.contains(", got no thread to end on")), "{stderr}");
 }
 
 mod in_the_way {

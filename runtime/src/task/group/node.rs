@@ -33,6 +33,7 @@ use super::member::{Fate, Place};
 use super::report::{FailedTask, Report, Straggler, Tally};
 use crate::primitives::atomic::{AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::{Mutex, lock};
+use crate::scheduler::core::Core;
 
 pub(in crate::task) struct Node {
     pub(super) token: CancelToken,
@@ -421,6 +422,7 @@ impl Node {
         self.down(|node| nodes.push(node.clone()));
         let (mut tally, mut running) = (Tally::default(), Vec::new());
         nodes.iter().for_each(|node| node.tell(&mut tally, &mut running));
+        let mut running: Vec<Straggler> = running.into_iter().map(Straggler::as_it_is_now).collect();
         tally.forget_aborted(ending.map(|ending| ending.order));
         tally.aborted.sort_by_key(|task| task.order);
         running.sort_by_key(|task| task.order);
@@ -429,17 +431,17 @@ impl Node {
     }
 
     /// Adds what this group knows, and what groups below leave to it that are being dropped.
-    fn tell(&self, tally: &mut Tally, running: &mut Vec<Straggler>) {
+    fn tell(&self, tally: &mut Tally, running: &mut Vec<(Straggler, AbortHandle)>) {
         let state = lock(&self.state);
         tally.add(lock(&self.tally).clone());
         for (_, child) in state.children.iter().filter(|(_, child)| child.node.strong_count() == 0) {
             tally.add(lock(&child.tally).clone());
         }
         for (_, taken) in state.seats.iter() {
-            if let Taken::By(Sitting { straggler: Some(straggler), .. }) = taken {
+            if let Taken::By(Sitting { straggler: Some(straggler), handle, .. }) = taken {
                 let mut straggler = Straggler::clone(straggler);
                 straggler.group = state.name.clone();
-                running.push(straggler);
+                running.push((straggler, handle.clone()));
             }
         }
     }
@@ -460,7 +462,16 @@ impl Straggler {
     fn of(handle: &AbortHandle, waited: Duration) -> Self {
         let task = handle.task();
         let (id, name, location) = (task.id(), task.name().cloned(), task.location());
-        Self { id, name, group: None, location, last_wait: task.last_wait(), waited, order: next() }
+        Self { id, name, group: None, location, last_wait: task.last_wait(), waited, order: next(), is_running: false }
+    }
+
+    /// Of a task that has not ended: whether a thread is at work on it.
+    fn as_it_is_now((straggler, handle): (Self, AbortHandle)) -> Self {
+        let shared = handle.task().header().schedule.arc();
+        let id = straggler.id.get();
+        let polls = |core: &Core| core.ownership.is_held() && core.counts.task.load(Relaxed) == id;
+        let is_running = shared.cores.iter().any(polls) || shared.blocking.runs(id);
+        Self { is_running, ..straggler }
     }
 }
 

@@ -120,6 +120,8 @@ pub struct Straggler {
     pub(super) waited: Duration,
     /// Which of all beginnings and aborts it was.
     pub(super) order: u64,
+    /// A thread was at work on it when the report was made.
+    pub(super) is_running: bool,
 }
 
 impl Tally {
@@ -259,7 +261,7 @@ impl Report {
     }
 
     /// The tasks that were aborted but not dropped within a second after that: they block in a poll or in a destructor,
-    /// or are blocking jobs.
+    /// or are blocking jobs. Or no thread has come to them, as others block: see [`Straggler::is_running`].
     ///
     /// # Examples
     ///
@@ -279,6 +281,7 @@ impl Report {
     ///     has_begun.recv().unwrap();
     ///     let report = group.shutdown(Reason::Requested).await;
     ///     assert_eq!((report.aborted().len(), report.running().len()), (0, 1));
+    ///     assert!(report.running()[0].is_running());
     ///     drop(quit);
     /// });
     /// ```
@@ -376,6 +379,17 @@ impl Straggler {
         self.name.as_deref()
     }
 
+    /// Whether a thread was at work on it when the report was made, rather than on others while this one would have run
+    /// or ended. Of a task that was aborted in time `false`.
+    ///
+    /// # Examples
+    ///
+    /// See [`Report::running`].
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.is_running
+    }
+
     /// The name of its group.
     ///
     /// # Examples
@@ -471,19 +485,21 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-/// One that runs: what it waited for before says little.
+/// One that runs, or would: what it waited for before says little.
 struct Stuck<'a>(&'a Straggler);
 
 impl fmt::Display for Stuck<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(task) = self;
-        write!(f, "{}, does not give back its thread", Who(task.name(), task.group(), task.location))?;
+        let what = if task.is_running { "does not give back its thread" } else { "got no thread to end on" };
+        write!(f, "{}, {what}", Who(task.name(), task.group(), task.location))?;
         task.last_wait.map_or(Ok(()), |wait| write!(f, "; before, it waited for: {wait}"))
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (running, ready): (Vec<_>, Vec<_>) = self.running.iter().map(Stuck).partition(|task| task.0.is_running);
         write!(f, "shutdown after {:.1?}", self.took)?;
         if let Some(why) = self.why {
             write!(f, ", {why}")?;
@@ -492,7 +508,8 @@ impl fmt::Display for Report {
         let counts = [
             (self.tally.failed, "failed"),
             (self.tally.aborted.len() as u64, "aborted"),
-            (self.running.len() as u64, "still running"),
+            (running.len() as u64, "still running"),
+            (ready.len() as u64, "without a thread"),
             (self.tally.cancelled, "cancelled by others"),
             (self.tally.refused, "refused"),
         ];
@@ -502,8 +519,8 @@ impl fmt::Display for Report {
         lines(f, "failed ", &self.tally.failures, self.tally.failed)?;
         let aborted: Vec<_> = self.tally.aborted.iter().map(|task| Listed(task, self)).collect();
         lines(f, "aborted", &aborted, aborted.len() as u64)?;
-        let running: Vec<_> = self.running.iter().map(Stuck).collect();
-        lines(f, "running", &running, running.len() as u64)
+        lines(f, "running", &running, running.len() as u64)?;
+        lines(f, "ready  ", &ready, ready.len() as u64)
     }
 }
 
