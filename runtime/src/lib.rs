@@ -229,6 +229,9 @@ pub mod io {
         AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter, Cursor, Empty, Lines, Repeat,
         Sink, empty, repeat, sink, split,
     };
+    #[cfg(feature = "io-util")]
+    #[doc(no_inline)]
+    pub use futures_lite::stream::StreamExt; // for `lines`
     pub use mini_net::{AsyncFd, AsyncFdReadyGuard, Interest, Ready, TryIoError};
     pub use mini_net::{Object, OperationError, raw_os_error};
     pub use mini_net::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};

@@ -230,6 +230,28 @@ impl UnixDatagram {
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
     }
 
+    /// Closes one direction, or both, at once.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::io::ErrorKind;
+    /// use std::net::Shutdown;
+    ///
+    /// # mini::block_on(async {
+    /// let (a, b) = mini::net::UnixDatagram::pair()?;
+    /// a.shutdown(Shutdown::Read)?;
+    /// assert_eq!(b.send(b"ping").await.unwrap_err().kind(), ErrorKind::BrokenPipe);
+    /// # Ok::<(), std::io::Error>(()) }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of shutdown(2): `NotConnected` if it has no peer.
+    pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
+        self.source().shutdown(how)
+    }
+
     datagram_methods!(SocketAddr, RecvFromUnix, UnixDatagram);
     address_methods!(SocketAddr);
     data_methods!(SocketAddr);

@@ -15,8 +15,10 @@ use crate::error::Error;
 use crate::literal::{is_integer, is_zero, milliseconds, string_content};
 use crate::parse::{is_ident, is_punct, transparent};
 
-const KNOWN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings`, `sim`, \
-     `seeds`, `time_limit`, `step_limit` and `crate`";
+const KNOWN_OF_MAIN: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings` and \
+     `crate`";
+const KNOWN_OF_TEST: &str = "`flavor`, `worker_threads`, `start_paused`, `main_thread`, `grace`, `dump`, `warnings`, \
+     `sim`, `seeds`, `time_limit`, `step_limit` and `crate`";
 const KNOWN_WITH_SIM: &str = "`sim`, `seeds`, `time_limit`, `step_limit` and `crate`";
 const FLAVORS: &str = "\"current_thread\" and \"multi_thread\"";
 
@@ -67,7 +69,11 @@ impl Args {
         let mut errors = Vec::new();
         let mut arguments: Vec<Argument> = Vec::new();
         let pieces = split_at_commas(tokens);
-        let known = if pieces.iter().any(|piece| is_ident(&piece[0], "sim")) { KNOWN_WITH_SIM } else { KNOWN };
+        let known = match entry {
+            Entry::Main => KNOWN_OF_MAIN,
+            Entry::Test if pieces.iter().any(|piece| is_ident(&piece[0], "sim")) => KNOWN_WITH_SIM,
+            Entry::Test => KNOWN_OF_TEST,
+        };
         for piece in pieces {
             match Argument::parse(piece, known) {
                 Ok(argument) if arguments.iter().any(|earlier| earlier.key == argument.key) => {

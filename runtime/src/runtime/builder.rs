@@ -58,6 +58,12 @@ impl Builder {
         Self::new(false)
     }
 
+    /// The runtime is a part of mini.
+    pub(crate) fn internal(&mut self) -> &mut Self {
+        self.config.is_internal = true;
+        self
+    }
+
     /// Several workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of them.
     ///
     /// There are as many workers as [`worker_threads`](Self::worker_threads) says; else as many as the environment

@@ -57,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) shutdown_grace: Duration,
     pub(crate) start_paused: bool,
     pub(crate) dump_on_quit: bool,
+    /// It is a part of mini, of which a dump of the program says nothing.
+    pub(crate) is_internal: bool,
     pub(crate) warnings: bool,
     pub(crate) on_warning: Option<WarningHook>,
     /// Bytes for each worker.
@@ -84,6 +86,7 @@ impl Config {
             thread_name: Names::Prefix("mini".to_owned()),
             stack_size: None,
             dump_on_quit: false,
+            is_internal: false,
             warnings: false,
             on_warning: None,
             timer_slack: Some(Duration::from_nanos(1)),

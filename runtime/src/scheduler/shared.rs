@@ -114,7 +114,9 @@ impl Shared {
                 begun_at: Instant::now(),
             }
         });
-        on_quit::note(Arc::downgrade(&shared));
+        if !shared.config.is_internal {
+            on_quit::note(Arc::downgrade(&shared));
+        }
         if dumps {
             on_quit::start();
         }

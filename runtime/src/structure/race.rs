@@ -218,6 +218,18 @@ macro_rules! race {
     ($($arms:tt)*) => { $crate::__race!(@form fair { $($arms)* } $($arms)*) };
 }
 
+/// For those who come from tokio, and look for it.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! select {
+    ($($arms:tt)*) => {
+        ::std::compile_error!(
+            "mini has `race!` for `select!`, with the same arms: it drops the losers before the arm begins; see the \
+            guide, `mini::guide::select`"
+        )
+    };
+}
+
 /// What `race!` expands to.
 #[doc(hidden)]
 #[macro_export]

@@ -91,7 +91,7 @@ where
 /// Starts the supervisor. From now on signals are heard. The sender of `came_back` is dropped when the calling thread
 /// is free.
 fn supervise(events: Arc<Events>, came_back: Receiver<()>, location: &'static Location<'static>) -> io::Result<()> {
-    let runtime = Builder::new_current_thread().build()?;
+    let runtime = Builder::new_current_thread().internal().build()?;
     let request = termination();
     let work = move || {
         let left = runtime.block_on(end(&events, request, location));
