@@ -105,7 +105,8 @@ impl Ready {
         self.intersects(Ready::WRITE_CLOSED)
     }
 
-    /// Whether out-of-band data has arrived.
+    /// Whether out-of-band data has arrived. Take it after this was seen, not before: else a read that ends at its mark
+    /// counts as one that has brought all there was.
     ///
     /// # Examples
     ///

@@ -58,7 +58,7 @@ use seen::{Seen, SeenTask};
 /// numbers alone, such as `conn 17`, are one group, `conn *`. [`to_json`](Self::to_json) is for programs.
 ///
 /// - *CIRCLE*: tasks that wait for each other. That is a deadlock, unless one of them waits for something else too,
-///   as a [`race!`](crate::race) does. If the second of two dumps says that none of them has gone on since the first,
+///   as a [`race!`](crate::race) does, or a [`scope!`](crate::scope) with a child that sleeps. If the second of two dumps says that none of them has gone on since the first,
 ///   it most likely is. Followed are joins, and the holders of a [`Mutex`](crate::sync::Mutex) and of the right to
 ///   fill a [`OnceCell`](crate::sync::OnceCell).
 /// - *MAYBE A CIRCLE*: tasks of which each waits for nothing but what the next one has used last: the only sender of a
