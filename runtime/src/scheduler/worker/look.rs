@@ -66,8 +66,9 @@ impl Worker<'_> {
             self.mean_run = mean;
         }
         if let Some(mean) = self.again_ran.checked_div(self.again_runs) {
-            // A look comes between two runs: after the one that ends nearest to its time.
-            self.again_look = AGAIN_LOOK.saturating_sub(mean / 2);
+            // A look comes between two runs: after the one that ends nearest to its time. None is nearer than the first
+            // run that takes as long.
+            self.again_look = AGAIN_LOOK - mean.min(AGAIN_LOOK) / 2;
         }
         let woken = runs.saturating_sub(self.again_runs);
         self.core.load.note_runs(woken, self.ran.saturating_sub(self.again_ran));
