@@ -262,6 +262,19 @@ fn a_condition_may_look_at_what_an_earlier_future_borrows() {
 }
 
 #[test]
+fn each_condition_may_take_the_same_lock() {
+    run(async {
+        let lock = std::sync::Mutex::new((true, false));
+        let won = race! {
+            n = ready(1), if lock.try_lock().unwrap().0 => n,
+            n = ready(2), if lock.try_lock().unwrap().1 => n,
+            n = ready(3), if lock.try_lock().is_ok() && lock.try_lock().unwrap().1 => n,
+        };
+        assert_eq!(won, 1);
+    });
+}
+
+#[test]
 fn a_race_that_nobody_can_win_says_so() {
     let panic = caught(|| {
         run(async {

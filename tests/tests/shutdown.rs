@@ -1,6 +1,8 @@
 //! How a runtime ends: from outside, from its own tasks, with work left, under load; and that nothing of it is left.
 
 use std::fs;
+use std::future::poll_fn;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
@@ -278,6 +280,51 @@ fn a_task_in_its_poll_at_the_end_is_cancelled_and_sees_no_dead_reactor() {
         let (one, _other) = UnixStream::pair().unwrap();
         one.read(&mut [0]).await.unwrap();
     });
+}
+
+/// A sleep and a socket that have waited in a runtime, which has ended but for a worker in a long poll, and go on in
+/// another one.
+#[test]
+fn waits_of_another_runtime_go_on_beside_a_worker_that_is_left_behind() {
+    let first = multi_thread(2).build().unwrap();
+    let (begun, has_begun) = mpsc::channel();
+    let (go, may_go) = mpsc::channel::<()>();
+    let stuck = first.spawn(async move {
+        begun.send(()).unwrap();
+        may_go.recv().unwrap_err();
+    });
+    has_begun.recv().unwrap();
+    let (here, mut there) = std::os::unix::net::UnixStream::pair().unwrap();
+    here.set_nonblocking(true).unwrap();
+    let (nap, stream) = first.block_on(async {
+        let (mut nap, stream) = (Box::pin(sleep(Duration::from_millis(100))), UnixStream::from_std(here).unwrap());
+        let mut buf = [0];
+        let mut read = Box::pin(stream.read(&mut buf));
+        poll_fn(|cx| {
+            assert!(nap.as_mut().poll(cx).is_pending() && read.as_mut().poll(cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        drop(read);
+        (nap, stream)
+    });
+    let left = first.shutdown_timeout(Duration::from_millis(1));
+    assert!(left.workers() >= 1, "{left:?}");
+    within(LIMIT, move || {
+        Runtime::new().unwrap().block_on(async {
+            nap.await;
+            there.write_all(b"!").unwrap();
+            assert_eq!(stream.read(&mut [0]).await.unwrap(), 1);
+            let read = async { stream.read(&mut [0]).await.unwrap() };
+            let write = async {
+                mini::task::yield_now().await;
+                there.write_all(b"!").unwrap();
+            };
+            assert_eq!(mini::join!(read, write), (1, ()));
+        });
+    });
+    drop(go);
+    drop(mini::block_on(stuck)); // it has ended by itself, or not
 }
 
 /// Descriptors and threads of this process.

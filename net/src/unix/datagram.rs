@@ -230,7 +230,8 @@ impl UnixDatagram {
         self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
     }
 
-    /// Closes one direction, or both, at once.
+    /// Closes one direction, or both, at once: the peer's sends fail. A `recv` that waits here goes on waiting (Linux
+    /// tells it nothing).
     ///
     /// # Examples
     ///
@@ -247,7 +248,7 @@ impl UnixDatagram {
     ///
     /// # Errors
     ///
-    /// Those of shutdown(2): `NotConnected` if it has no peer.
+    /// Those of shutdown(2).
     pub fn shutdown(&self, how: std::net::Shutdown) -> io::Result<()> {
         self.source().shutdown(how)
     }

@@ -132,6 +132,7 @@ const ONE_TIMER: u64 = 1;
 pub struct NotesAside {
     notes: Notes,
     noted: u64,
+    has_unknown: bool,
     /// The notes belong to this thread.
     stays: PhantomData<*const ()>,
 }
@@ -253,7 +254,7 @@ pub fn take_notes() -> Notes {
 #[inline]
 pub fn swap_notes(notes: Notes) -> Notes {
     LOCAL.with(|local| {
-        local.others.set(0);
+        others::forget(local);
         Notes { wait: local.wait.replace(notes.wait), timer: local.timer.replace(notes.timer) }
     })
 }
@@ -311,14 +312,17 @@ pub fn notes_since(mark: NoteMark) -> Notes {
 /// assert_eq!(notes().wait, Some(note.into()));
 /// ```
 pub fn set_notes_aside() -> NotesAside {
-    let noted = LOCAL.with(|local| local.noted.get());
-    NotesAside { notes: take_notes(), noted, stays: PhantomData }
+    let (noted, has_unknown) = LOCAL.with(|local| (local.noted.get(), others::has_unknown(local)));
+    NotesAside { notes: take_notes(), noted, has_unknown, stays: PhantomData }
 }
 
 impl Drop for NotesAside {
     fn drop(&mut self) {
         swap_notes(self.notes);
         LOCAL.with(|local| local.noted.set(self.noted));
+        if self.has_unknown {
+            others::note_unknown();
+        }
     }
 }
 

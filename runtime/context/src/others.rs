@@ -83,6 +83,16 @@ fn count(local: &Local) -> usize {
     usize::from(local.others.get() & !UNKNOWN)
 }
 
+pub(crate) fn has_unknown(local: &Local) -> bool {
+    local.others.get() & UNKNOWN != 0
+}
+
+/// What the poll waits for beside its notes is known no more, but for that it may wait for something unknown.
+#[inline]
+pub(crate) fn forget(local: &Local) {
+    local.others.set(local.others.get() & UNKNOWN);
+}
+
 /// The task waits for something that this poll does not see.
 #[cold]
 pub(crate) fn note_unknown() {
@@ -143,9 +153,13 @@ pub fn note_others(task: u64) -> bool {
     if !is_mine {
         return false; // another task writes there
     }
+    let count = LOCAL.with(count);
+    if count == 0 && place.task.load(Relaxed) != task {
+        place.sequence.store(sequence, Release); // it stays another task's
+        return true;
+    }
     place.task.store(task, Release);
     LOCAL.with(|local| {
-        let count = count(local);
         for (at, (leaf, other)) in place.leaves.iter().zip(&local.other).enumerate() {
             leaf.set(other.get().filter(|_| at < count));
         }

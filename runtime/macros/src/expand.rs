@@ -194,6 +194,9 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
     if is_program {
         runtime.extend(source(".heed_mini_trace(true)"));
     }
+    if entry == Entry::Test {
+        runtime.extend(source(".in_test_harness()"));
+    }
     runtime.extend(source(&format!(
         ".build().unwrap_or_else(|error| ::core::panic!(\"{entry} could not start the runtime: {{error}}\"))"
     )));

@@ -43,6 +43,10 @@ mod recorder {
                 self
             }
 
+            pub(crate) fn in_test_harness(&mut self) -> &mut Builder {
+                self
+            }
+
             pub(crate) fn dump_on_quit(&mut self, dumps: bool) -> &mut Builder {
                 crate::record(&format!("dump {dumps}"));
                 self

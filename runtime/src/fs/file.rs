@@ -26,6 +26,7 @@ mod tokio_io;
 #[cfg(feature = "futures-io")]
 mod traits;
 
+use call::Caller;
 pub use call::{Flush, Read, ReadExact, ReadToEnd, Seek, Write, WriteAll};
 use open::{Lease, Open};
 use stream::Stream;
@@ -238,7 +239,8 @@ impl File {
     ///
     /// Loses the file, which is closed.
     pub async fn into_std(mut self) -> StdFile {
-        std::future::poll_fn(|cx| self.stream.poll_settle(cx, &self.open)).await;
+        let caller = Caller::here("mini::fs::File::into_std");
+        std::future::poll_fn(|cx| self.stream.poll_rest(cx, &self.open, caller)).await;
         loop {
             match Arc::try_unwrap(self.open) {
                 Ok(open) => return open.into_std(),

@@ -29,10 +29,19 @@ pub(super) enum Links {
     Keep,
 }
 
-/// Whether a file has a position, by its looks.
-pub(super) fn looks_seekable(file: &File) -> io::Result<bool> {
-    let kind = file.metadata()?.file_type();
-    Ok(kind.is_file() || kind.is_block_device())
+/// What a file looks like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Look {
+    /// It has a position.
+    pub(super) is_seekable: bool,
+    pub(super) is_file: bool,
+    pub(super) size: u64,
+}
+
+pub(super) fn look(file: &File) -> io::Result<Look> {
+    let metadata = file.metadata()?;
+    let (kind, size) = (metadata.file_type(), metadata.len());
+    Ok(Look { is_seekable: kind.is_file() || kind.is_block_device(), is_file: kind.is_file(), size })
 }
 
 /// The shape that every rung must have.

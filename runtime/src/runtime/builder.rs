@@ -124,6 +124,13 @@ impl Builder {
         self
     }
 
+    /// For the attribute of tests: the main thread only waits for them, if with a time limit.
+    #[doc(hidden)]
+    pub fn in_test_harness(&mut self) -> &mut Self {
+        self.config.in_test_harness = true;
+        self
+    }
+
     /// Builds the runtime. No thread is started yet.
     ///
     /// # Examples
@@ -198,15 +205,16 @@ impl<R> Builder<R> {
     ///
     /// - a poll that has lasted for 100 ms, and a timer that is 50 ms late since its worker is in one poll;
     /// - a task, or the future of a `block_on`, that waits and that nobody is left to wake; tasks that wait for each
-    ///   other in a circle; a runtime in which nothing has run for five seconds while all threads of the process wait;
+    ///   other in a circle; a runtime in which nothing has run for five seconds while all threads of the process wait
+    ///   for others;
     /// - a task that asks to run again, over and over, without waiting.
     ///
     /// Each is told once for a line of code, and while it lasts; a long poll again if it has lasted twice as long. A
-    /// thread, one in the process, looks twenty times a
-    /// second, and walks over the tasks once a second; it asks nothing of the workers. On by default in debug builds of
-    /// [`#[mini::main]`](crate::main) and [`#[mini::test]`](crate::test), else off. The environment decides before the
-    /// builder: `MINI_WARN=1` turns warnings on, `MINI_WARN=0` off. When the future of a `block_on` panics, a dump of
-    /// the tasks that are left comes with it, once, unless there is a hook.
+    /// thread, one in the process, looks twenty times a second, and walks over the tasks once a second; it asks nothing
+    /// of the workers. On by default in debug builds of [`#[mini::main]`](crate::main) and
+    /// [`#[mini::test]`](crate::test), else off. The environment decides before the builder: `MINI_WARN=1` turns
+    /// warnings on, `MINI_WARN=0` off. When the future of a `block_on` panics, a dump of the tasks that are left comes
+    /// with it, once, unless there is a hook.
     ///
     /// Not every lost task is found, see [`Dump`](crate::runtime::Dump). A poll that takes long since the machine has
     /// no CPU for it is not told (Linux and Android). Does nothing without the feature `insight`; `MINI_WARN=1` then

@@ -59,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) dump_on_quit: bool,
     /// It is a part of mini, of which a dump of the program says nothing.
     pub(crate) is_internal: bool,
+    /// The main thread of the process is that of a test harness, which waits for its tests.
+    pub(crate) in_test_harness: bool,
     pub(crate) warnings: bool,
     pub(crate) on_warning: Option<WarningHook>,
     /// Bytes for each worker.
@@ -87,6 +89,7 @@ impl Config {
             stack_size: None,
             dump_on_quit: false,
             is_internal: false,
+            in_test_harness: false,
             warnings: false,
             on_warning: None,
             timer_slack: Some(Duration::from_nanos(1)),

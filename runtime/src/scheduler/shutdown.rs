@@ -286,7 +286,6 @@ impl Shared {
             return ShutdownReport::default(); // it would wait for itself
         }
         let (workers, threads) = self.end.wait(deadline);
-        self.monitor.stop();
         let mut left = ShutdownReport { workers, threads, ..ShutdownReport::default() };
         if grace.is_some() {
             let rest = self.blocking.wait(deadline);
@@ -320,7 +319,8 @@ impl Shared {
     }
 
     /// Fails all waits for I/O or time, once the tasks are gone: they are cancelled and must not see such errors. So it
-    /// is for the last worker, however late that is: until then waits of other runtimes go on too.
+    /// is for the last worker, however late that is. Until then the monitor, if there is one, serves those who wait
+    /// here though their tasks are other runtimes'.
     fn shut_drivers(&self) {
         for core in &self.cores {
             core.driver().shutdown();

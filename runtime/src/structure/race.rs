@@ -309,7 +309,16 @@ macro_rules! __race {
     // All before the first future: one may borrow what a condition looks at.
     (@conditions) => { () };
     (@conditions [] $($rest:tt)*) => { (true, $crate::__race!(@conditions $($rest)*)) };
-    (@conditions [$if:expr] $($rest:tt)*) => { ($if, $crate::__race!(@conditions $($rest)*)) };
+    // Of each its temporaries are gone before the next one.
+    (@conditions [$if:expr] $($rest:tt)*) => {
+        (
+            {
+                let condition: bool = $if;
+                condition
+            },
+            $crate::__race!(@conditions $($rest)*),
+        )
+    };
     (@list $conditions:tt) => { $crate::structure::End };
     (@list [$($conditions:tt)*] ($pattern:pat, $future:expr, [$($if:expr)?]) $($rest:tt)*) => {
         $crate::structure::racer(

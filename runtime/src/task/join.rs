@@ -191,6 +191,26 @@ impl<T> JoinHandle<T> {
         self.is_spent
     }
 
+    /// As a poll. What it notes of the wait holds for a task that is polled with that waker.
+    pub(super) fn poll_with(&mut self, waker: &Waker) -> Poll<Result<T, JoinError>> {
+        let found = self.register(waker);
+        let task = &*self.task;
+        if found == OnJoin::Pending {
+            let inside = context::current_task();
+            assert!(inside != Some(task.id()), "{} waits for itself: it would never end", task.source());
+            leave_note(Note { reason: Reason::Join(task.id().get()), location: task.location() });
+            return Poll::Pending;
+        }
+        assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
+        let mut output: Option<Result<T, JoinError>> = None;
+        // SAFETY: `refs` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and
+        // `output` is `None`.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
+        self.is_spent = true;
+        Poll::Ready(output.expect("a task that is done has an output"))
+    }
+
     /// Leaves a clone of `waker` with the runner, unless the task is done or the runner has such a clone.
     fn register(&mut self, waker: &Waker) -> OnJoin {
         let header = self.task.header();
@@ -239,24 +259,12 @@ struct AlreadyDone;
 impl<T> Future for JoinHandle<T> {
     type Output = Result<T, JoinError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let found = self.register(cx.waker());
-        let task = &*self.task;
-        if found == OnJoin::Pending {
-            let inside = context::current_task();
-            assert!(inside != Some(task.id()), "{} waits for itself: it would never end", task.source());
-            leave_note(Note { reason: Reason::Join(task.id().get()), location: task.location() });
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let polled = self.get_mut().poll_with(cx.waker());
+        if polled.is_pending() {
             note_waker(cx.waker());
-            return Poll::Pending;
         }
-        assert!(!self.is_spent, "a JoinHandle was polled after it was ready");
-        let mut output: Option<Result<T, JoinError>> = None;
-        // SAFETY: `refs` said DONE, so the output is the handle's; `T` is the task's output type since `new`, and
-        // `output` is `None`.
-        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        unsafe { (task.header().vtable.take_output)(task.0, (&raw mut output).cast()) };
-        self.is_spent = true;
-        Poll::Ready(output.expect("a task that is done has an output"))
+        polled
     }
 }
 

@@ -193,7 +193,8 @@ impl<T: Clone> Future for SharedJoinHandle<T> {
         let mut handle = lock(&joined.handle);
         if let Some(waiting) = &mut *handle {
             let all = Waker::from(joined.waiters.clone());
-            let Poll::Ready(output) = Pin::new(waiting).poll(&mut Context::from_waker(&all)) else {
+            let Poll::Ready(output) = waiting.poll_with(&all) else {
+                mini_context::note_waker(cx.waker());
                 return Poll::Pending;
             };
             let _ = joined.output.set(output.map_err(Arc::new)); // once, as the handle is given up here

@@ -9,7 +9,7 @@ use std::path::Path;
 use mini_context::sim::is_simulated;
 
 use super::OpenOptions;
-use crate::fs::sys;
+use crate::fs::sys::{self, Look};
 use crate::sim::disk::OpenFile;
 
 #[derive(Debug)]
@@ -54,11 +54,14 @@ pub(in crate::fs) fn number(file: &File) -> RawFd {
     file.real().map_or(NO_NUMBER, AsRawFd::as_raw_fd)
 }
 
-/// Whether a file has a position, by its looks.
-pub(in crate::fs) fn looks_seekable(file: &File) -> io::Result<bool> {
+/// What a file looks like.
+pub(in crate::fs) fn look(file: &File) -> io::Result<Look> {
     match file {
-        File::Real(file) => sys::looks_seekable(file),
-        File::Simulated(file) => file.is_file(),
+        File::Real(file) => sys::look(file),
+        File::Simulated(file) => {
+            let is_file = file.is_file()?;
+            Ok(Look { is_seekable: is_file, is_file, size: file.size() })
+        }
     }
 }
 

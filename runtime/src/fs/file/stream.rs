@@ -6,9 +6,9 @@
 //! - A read's job uses pread(2) and moves nothing. The read that takes the bytes moves the position, if it still is
 //!   where they were read; otherwise they are discarded. Bytes without a position (fifo, terminal) are kept for the
 //!   next read instead.
-//! - A file that by its size has nothing at its position is read by read(2): the kernel makes the bytes of most files of
-//!   procfs as they are read, record by record, and for a seek it makes all before once more. The position goes back
-//!   only if nobody takes the bytes.
+//! - A file that by its size has nothing at its position is read by read(2): the kernel makes the bytes of most files
+//!   of procfs as they are read, record by record, and for a seek it makes all before once more. What nobody takes is
+//!   kept, and counts as not read: a seek, a write or the file of std begins before it.
 //! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
 //!   until the job is done, and starts its own. The error of a job that nobody waited for is kept for the next call
 //!   that can return it.
@@ -27,7 +27,7 @@ use super::call::Caller;
 use super::open::{Lease, Open};
 use mini_net::failed;
 
-use crate::fs::calls::{File, looks_seekable, now};
+use crate::fs::calls::{File, look, now};
 use crate::fs::job::Job;
 use crate::fs::operation::{need_runtime, no_answer, pool};
 use crate::fs::sys::CHUNK;
@@ -38,6 +38,8 @@ pub(super) struct Stream {
     doing: Doing,
     /// Bytes that come once, as from a fifo or a terminal, read and not taken yet.
     kept: Vec<u8>,
+    /// The position behind those, if the file has one.
+    kept_to: Option<u64>,
     /// The error of a write that nobody waited for, or of the rest of a write that has returned a number of bytes.
     unseen: Unseen,
     /// Where tokio's `AsyncSeek` is to go, between its two steps.
@@ -58,10 +60,16 @@ struct Fetched {
     bytes: Vec<u8>,
     /// Where they were read; `None` if they can't be read again.
     at: Option<u64>,
-    /// The size of the file before, and how often its length had been set when the read began.
-    size: u64,
+    /// The position when they were read, and then the size of the file, if it has them.
+    begin: Option<u64>,
+    size: Option<u64>,
+    /// How often the length of the file had been set when the read began.
     cuts: usize,
 }
+
+/// Bytes that were read for nobody: their number, and the position behind them.
+#[derive(Clone, Copy)]
+struct Unread(u64, u64);
 
 struct Written {
     bytes: Vec<u8>,
@@ -133,13 +141,18 @@ impl Stream {
     /// Gives out what a job has read; `None` if it has to be read again: the position has moved meanwhile, or a clone
     /// is just about to move it, or the end of the file has moved.
     fn deliver(&mut self, open: &Open, fetched: Fetched, buf: &mut [u8]) -> io::Result<Option<usize>> {
-        let Fetched { bytes, at, size, cuts } = fetched;
+        let Fetched { bytes, at, begin, size, cuts } = fetched;
         let read = bytes.len().min(buf.len());
         let mut file = open.std();
-        // Not if it is as large as it was: some files say that they are larger than they are, as most of sysfs.
-        let is_more = |now| now != size && now > at.unwrap_or(size);
-        if bytes.is_empty() && now::size(file).is_some_and(is_more) {
-            return Ok(None);
+        if bytes.is_empty()
+            && let Some(begin) = begin
+        {
+            let Some(_turn) = open.try_turn_of_job() else { return Ok(None) };
+            // Not if it is as large as it was: some files say that they are larger than they are, as most of sysfs.
+            let has_grown = now::size(file).is_some_and(|now| Some(now) != size && now > begin);
+            if has_grown || file.stream_position()? != begin {
+                return Ok(None);
+            }
         }
         if let Some(at) = at {
             // A job that begins now waits for its turn, as the next `fetch` does for this clone's.
@@ -151,18 +164,28 @@ impl Stream {
                 file.seek(SeekFrom::Start(at + read as u64))?;
             }
         } else {
-            self.put_back(open, &bytes[read..]);
+            self.keep(&bytes[read..], begin, bytes.len());
         }
         buf[..read].copy_from_slice(&bytes[..read]);
         Ok(Some(read))
     }
 
     /// Bytes that come once and were read for nobody are the next that are read.
-    fn put_back(&mut self, open: &Open, bytes: &[u8]) {
-        let goes_back = |mut file: &File| file.seek(SeekFrom::Current(-(bytes.len() as i64))).is_ok();
-        let is_back = bytes.is_empty() || looks_seekable(open.std()).unwrap_or(false) && goes_back(open.std());
-        if !is_back {
-            self.kept = bytes.to_vec();
+    fn keep(&mut self, bytes: &[u8], begin: Option<u64>, all: usize) {
+        self.kept = bytes.to_vec();
+        self.kept_to = begin.map(|begin| begin + all as u64);
+    }
+
+    /// What is kept of a file with a position, for a job that is to begin before it.
+    fn unread(&mut self) -> Option<Unread> {
+        let length = self.kept.len() as u64;
+        self.kept_to.filter(|_| length > 0).map(|to| Unread(length, to))
+    }
+
+    /// A job has gone back to where what was kept begins, or away from there.
+    fn forget_kept(&mut self) {
+        if self.kept_to.take().is_some() {
+            self.kept.clear();
         }
     }
 
@@ -186,8 +209,9 @@ impl Stream {
                         return Poll::Ready(Ok(0));
                     }
                     open.note_write();
-                    let lease = Lease::moving(open);
-                    let job = move || store(&lease, bytes);
+                    let (lease, unread) = (Lease::moving(open), self.unread());
+                    self.forget_kept();
+                    let job = move || store(&lease, bytes, unread);
                     self.doing = Doing::Writing(hop(caller, job));
                 }
                 Doing::Writing(job) => {
@@ -228,8 +252,11 @@ impl Stream {
             match &mut self.doing {
                 Doing::Nothing => {
                     need_runtime(caller.call, caller.location);
-                    // Perhaps only a server knows the end. Any other position needs only the kernel's memory.
-                    let turn = if matches!(to, SeekFrom::End(_)) { None } else { open.try_turn() };
+                    // Perhaps only a server knows the end. Any other position needs only the kernel's memory, unless
+                    // the file makes its bytes once more.
+                    let unread = self.unread();
+                    let is_quick = !matches!(to, SeekFrom::End(_)) && unread.is_none();
+                    let turn = if is_quick { open.try_turn() } else { None };
                     if turn.is_some() {
                         ready!(mini_context::poll_call(cx));
                         return Poll::Ready(open.std().seek(to).map_err(failed("seek in", &**open)));
@@ -237,6 +264,7 @@ impl Stream {
                     let lease = Lease::moving(open);
                     let job = move || {
                         let _turn = lease.open().turn();
+                        unread.map_or(Ok(()), |unread| unread.go_back(lease.std()))?;
                         lease.std().seek(to)
                     };
                     self.doing = Doing::Seeking(to, hop(caller, job));
@@ -244,6 +272,7 @@ impl Stream {
                 Doing::Seeking(same, job) if *same == to => {
                     let sought = ready!(Pin::new(job).poll(cx));
                     self.doing = Doing::Nothing;
+                    self.forget_kept();
                     let sought = sought.unwrap_or_else(|lost| Err(no_answer(lost)));
                     return Poll::Ready(sought.map_err(failed("seek in", &**open)));
                 }
@@ -252,13 +281,22 @@ impl Stream {
         }
     }
 
+    /// Ready when nothing is under way, and the position is before what nobody has taken.
+    pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>, open: &Arc<Open>, caller: Caller) -> Poll<()> {
+        ready!(self.poll_settle(cx, open));
+        if self.unread().is_some() {
+            let _ = ready!(self.poll_seek(cx, open, SeekFrom::Current(0), caller)); // an error leaves it where it is
+        }
+        Poll::Ready(())
+    }
+
     /// Waits for the job that is under way, and keeps of its result what must be kept.
     pub(super) fn poll_settle(&mut self, cx: &mut Context<'_>, open: &Open) -> Poll<()> {
         match &mut self.doing {
             Doing::Nothing => {}
             Doing::Reading(job) => {
-                if let Ok(Ok(Fetched { bytes, at: None, .. })) = ready!(Pin::new(job).poll(cx)) {
-                    self.put_back(open, &bytes);
+                if let Ok(Ok(Fetched { bytes, at: None, begin, .. })) = ready!(Pin::new(job).poll(cx)) {
+                    self.keep(&bytes, begin, bytes.len());
                 }
             }
             Doing::Writing(job) => {
@@ -270,12 +308,11 @@ impl Stream {
                     Err(lost) => Unseen(Some(failed("write", open)(no_answer(lost)))),
                 };
             }
-            Doing::Seeking(_, job) => {
+            Doing::Seeking(_to, job) => {
                 drop(ready!(Pin::new(job).poll(cx)));
                 #[cfg(feature = "tokio-io")]
-                {
-                    self.target = None; // it has gone there
-                }
+                self.target.take_if(|target| target == _to); // it has gone there
+                self.forget_kept();
             }
         }
         self.doing = Doing::Nothing;
@@ -288,39 +325,54 @@ fn hop<T: Send + 'static>(caller: Caller, job: impl FnOnce() -> T + Send + 'stat
     Job::start(&pool(caller.call, caller.location), caller.location, job)
 }
 
+impl Unread {
+    /// Moves the position before those bytes, unless something else has moved it since.
+    fn go_back(self, mut file: &File) -> io::Result<()> {
+        let Self(length, to) = self;
+        if file.stream_position()? == to {
+            file.seek(SeekFrom::Start(to.saturating_sub(length)))?;
+        }
+        Ok(())
+    }
+}
+
 /// Reads up to `length` bytes, in a thread that may block.
 fn fetch(open: &Open, length: usize, cuts: usize) -> io::Result<Fetched> {
-    let mut file = open.std();
-    let metadata = file.metadata()?;
-    let size = metadata.len();
+    let file = open.std();
+    let (mut bytes, look) = (vec![0; length], look(file)?);
+    let turn = look.is_seekable.then(|| open.turn());
+    let begin = position(file, look.is_seekable)?;
     // By its size there is nothing: the kernel makes the bytes as they are read, unless it is the end.
-    let comes_once = |at: u64| metadata.is_file() && at >= size;
-    let mut at = position(open)?.filter(|&at| !comes_once(at));
-    let mut bytes = vec![0; length];
+    let comes_once = |at: u64| look.is_file && at >= look.size;
+    let mut at = begin.filter(|&at| !comes_once(at));
+    let mut turn = turn.filter(|_| begin.is_some() && at.is_none()); // while the read moves the position
     loop {
         let read = match at {
             Some(at) => file.read_at(&mut bytes, at),
-            None => file.read(&mut bytes),
+            None => read(file, &mut bytes),
         };
         match read {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
-            Err(e) if e.kind() == ErrorKind::NotSeekable && at.is_some() => at = None,
+            Err(e) if e.kind() == ErrorKind::NotSeekable && at.is_some() => (at, turn) = (None, None),
             read => {
                 bytes.truncate(read?);
-                return Ok(Fetched { bytes, at, size, cuts });
+                drop(turn);
+                return Ok(Fetched { bytes, at, begin, size: begin.map(|_| look.size), cuts });
             }
         }
     }
 }
 
+fn read(mut file: &File, bytes: &mut [u8]) -> io::Result<usize> {
+    file.read(bytes)
+}
+
 /// Where the next read is to be made; `None` for a file whose bytes come once, in their order. Such a file may look
 /// like an ordinary one, as some of the kernel's own do (`trace_pipe` of tracefs).
-fn position(open: &Open) -> io::Result<Option<u64>> {
-    let mut file = open.std();
-    if !looks_seekable(file)? {
+fn position(mut file: &File, is_seekable: bool) -> io::Result<Option<u64>> {
+    if !is_seekable {
         return Ok(None);
     }
-    let _turn = open.turn();
     match file.stream_position() {
         Err(e) if e.kind() == ErrorKind::NotSeekable => Ok(None),
         at => at.map(Some),
@@ -328,10 +380,13 @@ fn position(open: &Open) -> io::Result<Option<u64>> {
 }
 
 /// Writes all it can, in a thread that may block.
-fn store(lease: &Lease, bytes: Vec<u8>) -> Written {
+fn store(lease: &Lease, bytes: Vec<u8>, unread: Option<Unread>) -> Written {
     let (mut count, mut unseen) = (0, Unseen(None));
     // A file without a position may have no reader: then the write waits, and must not hold the turn.
-    let _turn = looks_seekable(lease.std()).unwrap_or(false).then(|| lease.open().turn());
+    let _turn = look(lease.std()).is_ok_and(|look| look.is_seekable).then(|| lease.open().turn());
+    if let Some(Err(error)) = unread.map(|unread| unread.go_back(lease.std())) {
+        unseen.0 = Some(failed("write", lease.open())(error));
+    }
     while count < bytes.len() && unseen.0.is_none() {
         match lease.std().write(&bytes[count..]) {
             Ok(0) => unseen.0 = Some(failed("write", lease.open())(ErrorKind::WriteZero.into())),

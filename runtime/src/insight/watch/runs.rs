@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{MORE, Voice, Words};
+use super::{Voice, Words};
 use crate::insight::WarningKind;
 use crate::insight::stack::Stack;
 use crate::primitives::atomic::Ordering::Relaxed;
@@ -64,7 +64,7 @@ impl LastRun {
         }
         let late = late(core).filter(|_| !run.told.late);
         let long = if voice.shared.config.is_simulated() { LONG_IN_SIMULATION } else { LONG };
-        let is_long = lasts >= long.max(run.asked * MORE) && !run.told.long;
+        let is_long = lasts >= long.max(run.asked * 5 / 4) && !run.told.long;
         if !is_long && late.is_none() {
             return; // to find the task takes a walk
         }

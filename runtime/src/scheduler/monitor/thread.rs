@@ -77,7 +77,7 @@ fn run(shared: &Arc<Shared>) {
         } else {
             quiet = 0;
             if let Some(stuck) = look(shared, &mut seen)
-                && !has_help(shared)
+                && (shared.is_closing() || !has_help(shared))
             {
                 stand_in(shared, stuck, &mut events);
                 continue;
@@ -159,6 +159,9 @@ fn look<'a>(shared: &'a Shared, seen: &mut [Option<LastLook>]) -> Option<&'a Cor
     let (mut stuck, mut needs_worker) = (None, false);
     for (core, seen) in shared.cores.iter().zip(seen) {
         let is_up = !core.unparker.is_parked() && core.ownership.is_held();
+        if shared.is_closing() && !core.ownership.is_held() {
+            core.driver().fire(); // nobody comes back to it, and tasks of other runtimes may sleep there
+        }
         let before = seen.filter(|seen| is_up && seen.progress == core.counts.progress());
         let is_stalled = before.is_some_and(|seen| seen.is_stalled(core));
         *seen = is_up.then(|| before.unwrap_or_else(|| LastLook::of(core)));
