@@ -227,7 +227,7 @@ mod tests {
             thread::park();
         });
         let number = receive.recv().unwrap();
-        while system_call(number).and_then(system_call_name) != Some("futex") {
+        while system_call(number).and_then(|(call, _)| system_call_name(call)) != Some("futex") {
             thread::yield_now();
         }
         waits.thread().unpark();

@@ -59,6 +59,7 @@ impl Builder {
     }
 
     /// The runtime is a part of mini.
+    #[cfg(feature = "signal")]
     pub(crate) fn internal(&mut self) -> &mut Self {
         self.config.is_internal = true;
         self
