@@ -31,8 +31,8 @@ mod sender;
 pub use receiver::Receiver;
 pub use sender::Sender;
 
-/// Makes a pipe: what is written to its sender comes out of its receiver. It is a stream: with `O_DIRECT` set, so that it
-/// carries packets (pipe(2)), a read may wait though there is one.
+/// Makes a pipe: what is written to its sender comes out of its receiver. It is a stream: with `O_DIRECT` set, so that
+/// it carries packets (pipe(2)), a read may wait though there is one.
 ///
 /// # Examples
 ///

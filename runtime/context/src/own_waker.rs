@@ -1,8 +1,8 @@
 //! Whether a leaf waits with the waker that its task was polled with.
 //!
 //! A future that gives its children wakers of their own, as a scope or a set of futures does, polls those alone that
-//! were woken. Then the notes of the last poll are not all that the task waits for: it may hold a lock in one child that
-//! sleeps, and wait for that lock in another. Such a wait is told with something beside it that is not known.
+//! were woken. Then the notes of the last poll are not all that the task waits for: it may hold a lock in one child
+//! that sleeps, and wait for that lock in another. Such a wait is told with something beside it that is not known.
 //!
 //! A waker is told by its table; a runtime has few of them, and says which.
 //!
@@ -14,7 +14,7 @@ use std::task::{RawWakerVTable, Waker};
 
 use crate::others;
 
-/// Who has a kind of waker of its own.
+/// The kinds of wakers that a task as a whole is polled with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum WakerOf {

@@ -5,6 +5,7 @@
 //!
 //! Rejected: a builder of its own for [`PerCore`] (ten methods twice, with their documentation).
 
+mod own;
 mod per_core;
 
 use std::fmt;
@@ -56,13 +57,6 @@ impl Builder {
     /// ```
     pub fn new_current_thread() -> Self {
         Self::new(false)
-    }
-
-    /// The runtime is a part of mini.
-    #[cfg(feature = "signal")]
-    pub(crate) fn internal(&mut self) -> &mut Self {
-        self.config.is_internal = true;
-        self
     }
 
     /// Several workers share the tasks. The thread that calls [`Runtime::block_on`] works as one of them.
@@ -122,13 +116,6 @@ impl Builder {
     /// ```
     pub fn heed_mini_trace(&mut self, heeds: bool) -> &mut Self {
         self.config.heeds_trace_variable = heeds;
-        self
-    }
-
-    /// For the attribute of tests: the main thread only waits for them, if with a time limit.
-    #[doc(hidden)]
-    pub fn in_test_harness(&mut self) -> &mut Self {
-        self.config.in_test_harness = true;
         self
     }
 
