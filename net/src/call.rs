@@ -6,6 +6,8 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 
+use socket2::SockAddr;
+
 use crate::async_fd::check_interest;
 use crate::error::{Object, failed};
 use crate::kind::sealed::Kind;
@@ -35,6 +37,12 @@ pub(crate) struct RecvFrom<'a, K> {
     pub(crate) buf: &'a mut [u8],
     pub(crate) flags: libc::c_int,
     pub(crate) kind: PhantomData<fn() -> K>,
+}
+
+/// Sends one datagram to an address.
+pub(crate) struct SendToAddr<'a> {
+    pub(crate) buf: &'a [u8],
+    pub(crate) to: &'a SockAddr,
 }
 
 /// Takes one connection off a listener's queue.
@@ -124,6 +132,18 @@ impl<K: SocketKind> Call<OwnedFd> for RecvFrom<'_, K> {
     fn call(&mut self, source: &Source) -> io::Result<(Self::Output, Left)> {
         let (received, from) = source.recv_from(self.buf, self.flags)?;
         Ok(((received, K::addr(from)?), Left::Perhaps))
+    }
+}
+
+impl Call<OwnedFd> for SendToAddr<'_> {
+    type Output = usize;
+
+    fn interest(&self) -> Interest {
+        Interest::WRITABLE
+    }
+
+    fn call(&mut self, source: &Source) -> io::Result<(usize, Left)> {
+        source.send_to(self.buf, self.to)
     }
 }
 

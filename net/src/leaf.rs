@@ -16,6 +16,7 @@ use std::task::{Context, Poll, ready};
 use socket2::SockAddr;
 
 use crate::addr::{Resolve, no_address};
+use crate::call::{self, SendToAddr};
 use crate::ready::{Interest, Ready};
 use crate::slot::{Key, Seen};
 use crate::source::{Channel, Left, Site, Source, Wait};
@@ -100,6 +101,25 @@ pub(crate) trait Call<T: AsFd> {
     fn call(&mut self, source: &Source<T>) -> io::Result<(Self::Output, Left)>;
 }
 
+/// One function for each kind of call, whoever makes it: a future, a `poll_` or `try_` method, a foreign trait.
+impl<T: AsFd> Source<T> {
+    /// Makes the call until it says something other than `WouldBlock`, waiting in between; see [`Source::poll_io`].
+    pub(crate) fn poll_call<C: Call<T>>(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        key: Option<&mut Key>,
+        call: &mut C,
+    ) -> Poll<io::Result<C::Output>> {
+        self.poll_io(cx, wait, call.interest(), key, |source| call.call(source))
+    }
+
+    /// Makes the call once; see [`Source::try_op`].
+    pub(crate) fn try_call<C: Call<T>>(&self, mut call: C) -> io::Result<C::Output> {
+        self.try_op(call.interest(), |source| call.call(source))
+    }
+}
+
 /// Where a future waits: an fd, or a standard stream.
 pub(crate) trait Place {
     /// Removes the waiter of a future that is dropped.
@@ -140,13 +160,8 @@ impl<T: AsFd> Waiting<'_, Source<T>> {
         }
     }
 
-    fn poll_io<R>(
-        &mut self,
-        cx: &mut Context<'_>,
-        interest: Interest,
-        op: impl FnMut(&Source<T>) -> io::Result<(R, Left)>,
-    ) -> Poll<io::Result<R>> {
-        self.place.poll_io(cx, &self.wait, interest, Some(&mut self.key), op)
+    fn poll_call<C: Call<T>>(&mut self, cx: &mut Context<'_>, call: &mut C) -> Poll<io::Result<C::Output>> {
+        self.place.poll_call(cx, &self.wait, Some(&mut self.key), call)
     }
 }
 
@@ -223,7 +238,7 @@ impl<C: Call<T>, T: AsFd> Future for Op<'_, C, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Op { waiting, call } = self.get_mut();
         call.check()?;
-        waiting.poll_io(cx, call.interest(), |source| call.call(source))
+        waiting.poll_call(cx, call)
     }
 }
 
@@ -234,7 +249,7 @@ impl<T: Channel> Future for ReadExact<'_, T> {
         let ReadExact { waiting, buf, filled } = self.get_mut();
         while *filled < buf.len() {
             let rest = &mut buf[*filled..];
-            match ready!(waiting.poll_io(cx, Interest::READABLE, |source| T::read(source, rest)))? {
+            match ready!(waiting.poll_call(cx, &mut call::Recv(rest)))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into())),
                 received => *filled += received,
             }
@@ -249,7 +264,7 @@ impl<T: Channel> Future for WriteAll<'_, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let WriteAll { waiting, rest } = self.get_mut();
         while !rest.is_empty() {
-            match ready!(waiting.poll_io(cx, Interest::WRITABLE, |source| T::write(source, rest)))? {
+            match ready!(waiting.poll_call(cx, &mut call::Send(rest)))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 sent => *rest = &rest[sent..],
             }
@@ -285,7 +300,7 @@ impl Sending<'_> {
             Receiver::Wrong(e) => return Poll::Ready(Err(e.take().unwrap_or_else(no_address))),
             Receiver::Host(_) => unreachable!("looked up above"),
         };
-        let sent = waiting.poll_io(cx, Interest::WRITABLE, |source| source.send_to(buf, known));
+        let sent = waiting.poll_call(cx, &mut SendToAddr { buf, to: known });
         sent.map_err(|error| waiting.wait.located(error))
     }
 }

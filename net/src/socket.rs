@@ -40,11 +40,13 @@ pub(crate) mod methods {
     pub(crate) use super::listener::listener_methods;
     pub(crate) use super::site;
     pub(crate) use super::stream::stream_methods;
-    pub(crate) use crate::call::{Accept, Custom, Peek, Recv, RecvFrom, RecvVectored, Send as SendCall, SendVectored};
+    pub(crate) use crate::call::{
+        Accept, Custom, Peek, Recv, RecvFrom, RecvVectored, Send as SendCall, SendToAddr, SendVectored,
+    };
     pub(crate) use crate::error::{Object, failed};
     pub(crate) use crate::future;
     pub(crate) use crate::kind::sealed::Kind;
-    pub(crate) use crate::leaf::{Call, Op, ReadExact, Readiness, WriteAll};
+    pub(crate) use crate::leaf::{Op, ReadExact, Readiness, WriteAll};
     pub(crate) use crate::ready::Interest;
     pub(crate) use crate::source::{Left, Source, Wait};
     pub(crate) use crate::sys;

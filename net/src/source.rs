@@ -192,6 +192,9 @@ impl<T: AsFd> Source<T> {
     /// Runs `op` until it says something other than `WouldBlock`, waiting for `interest` in between.
     ///
     /// The closure may be run any number of times. Completing spends the cost of a call from the task's budget.
+    ///
+    /// There is a copy of this for each operation, so it is only what must know the operation.
+    #[inline]
     pub(crate) fn poll_io<R>(
         &self,
         cx: &mut Context<'_>,
@@ -200,25 +203,25 @@ impl<T: AsFd> Source<T> {
         mut key: Option<&mut Key>,
         mut op: impl FnMut(&Source<T>) -> io::Result<(R, Left)>,
     ) -> Poll<io::Result<R>> {
-        ready!(mini_context::check_budget(cx));
-        let result = loop {
-            let seen = match self.registration_for(wait, interest) {
-                Ok(Some(known)) => ready!(self.poll_wait(known, cx, wait, interest, key.as_deref_mut())),
-                Ok(None) => Slot::unregistered(),
-                Err(e) => break Err(e),
+        loop {
+            let seen = match self.poll_turn(cx, wait, interest, &mut key) {
+                Poll::Ready(Ok(seen)) => seen,
+                Poll::Ready(Err(e)) => return Poll::Ready(Err(e)),
+                Poll::Pending => return Poll::Pending,
             };
             match op(self) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    if let Err(e) = self.wait_is_needed(wait, seen, interest) {
-                        break Err(e);
+                Ok((value, left)) => {
+                    self.conclude(seen, interest, left);
+                    mini_context::spend_call();
+                    return Poll::Ready(Ok(value));
+                }
+                Err(e) => {
+                    if let Err(e) = self.try_again(wait, seen, interest, e) {
+                        return Poll::Ready(Err(e));
                     }
                 }
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                result => break self.conclude(seen, interest, result),
             }
-        };
-        mini_context::spend_call();
-        Poll::Ready(result)
+        }
     }
 
     /// Waits until `interest` is met, without an operation.
@@ -254,11 +257,16 @@ impl<T: AsFd> Source<T> {
         op: impl FnOnce(&Source<T>) -> io::Result<(R, Left)>,
     ) -> io::Result<R> {
         let seen = self.slot().map_or_else(Slot::unregistered, Slot::seen);
-        let result = op(self);
-        if matches!(&result, Err(e) if e.kind() == io::ErrorKind::WouldBlock) {
-            self.clear(seen, interest.mask());
+        match op(self) {
+            Ok((value, left)) => {
+                self.conclude(seen, interest, left);
+                Ok(value)
+            }
+            Err(e) => {
+                self.note_failure(seen, interest, &e);
+                Err(e)
+            }
         }
-        self.conclude(seen, interest, result)
     }
 
     /// Registers now if there is a runtime, so that an fd that can't be polled is refused early.
@@ -314,13 +322,50 @@ impl<T: AsFd> Source<T> {
         }
     }
 
+    /// Whether the operation may be tried: at once on an fd that is not registered, else when the slot says so.
+    fn poll_turn(
+        &self,
+        cx: &mut Context<'_>,
+        wait: &Wait,
+        interest: Interest,
+        key: &mut Option<&mut Key>,
+    ) -> Poll<io::Result<Seen>> {
+        ready!(mini_context::check_budget(cx));
+        match self.registration_for(wait, interest) {
+            Ok(Some(known)) => self.poll_wait(known, cx, wait, interest, key.as_deref_mut()).map(Ok),
+            Ok(None) => Poll::Ready(Ok(Slot::unregistered())),
+            Err(e) => {
+                mini_context::spend_call();
+                Poll::Ready(Err(e))
+            }
+        }
+    }
+
     /// What a finished operation says about the readiness.
-    fn conclude<R>(&self, seen: Seen, interest: Interest, result: io::Result<(R, Left)>) -> io::Result<R> {
-        let (value, left) = result?;
+    fn conclude(&self, seen: Seen, interest: Interest, left: Left) {
         if left == Left::Nothing && !seen.ready().is_priority() {
             self.clear(seen, interest.open());
         }
-        Ok(value)
+    }
+
+    /// What an operation that failed says about the readiness.
+    fn note_failure(&self, seen: Seen, interest: Interest, error: &io::Error) {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            self.clear(seen, interest.mask());
+        }
+    }
+
+    /// After an error: `Ok` if the operation must be tried again, after a wait if need be.
+    fn try_again(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
+        let result = match error.kind() {
+            io::ErrorKind::WouldBlock => self.wait_is_needed(wait, seen, interest),
+            io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(error),
+        };
+        if result.is_err() {
+            mini_context::spend_call();
+        }
+        result
     }
 
     /// After `WouldBlock`: registers if that is still to be done, and takes the readiness back.

@@ -162,7 +162,7 @@ impl UdpSocket {
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], to: SocketAddr) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
         let to = to.into();
-        self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send_to(buf, &to))
+        self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
     }
 
     /// Sends once, without waiting; `WouldBlock` if there is no room.
@@ -181,7 +181,7 @@ impl UdpSocket {
     /// Those of sendto(2).
     #[track_caller]
     pub fn try_send_to(&self, buf: &[u8], to: SocketAddr) -> io::Result<usize> {
-        let sent = self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to.into()));
+        let sent = self.source().try_call(SendToAddr { buf, to: &to.into() });
         let at = Location::caller(); // not in the closure, whose caller is here
         sent.map_err(|error| sys::located(error, ("UdpSocket", "try_send_to"), at))
     }

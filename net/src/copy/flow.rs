@@ -27,6 +27,7 @@ use futures_io::{AsyncRead, AsyncWrite};
 use super::buffer::{self, Buffer};
 use super::ends::source_of;
 use super::pipe::Pipe;
+use crate::call;
 use crate::ready::Interest;
 use crate::source::{Left, Source, Wait};
 
@@ -249,7 +250,7 @@ impl Flow {
             let rest = self.buffer.rest();
             let written = match source_of(writer) {
                 Some(source) => {
-                    ready!(source.poll_io(cx, &self.writing, Interest::WRITABLE, None, |source| source.send(rest)))
+                    ready!(source.poll_call(cx, &self.writing, None, &mut call::Send(rest)))
                 }
                 None => ready!(Pin::new(writer).poll_write(cx, rest)),
             };

@@ -12,10 +12,10 @@ use std::task::{Context, Poll};
 use futures_io::{AsyncRead, AsyncWrite};
 
 use super::close;
+use crate::call::{Recv, RecvVectored, Send as SendCall, SendVectored};
 use crate::kind::sealed::Kind;
-use crate::ready::Interest;
 use crate::socket::site;
-use crate::source::{Channel, Wait};
+use crate::source::Wait;
 use crate::unix::pipe::{Receiver, Sender};
 use crate::{TcpStream, UnixStream, tcp, unix};
 
@@ -36,7 +36,7 @@ macro_rules! reads {
             #[track_caller]
             fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
                 let wait = Wait::here(site!(poll_read, Read, $named));
-                self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| Channel::read(source, buf))
+                self.source().poll_call(cx, &wait, None, &mut Recv(buf))
             }
 
             #[track_caller]
@@ -46,7 +46,7 @@ macro_rules! reads {
                 bufs: &mut [IoSliceMut<'_>],
             ) -> Poll<io::Result<usize>> {
                 let wait = Wait::here(site!(poll_read_vectored, Read, $named));
-                self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| Channel::read_vectored(source, bufs))
+                self.source().poll_call(cx, &wait, None, &mut RecvVectored(bufs))
             }
         }
 
@@ -66,7 +66,7 @@ macro_rules! writes {
             #[track_caller]
             fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
                 let wait = Wait::here(site!(poll_write, Write, $named));
-                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write(source, buf))
+                self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
             }
 
             #[track_caller]
@@ -76,7 +76,7 @@ macro_rules! writes {
                 bufs: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
                 let wait = Wait::here(site!(poll_write_vectored, Write, $named));
-                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write_vectored(source, bufs))
+                self.source().poll_call(cx, &wait, None, &mut SendVectored(bufs))
             }
 
             /// Nothing is buffered here, so there is nothing to flush.

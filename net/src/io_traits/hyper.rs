@@ -9,10 +9,10 @@ use std::task::{Context, Poll};
 use hyper::rt::{Read, ReadBufCursor, Write};
 
 use super::{close, unfilled};
+use crate::call::{Send as SendCall, SendVectored};
 use crate::kind::sealed::Kind;
-use crate::ready::Interest;
 use crate::socket::site;
-use crate::source::{Channel, Wait};
+use crate::source::Wait;
 use crate::{TcpStream, UnixStream, tcp, unix};
 
 socket_reads! {

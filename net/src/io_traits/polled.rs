@@ -22,7 +22,7 @@ macro_rules! channel_writes {
             #[track_caller]
             fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
                 let wait = Wait::here(site!(poll_write, Write, $named));
-                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write(source, buf))
+                self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
             }
 
             #[track_caller]
@@ -32,7 +32,7 @@ macro_rules! channel_writes {
                 bufs: &[IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
                 let wait = Wait::here(site!(poll_write_vectored, Write, $named));
-                self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| Channel::write_vectored(source, bufs))
+                self.source().poll_call(cx, &wait, None, &mut SendVectored(bufs))
             }
 
             fn is_write_vectored(&self) -> bool {

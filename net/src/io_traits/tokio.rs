@@ -9,10 +9,10 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::{close, unfilled};
+use crate::call::{Recv, Send as SendCall, SendVectored};
 use crate::kind::sealed::Kind;
-use crate::ready::Interest;
 use crate::socket::site;
-use crate::source::{Channel, Wait};
+use crate::source::Wait;
 use crate::unix::pipe::{Receiver, Sender};
 use crate::{TcpStream, UnixStream, tcp, unix};
 
@@ -43,7 +43,7 @@ impl AsyncRead for Receiver {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let wait = Wait::here(site!(poll_read, Read, Receiver));
         let room = buf.initialize_unfilled();
-        let read = self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| Channel::read(source, room));
+        let read = self.source().poll_call(cx, &wait, None, &mut Recv(room));
         buf.advance(ready!(read)?);
         Poll::Ready(Ok(()))
     }

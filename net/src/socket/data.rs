@@ -234,7 +234,7 @@ macro_rules! data_methods {
         #[track_caller]
         pub fn poll_peek(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
             let wait = Wait::here(site!(poll_peek, Read));
-            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.peek(buf))
+            self.source().poll_call(cx, &wait, None, &mut Peek(buf))
         }
 
         /// As [`peek`](Self::peek), once, without waiting; `WouldBlock` if nothing has arrived.
@@ -252,7 +252,7 @@ macro_rules! data_methods {
         ///
         /// Those of recv(2).
         pub fn try_peek(&self, buf: &mut [u8]) -> io::Result<usize> {
-            self.source().try_op(Interest::READABLE, |source| source.peek(buf))
+            self.source().try_call(Peek(buf))
         }
 
         /// Runs `f`, a system call on this socket that the crate has no method for, once.

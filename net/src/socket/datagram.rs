@@ -150,7 +150,7 @@ macro_rules! datagram_methods {
         ///
         /// Those of send(2).
         pub fn try_send(&self, buf: &[u8]) -> io::Result<usize> {
-            self.source().try_op(Interest::WRITABLE, |source| source.send(buf))
+            self.source().try_call(SendCall(buf))
         }
 
         /// Receives once, without waiting; `WouldBlock` if nothing has arrived.
@@ -168,7 +168,7 @@ macro_rules! datagram_methods {
         ///
         /// Those of recv(2).
         pub fn try_recv(&self, buf: &mut [u8]) -> io::Result<usize> {
-            self.source().try_op(Interest::READABLE, |source| source.recv(buf))
+            self.source().try_call(Recv(buf))
         }
 
         /// As [`try_recv`](Self::try_recv), and returns the sender's address too.
@@ -188,8 +188,7 @@ macro_rules! datagram_methods {
         ///
         /// Those of recvfrom(2).
         pub fn try_recv_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
-            let mut call = RecvFrom::<$of>::new(buf, 0);
-            self.source().try_op(Interest::READABLE, |source| call.call(source))
+            self.source().try_call(RecvFrom::<$of>::new(buf, 0))
         }
 
         /// As [`peek_from`](Self::peek_from), once, without waiting; `WouldBlock` if nothing has arrived.
@@ -209,8 +208,7 @@ macro_rules! datagram_methods {
         ///
         /// Those of recvfrom(2).
         pub fn try_peek_from(&self, buf: &mut [u8]) -> io::Result<(usize, $addr)> {
-            let mut call = RecvFrom::<$of>::new(buf, PEEK);
-            self.source().try_op(Interest::READABLE, |source| call.call(source))
+            self.source().try_call(RecvFrom::<$of>::new(buf, PEEK))
         }
 
         /// As [`send`](Self::send), as a function to poll.
@@ -236,7 +234,7 @@ macro_rules! datagram_methods {
         #[track_caller]
         pub fn poll_send(&self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
             let wait = Wait::here(site!(poll_send, Write));
-            self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send(buf))
+            self.source().poll_call(cx, &wait, None, &mut SendCall(buf))
         }
 
         /// As [`recv`](Self::recv), as a function to poll.
@@ -264,7 +262,7 @@ macro_rules! datagram_methods {
         #[track_caller]
         pub fn poll_recv(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
             let wait = Wait::here(site!(poll_recv, Read));
-            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| source.recv(buf))
+            self.source().poll_call(cx, &wait, None, &mut Recv(buf))
         }
 
         /// As [`recv_from`](Self::recv_from), as a function to poll.
@@ -293,8 +291,7 @@ macro_rules! datagram_methods {
         #[track_caller]
         pub fn poll_recv_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
             let wait = Wait::here(site!(poll_recv_from, Read));
-            let mut call = RecvFrom::<$of>::new(buf, 0);
-            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+            self.source().poll_call(cx, &wait, None, &mut RecvFrom::<$of>::new(buf, 0))
         }
 
         /// As [`peek_from`](Self::peek_from), as a function to poll.
@@ -315,8 +312,7 @@ macro_rules! datagram_methods {
         #[track_caller]
         pub fn poll_peek_from(&self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<(usize, $addr)>> {
             let wait = Wait::here(site!(poll_peek_from, Read));
-            let mut call = RecvFrom::<$of>::new(buf, PEEK);
-            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+            self.source().poll_call(cx, &wait, None, &mut RecvFrom::<$of>::new(buf, PEEK))
         }
     };
 }

@@ -69,8 +69,7 @@ macro_rules! listener_methods {
         #[track_caller]
         pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<($connection, $addr)>> {
             let wait = Wait::here(site!(poll_accept, Accept));
-            let mut call = Accept::<Self>(PhantomData);
-            self.source().poll_io(cx, &wait, Interest::READABLE, None, |source| call.call(source))
+            self.source().poll_call(cx, &wait, None, &mut Accept::<Self>(PhantomData))
         }
 
         /// Takes a connection that is already waiting; `WouldBlock` if there is none.
@@ -88,7 +87,7 @@ macro_rules! listener_methods {
         ///
         /// As [`accept`](Self::accept), and `WouldBlock` as it is.
         pub fn try_accept(&self) -> io::Result<($connection, $addr)> {
-            self.source().try_op(Interest::READABLE, |source| Accept::<Self>(PhantomData).call(source))
+            self.source().try_call(Accept::<Self>(PhantomData))
         }
     };
 }

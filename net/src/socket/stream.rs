@@ -208,7 +208,7 @@ macro_rules! stream_methods {
         ///
         /// Those of recv(2).
         pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-            self.source().try_op(Interest::READABLE, |source| source.recv(buf))
+            self.source().try_call(Recv(buf))
         }
 
         /// As [`try_read`](Self::try_read), into several buffers.
@@ -229,7 +229,7 @@ macro_rules! stream_methods {
         ///
         /// Those of recvmsg(2).
         pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-            self.source().try_op(Interest::READABLE, |source| source.recv_vectored(bufs))
+            self.source().try_call(RecvVectored(bufs))
         }
 
         /// Writes once, without waiting; `WouldBlock` if there is no room.
@@ -246,7 +246,7 @@ macro_rules! stream_methods {
         ///
         /// Those of send(2).
         pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
-            self.source().try_op(Interest::WRITABLE, |source| source.send(buf))
+            self.source().try_call(SendCall(buf))
         }
 
         /// As [`try_write`](Self::try_write), from several buffers.
@@ -265,7 +265,7 @@ macro_rules! stream_methods {
         ///
         /// Those of sendmsg(2).
         pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-            self.source().try_op(Interest::WRITABLE, |source| source.send_vectored(bufs))
+            self.source().try_call(SendVectored(bufs))
         }
     };
 }

@@ -194,7 +194,7 @@ impl UnixDatagram {
     pub fn poll_send_to(&self, cx: &mut Context<'_>, buf: &[u8], path: impl AsRef<Path>) -> Poll<io::Result<usize>> {
         let wait = Wait::here(site!(poll_send_to, Write));
         let to = raw_path(SEND, path.as_ref())?;
-        self.source().poll_io(cx, &wait, Interest::WRITABLE, None, |source| source.send_to(buf, &to))
+        self.source().poll_call(cx, &wait, None, &mut SendToAddr { buf, to: &to })
     }
 
     /// Sends once, without waiting; `WouldBlock` if there is no room.
@@ -213,7 +213,7 @@ impl UnixDatagram {
     /// Those of sendto(2).
     pub fn try_send_to(&self, buf: &[u8], path: impl AsRef<Path>) -> io::Result<usize> {
         let to = raw_path(SEND, path.as_ref())?;
-        self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
+        self.source().try_call(SendToAddr { buf, to: &to })
     }
 
     /// As [`try_send_to`](UnixDatagram::try_send_to), to an address, which may be an abstract name.
@@ -227,7 +227,7 @@ impl UnixDatagram {
     /// Those of sendto(2).
     pub fn try_send_to_addr(&self, buf: &[u8], addr: &SocketAddr) -> io::Result<usize> {
         let to = raw_addr(SEND, addr)?;
-        self.source().try_op(Interest::WRITABLE, |source| source.send_to(buf, &to))
+        self.source().try_call(SendToAddr { buf, to: &to })
     }
 
     /// Closes one direction, or both, at once: the peer's sends fail. A `recv` that waits here goes on waiting (Linux

@@ -118,7 +118,7 @@ macro_rules! fds_methods {
         ///
         /// As [`send_fds`](Self::send_fds).
         pub fn try_send_fds(&self, buf: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
-            self.source().try_op(Interest::WRITABLE, |source| SendFds::new(buf, fds).call(source))
+            self.source().try_call(SendFds::new(buf, fds))
         }
 
         /// As [`recv_fds`](Self::recv_fds), once, without waiting; `WouldBlock` if nothing has arrived.
@@ -131,7 +131,7 @@ macro_rules! fds_methods {
         ///
         /// As [`recv_fds`](Self::recv_fds).
         pub fn try_recv_fds(&self, buf: &mut [u8], max: usize) -> io::Result<(usize, Vec<OwnedFd>)> {
-            self.source().try_op(Interest::READABLE, |source| RecvFds::new(buf, max).call(source))
+            self.source().try_call(RecvFds::new(buf, max))
         }
     };
 }

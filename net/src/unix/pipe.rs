@@ -167,7 +167,7 @@ impl OpenOptions {
 /// Checks that a file of the user's is the end of a pipe that allows `access`, and makes it non-blocking.
 ///
 /// `access` moves nothing, and is refused if the file is not open for it.
-fn check(file: File, access: impl FnOnce(&mut &File) -> io::Result<usize>, what: &str) -> io::Result<File> {
+fn check(file: File, access: fn(&mut &File) -> io::Result<usize>, what: &str) -> io::Result<File> {
     if !is_pipe(&file)? {
         return Err(invalid("the file is not a pipe".to_owned()));
     }

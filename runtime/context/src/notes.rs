@@ -189,7 +189,7 @@ pub fn forget_wait(mut is_mine: impl FnMut(Wait) -> bool) {
             local.wait.set(None);
         }
         if local.others.get() > 0 {
-            others::remove(local, is_mine);
+            others::remove(local, &mut is_mine);
         }
     });
 }

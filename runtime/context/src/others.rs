@@ -71,7 +71,7 @@ impl Leaf {
 pub(crate) fn add(local: &Local, wait: Wait) {
     let Some(before) = local.wait.get().filter(|before| *before != wait) else { return };
     if local.others.get() > 0 {
-        remove(local, |other| other == wait); // polled a second time: it is the last one now
+        remove(local, &mut |other| other == wait); // polled a second time: it is the last one now
     }
     if let Some(free) = local.other.get(count(local)) {
         free.set(Some(before));
@@ -101,7 +101,7 @@ pub(crate) fn note_unknown() {
 
 /// A leaf no longer waits. If it was the last one, another one is that now.
 #[cold]
-pub(crate) fn remove(local: &Local, mut is_it: impl FnMut(Wait) -> bool) {
+pub(crate) fn remove(local: &Local, is_it: &mut dyn FnMut(Wait) -> bool) {
     let mut kept = 0;
     for other in &local.other[..count(local)] {
         if let Some(wait) = other.take().filter(|&wait| !is_it(wait)) {

@@ -12,7 +12,7 @@ use crate::future;
 use crate::leaf::{Op, ReadExact, Readiness};
 use crate::ready::Interest;
 use crate::socket::site;
-use crate::source::{Channel, Rule, Source, Wait};
+use crate::source::{Rule, Source, Wait};
 
 /// The reading end of a pipe.
 ///
@@ -122,7 +122,7 @@ impl Receiver {
     ///
     /// Those of read(2).
     pub fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        self.source().try_op(Interest::READABLE, |source| File::read(source, buf))
+        self.source().try_call(Recv(buf))
     }
 
     /// As [`try_read`](Receiver::try_read), into several buffers.
@@ -135,7 +135,7 @@ impl Receiver {
     ///
     /// Those of readv(2).
     pub fn try_read_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        self.source().try_op(Interest::READABLE, |source| File::read_vectored(source, bufs))
+        self.source().try_call(RecvVectored(bufs))
     }
 
     /// Waits until a read will probably not block: there is data, or the end. Otherwise as [`ready`](Receiver::ready).

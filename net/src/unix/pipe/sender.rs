@@ -12,7 +12,7 @@ use crate::future;
 use crate::leaf::{Op, Readiness, WriteAll};
 use crate::ready::Interest;
 use crate::socket::site;
-use crate::source::{Channel, Rule, Source, Wait};
+use crate::source::{Rule, Source, Wait};
 
 /// The writing end of a pipe.
 ///
@@ -116,7 +116,7 @@ impl Sender {
     ///
     /// Those of write(2).
     pub fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
-        self.source().try_op(Interest::WRITABLE, |source| File::write(source, buf))
+        self.source().try_call(Send(buf))
     }
 
     /// As [`try_write`](Sender::try_write), from several buffers.
@@ -129,7 +129,7 @@ impl Sender {
     ///
     /// Those of writev(2).
     pub fn try_write_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.source().try_op(Interest::WRITABLE, |source| File::write_vectored(source, bufs))
+        self.source().try_call(SendVectored(bufs))
     }
 
     /// Waits until a write will probably not block: there is room, or nobody reads. Otherwise as

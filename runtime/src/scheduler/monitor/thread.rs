@@ -89,9 +89,8 @@ fn run(shared: &Arc<Shared>) {
 
 /// Whether a worker is parked, or up and not stuck: such a worker serves the stuck ones.
 fn has_help(shared: &Shared) -> bool {
-    let mut workers = shared.idle.parked().chain(shared.idle.up());
-    workers.any(|worker| !shared.cores[worker].is_stuck() && shared.cores[worker].ownership.is_held())
-        || shared.wake_one()
+    let helps = |worker: usize| !shared.cores[worker].is_stuck() && shared.cores[worker].ownership.is_held();
+    shared.idle.parked().any(helps) || shared.idle.up().any(helps) || shared.wake_one()
 }
 
 /// Turns the driver of a core in its owner's place, for a tick, or until the owner goes on: all workers are stuck, and

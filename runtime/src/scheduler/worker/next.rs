@@ -16,6 +16,7 @@ use super::Worker;
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::core::{Core, Entry};
 use crate::scheduler::driver::Delivered;
+use crate::scheduler::idle::Workers;
 use crate::task::Class;
 
 /// Why the entry that runs has its turn.
@@ -102,7 +103,7 @@ impl Debt {
     }
 }
 
-impl Worker<'_> {
+impl<'a> Worker<'a> {
     /// Chooses what runs next.
     pub(super) fn next(&mut self) -> Option<Entry> {
         self.collect();
@@ -232,11 +233,31 @@ impl Worker<'_> {
     }
 
     /// The other workers that are up, or in `block_in_place`, where they count as parked.
-    pub(super) fn others(&self) -> impl Iterator<Item = &'_ Core> {
-        let (shared, own) = (self.shared, self.core.index());
-        let blocked = shared.monitor.has_stuck().then(|| shared.idle.parked()).into_iter().flatten();
-        let blocked = blocked.filter(|&other| shared.cores[other].run.is_blocked.load(Relaxed));
-        shared.idle.up().chain(blocked).filter(move |&other| other != own).map(|other| &shared.cores[other])
+    pub(super) fn others(&self) -> Others<'a> {
+        let idle = &self.shared.idle;
+        let blocked = self.shared.monitor.has_stuck().then(|| idle.parked());
+        Others { cores: &self.shared.cores, own: self.core.index(), up: idle.up(), blocked }
+    }
+}
+
+/// See [`Worker::others`].
+pub(super) struct Others<'a> {
+    cores: &'a [Core],
+    own: usize,
+    up: Workers<'a>,
+    /// Those that are parked, if some may be in `block_in_place`.
+    blocked: Option<Workers<'a>>,
+}
+
+impl<'a> Iterator for Others<'a> {
+    type Item = &'a Core;
+
+    fn next(&mut self) -> Option<&'a Core> {
+        let &mut Others { cores, own, .. } = self;
+        let is_blocked = |other: usize| other != own && cores[other].run.is_blocked.load(Relaxed);
+        let up = self.up.find(|&other| other != own);
+        let other = up.or_else(|| self.blocked.as_mut()?.find(|&other| is_blocked(other)))?;
+        Some(&cores[other])
     }
 }
 

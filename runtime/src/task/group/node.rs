@@ -424,8 +424,8 @@ impl Node {
         nodes.iter().for_each(|node| node.tell(&mut tally, &mut running));
         let mut running: Vec<Straggler> = running.into_iter().map(Straggler::as_it_is_now).collect();
         tally.forget_aborted(ending.map(|ending| ending.order));
-        tally.aborted.sort_by_key(|task| task.order);
-        running.sort_by_key(|task| task.order);
+        Straggler::sort(&mut tally.aborted);
+        Straggler::sort(&mut running);
         let took = ending.map_or(Duration::ZERO, |ending| ending.began.elapsed());
         Report { why: self.token.why(), took, tally, running }
     }
@@ -463,6 +463,11 @@ impl Straggler {
         let task = handle.task();
         let (id, name, location) = (task.id(), task.name().cloned(), task.location());
         Self { id, name, group: None, location, last_wait: task.last_wait(), waited, order: next(), is_running: false }
+    }
+
+    /// As they began to wait, or were aborted.
+    fn sort(tasks: &mut [Self]) {
+        tasks.sort_unstable_by_key(|task| task.order);
     }
 
     /// Of a task that has not ended: whether a thread is at work on it.

@@ -516,20 +516,28 @@ impl fmt::Display for Report {
         for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
             write!(f, ", {count} {what}")?;
         }
-        lines(f, "failed ", &self.tally.failures, self.tally.failed)?;
-        let aborted: Vec<_> = self.tally.aborted.iter().map(|task| Listed(task, self)).collect();
-        lines(f, "aborted", &aborted, aborted.len() as u64)?;
-        lines(f, "running", &running, running.len() as u64)?;
-        lines(f, "ready  ", &ready, ready.len() as u64)
+        let Tally { failures, failed, aborted, .. } = &self.tally;
+        lines(f, "failed ", failures.len(), *failed, &|f, task| failures[task].fmt(f))?;
+        lines(f, "aborted", aborted.len(), aborted.len() as u64, &|f, task| Listed(&aborted[task], self).fmt(f))?;
+        lines(f, "running", running.len(), running.len() as u64, &|f, task| running[task].fmt(f))?;
+        lines(f, "ready  ", ready.len(), ready.len() as u64, &|f, task| ready[task].fmt(f))
     }
 }
 
-fn lines(f: &mut fmt::Formatter<'_>, kind: &str, tasks: &[impl fmt::Display], all: u64) -> fmt::Result {
-    let shown = &tasks[..tasks.len().min(KEPT)];
-    for task in shown {
-        write!(f, "\n  {kind}  {task}")?;
+/// A line for each of the first tasks of a `kind`, of which there are `all`, and the first `known` are known.
+fn lines(
+    f: &mut fmt::Formatter<'_>,
+    kind: &str,
+    known: usize,
+    all: u64,
+    line: &dyn Fn(&mut fmt::Formatter<'_>, usize) -> fmt::Result,
+) -> fmt::Result {
+    let shown = known.min(KEPT);
+    for task in 0..shown {
+        write!(f, "\n  {kind}  ")?;
+        line(f, task)?;
     }
-    match all - shown.len() as u64 {
+    match all - shown as u64 {
         0 => Ok(()),
         more => write!(f, "\n  {kind}  and {more} more"),
     }
