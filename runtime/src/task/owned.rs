@@ -32,10 +32,13 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::mem::ManuallyDrop;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
+use std::slice;
 
-use crate::primitives::atomic::{AtomicBool, AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::atomic::{
+    AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use crate::primitives::{Mutex, fences, lock};
 
 /// A counted reference to a task that keeps the number of its seat.
@@ -69,12 +72,17 @@ const FREE: usize = 1;
 /// In place of the number of a seat: there is none.
 const NONE: u32 = PINNED - 1;
 
-static NO_SEATS: Vec<Seat> = Vec::new();
+/// The memory of the seats, of which the first [`used`](OwnedTasks::used) are there.
+type Room = Vec<MaybeUninit<Seat>>;
+
+static NO_SEATS: Room = Room::new();
 
 /// A slab of tasks: inserting and removing are a few plain stores.
 pub(crate) struct OwnedTasks<T: Seated> {
-    /// The seats: [`NO_SEATS`], or a box of [`grow`](Self::grow). Those that are published do not change their number.
-    seats: AtomicPtr<Vec<Seat>>,
+    /// [`NO_SEATS`], or a box of [`grow`](Self::grow). A seat keeps its number in the next one.
+    room: AtomicPtr<Room>,
+    /// How many seats have been used so far. What is beyond costs no memory until it is touched.
+    used: AtomicUsize,
     is_visited: AtomicBool,
     visits: Mutex<()>,
     /// The owner's alone, as are all below: the first free seat.
@@ -93,7 +101,8 @@ unsafe impl<T: Seated + Send> Send for OwnedTasks<T> {}
 impl<T: Seated> Default for OwnedTasks<T> {
     fn default() -> Self {
         Self {
-            seats: AtomicPtr::new(no_seats()),
+            room: AtomicPtr::new(no_seats()),
+            used: AtomicUsize::new(0),
             is_visited: AtomicBool::new(false),
             visits: Mutex::new(()),
             free: Cell::new(NONE),
@@ -119,7 +128,7 @@ impl<T: Seated> OwnedTasks<T> {
         }
         let mut number = self.free.get();
         if number == NONE {
-            number = self.grow();
+            number = self.add_seat();
         }
         let seat = &self.seats()[number as usize];
         self.free.set((seat.load(Relaxed).addr() >> 1) as u32);
@@ -133,29 +142,51 @@ impl<T: Seated> OwnedTasks<T> {
 
     #[inline]
     fn seats(&self) -> &[Seat] {
+        // Acquire, and before the room: that one, or a later one, has all these seats.
+        let used = self.used.load(Acquire);
+        let room = self.room().as_ptr().cast::<Seat>();
+        // SAFETY: `add_seat` has written each before it counted it, and `grow` has copied those that it found.
+        // Test: model `a_visitor_reads_no_seats_that_have_moved`.
+        unsafe { slice::from_raw_parts(room, used) }
+    }
+
+    #[inline]
+    fn room(&self) -> &Room {
         // SAFETY: a static, or a box of `grow`, which frees it only when another one is in its place and no visitor has it;
         // the owner, who calls that, holds no such reference then.
         // Test: model `a_visitor_reads_no_seats_that_have_moved`.
-        unsafe { &*self.seats.load(Acquire) }
+        unsafe { &*self.room.load(Acquire) }
     }
 
-    /// Makes new seats, and returns the first of them, which is free.
+    /// Makes a new seat, which is free, and returns its number.
     #[cold]
-    fn grow(&self) -> u32 {
-        let old = self.seats();
-        let (first, len) = (old.len(), (old.len() * 2).max(FIRST));
-        assert!(len < NONE as usize, "fewer than 2^30 tasks on one core");
-        let mut seats = Vec::with_capacity(len);
-        seats.extend(old.iter().map(|seat| Seat::new(seat.load(Relaxed))));
-        for next in first + 1..len {
-            seats.push(Seat::new(link(next as u32)));
+    fn add_seat(&self) -> u32 {
+        let used = self.used.load(Relaxed);
+        if used == self.room().len() {
+            self.grow();
         }
-        seats.push(Seat::new(link(NONE)));
+        let seat = self.room()[used].as_ptr().cast_mut();
+        // SAFETY: it is in the room, and nobody reads a seat before it is counted.
+        // Test: model `a_visitor_reads_no_seats_that_have_moved`.
+        unsafe { seat.write(Seat::new(link(NONE))) };
+        // Release: a visitor sees what is in it.
+        self.used.store(used + 1, Release);
+        used as u32
+    }
+
+    /// Makes room for more seats, twice as many.
+    fn grow(&self) {
+        let old = self.seats();
+        let len = (old.len() * 2).max(FIRST);
+        assert!(len < NONE as usize, "fewer than 2^30 tasks on one core");
+        let mut room = Box::<[Seat]>::new_uninit_slice(len).into_vec();
+        for (new, old) in room.iter_mut().zip(old) {
+            new.write(Seat::new(old.load(Relaxed)));
+        }
         // Release: a visitor sees what is in them.
-        let old = self.seats.swap(Box::into_raw(Box::new(seats)), Release);
+        let old = self.room.swap(Box::into_raw(Box::new(room)), Release);
         self.wait_for_visitor();
-        free_seats(old);
-        first as u32
+        free_room(old);
     }
 
     /// What was just taken out of the list is no visitor's any more.
@@ -301,20 +332,20 @@ impl<T: Seated> OwnedTasks<T> {
 impl<T: Seated> Drop for OwnedTasks<T> {
     fn drop(&mut self) {
         drop(self.take_all());
-        free_seats(self.seats.load(Relaxed));
+        free_room(self.room.load(Relaxed));
     }
 }
 
-fn no_seats() -> *mut Vec<Seat> {
+fn no_seats() -> *mut Room {
     (&raw const NO_SEATS).cast_mut()
 }
 
-/// Frees what a list has had as its seats, and nobody finds any more.
-fn free_seats(seats: *mut Vec<Seat>) {
-    if seats != no_seats() {
-        // SAFETY: a box of `grow`; its list has others now or is dropped, and no visitor has it.
+/// Frees what a list has had as room for its seats, and nobody finds any more.
+fn free_room(room: *mut Room) {
+    if room != no_seats() {
+        // SAFETY: a box of `grow`; its list has another one now or is dropped, and no visitor has it.
         // Test: model `a_visitor_reads_no_seats_that_have_moved`.
-        drop(unsafe { Box::from_raw(seats) });
+        drop(unsafe { Box::from_raw(room) });
     }
 }
 
