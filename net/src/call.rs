@@ -1,6 +1,6 @@
 //! The operations that a leaf future can stand for, shared by all sockets.
 //!
-//! `future` gives each of them the name that users see.
+//! `future` gives most of them the name that users see.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::marker::PhantomData;

@@ -101,7 +101,7 @@ pub(crate) trait Call<T: AsFd> {
     fn call(&mut self, source: &Source<T>) -> io::Result<(Self::Output, Left)>;
 }
 
-/// One function for each kind of call, whoever makes it: a future, a `poll_` or `try_` method, a foreign trait.
+/// One function for each kind of call, in which futures, `poll_` and `try_` methods and foreign traits meet.
 impl<T: AsFd> Source<T> {
     /// Makes the call until it says something other than `WouldBlock`, waiting in between; see [`Source::poll_io`].
     pub(crate) fn poll_call<C: Call<T>>(

@@ -249,9 +249,7 @@ impl Flow {
         } else {
             let rest = self.buffer.rest();
             let written = match source_of(writer) {
-                Some(source) => {
-                    ready!(source.poll_call(cx, &self.writing, None, &mut call::Send(rest)))
-                }
+                Some(source) => ready!(source.poll_call(cx, &self.writing, None, &mut call::Send(rest))),
                 None => ready!(Pin::new(writer).poll_write(cx, rest)),
             };
             written.and_then(|written| self.buffer.written(written))

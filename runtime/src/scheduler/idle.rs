@@ -58,7 +58,7 @@ pub(crate) struct Workers<'a> {
     words: Enumerate<slice::Iter<'a, AtomicU64>>,
     /// What makes those bits 1 that are asked for.
     flip: u64,
-    /// Those of the last word that were not told yet, and the number of its first bit.
+    /// The bits of the word read last that are still to be told, and the number of its first worker.
     left: u64,
     first: usize,
     /// How many workers there are.

@@ -21,7 +21,7 @@
 //! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner waits until it has
 //! gone, and only then gives away what was the list's reference. So an owner that spawns pays nothing for all this, and
 //! one whose task ends a load and a branch; a visitor pays a system call that interrupts the processors of this process.
-//! The same holds for the memory of the seats, which moves when it grows. A visitor may see an empty list half moved; it
+//! The same holds for the memory of the seats, which moves when it grows. It
 //! sees each task that sat there before it came and does so until it goes.
 //!
 //! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait
@@ -72,20 +72,18 @@ const FREE: usize = 1;
 /// In place of the number of a seat: there is none.
 const NONE: u32 = PINNED - 1;
 
-/// The memory of the seats, of which the first [`used`](OwnedTasks::used) are there.
-type Room = Vec<MaybeUninit<Seat>>;
-
-static NO_SEATS: Room = Room::new();
-
 /// A slab of tasks: inserting and removing are a few plain stores.
 pub(crate) struct OwnedTasks<T: Seated> {
-    /// [`NO_SEATS`], or a box of [`grow`](Self::grow). A seat keeps its number in the next one.
-    room: AtomicPtr<Room>,
-    /// How many seats have been used so far. What is beyond costs no memory until it is touched.
+    /// The memory of the seats, from [`grow`](Self::grow); a seat keeps its number when they move.
+    room: AtomicPtr<Seat>,
+    /// How many seats there are, which is how many were ever taken at a time: the first ones of the room, and all of it
+    /// that is initialised. Memory beyond that is not touched.
     used: AtomicUsize,
     is_visited: AtomicBool,
     visits: Mutex<()>,
-    /// The owner's alone, as are all below: the first free seat.
+    /// The owner's alone, as are all below: how many seats the room has memory for.
+    capacity: Cell<usize>,
+    /// The first free seat.
     free: Cell<u32>,
     len: Cell<usize>,
     pinned: Cell<usize>,
@@ -101,10 +99,11 @@ unsafe impl<T: Seated + Send> Send for OwnedTasks<T> {}
 impl<T: Seated> Default for OwnedTasks<T> {
     fn default() -> Self {
         Self {
-            room: AtomicPtr::new(no_seats()),
+            room: AtomicPtr::new(NonNull::dangling().as_ptr()),
             used: AtomicUsize::new(0),
             is_visited: AtomicBool::new(false),
             visits: Mutex::new(()),
+            capacity: Cell::new(0),
             free: Cell::new(NONE),
             len: Cell::new(0),
             pinned: Cell::new(0),
@@ -142,31 +141,26 @@ impl<T: Seated> OwnedTasks<T> {
 
     #[inline]
     fn seats(&self) -> &[Seat] {
-        // Acquire, and before the room: that one, or a later one, has all these seats.
+        // Acquire, and before the room: that is the room in which the last of these seats was made, or a later one.
         let used = self.used.load(Acquire);
-        let room = self.room().as_ptr().cast::<Seat>();
-        // SAFETY: `add_seat` has written each before it counted it, and `grow` has copied those that it found.
+        let room = self.room.load(Acquire);
+        // SAFETY: the first `used` seats of the room are initialised: `add_seat` writes a seat before it counts it, and
+        // `grow` copies all that are counted. From then on they change as atomics only. The room is not freed while a
+        // visitor has it, nor while the owner does, who calls `grow` with no such reference.
         // Test: model `a_visitor_reads_no_seats_that_have_moved`.
         unsafe { slice::from_raw_parts(room, used) }
     }
 
-    #[inline]
-    fn room(&self) -> &Room {
-        // SAFETY: a static, or a box of `grow`, which frees it only when another one is in its place and no visitor has it;
-        // the owner, who calls that, holds no such reference then.
-        // Test: model `a_visitor_reads_no_seats_that_have_moved`.
-        unsafe { &*self.room.load(Acquire) }
-    }
-
     /// Makes a new seat, which is free, and returns its number.
-    #[cold]
     fn add_seat(&self) -> u32 {
         let used = self.used.load(Relaxed);
-        if used == self.room().len() {
+        if used == self.capacity.get() {
             self.grow();
         }
-        let seat = self.room()[used].as_ptr().cast_mut();
-        // SAFETY: it is in the room, and nobody reads a seat before it is counted.
+        // SAFETY: the room has memory for more than `used` seats.
+        // Test: model `a_visitor_reads_no_seats_that_have_moved`.
+        let seat = unsafe { self.room.load(Relaxed).add(used) };
+        // SAFETY: it is memory of a box of `grow`, from its own pointer, and nobody reads a seat before it is counted.
         // Test: model `a_visitor_reads_no_seats_that_have_moved`.
         unsafe { seat.write(Seat::new(link(NONE))) };
         // Release: a visitor sees what is in it.
@@ -174,19 +168,20 @@ impl<T: Seated> OwnedTasks<T> {
         used as u32
     }
 
-    /// Makes room for more seats, twice as many.
+    /// Moves the seats into a room of twice the size.
+    #[cold]
     fn grow(&self) {
         let old = self.seats();
-        let len = (old.len() * 2).max(FIRST);
-        assert!(len < NONE as usize, "fewer than 2^30 tasks on one core");
-        let mut room = Box::<[Seat]>::new_uninit_slice(len).into_vec();
+        let capacity = (old.len() * 2).max(FIRST);
+        assert!(capacity < NONE as usize, "fewer than 2^30 tasks on one core");
+        let mut room = Box::<[Seat]>::new_uninit_slice(capacity);
         for (new, old) in room.iter_mut().zip(old) {
             new.write(Seat::new(old.load(Relaxed)));
         }
         // Release: a visitor sees what is in them.
-        let old = self.room.swap(Box::into_raw(Box::new(room)), Release);
+        let old = self.room.swap(Box::into_raw(room).cast(), Release);
         self.wait_for_visitor();
-        free_room(old);
+        free_room(old, self.capacity.replace(capacity));
     }
 
     /// What was just taken out of the list is no visitor's any more.
@@ -332,21 +327,16 @@ impl<T: Seated> OwnedTasks<T> {
 impl<T: Seated> Drop for OwnedTasks<T> {
     fn drop(&mut self) {
         drop(self.take_all());
-        free_room(self.room.load(Relaxed));
+        free_room(self.room.load(Relaxed), self.capacity.get());
     }
 }
 
-fn no_seats() -> *mut Room {
-    (&raw const NO_SEATS).cast_mut()
-}
-
-/// Frees what a list has had as room for its seats, and nobody finds any more.
-fn free_room(room: *mut Room) {
-    if room != no_seats() {
-        // SAFETY: a box of `grow`; its list has another one now or is dropped, and no visitor has it.
-        // Test: model `a_visitor_reads_no_seats_that_have_moved`.
-        drop(unsafe { Box::from_raw(room) });
-    }
+/// Frees the memory of so many seats, which nobody finds any more.
+fn free_room(room: *mut Seat, capacity: usize) {
+    let room = ptr::slice_from_raw_parts_mut(room.cast::<MaybeUninit<Seat>>(), capacity);
+    // SAFETY: a box of `grow`, of that length, or a slice of none, which has no memory; its list has another one now or
+    // is dropped, and no visitor has it. Test: model `a_visitor_reads_no_seats_that_have_moved`.
+    drop(unsafe { Box::from_raw(room) });
 }
 
 /// What stands in a free seat.

@@ -465,7 +465,7 @@ impl Straggler {
         Self { id, name, group: None, location, last_wait: task.last_wait(), waited, order: next(), is_running: false }
     }
 
-    /// As they began to wait, or were aborted.
+    /// In the order in which they were aborted.
     fn sort(tasks: &mut [Self]) {
         tasks.sort_unstable_by_key(|task| task.order);
     }

@@ -524,7 +524,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// A line for each of the first tasks of a `kind`, of which there are `all`, and the first `known` are known.
+/// A line for each of the first tasks of a `kind`, of which there are `all`; `line` writes that of one of the `known`
+/// ones, by its number.
 fn lines(
     f: &mut fmt::Formatter<'_>,
     kind: &str,
