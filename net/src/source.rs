@@ -322,8 +322,8 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// Whether the operation may be tried: the budget is not spent, and the slot says so or the fd is not registered yet.
-    /// (The read end of a FIFO is registered first.)
+    /// Whether the operation may be tried: the budget is not spent, and the slot says so or the fd is not registered
+    /// yet. (The read end of a FIFO is registered first.)
     fn poll_turn(
         &self,
         cx: &mut Context<'_>,
@@ -356,8 +356,8 @@ impl<T: AsFd> Source<T> {
         }
     }
 
-    /// After an error: `Ok` if the operation must be tried again, after a wait if need be. An error that is returned has
-    /// cost a call.
+    /// After an error: `Ok` if the operation must be tried again, after a wait if need be. An error that is returned
+    /// has cost a call.
     fn try_again(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
         let result = match error.kind() {
             io::ErrorKind::WouldBlock => self.wait_is_needed(wait, seen, interest),

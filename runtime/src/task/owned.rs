@@ -21,8 +21,8 @@
 //! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner waits until it has
 //! gone, and only then gives away what was the list's reference. So an owner that spawns pays nothing for all this, and
 //! one whose task ends a load and a branch; a visitor pays a system call that interrupts the processors of this process.
-//! The same holds for the memory of the seats, which moves when it grows. A visitor sees each task that sat there before
-//! it came and does so until it goes.
+//! The same holds for the memory of the seats, which moves when it grows. A visitor sees each task that sat there
+//! before it came and does so until it goes.
 //!
 //! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait
 //! for an owner that is not given a CPU). A locked instruction for each owned task that comes or goes: 10 ns of 55. To
