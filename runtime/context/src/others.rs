@@ -69,9 +69,9 @@ impl Leaf {
 /// The leaf of `wait` waits too, and that of another wait has waited in this poll.
 #[cold]
 pub(crate) fn add(local: &Local, wait: Wait) {
-    let Some(before) = local.wait.get().filter(|before| *before != wait) else { return };
+    let Some(before) = local.wait.get().filter(|before| !before.is_same(wait)) else { return };
     if local.others.get() > 0 {
-        remove(local, &mut |other| other == wait); // polled a second time: it is the last one now
+        remove(local, &mut |other| other.is_same(wait)); // polled a second time: it is the last one now
     }
     if let Some(free) = local.other.get(count(local)) {
         free.set(Some(before));

@@ -10,6 +10,7 @@
 
 use std::fmt;
 use std::panic::Location;
+use std::ptr;
 
 use crate::holders::{Holder, end, holder, untaken};
 use crate::is_main;
@@ -120,6 +121,13 @@ impl Wait {
     #[must_use]
     pub fn reason(self) -> Reason {
         unpack(self.word).expect("the word of a wait has a reason")
+    }
+
+    /// Whether both are of one leaf. Lines are compared by their address: by their text it would be a call and more. If
+    /// the compiler has a line twice, a leaf may be told twice.
+    #[inline]
+    pub(crate) fn is_same(self, other: Wait) -> bool {
+        self.word == other.word && ptr::eq(self.location, other.location)
     }
 
     /// Whether that is the reason.
