@@ -306,22 +306,32 @@ impl Core {
     }
 
     /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
-    pub(crate) fn spawn_owned(&self, task: Task, pinned: bool) {
+    pub(crate) fn spawn_owned(&self, task: Task) {
+        self.register_owned(task, false);
+    }
+
+    /// The same for a task that this thread alone may run.
+    pub(crate) fn spawn_pinned(&self, task: Task) {
+        if self.register_owned(task, true) {
+            self.local(|local| local.pinned_to = Some(thread::current().id()));
+        }
+    }
+
+    /// Says whether the task will run.
+    #[inline(always)]
+    fn register_owned(&self, task: Task, pinned: bool) -> bool {
         let task = match &self.probe {
             Some(probe) => probe.spawned(task),
             None => task,
         };
         let entry = task.queued();
         if let Err(task) = self.owned_tasks().insert(task, pinned) {
-            return task.into_queued().cancel();
+            task.into_queued().cancel();
+            return false;
         }
-        self.local(|local| {
-            if pinned {
-                local.pinned_to = Some(thread::current().id());
-            }
-            local.queues[Class::Woken as usize].push_back(Entry::Task(entry));
-        });
+        self.local(|local| local.queues[Class::Woken as usize].push_back(Entry::Task(entry)));
         self.counts.spawned.add(1);
+        true
     }
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
@@ -337,6 +347,7 @@ impl Core {
     }
 
     /// Registers a shared task; `None` if the core is closed and the task was cancelled.
+    #[inline]
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
         let entry = task.queued();
         let tasks = lock(&self.shared_tasks);

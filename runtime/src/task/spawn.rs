@@ -98,7 +98,7 @@ where
 {
     let spawn = |core: &Core| {
         let (task, handle) = super::new(future, core.schedule(), Start::Owned, origin);
-        core.spawn_owned(task, true);
+        core.spawn_pinned(task);
         handle
     };
     if !context::held().is_null() {

@@ -22,7 +22,7 @@ impl Shared {
     #[inline]
     pub(super) fn start(&self, task: Task, core: &Core, start: Start) {
         match start {
-            Start::Owned => core.spawn_owned(task, false),
+            Start::Owned => core.spawn_owned(task),
             Start::Shared => core.spawn_shared(task),
             Start::Posted => core.spawn_posted(task),
             Start::Injected => self.spawn_injected(core, task),
