@@ -347,7 +347,7 @@ impl Core {
     }
 
     /// Registers a shared task; `None` if the core is closed and the task was cancelled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
         let entry = task.queued();
         let tasks = lock(&self.shared_tasks);

@@ -218,7 +218,10 @@ impl<T> JoinHandle<T> {
         if refs.is_done() {
             return OnJoin::Done;
         }
-        if refs.has_waiter() && header.waiter.is(waker) {
+        if !refs.has_waiter() {
+            return self.offer(waker.clone()).map_or(OnJoin::Done, |()| OnJoin::Pending);
+        }
+        if header.waiter.is(waker) {
             return OnJoin::Pending;
         }
         self.leave_waiter(waker.clone()).0
@@ -227,17 +230,27 @@ impl<T> JoinHandle<T> {
     /// Leaves `waiter` with the runner, instead of the waiter that it has; `waiter` is not woken if the task is done.
     /// Also returns the wakers that are not needed. The caller drops them last, since that runs user code.
     pub(super) fn leave_waiter(&mut self, waiter: Waker) -> (OnJoin, [Option<Waker>; 2]) {
-        let header = self.task.header();
         let displaced = match self.take_waiter() {
             Ok(displaced) => displaced,
             Err(AlreadyDone) => return (OnJoin::Done, [Some(waiter), None]),
         };
+        match self.offer(waiter) {
+            Ok(()) => (OnJoin::Pending, [displaced, None]),
+            Err(refused) => (OnJoin::Done, [displaced, Some(refused)]),
+        }
+    }
+
+    /// Leaves `waiter` with the runner, which has none; gives it back if the task is done.
+    #[inline]
+    fn offer(&mut self, waiter: Waker) -> Result<(), Waker> {
+        let header = self.task.header();
         header.waiter.put(waiter);
-        let found = header.refs.offer();
-        // SAFETY: just put there, and the offer came too late, so it is still the handle's (refcount.rs).
-        // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
-        let refused = (found == OnJoin::Done).then(|| unsafe { header.waiter.look().into_waker() });
-        (found, [displaced, refused])
+        match header.refs.offer() {
+            OnJoin::Pending => Ok(()),
+            // SAFETY: just put there, and the offer came too late, so it is still the handle's (refcount.rs).
+            // Test: refcount/models.rs, `the_output_has_one_owner_and_a_waiter_is_not_forgotten`.
+            OnJoin::Done => Err(unsafe { header.waiter.look().into_waker() }),
+        }
     }
 
     /// Takes back the waiter that was left with the runner, if there is one.
