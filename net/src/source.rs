@@ -359,6 +359,17 @@ impl<T: AsFd> Source<T> {
     /// After an error: `Ok` if the operation must be tried again, after a wait if need be. An error that is returned
     /// has cost a call.
     fn try_again(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
+        let must_wait = error.raw_os_error() == Some(libc::EAGAIN) && !seen.ready().is_shut_down();
+        match self.slot().filter(|_| must_wait) {
+            Some(slot) => slot.clear(seen, interest.mask()),
+            None => self.try_again_at_first(wait, seen, interest, error)?,
+        }
+        Ok(())
+    }
+
+    /// The same before the fd is registered, and after other errors.
+    #[cold]
+    fn try_again_at_first(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
         let result = match error.kind() {
             io::ErrorKind::WouldBlock => self.wait_is_needed(wait, seen, interest),
             io::ErrorKind::Interrupted => Ok(()),
