@@ -367,7 +367,7 @@ impl<T: AsFd> Source<T> {
         Ok(())
     }
 
-    /// The same before the fd is registered, and after other errors.
+    /// The same before the fd is registered, after its reactor has shut down, and after other errors.
     #[cold]
     fn try_again_at_first(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
         let result = match error.kind() {

@@ -124,7 +124,7 @@ impl Wait {
     }
 
     /// Whether both are of one leaf. Lines are compared by their address: by their text it would be a call and more. If
-    /// the compiler has a line twice, a leaf may be told twice.
+    /// the compiler has a line twice, a leaf that is polled twice in a poll seems to be two.
     #[inline]
     pub(crate) fn is_same(self, other: Wait) -> bool {
         self.word == other.word && ptr::eq(self.location, other.location)

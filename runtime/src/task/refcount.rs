@@ -85,7 +85,7 @@ pub(crate) enum OnJoin {
     Pending,
 }
 
-/// What the handle has to deal with before it leaves a waiter, or goes.
+/// What the handle has to deal with before it leaves another waiter, or goes.
 #[must_use]
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum OnWithdraw {
@@ -196,7 +196,8 @@ impl RefCount {
         self.0.load(Acquire) & DONE != 0
     }
 
-    /// Whether the handle has left a waiter. Only the handle changes this; after DONE it says nothing.
+    /// Whether the handle has left a waiter. Only the handle changes this, so to it the answer is exact, and `offer` relies
+    /// on that; after DONE it says nothing.
     pub(crate) fn has_waiter(&self) -> bool {
         self.0.load(Relaxed) & WAITER != 0
     }
@@ -227,7 +228,8 @@ impl RefCount {
         }
     }
 
-    /// Edge 1: the handle has written the waiter, as `withdraw` allowed. If done, the waiter is still the handle's.
+    /// Edge 1: the handle has written the waiter, as there was none or `withdraw` allowed. If done, the waiter is still
+    /// the handle's.
     pub(crate) fn offer(&self) -> OnJoin {
         // WAITER is not set, so this sets it.
         on_join(self.0.fetch_add(WAITER, AcqRel))

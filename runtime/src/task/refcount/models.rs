@@ -70,7 +70,7 @@ impl Task {
 
     /// What the handle does to leave a waiter; says whether it has put it there, too.
     fn put(&self, waiter: u32) -> (OnJoin, bool) {
-        if self.take_back() == OnWithdraw::Done {
+        if self.refs.is_done() || self.refs.has_waiter() && self.take_back() == OnWithdraw::Done {
             return (OnJoin::Done, false);
         }
         self.waiter.store(waiter, Relaxed);
