@@ -47,6 +47,7 @@ use crate::task::{Class, Place, Queued, Task};
 mod close;
 mod inbox;
 mod queues;
+mod spawn;
 
 pub(crate) struct Core {
     shared: *const Shared,
@@ -298,71 +299,9 @@ impl Core {
         &self.owned_tasks
     }
 
-    // Spawning.
-
     /// A reference to this core for a new task.
     pub(crate) fn schedule(&self) -> Schedule {
         Schedule::new(self)
-    }
-
-    /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
-    pub(crate) fn spawn_owned(&self, task: Task) {
-        self.register_owned(task, false);
-    }
-
-    /// The same for a task that this thread alone may run.
-    pub(crate) fn spawn_pinned(&self, task: Task) {
-        if self.register_owned(task, true) {
-            self.local(|local| local.pinned_to = Some(thread::current().id()));
-        }
-    }
-
-    /// Says whether the task will run.
-    #[inline(always)]
-    fn register_owned(&self, task: Task, pinned: bool) -> bool {
-        let task = match &self.probe {
-            Some(probe) => probe.spawned(task),
-            None => task,
-        };
-        let entry = task.queued();
-        if let Err(task) = self.owned_tasks().insert(task, pinned) {
-            task.into_queued().cancel();
-            return false;
-        }
-        self.local(|local| local.queues[Class::Woken as usize].push_back(Entry::Task(entry)));
-        self.counts.spawned.add(1);
-        true
-    }
-
-    /// Registers and queues a shared task that this thread, the owner, has spawned.
-    pub(crate) fn spawn_shared(&self, task: Task) {
-        let task = match &self.probe {
-            Some(probe) => probe.spawned(task),
-            None => task,
-        };
-        if let Some(entry) = self.register_shared(task) {
-            self.push_shared(entry, Class::Woken);
-            self.shared().wake_early(self);
-        }
-    }
-
-    /// Registers a shared task; `None` if the core is closed and the task was cancelled.
-    #[inline(always)]
-    pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
-        let entry = task.queued();
-        let tasks = lock(&self.shared_tasks);
-        let inserted = tasks.insert(task, false);
-        if inserted.is_ok() {
-            self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
-        }
-        drop(tasks);
-        match inserted {
-            Ok(()) => Some(entry),
-            Err(task) => {
-                task.into_queued().cancel();
-                None
-            }
-        }
     }
 
     // The owner's queues.

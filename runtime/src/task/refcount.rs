@@ -196,8 +196,8 @@ impl RefCount {
         self.0.load(Acquire) & DONE != 0
     }
 
-    /// Whether the handle has left a waiter. Only the handle changes this, so to it the answer is exact, and `offer` relies
-    /// on that; after DONE it says nothing.
+    /// Whether the handle has left a waiter. Only the handle changes this, so to it the answer is exact, and `offer`
+    /// relies on that; after DONE it says nothing.
     pub(crate) fn has_waiter(&self) -> bool {
         self.0.load(Relaxed) & WAITER != 0
     }

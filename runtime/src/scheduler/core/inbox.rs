@@ -6,28 +6,10 @@ use mini_context::rules::MAIL_LIMIT;
 
 use super::{Core, Entry};
 use crate::primitives::atomic::Ordering::SeqCst;
-use crate::primitives::lock;
 use crate::task::owned::Seated;
 use crate::task::{Class, Task};
 
 impl Core {
-    /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
-    pub(crate) fn spawn_posted(&self, task: Task) {
-        self.note_intruder(task.id().get());
-        if let Some(recorder) = &self.shared().recorder {
-            recorder.spawned(&task);
-        }
-        let registry = lock(&self.shared_tasks);
-        if registry.is_closed() {
-            drop(registry);
-            return task.into_queued().cancel();
-        }
-        self.counts.posted.add(1);
-        self.inbox.push(task); // under the lock: whoever closes the registry finds it
-        drop(registry);
-        self.unparker.unpark();
-    }
-
     /// Leaves a task for the owner, and rings.
     pub(crate) fn post(&self, task: Task) {
         self.note_intruder(task.id().get());

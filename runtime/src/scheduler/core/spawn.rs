@@ -1,0 +1,91 @@
+//! The ways of a new task into its core: from the owner, to its own tasks or to those that any worker may run; from
+//! another thread; registered for somebody else who queues it.
+//!
+//! A closed core takes none: they are cancelled.
+//!
+//! `register_owned` is inlined into both of its callers: whether a task is pinned is known there, and was asked four
+//! times for each spawn.
+
+use super::{Core, Entry};
+use crate::primitives::atomic::Ordering::Relaxed;
+use crate::primitives::{lock, thread};
+use crate::task::{Class, Queued, Task};
+
+impl Core {
+    /// Registers and queues a task that this thread, the owner, has spawned. Cancels it if the core is closed.
+    pub(crate) fn spawn_owned(&self, task: Task) {
+        self.register_owned(task, false);
+    }
+
+    /// The same for a task that this thread alone may run.
+    pub(crate) fn spawn_pinned(&self, task: Task) {
+        if self.register_owned(task, true) {
+            self.local(|local| local.pinned_to = Some(thread::current().id()));
+        }
+    }
+
+    /// Says whether the task will run.
+    #[inline(always)]
+    fn register_owned(&self, task: Task, pinned: bool) -> bool {
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
+        let entry = task.queued();
+        if let Err(task) = self.owned_tasks().insert(task, pinned) {
+            task.into_queued().cancel();
+            return false;
+        }
+        self.local(|local| local.queues[Class::Woken as usize].push_back(Entry::Task(entry)));
+        self.counts.spawned.add(1);
+        true
+    }
+
+    /// Registers and queues a shared task that this thread, the owner, has spawned.
+    pub(crate) fn spawn_shared(&self, task: Task) {
+        let task = match &self.probe {
+            Some(probe) => probe.spawned(task),
+            None => task,
+        };
+        if let Some(entry) = self.register_shared(task) {
+            self.push_shared(entry, Class::Woken);
+            self.shared().wake_early(self);
+        }
+    }
+
+    /// Registers a shared task; `None` if the core is closed and the task was cancelled.
+    #[inline(always)]
+    pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
+        let entry = task.queued();
+        let tasks = lock(&self.shared_tasks);
+        let inserted = tasks.insert(task, false);
+        if inserted.is_ok() {
+            self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
+        }
+        drop(tasks);
+        match inserted {
+            Ok(()) => Some(entry),
+            Err(task) => {
+                task.into_queued().cancel();
+                None
+            }
+        }
+    }
+
+    /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.
+    pub(crate) fn spawn_posted(&self, task: Task) {
+        self.note_intruder(task.id().get());
+        if let Some(recorder) = &self.shared().recorder {
+            recorder.spawned(&task);
+        }
+        let registry = lock(&self.shared_tasks);
+        if registry.is_closed() {
+            drop(registry);
+            return task.into_queued().cancel();
+        }
+        self.counts.posted.add(1);
+        self.inbox.push(task); // under the lock: whoever closes the registry finds it
+        drop(registry);
+        self.unparker.unpark();
+    }
+}
