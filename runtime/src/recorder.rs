@@ -242,8 +242,8 @@ impl Probe {
 
     /// As [`begin`](Self::begin), of the future of a `block_on`.
     #[cold]
-    pub(crate) fn begin_main(&self, id: u64, nothing_else: bool) {
-        self.begin(id, nothing_else);
+    pub(crate) fn begin_main(&self, id: u64) {
+        self.begin(id, false);
     }
 
     /// The poll of the future of a `block_on` is over.

@@ -236,6 +236,13 @@ impl Core {
         &self.driver
     }
 
+    /// From now on `probe` is told of what goes on here.
+    pub(crate) fn record(&mut self, probe: Box<Probe>) {
+        self.owned_tasks.watch();
+        lock(&self.shared_tasks).watch();
+        self.probe = Some(probe);
+    }
+
     /// The futures that wait for the owner to have nothing else to do.
     pub(crate) fn idle_queue(&self) -> &Arc<IdleQueue> {
         &self.idle_queue

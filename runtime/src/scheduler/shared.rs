@@ -88,7 +88,9 @@ impl Shared {
             let recorder = Recorder::of(&config);
             let new_core = |index| {
                 let mut core = Core::new(weak.as_ptr(), index, [queue(), queue()], clock.clone(), post.clone());
-                core.probe = recorder.as_ref().map(Recorder::probe);
+                if let Some(recorder) = &recorder {
+                    core.record(recorder.probe());
+                }
                 core.simulated(&config, &clock)
             };
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();

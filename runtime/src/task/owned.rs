@@ -72,6 +72,15 @@ const FREE: usize = 1;
 /// In place of the number of a seat: there is none.
 const NONE: u32 = PINNED - 1;
 
+/// Which new tasks a list takes: one question for a spawn, as a rule.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    Open,
+    /// Those of which a recorder has been told.
+    Watched,
+    Closed,
+}
+
 /// A slab of tasks: inserting and removing are a few plain stores.
 pub(crate) struct OwnedTasks<T: Seated> {
     /// The memory of the seats, from [`grow`](Self::grow); a seat keeps its number when they move.
@@ -87,7 +96,7 @@ pub(crate) struct OwnedTasks<T: Seated> {
     free: Cell<u32>,
     len: Cell<usize>,
     pinned: Cell<usize>,
-    closed: Cell<bool>,
+    gate: Cell<Gate>,
     /// It has references.
     tasks: PhantomData<T>,
 }
@@ -107,7 +116,7 @@ impl<T: Seated> Default for OwnedTasks<T> {
             free: Cell::new(NONE),
             len: Cell::new(0),
             pinned: Cell::new(0),
-            closed: Cell::new(false),
+            gate: Cell::new(Gate::Open),
             tasks: PhantomData,
         }
     }
@@ -119,12 +128,31 @@ impl<T: Seated> OwnedTasks<T> {
     ///
     /// # Errors
     ///
-    /// Gives it back if the registry was closed.
-    #[inline]
+    /// Gives it back if the list was closed.
     pub(crate) fn insert(&self, task: T, pinned: bool) -> Result<(), T> {
-        if self.closed.get() {
+        if self.is_closed() {
             return Err(task);
         }
+        self.seat(task, pinned);
+        Ok(())
+    }
+
+    /// The same for a task of which nobody was told.
+    ///
+    /// # Errors
+    ///
+    /// Gives it back if somebody wants to be told, too.
+    #[inline]
+    pub(crate) fn insert_untold(&self, task: T, pinned: bool) -> Result<(), T> {
+        if self.gate.get() != Gate::Open {
+            return Err(task);
+        }
+        self.seat(task, pinned);
+        Ok(())
+    }
+
+    #[inline]
+    fn seat(&self, task: T, pinned: bool) {
         let mut number = self.free.get();
         if number == NONE {
             number = self.add_seat();
@@ -136,7 +164,6 @@ impl<T: Seated> OwnedTasks<T> {
         self.len.set(self.len.get() + 1);
         // Release: a visitor that finds the task sees all of it.
         seat.store(task.into_raw().as_ptr(), Release);
-        Ok(())
     }
 
     #[inline]
@@ -232,9 +259,14 @@ impl<T: Seated> OwnedTasks<T> {
         Some(ManuallyDrop::new(unsafe { T::from_raw(raw) }))
     }
 
+    /// From now on somebody wants to be told of each new task before it is inserted.
+    pub(crate) fn watch(&self) {
+        self.gate.set(Gate::Watched);
+    }
+
     /// Refuses new tasks from now on.
     pub(crate) fn refuse(&self) {
-        self.closed.set(true);
+        self.gate.set(Gate::Closed);
     }
 
     /// Refuses new tasks from now on, and lists those that are alive.
@@ -244,7 +276,7 @@ impl<T: Seated> OwnedTasks<T> {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.get()
+        self.gate.get() == Gate::Closed
     }
 
     pub(crate) fn list(&self) -> Vec<T> {

@@ -4,11 +4,12 @@
 //! A closed core takes none: they are cancelled.
 //!
 //! `register_owned` is inlined into both of its callers: whether a task is pinned is known there, and was asked four
-//! times for each spawn.
+//! times for each spawn. The list of tasks knows whether a recorder must be told, so that one question is enough.
 
 use super::{Core, Entry};
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::{lock, thread};
+use crate::task::owned::OwnedTasks;
 use crate::task::{Class, Queued, Task};
 
 impl Core {
@@ -27,13 +28,10 @@ impl Core {
     /// Says whether the task will run.
     #[inline(always)]
     fn register_owned(&self, task: Task, pinned: bool) -> bool {
-        let task = match &self.probe {
-            Some(probe) => probe.spawned(task),
-            None => task,
-        };
         let entry = task.queued();
-        if let Err(task) = self.owned_tasks().insert(task, pinned) {
-            task.into_queued().cancel();
+        if let Err(task) = self.owned_tasks().insert_untold(task, pinned)
+            && !self.register_owned_late(task, pinned)
+        {
             return false;
         }
         self.local(|local| local.queues[Class::Woken as usize].push_back(Entry::Task(entry)));
@@ -41,35 +39,55 @@ impl Core {
         true
     }
 
-    /// Registers and queues a shared task that this thread, the owner, has spawned.
-    pub(crate) fn spawn_shared(&self, task: Task) {
-        let task = match &self.probe {
+    #[cold]
+    fn register_owned_late(&self, task: Task, pinned: bool) -> bool {
+        match self.owned_tasks().insert(self.tell_spawn(task), pinned) {
+            Ok(()) => true,
+            Err(task) => {
+                task.into_queued().cancel();
+                false
+            }
+        }
+    }
+
+    fn tell_spawn(&self, task: Task) -> Task {
+        match &self.probe {
             Some(probe) => probe.spawned(task),
             None => task,
+        }
+    }
+
+    /// Registers and queues a shared task that this thread, the owner, has spawned.
+    pub(crate) fn spawn_shared(&self, task: Task) {
+        let tasks = lock(&self.shared_tasks);
+        let registered = self.count_shared(&tasks, task.queued(), tasks.insert_untold(task, false));
+        drop(tasks);
+        let registered = match registered {
+            Ok(entry) => Some(entry),
+            Err(task) => self.register_shared(self.tell_spawn(task)),
         };
-        if let Some(entry) = self.register_shared(task) {
+        if let Some(entry) = registered {
             self.push_shared(entry, Class::Woken);
             self.shared().wake_early(self);
         }
     }
 
-    /// Registers a shared task; `None` if the core is closed and the task was cancelled.
-    #[inline(always)]
+    /// Registers a shared task of which a recorder knows; `None` if the core is closed and the task was cancelled.
+    #[inline(never)]
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
-        let entry = task.queued();
         let tasks = lock(&self.shared_tasks);
-        let inserted = tasks.insert(task, false);
-        if inserted.is_ok() {
-            self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
-        }
+        let registered = self.count_shared(&tasks, task.queued(), tasks.insert(task, false));
         drop(tasks);
-        match inserted {
-            Ok(()) => Some(entry),
-            Err(task) => {
-                task.into_queued().cancel();
-                None
-            }
-        }
+        registered.map_err(|task| task.into_queued().cancel()).ok()
+    }
+
+    /// Counts what was inserted, under the lock of the list.
+    #[inline(always)]
+    fn count_shared(&self, _: &OwnedTasks<Task>, entry: Queued, inserted: Result<(), Task>) -> Result<Queued, Task> {
+        inserted.map(|()| {
+            self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
+            entry
+        })
     }
 
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.

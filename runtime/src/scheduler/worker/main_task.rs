@@ -56,6 +56,8 @@ pub(crate) struct MainTask {
     /// See `mini_context::new_main`.
     pub(super) id: u64,
     schedule: Schedule,
+    /// A recorder is told of its wakes.
+    is_recorded: bool,
     /// Its entry is in one of the owner's queues.
     queued: AtomicBool,
     /// The owner polls it.
@@ -75,7 +77,8 @@ impl MainTask {
     pub(crate) fn new(core: &Core, id: u64) -> Arc<Self> {
         let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
         let (since_wait, polls) = (AtomicU64::new(0), AtomicU32::new(0));
-        let main = Arc::new(Self { id, schedule: core.schedule(), queued, running, woken, since_wait, polls });
+        let (schedule, is_recorded) = (core.schedule(), core.probe.is_some());
+        let main = Arc::new(Self { id, schedule, is_recorded, queued, running, woken, since_wait, polls });
         core.main.begin(id, Arc::downgrade(&main));
         main
     }
@@ -115,7 +118,7 @@ impl MainTask {
     }
 
     /// Owner only, after a poll: whether it asks to run once more.
-    pub(super) fn has_asked(&self) -> bool {
+    pub(crate) fn has_asked(&self) -> bool {
         self.queued.load(Relaxed)
     }
 
@@ -147,6 +150,13 @@ impl MainTask {
         }
     }
 
+    #[cold]
+    fn tell_wake(&self) {
+        if let Some(probe) = &self.schedule.probe {
+            probe.woken(self.id);
+        }
+    }
+
     /// Another thread than the owner has woken it.
     #[cold]
     fn wake_from_elsewhere(&self) {
@@ -169,8 +179,8 @@ impl Wake for MainTask {
         if !self.schedule.is_held() {
             self.wake_from_elsewhere();
         } else if self.mark_queued() {
-            if let Some(probe) = &self.schedule.probe {
-                probe.woken(self.id);
+            if self.is_recorded {
+                self.tell_wake();
             }
             self.enqueue();
         }
