@@ -125,6 +125,22 @@ fn wakes_and_spawns_by_other_threads_are_shown_beside_the_workers() {
 }
 
 #[test]
+fn each_spawn_is_told_once() {
+    on_each_flavour(|mut builder| {
+        let runtime = recorded(&mut builder);
+        runtime.block_on(async {
+            mini::spawn(async {}).await.unwrap(); // for any worker
+            mini::spawn_local(async {}).await.unwrap(); // for this one
+        });
+        let trace = trace_of(runtime.handle());
+        for mark in ["for any worker", "for this one"] {
+            let place = place(mark);
+            assert_eq!(trace.instants("spawns").filter(|event| event.notes["name"].ends_with(&place)).count(), 1);
+        }
+    });
+}
+
+#[test]
 fn sockets_that_are_ready_are_counted() {
     on_each_flavour(|mut builder| {
         let runtime = recorded(&mut builder);
