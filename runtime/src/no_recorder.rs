@@ -52,7 +52,7 @@ impl Probe {
         match self.0 {}
     }
 
-    pub(crate) fn begin_main(&self, _: u64) {
+    pub(crate) fn begin_main(&self, _: u64, _: bool) {
         match self.0 {}
     }
 

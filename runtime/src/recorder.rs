@@ -6,7 +6,8 @@
 //! its name together. `trace.rs` makes a picture of all this for any thread that asks, and takes none of these locks.
 //!
 //! The hard part is the cost. Off, a core has no probe. Whether it has one is part of the comparison that a worker
-//! makes before each run anyway (`Worker::long_run`), so a poll pays nothing; a wake and a spawn pay one branch each.
+//! makes before each run anyway (`Worker::long_run`), so a poll pays nothing; a spawn asks its list once, whether it is
+//! closed or must be told (`task/owned.rs`); a wake pays one branch.
 //! On, a poll is one event that says how long it took, and its end is the begin of the next one, unless the worker did
 //! something else between them. That takes 15 ns of the worker's CPU time, of which 8 to 14 are for the clock; a wake
 //! takes as much, and a spawn twice that. They read the clock too, as much may happen in a poll before.
@@ -242,8 +243,8 @@ impl Probe {
 
     /// As [`begin`](Self::begin), of the future of a `block_on`.
     #[cold]
-    pub(crate) fn begin_main(&self, id: u64) {
-        self.begin(id, false);
+    pub(crate) fn begin_main(&self, id: u64, nothing_else: bool) {
+        self.begin(id, nothing_else);
     }
 
     /// The poll of the future of a `block_on` is over.

@@ -16,7 +16,6 @@ use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::thread::{self, Thread};
 use crate::primitives::{Deadline, lock};
-use crate::recorder::Probe;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -128,19 +127,11 @@ fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) 
     let main = MainTask::new(core, id);
     let waker = Waker::from(main.clone());
     mini_context::set_waker(WakerOf::Main, waker.vtable());
-    worker.attach(main.clone());
+    worker.attach(main);
     waker.wake_by_ref();
-    match &core.probe {
-        None => serve(&mut worker, given, &waker),
-        Some(probe) => serve(&mut worker, &mut |waker| recorded(probe, &main, waker, given), &waker),
-    }
-}
-
-/// Serves the future until it is ready.
-fn serve(worker: &mut Worker<'_>, given: &mut MainFuture<'_>, waker: &Waker) {
     let given = DropInside(given);
     loop {
-        match worker.drive(given.0, waker) {
+        match worker.drive(given.0, &waker) {
             Stop::Done => return,
             Stop::Halted => break,
             Stop::Closing | Stop::Wanted => worker.close(), // the future may still come to its end
@@ -148,17 +139,6 @@ fn serve(worker: &mut Worker<'_>, given: &mut MainFuture<'_>, waker: &Waker) {
     }
     drop(given); // before the unwinding, in which a panic would end the process
     std::panic::resume_unwind(Box::new("the simulation cannot go on"));
-}
-
-/// Calls `given`, and tells the recorder of a poll. So who does not record need not ask at each one.
-fn recorded(probe: &Probe, main: &MainTask, waker: Option<&Waker>, given: &mut MainFuture<'_>) -> bool {
-    if waker.is_none() {
-        return given(None);
-    }
-    probe.begin_main(main.id());
-    let is_ready = given(waker);
-    probe.end_main(is_ready, main.has_asked());
-    is_ready
 }
 
 /// Wakes an external thread.

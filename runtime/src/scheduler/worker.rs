@@ -295,8 +295,14 @@ impl<'a> Worker<'a> {
         let core = self.core;
         main.begin_run();
         core.counts.task.store(main.id, Relaxed);
+        if let Some(probe) = &core.probe {
+            probe.begin_main(main.id, !self.meter.take_left_out());
+        }
         let is_ready = future(Some(waker));
         let took = self.meter.lap();
+        if let Some(probe) = &core.probe {
+            probe.end_main(is_ready, main.has_asked());
+        }
         if is_ready {
             core.main.wait.clear();
             self.count_run(took.unwrap_or(0));

@@ -296,7 +296,7 @@ impl<T: Seated> OwnedTasks<T> {
         let part = seats.get(from..).unwrap_or_default();
         let part = &part[..part.len().min(count)];
         for seat in part {
-            // Acquire: pairs with the Release in `insert`, for a visitor.
+            // Acquire: pairs with the Release in `seat`, for a visitor.
             if let Some(task) = Self::task_in(seat.load(Acquire)) {
                 f(&task);
             }

@@ -118,7 +118,7 @@ impl MainTask {
     }
 
     /// Owner only, after a poll: whether it asks to run once more.
-    pub(crate) fn has_asked(&self) -> bool {
+    pub(super) fn has_asked(&self) -> bool {
         self.queued.load(Relaxed)
     }
 
