@@ -123,9 +123,9 @@ impl RunState {
 }
 
 // SAFETY: `local` is reached through `Core::local` only, by the thread that holds the core, as is the cell in
-// `core_refs` (schedule.rs), and `owned_tasks` through the method of that name, or alone, but for visits, which are any thread's;
-// `shared` is a plain address. Everything else is `Sync` by itself. Test: tests/tests/runtimes.rs
-// `two_threads_take_turns_in_block_on`.
+// `core_refs` (schedule.rs), and `owned_tasks` through the method of that name, or before the core is shared, but for
+// visits, which are any thread's; `shared` is a plain address. Everything else is `Sync` by itself.
+// Test: tests/tests/runtimes.rs `two_threads_take_turns_in_block_on`.
 unsafe impl Send for Core {}
 // SAFETY: as above.
 unsafe impl Sync for Core {}
