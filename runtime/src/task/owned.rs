@@ -6,8 +6,8 @@
 //!
 //! # Visits
 //!
-//! A dump looks at a list from wherever it is made, also while the owner is stuck. Tasks come and go meanwhile, but none
-//! that is being looked at is freed:
+//! A dump looks at a list from wherever it is made, also while the owner is stuck. Tasks come and go meanwhile, but
+//! none that is being looked at is freed:
 //!
 //! ```text
 //!   owner removes a task               visitor, one at a time by the lock `visits`
@@ -20,9 +20,9 @@
 //!
 //! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner waits until it has
 //! gone, and only then gives away what was the list's reference. So an owner that spawns pays nothing for all this, and
-//! one whose task ends a load and a branch; a visitor pays a system call that interrupts the processors of this process.
-//! The same holds for the memory of the seats, which moves when it grows. A visitor sees each task that sat there
-//! before it came and does so until it goes.
+//! one whose task ends a load and a branch; a visitor pays a system call that interrupts the processors of this
+//! process. The same holds for the memory of the seats, which moves when it grows. A visitor sees each task that sat
+//! there before it came and does so until it goes.
 //!
 //! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait
 //! for an owner that is not given a CPU). A locked instruction for each owned task that comes or goes: 10 ns of 55. To
@@ -254,8 +254,8 @@ impl<T: Seated> OwnedTasks<T> {
         }
         // SAFETY: no seat is null.
         let raw = unsafe { NonNull::new_unchecked(seat) };
-        // SAFETY: what is even in a seat is a task of which the list has a reference. The caller makes sure that it still
-        // has, and uses it up once at most. Test: model `a_task_is_not_freed_while_it_is_looked_at`.
+        // SAFETY: what is even in a seat is a task of which the list has a reference. The caller makes sure that it
+        // still has, and uses it up once at most. Test: model `a_task_is_not_freed_while_it_is_looked_at`.
         Some(ManuallyDrop::new(unsafe { T::from_raw(raw) }))
     }
 
@@ -304,9 +304,9 @@ impl<T: Seated> OwnedTasks<T> {
         !part.is_empty()
     }
 
-    /// As [`each_in`](Self::each_in), from any thread; `None` if the system has no such fence. None of the tasks is freed
-    /// meanwhile, and an owner whose task ends waits. So `f` is short, takes no lock that an owner may have, and gives no
-    /// reference back.
+    /// As [`each_in`](Self::each_in), from any thread; `None` if the system has no such fence. None of the tasks is
+    /// freed meanwhile, and an owner whose task ends waits. So `f` is short, takes no lock that an owner may have, and
+    /// gives no reference back.
     pub(crate) fn visit(&self, from: usize, count: usize, f: impl FnMut(&T)) -> Option<bool> {
         let _alone = lock(&self.visits);
         self.is_visited.store(true, Relaxed);

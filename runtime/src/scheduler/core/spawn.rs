@@ -59,10 +59,7 @@ impl Core {
 
     /// Registers and queues a shared task that this thread, the owner, has spawned.
     pub(crate) fn spawn_shared(&self, task: Task) {
-        let tasks = lock(&self.shared_tasks);
-        let registered = self.count_shared(&tasks, task.queued(), tasks.insert_untold(task, false));
-        drop(tasks);
-        let registered = match registered {
+        let registered = match self.insert_shared(task, OwnedTasks::insert_untold) {
             Ok(entry) => Some(entry),
             Err(task) => self.register_shared(self.tell_spawn(task)),
         };
@@ -73,21 +70,22 @@ impl Core {
     }
 
     /// Registers a shared task of which a recorder knows; `None` if the core is closed and the task was cancelled.
-    #[inline(never)]
     pub(crate) fn register_shared(&self, task: Task) -> Option<Queued> {
-        let tasks = lock(&self.shared_tasks);
-        let registered = self.count_shared(&tasks, task.queued(), tasks.insert(task, false));
-        drop(tasks);
-        registered.map_err(|task| task.into_queued().cancel()).ok()
+        self.insert_shared(task, OwnedTasks::insert).map_err(|task| task.into_queued().cancel()).ok()
     }
 
-    /// Counts what was inserted, under the lock of the list.
+    /// Gives the task back, with the lock released, if `insert` does so.
     #[inline(always)]
-    fn count_shared(&self, _: &OwnedTasks<Task>, entry: Queued, inserted: Result<(), Task>) -> Result<Queued, Task> {
-        inserted.map(|()| {
-            self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
-            entry
-        })
+    fn insert_shared(
+        &self,
+        task: Task,
+        insert: impl FnOnce(&OwnedTasks<Task>, Task, bool) -> Result<(), Task>,
+    ) -> Result<Queued, Task> {
+        let entry = task.queued();
+        let tasks = lock(&self.shared_tasks);
+        insert(&tasks, task, false)?;
+        self.shared_begun.store(self.shared_begun.load(Relaxed) + 1, Relaxed);
+        Ok(entry)
     }
 
     /// Posts a task that another thread has spawned for this core. Cancels it if the core is closed.

@@ -56,8 +56,6 @@ pub(crate) struct MainTask {
     /// See `mini_context::new_main`.
     pub(super) id: u64,
     schedule: Schedule,
-    /// A recorder is told of its wakes.
-    is_recorded: bool,
     /// Its entry is in one of the owner's queues.
     queued: AtomicBool,
     /// The owner polls it.
@@ -77,8 +75,7 @@ impl MainTask {
     pub(crate) fn new(core: &Core, id: u64) -> Arc<Self> {
         let [queued, running, woken] = [(); 3].map(|()| AtomicBool::new(false));
         let (since_wait, polls) = (AtomicU64::new(0), AtomicU32::new(0));
-        let (schedule, is_recorded) = (core.schedule(), core.probe.is_some());
-        let main = Arc::new(Self { id, schedule, is_recorded, queued, running, woken, since_wait, polls });
+        let main = Arc::new(Self { id, schedule: core.schedule(), queued, running, woken, since_wait, polls });
         core.main.begin(id, Arc::downgrade(&main));
         main
     }
@@ -150,13 +147,6 @@ impl MainTask {
         }
     }
 
-    #[cold]
-    fn tell_wake(&self) {
-        if let Some(probe) = &self.schedule.probe {
-            probe.woken(self.id);
-        }
-    }
-
     /// Another thread than the owner has woken it.
     #[cold]
     fn wake_from_elsewhere(&self) {
@@ -179,8 +169,8 @@ impl Wake for MainTask {
         if !self.schedule.is_held() {
             self.wake_from_elsewhere();
         } else if self.mark_queued() {
-            if self.is_recorded {
-                self.tell_wake();
+            if let Some(probe) = &self.schedule.probe {
+                probe.woken(self.id);
             }
             self.enqueue();
         }
