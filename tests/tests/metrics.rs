@@ -9,7 +9,8 @@ use std::time::Duration;
 use mini::runtime::Handle;
 use mini::task::yield_now;
 use mini_tests::{
-    Counts, LIMIT, caught, counted, multi_thread, never, on_each_flavour, on_single_workers, oneshot, until, within,
+    Counts, LIMIT, caught, counted, multi_thread, never, on_each_flavour, on_single_workers, oneshot, spin_until,
+    until, within,
 };
 
 #[test]
@@ -78,12 +79,20 @@ fn polls_are_counted_exactly() {
 fn a_wait_is_a_park() {
     on_single_workers(|builder| {
         let runtime = builder.build().unwrap();
-        let metrics = runtime.metrics();
+        let metrics = &runtime.metrics();
         let before = metrics.total_park_count();
-        runtime.block_on(async {
-            for _ in 0..10 {
-                mini::time::sleep(Duration::from_micros(100)).await;
-            }
+        thread::scope(|threads| {
+            runtime.block_on(async {
+                for _ in 0..10 {
+                    let (wake, woken) = oneshot::<()>();
+                    let parks = metrics.total_park_count();
+                    threads.spawn(move || {
+                        spin_until(|| metrics.total_park_count() > parks); // or the wait may be over before the park
+                        wake.send(());
+                    });
+                    woken.await.unwrap();
+                }
+            });
         });
         assert!(metrics.total_park_count() >= before + 10);
     });
