@@ -52,14 +52,6 @@ impl Probe {
         match self.0 {}
     }
 
-    pub(crate) fn begin_main(&self, _: u64, _: bool) {
-        match self.0 {}
-    }
-
-    pub(crate) fn end_main(&self, _: bool, _: bool) {
-        match self.0 {}
-    }
-
     pub(crate) fn parks(&self) {
         match self.0 {}
     }

@@ -241,22 +241,6 @@ impl Probe {
         self.becomes(Doing::Nothing, at);
     }
 
-    /// As [`begin`](Self::begin), of the future of a `block_on`.
-    #[cold]
-    pub(crate) fn begin_main(&self, id: u64, nothing_else: bool) {
-        self.begin(id, nothing_else);
-    }
-
-    /// The poll of the future of a `block_on` is over.
-    #[cold]
-    pub(crate) fn end_main(&self, is_ready: bool, has_asked: bool) {
-        self.end(match (is_ready, has_asked) {
-            (true, _) => Then::Ended,
-            (_, true) => Then::Asks,
-            _ => Then::Waits,
-        });
-    }
-
     /// The owner waits for something to do, or leaves the core.
     #[cold]
     pub(crate) fn parks(&self) {

@@ -16,6 +16,7 @@ use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::thread::{self, Thread};
 use crate::primitives::{Deadline, lock};
+use crate::recorder::Then;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
@@ -127,18 +128,39 @@ fn work(shared: &Arc<Shared>, core: &Core, id: u64, given: &mut MainFuture<'_>) 
     let main = MainTask::new(core, id);
     let waker = Waker::from(main.clone());
     mini_context::set_waker(WakerOf::Main, waker.vtable());
+    let recorded = core.probe.as_ref().map(|probe| (probe, main.clone()));
     worker.attach(main);
     waker.wake_by_ref();
     let given = DropInside(given);
+    let is_done = match recorded {
+        None => finish(&mut worker, given.0, &waker),
+        // Around the future, so that the worker asks nobody whether it is recorded.
+        Some((probe, main)) => finish(
+            &mut worker,
+            &mut |waker| {
+                probe.begin(id, !core.take_left_out());
+                let is_ready = (given.0)(waker);
+                probe.end(if is_ready { Then::Ended } else { main.then() });
+                is_ready
+            },
+            &waker,
+        ),
+    };
+    drop(given); // before the unwinding, in which a panic would end the process
+    if !is_done {
+        std::panic::resume_unwind(Box::new("the simulation cannot go on"));
+    }
+}
+
+/// Works until the future is ready. Says so, or that a simulation cannot go on.
+fn finish(worker: &mut Worker<'_>, given: &mut MainFuture<'_>, waker: &Waker) -> bool {
     loop {
-        match worker.drive(given.0, &waker) {
-            Stop::Done => return,
-            Stop::Halted => break,
+        match worker.drive(given, waker) {
+            Stop::Done => return true,
+            Stop::Halted => return false,
             Stop::Closing | Stop::Wanted => worker.close(), // the future may still come to its end
         }
     }
-    drop(given); // before the unwinding, in which a panic would end the process
-    std::panic::resume_unwind(Box::new("the simulation cannot go on"));
 }
 
 /// Wakes an external thread.

@@ -85,6 +85,8 @@ pub(crate) struct Core {
     owner: AtomicI32,
     pub(crate) run: RunState,
     pub(crate) main: MainSight,
+    /// The owner has done something else than to run tasks since it was last asked. Owner only.
+    pub(crate) left_out: AtomicBool,
     /// The owner's.
     pub(crate) spins_for_job: Spins,
     pub(crate) spins_for_wake: Spins,
@@ -219,6 +221,7 @@ impl Core {
             owner: AtomicI32::default(),
             run: RunState::default(),
             main: MainSight::default(),
+            left_out: AtomicBool::new(false),
             spins_for_job: Spins::default(),
             spins_for_wake: Spins::default(),
             idle_queue: Arc::default(),
@@ -328,6 +331,13 @@ impl Core {
 
     pub(crate) fn pop_entry(&self, class: Class) -> Option<Entry> {
         self.local(|local| local.queues[class as usize].pop_front())
+    }
+
+    /// Whether the owner has done something else than to run tasks since the last call. Owner only.
+    pub(crate) fn take_left_out(&self) -> bool {
+        let was_left_out = self.left_out.load(Relaxed);
+        self.left_out.store(false, Relaxed);
+        was_left_out
     }
 
     /// Calls `f` with the owner's queue of a class. Owner only.

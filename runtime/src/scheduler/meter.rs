@@ -24,9 +24,10 @@ use mini_context::rules::{OVERHEAD, READ_COST, READ_INTERVAL, SURPRISE, WAKE_COS
 use mini_time::Clock;
 
 use crate::primitives::HAS_TIME;
+use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
 
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct Meter<'a> {
     clock: Clock,
     now: u64,
     /// Each lap is a step of one nanosecond.
@@ -36,14 +37,15 @@ pub(crate) struct Meter {
     skipped: u32,
     /// How many laps in a row were short; negative as long as they make up for a long one that was not measured.
     short_laps: i32,
-    /// Something was left out since it was last asked.
-    left_out: bool,
+    /// Set by what is no part of a lap; a recorder clears it.
+    left_out: &'a AtomicBool,
 }
 
-impl Meter {
-    pub(crate) fn new(clock: Clock) -> Self {
+impl<'a> Meter<'a> {
+    pub(crate) fn new(clock: Clock, left_out: &'a AtomicBool) -> Self {
+        left_out.store(true, Relaxed);
         let (now, counts_steps) = (clock.system_nanos(), counts_steps(&clock));
-        Self { clock, now, counts_steps, unread: 0, skipped: 0, short_laps: 0, left_out: true }
+        Self { clock, now, counts_steps, unread: 0, skipped: 0, short_laps: 0, left_out }
     }
 
     /// The time as of the last lap.
@@ -81,13 +83,8 @@ impl Meter {
     pub(crate) fn leave_out(&mut self) -> u64 {
         let took = self.measure();
         self.unread = 0;
-        self.left_out = true;
+        self.left_out.store(true, Relaxed);
         took
-    }
-
-    /// Whether the worker did something else than to run since the last call.
-    pub(crate) fn take_left_out(&mut self) -> bool {
-        mem::take(&mut self.left_out)
     }
 
     /// A call of its own: most runs are short, and go without.
@@ -126,7 +123,7 @@ impl Meter {
     pub(crate) fn set(&mut self) {
         self.counts_steps = counts_steps(&self.clock);
         (self.unread, self.skipped) = (0, 0);
-        self.left_out = true;
+        self.left_out.store(true, Relaxed);
         if !self.counts_steps {
             self.now = self.clock.system_nanos();
         }
@@ -143,7 +140,8 @@ mod tests {
 
     #[test]
     fn laps_add_up_to_the_time_whether_it_is_read_or_not() {
-        let mut meter = Meter::new(Clock::real());
+        let left_out = AtomicBool::new(false);
+        let mut meter = Meter::new(Clock::real(), &left_out);
         let (begin, mut sum, mut unread) = (meter.now(), 0, 0);
         for _ in 0..100_000 {
             match meter.lap() {
@@ -156,22 +154,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_told_once() {
-        let mut meter = Meter::new(Clock::real());
-        assert!(meter.take_left_out(), "nothing ran before");
+    fn what_is_left_out_is_told() {
+        let left_out = AtomicBool::new(false);
+        let was_told = || left_out.swap(false, Relaxed);
+        let mut meter = Meter::new(Clock::real(), &left_out);
+        assert!(was_told(), "nothing ran before");
         for _ in 0..100 {
             meter.lap();
-            assert!(!meter.take_left_out(), "a run follows a run");
+            assert!(!was_told(), "a run follows a run");
         }
         meter.leave_out();
-        assert!(meter.take_left_out() && !meter.take_left_out());
+        assert!(was_told());
         meter.set();
-        assert!(meter.take_left_out() && !meter.take_left_out());
+        assert!(was_told());
     }
 
     #[test]
     fn a_long_run_among_short_ones_is_followed_by_readings() {
-        let mut meter = Meter::new(Clock::real());
+        let left_out = AtomicBool::new(false);
+        let mut meter = Meter::new(Clock::real(), &left_out);
         while meter.lap().is_some() {}
         let clock = Clock::real();
         while clock.system_nanos() < 100_000 {}

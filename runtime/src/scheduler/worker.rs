@@ -66,7 +66,7 @@ pub(crate) struct Worker<'a> {
     core: &'a Core,
     main: Option<Arc<MainTask>>,
     events: Events,
-    meter: Meter,
+    meter: Meter<'a>,
     /// When the worker last looked, and at which number of runs it looks again at the latest.
     looked: u64,
     look_at_run: u64,
@@ -137,7 +137,7 @@ impl<'a> Worker<'a> {
             core,
             main: None,
             events: kept.events,
-            meter: Meter::new(core.driver().timers().clock().clone()),
+            meter: Meter::new(core.driver().timers().clock().clone(), &core.left_out),
             looked: 0,
             look_at_run: 0,
             ran: 0,
@@ -276,7 +276,7 @@ impl<'a> Worker<'a> {
             self.meter.leave_out();
         }
         if let Some(probe) = &self.core.probe {
-            probe.begin(task, !self.meter.take_left_out());
+            probe.begin(task, !self.core.take_left_out());
         }
     }
 
@@ -295,14 +295,8 @@ impl<'a> Worker<'a> {
         let core = self.core;
         main.begin_run();
         core.counts.task.store(main.id, Relaxed);
-        if let Some(probe) = &core.probe {
-            probe.begin_main(main.id, !self.meter.take_left_out());
-        }
         let is_ready = future(Some(waker));
         let took = self.meter.lap();
-        if let Some(probe) = &core.probe {
-            probe.end_main(is_ready, main.has_asked());
-        }
         if is_ready {
             core.main.wait.clear();
             self.count_run(took.unwrap_or(0));

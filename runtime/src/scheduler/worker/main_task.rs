@@ -12,6 +12,7 @@ use crate::primitives::atomic::{
     AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::Release, fence,
 };
 use crate::primitives::{Mutex, lock};
+use crate::recorder::Then;
 use crate::scheduler::core::{Core, Entry};
 use crate::task::schedule::Schedule;
 use crate::task::{Class, LastWait, WaitSlot};
@@ -68,7 +69,7 @@ pub(crate) struct MainTask {
     polls: AtomicU32,
 }
 
-/// The worker has one reference, and `block_on` a waker.
+/// The worker has one reference, and `block_on` a waker; if polls are recorded, `block_on` has one reference more.
 const OWN_REFERENCES: usize = 2;
 
 impl MainTask {
@@ -91,10 +92,11 @@ impl MainTask {
 
     /// Whether it waits and nobody has a waker of it, if the caller has one reference and no other thread asks.
     pub(crate) fn is_lost(this: &Arc<Self>) -> bool {
+        let own = OWN_REFERENCES + usize::from(this.schedule.probe.is_some());
         let others = Arc::strong_count(this) - 1;
         fence(Acquire); // the marks of a waker that is gone are seen
         let marks = [&this.queued, &this.running, &this.woken];
-        others <= OWN_REFERENCES && !marks.iter().any(|mark| mark.load(Relaxed))
+        others <= own && !marks.iter().any(|mark| mark.load(Relaxed))
     }
 
     /// Owner only: it is polled from here on.
@@ -114,9 +116,9 @@ impl MainTask {
         asks.then_some(since_wait)
     }
 
-    /// Owner only, after a poll: whether it asks to run once more.
-    pub(super) fn has_asked(&self) -> bool {
-        self.queued.load(Relaxed)
+    /// What a poll of it has come to that has not made it ready. Owner only.
+    pub(crate) fn then(&self) -> Then {
+        if self.queued.load(Relaxed) { Then::Asks } else { Then::Waits }
     }
 
     /// Whether another thread has woken it.
