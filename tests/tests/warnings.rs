@@ -199,8 +199,9 @@ fn a_circle_through_a_shared_handle_is_a_deadlock() {
 
 #[test]
 fn a_block_on_that_nothing_can_wake_is_told() {
-    for paused in [false, true] {
-        let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(paused));
+    // A recorder has a reference of its own.
+    for (paused, is_recorded) in [(false, false), (true, false), (false, true)] {
+        let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(paused).histograms(is_recorded));
         // Never ends.
         std::thread::spawn(move || runtime.block_on(pending::<()>()));
         let text = wait(&warnings, WarningKind::Stillness).to_string();
