@@ -20,6 +20,8 @@ use crate::task::{Id, Running, Task};
 struct Tls {
     shared: Cell<*const Shared>,
     held: Cell<*const Core>,
+    /// The same core, unless a recorder must be told of the tasks that are woken there.
+    unrecorded: Cell<*const Core>,
     task: Cell<*const Running>,
     /// The ended task whose output this thread drops.
     ended: Cell<*const Task>,
@@ -34,6 +36,7 @@ thread_local! {
         Tls {
             shared: Cell::new(ptr::null()),
             held: Cell::new(ptr::null()),
+            unrecorded: Cell::new(ptr::null()),
             task: Cell::new(ptr::null()),
             ended: Cell::new(ptr::null()),
             serves: Cell::new(ptr::null()),
@@ -131,6 +134,7 @@ fn leave(list: &mut Vec<Entered>, number: u64) -> (Option<Entered>, *const Share
 /// While it lives, this thread holds a core, and is inside its runtime.
 pub(crate) struct HeldGuard {
     held: *const Core,
+    unrecorded: *const Core,
     task: *const Running,
     _no_output: OutputGuard,
     inside: Guard,
@@ -142,6 +146,7 @@ pub(crate) fn enter_held(shared: &Arc<Shared>, core: &Core) -> HeldGuard {
     schedule::hold(core);
     TLS.with(|tls| HeldGuard {
         held: tls.held.replace(core),
+        unrecorded: tls.unrecorded.replace(if core.probe.is_none() { core } else { ptr::null() }),
         task: tls.task.replace(ptr::null()),
         _no_output: leave_output(),
         inside,
@@ -152,6 +157,7 @@ impl Drop for HeldGuard {
     fn drop(&mut self) {
         TLS.with(|tls| {
             tls.held.set(self.held);
+            tls.unrecorded.set(self.unrecorded);
             tls.task.set(self.task);
         });
         schedule::leave(&self.inside.shared.cores[self.inside.core]);
@@ -161,13 +167,18 @@ impl Drop for HeldGuard {
 /// While it lives, this thread counts as holding no core, although it holds one.
 pub(crate) struct SetAside {
     held: *const Core,
+    unrecorded: *const Core,
     serves: *const Shared,
 }
 
 /// Sets aside the core that this thread holds, if any, for code that may block and may call `block_on`.
 pub(crate) fn set_aside() -> Option<SetAside> {
     let shared = with_held(|core| ptr::from_ref(core.shared()))?;
-    Some(TLS.with(|tls| SetAside { held: tls.held.replace(ptr::null()), serves: tls.serves.replace(shared) }))
+    Some(TLS.with(|tls| SetAside {
+        held: tls.held.replace(ptr::null()),
+        unrecorded: tls.unrecorded.replace(ptr::null()),
+        serves: tls.serves.replace(shared),
+    }))
 }
 
 impl SetAside {
@@ -183,6 +194,7 @@ impl Drop for SetAside {
     fn drop(&mut self) {
         TLS.with(|tls| {
             tls.held.set(self.held);
+            tls.unrecorded.set(self.unrecorded);
             tls.serves.set(self.serves);
         });
     }
@@ -342,11 +354,23 @@ pub(crate) fn held() -> *const Core {
     TLS.with(|tls| tls.held.get())
 }
 
+/// The same, but for a core where a recorder must be told of the tasks that are woken.
+pub(crate) fn unrecorded() -> *const Core {
+    TLS.with(|tls| tls.unrecorded.get())
+}
+
 /// Calls `f` with the core this thread holds.
 pub(crate) fn with_held<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
     // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
     // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
     unsafe { held().as_ref() }.map(f)
+}
+
+/// Calls `f` with the core this thread holds, but for one where a recorder must be told of the tasks that are woken.
+pub(crate) fn with_unrecorded<T>(f: impl FnOnce(&Core) -> T) -> Option<T> {
+    // SAFETY: null, or set by `enter_held` from a core whose `Shared` the guard keeps alive; such guards are nested.
+    // Test: tests/tests/runtimes.rs `a_guard_restores_the_runtime_it_replaced`.
+    unsafe { unrecorded().as_ref() }.map(f)
 }
 
 /// The core of `shared` that this thread holds.

@@ -256,6 +256,12 @@ impl Core {
         ptr::eq(context::held(), self)
     }
 
+    /// The same, and that no recorder must be told of the tasks that are woken here.
+    #[inline]
+    pub(crate) fn is_held_unrecorded(&self) -> bool {
+        ptr::eq(context::unrecorded(), self)
+    }
+
     /// Says that the calling thread is the owner now. The system call is for another thread than the last one only: an
     /// embedder comes once in each turn of its loop.
     pub(crate) fn set_owner(&self) {
@@ -318,10 +324,15 @@ impl Core {
 
     /// Queues an owned task that was woken.
     pub(crate) fn push_owned(&self, task: Queued) {
-        if let Some(probe) = &self.probe {
-            probe.woken(task.id().get());
-        }
         self.push_entry(Entry::Task(task), Class::Woken);
+    }
+
+    /// The owner is about to queue a task that it has woken, here or where any worker finds it.
+    #[cold]
+    pub(crate) fn tell_wake(&self, id: u64) {
+        if let Some(probe) = &self.probe {
+            probe.woken(id);
+        }
     }
 
     /// Queues an entry at the back of its class.

@@ -149,10 +149,15 @@ impl MainTask {
         }
     }
 
-    /// Another thread than the owner has woken it.
+    /// A recorder must be told, or another thread than the owner has woken it.
     #[cold]
-    fn wake_from_elsewhere(&self) {
-        if !self.woken.swap(true, AcqRel) {
+    fn wake_told(&self) {
+        if self.schedule.is_held() {
+            if self.mark_queued() {
+                self.schedule.tell_wake(self.id);
+                self.enqueue();
+            }
+        } else if !self.woken.swap(true, AcqRel) {
             self.schedule.note_intruder(self.id);
             if let Some(recorder) = &self.schedule.shared().recorder {
                 recorder.woken(self.id);
@@ -168,12 +173,9 @@ impl Wake for MainTask {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if !self.schedule.is_held() {
-            self.wake_from_elsewhere();
+        if !self.schedule.is_held_unrecorded() {
+            self.wake_told();
         } else if self.mark_queued() {
-            if let Some(probe) = &self.schedule.probe {
-                probe.woken(self.id);
-            }
             self.enqueue();
         }
     }
