@@ -163,6 +163,8 @@ struct Main {
     holder: Option<Holder>,
     /// What it waits for beside that.
     beside: Beside,
+    /// There is something, which may be known or not.
+    has_beside: bool,
 }
 
 /// What a worker does.
@@ -199,6 +201,11 @@ struct Held {
 }
 
 impl Held {
+    /// Whether a lock was handed to a future that has not been polled since.
+    fn is_unseen(self) -> bool {
+        !matches!(self.kind, SyncKind::Send | SyncKind::Receive) && self.holder.number > 0
+    }
+
     fn of(wait: LastWait, holder: Holder) -> Option<Self> {
         match wait {
             LastWait::Known(wait) => match wait.reason() {
@@ -228,6 +235,8 @@ pub struct DumpedTask {
     holder: Option<Holder>,
     /// What it waits for beside that.
     beside: Option<Box<Beside>>,
+    /// It waits for something beside that, which may be known or not.
+    has_beside: bool,
     is_running: bool,
     is_lost: bool,
     /// How often it was polled since the dump before, if it is in that.

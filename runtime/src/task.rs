@@ -111,7 +111,7 @@ pub use shared_join::SharedJoinHandle;
 pub use shield::{Shield, shield};
 pub(crate) use sight::Place;
 #[cfg(feature = "insight")]
-pub(crate) use sight::{Sight, Standing};
+pub(crate) use sight::{Besides, Sight, Standing};
 pub(crate) use spawn::spawn_local_from;
 pub use spawn::{YieldNow, id, spawn, spawn_blocking, spawn_local, try_id, yield_now};
 pub use unseen::TaskError;

@@ -610,3 +610,35 @@ fn a_program_without_dumps_ends_by_sigquit() {
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::QUIT.as_raw()));
     });
 }
+
+/// A lock goes from one task to the next, while dumps look at one task after the other.
+#[test]
+fn a_lock_that_goes_on_is_no_circle() {
+    let runtime = mini::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let (lock, is_over) = (Arc::new(Mutex::new(0_u64)), Arc::new(AtomicBool::new(false)));
+    let tasks: Vec<_> = (0..50)
+        .map(|_| {
+            let (lock, is_over) = (lock.clone(), is_over.clone());
+            runtime.spawn(async move {
+                while !is_over.load(SeqCst) {
+                    *lock.lock().await += 1;
+                    yield_now().await;
+                }
+            })
+        })
+        .collect();
+    // One who hands the lock over may lose its CPU before it wakes the other.
+    let is_wrong = |dump: &Dump| {
+        let text = dump.to_string();
+        text.contains("most likely") || !dump.circles().is_empty() && !text.contains("has not been polled since")
+    };
+    let dumps = (0..300).map(|_| runtime.handle().dump());
+    let told: Vec<String> = dumps.filter(is_wrong).map(|dump| dump.to_string()).collect();
+    is_over.store(true, SeqCst);
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert_eq!(told.first(), None, "{} dumps", told.len());
+}

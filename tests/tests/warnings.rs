@@ -9,7 +9,8 @@ use std::time::Duration;
 use futures::stream::{FuturesUnordered, StreamExt};
 use mini::runtime::{Builder, Handle, Runtime, Warning, WarningKind};
 use mini::sim::Sim;
-use mini::sync::{Mutex, oneshot};
+use mini::sync::{Mutex, mpsc, oneshot};
+use mini::task::{CancelToken, Reason};
 use mini_tests::{LIMIT, in_child, within};
 
 /// A runtime, and what it warns of.
@@ -197,15 +198,53 @@ fn a_circle_through_a_shared_handle_is_a_deadlock() {
     holds.abort();
 }
 
+/// In a process of its own: any other thread may be there to serve the program.
 #[test]
 fn a_block_on_that_nothing_can_wake_is_told() {
-    // A recorder has a reference of its own.
-    for (paused, is_recorded) in [(false, false), (true, false), (false, true)] {
-        let (runtime, warnings) = warned(Builder::new_current_thread().start_paused(paused).histograms(is_recorded));
-        // Never ends.
-        std::thread::spawn(move || runtime.block_on(pending::<()>()));
-        let text = wait(&warnings, WarningKind::Stillness).to_string();
-        assert_eq!(text, "stillness: nothing can wake the future of block_on; it waits for something unknown to mini");
+    alone_in_child("a_block_on_that_nothing_can_wake_is_told", || {
+        // A recorder has a reference of its own.
+        for (paused, is_recorded) in [(false, false), (true, false), (false, true)] {
+            let mut builder = Builder::new_current_thread();
+            let (runtime, warnings) = warned(builder.start_paused(paused).histograms(is_recorded).in_test_harness());
+            // Never ends.
+            std::thread::spawn(move || runtime.block_on(pending::<()>()));
+            let text = wait(&warnings, WarningKind::Stillness).to_string();
+            assert_eq!(
+                text,
+                "stillness: nothing can wake the future of block_on; it waits for something unknown to mini"
+            );
+        }
+    });
+}
+
+/// The future of a `block_on` and the body of a program, which keep up what others do, while a thread wakes a task.
+#[test]
+fn what_keeps_a_program_up_that_a_thread_drives_is_not_lost() {
+    let (send, receives): (Vec<_>, Vec<_>) = (0..2).map(|_| mpsc::channel::<()>(1)).unzip();
+    let programs: Vec<_> = receives
+        .into_iter()
+        .zip([false, true])
+        .map(|(mut receive, in_task)| {
+            let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+            // Never ends.
+            std::thread::spawn(move || {
+                runtime.block_on(async move {
+                    mini::spawn(async move { while receive.recv().await.is_some() {} });
+                    if in_task {
+                        mini::spawn(pending::<()>()).await.unwrap();
+                    }
+                    pending::<()>().await;
+                });
+            });
+            warnings
+        })
+        .collect();
+    for _ in 0..15 {
+        std::thread::sleep(Duration::from_millis(200)); // real time, for three walks of the watcher
+        send.iter().for_each(|send| mini::block_on(send.send(())).unwrap());
+    }
+    for warnings in programs {
+        assert_eq!(warnings.try_iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
     }
 }
 
@@ -294,6 +333,55 @@ fn a_circle_of_which_one_waits_for_something_else_too_is_not_told() {
     std::thread::sleep(Duration::from_secs(3)); // real time, for two walks of the watcher
     send.send(()).unwrap();
     runtime.block_on(holds).unwrap();
+    drop(runtime);
+    assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// A task that joins one which waits for its lock, and for a channel of another library; and tasks that wait for their
+/// own lock, until a token is cancelled or another future of a set drops the guard.
+#[test]
+fn a_circle_that_may_end_by_what_is_not_noted_is_not_told() {
+    let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2));
+    let (send, receive) = futures::channel::oneshot::channel::<()>();
+    let token = CancelToken::new();
+    let joins = runtime.spawn(async move {
+        let lock = Arc::new(Mutex::new(()));
+        let _held = lock.clone().lock_owned().await;
+        let helps = mini::spawn(async move { drop(lock.lock().await) });
+        mini::race! {
+            biased;
+            joined = helps => joined.unwrap(),
+            _ = receive => {}
+        }
+    });
+    let cancelled = token.clone();
+    let runs = runtime.spawn(async move {
+        let lock = Mutex::new(());
+        let _held = lock.lock().await;
+        cancelled.run(lock.lock()).await.unwrap_err();
+    });
+    let selects = runtime.spawn(async move {
+        let lock = Mutex::new(());
+        let mut set = FuturesUnordered::new();
+        set.push(async {
+            let _held = lock.lock().await;
+            mini::time::sleep(Duration::from_secs(4)).await; // real time, for three walks of the watcher
+        });
+        let next = set.next();
+        let waits = async {
+            mini::time::sleep(Duration::from_millis(10)).await; // so that the lock is held
+            drop(lock.lock().await);
+        };
+        futures::join!(next, waits);
+    });
+    std::thread::sleep(Duration::from_secs(3)); // real time, for two walks of the watcher
+    send.send(()).unwrap();
+    token.cancel(Reason::Requested);
+    runtime.block_on(async {
+        for task in [joins, runs, selects] {
+            task.await.unwrap();
+        }
+    });
     drop(runtime);
     assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
 }

@@ -62,11 +62,12 @@ impl Place {
         self.key.store(key, Release);
     }
 
+    /// The task last: a reader that sees it does not take a lock that is just granted to it for one that it knows of.
     #[inline]
     fn fill(&self, holder: Holder) {
-        self.task.store(holder.task, Release);
         self.location.set(holder.location);
         self.number.store(holder.number, Release);
+        self.task.store(holder.task, Release);
     }
 
     /// What is noted of the address `key`.

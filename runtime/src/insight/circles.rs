@@ -84,6 +84,11 @@ fn circle(start: u32, edges: &[Edge], next: &[u32]) -> Vec<Edge> {
     rest.map(|at| edges[at as usize]).collect()
 }
 
+/// For which task the task `from` waits, if that is sure.
+pub(super) fn sure_target(from: u64, wait: LastWait) -> Option<u64> {
+    edge((from, wait)).filter(|edge| edge.is_sure).map(|edge| edge.to)
+}
+
 /// From a task that waits to that for which it does.
 fn edge((from, wait): (u64, LastWait)) -> Option<Edge> {
     let LastWait::Known(wait) = wait else { return None };

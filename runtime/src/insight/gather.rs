@@ -18,7 +18,7 @@ use crate::primitives::lock;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::scheduler::worker::MainSight;
+use crate::scheduler::worker::{MainSight, MainTask};
 use crate::task::{Beside, Source, beside};
 
 /// What the last dump has seen: the tasks, with since when they are as they are; of each core the progress; and which
@@ -46,6 +46,7 @@ impl Shared {
             self.let_run_on(begin); // in a simulation the program stands still
         }
         seen.look_again_at_lost(&self.cores);
+        seen.look_again_at_circles(&self.cores, self.cores.iter().filter_map(|core| core.main.get()));
         let hosts = self.hosts_of(seen.tasks().iter().map(|task| task.sight.id.get()));
         let seen = Arc::new(seen);
         let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
@@ -134,7 +135,8 @@ impl Main {
     fn of(sight: &MainSight) -> Option<Self> {
         let (id, wait) = sight.get()?;
         let beside = if sight.wait.has_beside() { beside(id) } else { Beside::default() };
-        Some(Self { id, wait, holder: sight.wait.holder(), beside })
+        let has_beside = beside[0].is_some() || sight.task().is_some_and(|task| MainTask::wakers(&task) > 1);
+        Some(Self { id, wait, holder: sight.wait.holder(), beside, has_beside })
     }
 }
 

@@ -11,8 +11,9 @@
 //! Rejected: to sort by id first (three times the rest of the work where the memory of ended tasks is used again). A
 //! map from ids to what was seen before (as much again, and twice the memory).
 
+mod again;
+
 use std::cell::RefCell;
-use std::mem;
 use std::ops::Range;
 use std::panic::Location;
 use std::ptr;
@@ -22,9 +23,9 @@ use std::time::Duration;
 use mini_context::Holder;
 
 use super::DumpedTask;
-use crate::scheduler::core::Core;
+use super::circles::sure_target;
 use crate::scheduler::shared::Shared;
-use crate::task::{Beside, Place, Sight, Source, Standing, Task, beside};
+use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
 /// What a walk has seen.
 #[derive(Debug, Default)]
@@ -39,6 +40,8 @@ pub(crate) struct Seen {
     more: Vec<More>,
     /// Which of the tasks are lost, or seem so until they are looked at again.
     lost: Vec<u32>,
+    /// Which tasks have locks that others wait for; one may be there more than once.
+    holders: Vec<u64>,
 }
 
 /// The tasks of a core.
@@ -135,15 +138,18 @@ impl<'a> Walk<'a> {
             return;
         }
         let holder = if sight.wait.has_address() { task.holder(&mut sight) } else { None };
+        if holder.is_some() {
+            self.seen.note_holder(&sight);
+        }
         let name = task.name();
-        let has_more = name.is_some() || holder.is_some() || sight.has_beside;
+        let has_more = name.is_some() || holder.is_some() || sight.besides == Besides::Noted;
         let more = if has_more { self.add_more(&sight, name, holder) } else { NOTHING };
         self.seen.tasks.push(SeenTask { sight, unchanged_since: CHANGED, polled_since: UNSEEN, more });
     }
 
     /// Tasks that are spawned together have much in common, and are met one after the other.
     fn add_more(&mut self, sight: &Sight, name: Option<&Arc<str>>, holder: Option<Holder>) -> u32 {
-        let beside = if sight.has_beside { beside(sight.id.get()) } else { Beside::default() };
+        let beside = if sight.besides == Besides::Noted { beside(sight.id.get()) } else { Beside::default() };
         let is_same = |last: &More| last.has_name(name) && is_same_holder(last.holder, holder) && last.beside == beside;
         let more = &mut self.seen.more;
         if !more.last().is_some_and(is_same) {
@@ -186,35 +192,12 @@ impl Seen {
         begin..self.parts[core].end
     }
 
-    /// Looks a second time at the tasks that seem lost: their references are counted in two words, and a task that goes
-    /// on may be seen in the middle. One that is lost never changes again.
-    pub(super) fn look_again_at_lost(&mut self, cores: &[Core]) {
-        let lost = mem::take(&mut self.lost);
-        let mut rest = &lost[..];
-        for core in cores {
-            let end = self.range(core.index()).end as u32;
-            let part = rest.split_off(..rest.partition_point(|&at| at < end)).unwrap_or_default();
-            self.look_again(core, part);
+    /// Of those that wait for one lock, as a rule one after the other, the first notes who has it.
+    fn note_holder(&mut self, sight: &Sight) {
+        let holder = sight.wait.get().and_then(|wait| sure_target(sight.id.get(), wait));
+        if holder.is_some() && self.holders.last().copied() != holder {
+            self.holders.extend(holder);
         }
-    }
-
-    /// Of the tasks of `core` at the places `lost`, those are lost that seem so once more, and were not polled.
-    fn look_again(&mut self, core: &Core, lost: &[u32]) {
-        let sight = |at: &u32| &self.tasks[*at as usize].sight;
-        let places: Vec<Place> = lost.iter().map(|at| sight(at).place).collect();
-        let mut again = Vec::with_capacity(lost.len()); // which of them
-        let mut rest = lost.iter().peekable();
-        core.each_task_in(&places, |task| {
-            let place = task.place();
-            while rest.next_if(|at| sight(at).place < place).is_some() {}
-            let Some(at) = rest.next_if(|at| sight(at).place == place) else { return };
-            if task.id() == sight(at).id && task.seems_lost(sight(at).polls) {
-                again.push(*at);
-            }
-        });
-        lost.iter().for_each(|&at| self.tasks[at as usize].sight.seems_lost = false);
-        again.iter().for_each(|&at| self.tasks[at as usize].sight.seems_lost = true);
-        self.lost.extend(again);
     }
 
     pub(super) fn len(&self) -> usize {
@@ -261,6 +244,7 @@ impl Seen {
             wait: task.sight.wait,
             holder: more.and_then(|more| more.holder),
             beside: beside.map(Box::new),
+            has_beside: task.sight.besides != Besides::Nothing,
             is_running,
             is_lost: task.sight.seems_lost,
             polled_since: (task.polled_since != UNSEEN).then_some(task.polled_since),
@@ -289,6 +273,10 @@ impl<'a> InOrder<'a> {
 }
 
 impl SeenTask {
+    fn waits(&self) -> Option<LastWait> {
+        if self.sight.standing == Standing::Waits { self.sight.wait.get() } else { None }
+    }
+
     /// `known` is what a walk at `at` has seen of this task.
     #[inline]
     fn compare(&mut self, known: &Self, at: u64) {

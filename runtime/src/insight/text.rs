@@ -11,6 +11,9 @@ use super::{Doing, Dump, DumpedTask, Held, Job, Main, Run, Worker};
 use crate::blocking::Origin;
 use crate::task::{Beside, LastWait, Standing};
 
+/// A thread that is about to wake a task may be without its CPU for as long.
+const A_WAKE: Duration = Duration::from_secs(1);
+
 impl fmt::Display for Dump {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.header(f)?;
@@ -153,6 +156,18 @@ impl Dump {
         circle.iter().map(waits).min().flatten()
     }
 
+    /// Whether a task of a circle waits for something else too.
+    fn has_beside(&self, task: u64) -> bool {
+        let main = || self.mains().any(|main| main.id == task && main.has_beside);
+        self.task(task).map_or_else(main, |task| task.has_beside)
+    }
+
+    /// Whether a task of a circle waits for what was handed to another, which does not know it yet.
+    fn is_for_unseen(&self, task: u64) -> bool {
+        let main = || self.mains().find(|main| main.id == task).and_then(|main| Held::of(main.wait, main.holder?));
+        self.task(task).map_or_else(main, DumpedTask::held).is_some_and(Held::is_unseen)
+    }
+
     /// What a task of a circle waits for.
     fn wait_in(&self, task: u64) -> LastWait {
         let wait = self.task(task).and_then(DumpedTask::waits);
@@ -174,6 +189,14 @@ impl Dump {
     /// How sure it is that a circle is a deadlock.
     fn since(&self, circle: &Circle) -> String {
         match self.lasts(circle) {
+            Some(least) if circle.iter().any(|&id| self.has_beside(id)) => {
+                let least = Rounded(least);
+                format!("; none has gone on for {least}: a deadlock, unless what one waits for beside that comes")
+            }
+            Some(least) if least < A_WAKE && circle.iter().any(|&id| self.is_for_unseen(id)) => {
+                let least = Rounded(least);
+                format!("; none has gone on for {least}: a deadlock, unless the lock has just been handed over")
+            }
             Some(least) => format!("; none has gone on for {}: a deadlock, most likely", Rounded(least)),
             _ if self.virtual_time.is_some() => "; a deadlock, unless one waits for something else too".to_owned(),
             _ => "; a deadlock, unless one waits for something else too: another dump will show".to_owned(),
@@ -366,7 +389,7 @@ impl fmt::Display for Ends {
                 write!(f, "; {} {are} left, last made at {line}", Counted(number as usize, "sender"))
             }
             (SyncKind::Receive, None) => Ok(()),
-            _ if number > 0 => f.write_str(", for a future that has not been polled since"),
+            _ if self.0.is_some_and(Held::is_unseen) => f.write_str(", for a future that has not been polled since"),
             _ => Ok(()),
         }
     }

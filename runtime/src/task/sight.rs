@@ -43,6 +43,17 @@ pub(crate) enum Standing {
     Ended,
 }
 
+/// What a task waits for beside its last wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Besides {
+    Nothing,
+    /// Leaves that its last poll has noted.
+    Noted,
+    /// Nothing that was noted; but there are more wakers of it than the one that its last wait has: of a leaf that is
+    /// not mini's, or of one that its last poll has not polled.
+    Unnoted,
+}
+
 /// Where a task has its seat, which it keeps: the tasks of a core are looked at in the order of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u32);
@@ -74,8 +85,7 @@ pub(crate) struct Sight {
     pub(crate) since_wait: u32,
     pub(crate) place: Place,
     pub(crate) standing: Standing,
-    /// Whether it waits for something beside its last wait.
-    pub(crate) has_beside: bool,
+    pub(crate) besides: Besides,
     /// There is a handle that may abort it, and that does not wait for it.
     pub(crate) is_kept: bool,
     /// It waits, and has no references beside those of the runtime and of handles, so nobody has a waker. Where handles
@@ -142,7 +152,12 @@ impl Task {
         let header = self.header();
         let (polls, standing, words) = header.parts().read();
         let aborts = self.aborts(0);
-        let has_others = header.refs.others(&header.local) != aborts;
+        let others = header.refs.others(&header.local) - aborts;
+        let besides = match others {
+            _ if words.has_beside() => Besides::Noted,
+            ..2 => Besides::Nothing,
+            2.. => Besides::Unnoted,
+        };
         let sight = Sight {
             id: header.id,
             location: header.location,
@@ -151,9 +166,9 @@ impl Task {
             since_wait: header.times.since_wait(),
             place: self.place(),
             standing,
-            has_beside: words.has_beside(),
+            besides,
             is_kept: header.refs.is_kept() || aborts > 0,
-            seems_lost: !has_others && self.seems_lost(polls),
+            seems_lost: others == 0 && self.seems_lost(polls),
         };
         self.check(sight)
     }

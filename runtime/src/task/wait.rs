@@ -166,6 +166,11 @@ impl SeenWait {
         }
     }
 
+    /// Whether this is the same wait, at a lock or channel whose holder is the same if both are resolved.
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        self.word == other.word && self.location.map(ptr::from_ref) == other.location.map(ptr::from_ref)
+    }
+
     /// Whether it names a lock or a channel by its address.
     #[inline]
     pub(crate) fn has_address(self) -> bool {

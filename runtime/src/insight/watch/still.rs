@@ -32,6 +32,7 @@ struct Main {
     /// How long it has run since it last waited, in nanoseconds.
     since_wait: u64,
     wait: Option<LastWait>,
+    /// It waits for something beside that, which was noted or not.
     has_beside: bool,
     /// It waits, and nothing can wake it.
     is_lost: bool,
@@ -53,7 +54,7 @@ impl Mains {
             let task: Arc<MainTask> = core.main.task()?;
             let wait = core.main.get().filter(|(id, _)| *id == task.id()).map(|(_, wait)| wait);
             let (polls, since_wait) = task.polls();
-            let has_beside = core.main.wait.has_beside();
+            let has_beside = core.main.wait.has_beside() || MainTask::wakers(&task) > 1;
             Some(Main {
                 id: task.id(),
                 polls,
@@ -93,10 +94,12 @@ impl Mains {
 
     /// Tells of those that nothing can wake, now and `before`. One that waits for nothing of mini's may be there to
     /// keep up a program that has other things to do.
-    pub(super) fn tell(&self, before: &Self, is_parked: bool, voice: &mut Voice<'_>) {
+    pub(super) fn tell(&self, before: &Self, still: &Still, voice: &mut Voice<'_>) {
         let is_same = |main: &Main| before.0.iter().any(|before| (before.id, before.polls) == (main.id, main.polls));
-        let is_told = |main: &&Main| main.is_lost && (is_parked || main.wait != Some(LastWait::Unknown));
-        for main in self.0.iter().filter(is_told).filter(|main| is_same(main)) {
+        let shared = voice.shared;
+        let is_told = |main: &&Main| main.wait != Some(LastWait::Unknown) || still.is_all(shared);
+        let lost = self.0.iter().filter(|main| main.is_lost && is_same(main));
+        for main in lost.filter(is_told) {
             voice.say(WarningKind::Stillness, &Subject::of_main(main.wait), || {
                 let wait = main.wait.map_or_else(String::new, |wait| format!("; it waits for {}", told(wait)));
                 format!("nothing can wake the future of block_on{wait}")
@@ -113,16 +116,15 @@ impl Still {
         Self { parked, jumps: jumps(shared, now, mains, before.jumps) }
     }
 
-    /// Every worker is, with nothing to wake for.
-    pub(super) fn is_parked(&self) -> bool {
-        self.parked.is_some()
+    /// Every worker has been parked for long, with nothing to wake for, and so is every other thread of the process.
+    pub(super) fn is_all(&self, shared: &Shared) -> bool {
+        self.parked.as_ref().is_some_and(|(since, _)| since.elapsed() >= STILL) && threads_wait(shared)
     }
 
     pub(super) fn tell(&self, voice: &mut Voice<'_>) {
         let shared = voice.shared;
         if let Some((since, _)) = self.parked
-            && since.elapsed() >= STILL
-            && threads_wait(shared)
+            && self.is_all(shared)
         {
             tell(
                 voice,

@@ -17,7 +17,7 @@ use crate::insight::seen::Seen;
 use crate::insight::text::Rounded;
 use crate::insight::{DumpedTask, WarningKind};
 use crate::scheduler::shared::Shared;
-use crate::task::{LastWait, SeenWait, Sight, Source, Standing};
+use crate::task::{Besides, LastWait, SeenWait, Sight, Source, Standing};
 
 /// A task that asks to run again so often in the time between two walks, and that [`WALKS`] walks see asking.
 const POLLS: u32 = 10_000;
@@ -85,7 +85,7 @@ impl Walk {
         // The body of a program that others serve: `pending().await`, at the end of `main`.
         let keeps_up = |sight: &Sight| sight.wait.get() == Some(LastWait::Unknown) && mains.join(sight.id.get());
         // One that is kept may be there to be aborted, as a future that holds something until then.
-        let is_told = |sight: &Sight| sight.seems_lost && !sight.is_kept && (still.is_parked() || !keeps_up(sight));
+        let is_told = |sight: &Sight| sight.seems_lost && !sight.is_kept && (!keeps_up(sight) || still.is_all(shared));
         let sights = || seen.tasks().iter().map(|task| &task.sight);
         let told = seen.tasks().iter().filter(|task| is_told(&task.sight));
         let mut told: Vec<Lost> = told
@@ -97,7 +97,7 @@ impl Walk {
         let asking = asking.chain(mains.asking());
         let busy = asking.map(|(task, ran)| Busy::new(task, ran, now, &before.busy)).collect();
         // One that waits for something else too may be woken by that.
-        let certain = sights().filter(|sight| sight.standing == Standing::Waits && !sight.has_beside);
+        let certain = sights().filter(|sight| sight.standing == Standing::Waits && sight.besides == Besides::Nothing);
         let waits = certain.filter_map(|sight| Some((sight.id.get(), sight.wait.get()?)));
         let circles = circles(waits.chain(mains.certain()));
         let circles = if circles.is_empty() { Vec::new() } else { SeenCircle::all(circles, &seen, &mains) };
@@ -109,7 +109,7 @@ impl Walk {
         self.tell_lost(before, voice);
         self.circles.iter().filter(|circle| before.has(circle)).for_each(|circle| circle.tell(voice));
         self.busy.iter().filter(|busy| busy.walks >= WALKS).for_each(|busy| busy.tell(voice));
-        self.mains.tell(&before.mains, self.still.is_parked(), voice);
+        self.mains.tell(&before.mains, &self.still, voice);
         self.still.tell(voice);
     }
 

@@ -90,13 +90,18 @@ impl MainTask {
         (self.polls.load(Relaxed), self.since_wait.load(Relaxed))
     }
 
+    /// How many wakers of it there are, if the caller has one reference and no other thread asks.
+    pub(crate) fn wakers(this: &Arc<Self>) -> usize {
+        let own = OWN_REFERENCES + usize::from(this.schedule.probe.is_some());
+        (Arc::strong_count(this) - 1).saturating_sub(own)
+    }
+
     /// Whether it waits and nobody has a waker of it, if the caller has one reference and no other thread asks.
     pub(crate) fn is_lost(this: &Arc<Self>) -> bool {
-        let own = OWN_REFERENCES + usize::from(this.schedule.probe.is_some());
-        let others = Arc::strong_count(this) - 1;
+        let wakers = Self::wakers(this);
         fence(Acquire); // the marks of a waker that is gone are seen
         let marks = [&this.queued, &this.running, &this.woken];
-        others <= own && !marks.iter().any(|mark| mark.load(Relaxed))
+        wakers == 0 && !marks.iter().any(|mark| mark.load(Relaxed))
     }
 
     /// Owner only: it is polled from here on.

@@ -1,0 +1,92 @@
+//! The second look at what seems wrong: a walk reads one task after the other, while they go on.
+
+use std::collections::HashSet;
+use std::mem;
+
+use super::{CHANGED, Seen, SeenTask};
+use crate::insight::circles::{circles, sure_target};
+use crate::scheduler::core::Core;
+use crate::task::{LastWait, Place, Sight, Standing, Task};
+
+impl Seen {
+    /// Looks a second time at the tasks that seem lost: their references are counted in two words, and a task that goes
+    /// on may be seen in the middle. One that is lost never changes again.
+    pub(in crate::insight) fn look_again_at_lost(&mut self, cores: &[Core]) {
+        let lost = mem::take(&mut self.lost);
+        let mut again = Vec::with_capacity(lost.len());
+        self.look_again(cores, &lost, |at, sight, task| {
+            if task.seems_lost(sight.polls) {
+                again.push(at);
+            }
+        });
+        lost.iter().for_each(|&at| self.tasks[at as usize].sight.seems_lost = false);
+        again.iter().for_each(|&at| self.tasks[at as usize].sight.seems_lost = true);
+        self.lost = again;
+    }
+
+    /// Looks a second time at the tasks that seem to wait in a circle, if a lock is in it; `mains` are what main tasks
+    /// wait for. A lock that goes from one task to the next while the walk goes on looks like a circle, if each of
+    /// those that wait is seen with another holder.
+    ///
+    /// Who is seen twice in the same wait has not run in between. So if all are, there was a moment at which all of
+    /// them waited, and each for what the next one had. Those that are not are said to go on.
+    pub(in crate::insight) fn look_again_at_circles(
+        &mut self,
+        cores: &[Core],
+        mains: impl Iterator<Item = (u64, LastWait)>,
+    ) {
+        if self.holders.is_empty() {
+            return;
+        }
+        let mut holders = mem::take(&mut self.holders);
+        holders.sort_unstable();
+        let mains: Vec<(u64, LastWait)> = mains.collect();
+        let waits = || self.tasks.iter().filter_map(|task| Some((task.sight.id.get(), task.waits()?)));
+        let waits = || waits().chain(mains.iter().copied());
+        let waits_itself =
+            |(id, wait): (u64, LastWait)| holders.binary_search(&id).is_ok() && sure_target(id, wait).is_some();
+        if !waits().any(waits_itself) {
+            return; // as where very many wait for one
+        }
+        let circles: HashSet<u64> = circles(waits()).into_iter().flatten().collect();
+        let is_in_one = |(task, _): &(&SeenTask, u32)| circles.contains(&task.sight.id.get());
+        let in_circles: Vec<u32> = self.tasks.iter().zip(0..).filter(is_in_one).map(|(_, at)| at).collect();
+        let mut again = HashSet::new();
+        self.look_again(cores, &in_circles, |at, sight, task| {
+            let mut now = task.sight();
+            let _holder = task.holder(&mut now);
+            if now.polls == sight.polls && now.standing == Standing::Waits && now.wait.is_same(sight.wait) {
+                again.insert(at);
+            }
+        });
+        for at in in_circles.into_iter().filter(|at| !again.contains(at)) {
+            let task = &mut self.tasks[at as usize];
+            task.sight.standing = Standing::Ready;
+            task.unchanged_since = CHANGED;
+        }
+    }
+
+    /// Calls `f` with those of the tasks at `places`, which are in order, that have not ended.
+    fn look_again(&self, cores: &[Core], places: &[u32], mut f: impl FnMut(u32, &Sight, &Task)) {
+        let mut rest = places;
+        for core in cores {
+            let end = self.range(core.index()).end as u32;
+            let part = rest.split_off(..rest.partition_point(|&at| at < end)).unwrap_or_default();
+            self.look_again_on(core, part, &mut f);
+        }
+    }
+
+    fn look_again_on(&self, core: &Core, part: &[u32], f: &mut dyn FnMut(u32, &Sight, &Task)) {
+        let sight = |at: &u32| &self.tasks[*at as usize].sight;
+        let places: Vec<Place> = part.iter().map(|at| sight(at).place).collect();
+        let mut rest = part.iter().peekable();
+        core.each_task_in(&places, |task| {
+            let place = task.place();
+            while rest.next_if(|at| sight(at).place < place).is_some() {}
+            let Some(at) = rest.next_if(|at| sight(at).place == place) else { return };
+            if task.id() == sight(at).id {
+                f(*at, sight(at), task);
+            }
+        });
+    }
+}
