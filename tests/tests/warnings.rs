@@ -346,8 +346,8 @@ fn a_circle_that_may_end_by_what_is_not_noted_is_not_told() {
     let token = CancelToken::new();
     let joins = runtime.spawn(async move {
         let lock = Arc::new(Mutex::new(()));
-        let _held = lock.clone().lock_owned().await;
-        let helps = mini::spawn(async move { drop(lock.lock().await) });
+        let (_held, helps) = (lock.lock().await, lock.clone());
+        let helps = mini::spawn(async move { drop(helps.lock().await) });
         mini::race! {
             biased;
             joined = helps => joined.unwrap(),

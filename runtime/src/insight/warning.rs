@@ -56,7 +56,8 @@ pub enum WarningKind {
     LostTask,
     /// Tasks wait for each other in a circle, and none has gone on for a second.
     Deadlock,
-    /// Nothing can wake the future of a `block_on`, or only another thread could.
+    /// Nothing can wake the future of a `block_on`, or only another thread could; or timers of a paused clock have
+    /// fired for long, and it was not polled.
     Stillness,
     /// A task asks to run again, over and over, without waiting for anything.
     BusyLoop,
