@@ -263,8 +263,8 @@ impl File {
     ///
     /// # Errors
     ///
-    /// This file again, if an operation is under way, or if it has read bytes from a fifo or terminal that no read has
-    /// returned.
+    /// This file again, if an operation is under way, or a seek that tokio's `AsyncSeek` has started, or if it has read
+    /// bytes from a fifo or terminal that no read has returned.
     ///
     /// # Panics
     ///

@@ -12,6 +12,8 @@
 //! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
 //!   until the job is done, and starts its own. The error of a job that nobody waited for is kept for the next call
 //!   that can return it.
+//! - A seek of tokio's trait is started in one call, and ends in another, or never. Whatever comes next goes to its
+//!   target first, as if it had been waited for.
 //!
 //! Rejected: to be ready when the data are queued, as tokio's and async-fs's files are. It saves the wait for the hop,
 //! and has lost the data of every program that didn't know of `flush`, with the error. Rejected: a position of our own.
@@ -42,8 +44,7 @@ pub(super) struct Stream {
     kept_to: Option<u64>,
     /// The error of a write that nobody waited for, or of the rest of a write that has returned a number of bytes.
     unseen: Unseen,
-    /// Where tokio's `AsyncSeek` is to go, between its two steps.
-    #[cfg(feature = "tokio-io")]
+    /// Where a seek of tokio's `AsyncSeek` goes that was started: the next operation goes there first.
     pub(super) target: Option<SeekFrom>,
 }
 
@@ -85,7 +86,7 @@ struct Unseen(Option<io::Error>);
 impl Stream {
     /// Whether nothing is under way, and nothing kept.
     pub(super) fn is_at_rest(&self) -> bool {
-        matches!(self.doing, Doing::Nothing) && self.kept.is_empty()
+        matches!(self.doing, Doing::Nothing) && self.kept.is_empty() && self.target.is_none()
     }
 
     pub(super) fn poll_read(
@@ -95,6 +96,7 @@ impl Stream {
         buf: &mut [u8],
         caller: Caller,
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_target(cx, open, caller))?;
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
@@ -197,6 +199,7 @@ impl Stream {
         bufs: &[IoSlice<'_>],
         caller: Caller,
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_target(cx, open, caller))?;
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
@@ -248,6 +251,30 @@ impl Stream {
         to: SeekFrom,
         caller: Caller,
     ) -> Poll<io::Result<u64>> {
+        ready!(self.poll_target(cx, open, caller))?;
+        self.poll_move(cx, open, to, caller)
+    }
+
+    /// Goes to the target of a seek that was started, if there is one, and returns the new position.
+    pub(super) fn poll_target(
+        &mut self,
+        cx: &mut Context<'_>,
+        open: &Arc<Open>,
+        caller: Caller,
+    ) -> Poll<io::Result<Option<u64>>> {
+        let Some(to) = self.target else { return Poll::Ready(Ok(None)) };
+        let sought = ready!(self.poll_move(cx, open, to, caller));
+        self.target = None;
+        Poll::Ready(sought.map(Some))
+    }
+
+    fn poll_move(
+        &mut self,
+        cx: &mut Context<'_>,
+        open: &Arc<Open>,
+        to: SeekFrom,
+        caller: Caller,
+    ) -> Poll<io::Result<u64>> {
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
@@ -283,9 +310,10 @@ impl Stream {
 
     /// Ready when nothing is under way, and the position is before what nobody has taken.
     pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>, open: &Arc<Open>, caller: Caller) -> Poll<()> {
+        let _ = ready!(self.poll_target(cx, open, caller)); // an error leaves the position where it is
         ready!(self.poll_settle(cx, open));
         if self.unread().is_some() {
-            let _ = ready!(self.poll_seek(cx, open, SeekFrom::Current(0), caller)); // an error leaves it where it is
+            let _ = ready!(self.poll_move(cx, open, SeekFrom::Current(0), caller)); // likewise
         }
         Poll::Ready(())
     }
@@ -308,10 +336,8 @@ impl Stream {
                     Err(lost) => Unseen(Some(failed("write", open)(no_answer(lost)))),
                 };
             }
-            Doing::Seeking(_to, job) => {
+            Doing::Seeking(_, job) => {
                 drop(ready!(Pin::new(job).poll(cx)));
-                #[cfg(feature = "tokio-io")]
-                self.target.take_if(|target| target == _to); // it has gone there
                 self.forget_kept();
             }
         }
