@@ -175,6 +175,24 @@ fn what_is_written_after_a_cut_is_written_though_a_dropped_write_was_the_same() 
 }
 
 #[test]
+fn a_cut_counts_when_it_is_made() {
+    on_one_thread(|| async {
+        let path = ScratchPath::new("late-cut");
+        let mut file = File::options().append(true).create(true).open(&path).await.unwrap();
+        let cut = file.set_len(0);
+        give_up(file.write_all(b"record")).await;
+        cut.await.unwrap();
+        file.write_all(b"record").await.unwrap();
+        assert_eq!(std_fs::read(&path).unwrap(), b"record", "the first was cut off");
+        drop(file.set_len(0));
+        give_up(file.write_all(b"more")).await;
+        file.write_all(b"more").await.unwrap(); // the same again
+        assert_eq!(std_fs::read(&path).unwrap(), b"recordmore", "nothing was cut off");
+        std_fs::remove_file(&path).unwrap();
+    });
+}
+
+#[test]
 fn a_dropped_read_has_taken_nothing() {
     if cfg!(target_os = "linux") {
         on_one_thread(|| async {

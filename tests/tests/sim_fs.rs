@@ -13,7 +13,7 @@ use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpStream};
 use mini::sim::{Current, Disk, Seeds, Sim, current};
 use mini::time::sleep;
-use mini_tests::in_child;
+use mini_tests::{Counts, in_child, poll_with};
 use rustix::io::Errno;
 
 #[path = "sim_fs/same.rs"]
@@ -35,6 +35,18 @@ async fn sync_dir(path: &str) -> std::io::Result<()> {
 /// What `body` makes of 100 seeds.
 fn outcomes<T: Ord>(body: impl AsyncFn(Disk) -> std::io::Result<T>) -> BTreeSet<T> {
     (0..100).map(|seed| run(seed, &body)).collect()
+}
+
+#[test]
+fn a_write_that_was_dropped_is_before_a_cut() {
+    let lengths = outcomes(async |_| {
+        let mut file = File::create("/file").await?;
+        assert!(poll_with(&mut file.write(&[1; 1000]), &Counts::new()).is_pending());
+        file.set_len(0).await?;
+        file.flush().await?;
+        fs::read("/file").await.map(|content| content.len())
+    });
+    assert_eq!(lengths, BTreeSet::from([0]));
 }
 
 #[test]

@@ -42,9 +42,9 @@ use stream::Stream;
 /// kernel has survive the process, and after [`sync_all`](File::sync_all) a power cut.
 ///
 /// A write whose future was dropped before it was ready may be carried out or not, in whole or in part, but not twice
-/// and not after a later write, read or seek of this `File`: they wait for it, and so does `flush`. If the same bytes
-/// are written next, they take its place. Its error comes from the next write or `flush`; if there is none, it is
-/// printed when the `File` is dropped.
+/// and not after a later write, read or seek of this `File`: they wait for it, and so do `flush` and `set_len`. If the
+/// same bytes are written next, they take its place. Its error comes from the next write or `flush`; if there is none,
+/// it is printed when the `File` is dropped.
 ///
 /// # What is read
 ///

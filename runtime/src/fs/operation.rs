@@ -59,6 +59,9 @@ pub(super) struct About {
 /// What a thread of the pool does.
 pub(super) type Call<T> = Box<dyn FnOnce(&About) -> io::Result<T> + Send + Sync>;
 
+/// What must be ready before a job begins.
+type Before = Box<dyn FnMut(&mut Context<'_>) -> Poll<()> + Send + Sync>;
+
 /// What the first poll does.
 type First<T> = Box<dyn FnOnce(&About) -> Step<T> + Send + Sync>;
 
@@ -71,6 +74,7 @@ pub(super) enum Step<T> {
 enum State<T> {
     New(First<T>),
     NewJob(Call<T>),
+    Held(Before, Call<T>),
     Running(Job<io::Result<T>>),
     Done,
 }
@@ -114,6 +118,15 @@ impl<T: Send + 'static> Operation<T> {
         Operation::with(about, State::NewJob(Box::new(job)))
     }
 
+    /// As `hop`, once `before` is ready.
+    pub(super) fn hop_after(
+        about: About,
+        before: impl FnMut(&mut Context<'_>) -> Poll<()> + Send + Sync + 'static,
+        job: impl FnOnce(&About) -> io::Result<T> + Send + Sync + 'static,
+    ) -> Operation<T> {
+        Operation::with(about, State::Held(Box::new(before), Box::new(job)))
+    }
+
     /// An operation that tries `first` without a hop; `first` must not wait.
     pub(super) fn first(about: About, first: impl FnOnce(&About) -> Step<T> + Send + Sync + 'static) -> Operation<T> {
         Operation::with(about, State::New(Box::new(first)))
@@ -139,10 +152,14 @@ impl<T: Send + 'static> Run<T> {
             // A hop lets others run anyway.
             ready!(mini_context::poll_call(cx));
         }
-        if let State::New(_) | State::NewJob(_) = self.state {
+        if let State::Held(before, _) = &mut self.state {
+            need_runtime(self.about.call, self.about.location);
+            ready!(before(cx));
+        }
+        if let State::New(_) | State::NewJob(_) | State::Held(..) = self.state {
             let pool = pool(self.about.call, self.about.location);
             let job = match std::mem::replace(&mut self.state, State::Done) {
-                State::NewJob(job) => job,
+                State::NewJob(job) | State::Held(_, job) => job,
                 State::New(first) => match first(&self.about) {
                     Step::Done(result) => return Poll::Ready(result),
                     Step::Hop(job) => job,

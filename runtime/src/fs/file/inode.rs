@@ -3,10 +3,12 @@
 
 use std::fs::{Metadata, Permissions};
 use std::io;
+use std::task::Context;
 
 use super::super::calls;
 use super::super::operation::{Operation, Step};
 use super::File;
+use super::open::Lease;
 
 impl File {
     /// The metadata of the file: its size, its times, its permissions (fstat(2)). On local file systems of Linux
@@ -43,6 +45,8 @@ impl File {
 
     /// Cuts the file, or extends it by zeros (ftruncate(2)). The position stays.
     ///
+    /// A write of this `File` that was dropped before it was ready comes before it: this waits until it is done.
+    ///
     /// # Examples
     ///
     /// ```
@@ -65,11 +69,13 @@ impl File {
     ///
     /// # Cancel safety
     ///
-    /// Goes on.
+    /// Goes on. Dropped while it waits for that write, it has not begun.
     #[track_caller]
     pub fn set_len(&self, size: u64) -> Operation<()> {
-        self.open.note_cut();
-        self.job("mini::fs::File::set_len", "set the length of", move |file| file.set_len(size))
+        let (lease, about) = self.part("mini::fs::File::set_len", "set the length of");
+        let before = Lease::new(&self.open);
+        let written = move |cx: &mut Context<'_>| before.open().poll_written(cx);
+        Operation::hop_after(about, written, move |_| lease.open().set_len(size))
     }
 
     /// Sets the permissions of the file (fchmod(2)).

@@ -21,8 +21,8 @@ pub(super) struct Open {
     path: PathBuf,
     /// Whether the file is known to lie where asking the kernel for its metadata takes no wait.
     is_quick: bool,
-    /// What `cuts` was when this handle's last write began.
-    cuts_then: AtomicUsize,
+    /// Jobs of this handle that write.
+    writing: AtomicUsize,
     shared: Arc<Shared>,
 }
 
@@ -35,7 +35,7 @@ struct Shared {
     cuts: AtomicUsize,
     /// Held while the position is moved, so that nothing else moves it between a look at it and the move.
     turn: Mutex<()>,
-    /// Tasks that wait until theirs is the only reference.
+    /// Tasks that wait until theirs is the only reference, or nothing is written.
     waiting: Mutex<Vec<Waker>>,
 }
 
@@ -44,18 +44,24 @@ pub(super) struct Lease {
     /// Until the drop.
     open: Option<Arc<Open>>,
     shared: Arc<Shared>,
-    moves: bool,
+    usage: Usage,
+}
+
+/// What a job does with the position.
+#[derive(Clone, Copy, PartialEq)]
+enum Usage {
+    Nothing,
+    Moves,
+    Writes,
 }
 
 impl Open {
-    /// A write begins.
-    pub(super) fn note_write(&self) {
-        self.cuts_then.store(self.cuts(), Relaxed);
-    }
-
-    /// The length is set.
-    pub(super) fn note_cut(&self) {
+    /// Sets the length, in a thread that may block. Counts it within the same turn: a write is before both or after.
+    pub(super) fn set_len(&self, size: u64) -> io::Result<()> {
+        let _turn = self.turn();
+        self.std.set_len(size)?;
         self.shared.cuts.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// How often the length was set.
@@ -63,13 +69,8 @@ impl Open {
         self.shared.cuts.load(Relaxed)
     }
 
-    /// Whether the length was set since this handle's last write began.
-    pub(super) fn was_cut(&self) -> bool {
-        self.cuts_then.load(Relaxed) != self.cuts()
-    }
-
     pub(super) fn new(std: File, path: PathBuf, is_quick: bool) -> Open {
-        Open { std, path, is_quick, cuts_then: AtomicUsize::new(0), shared: Arc::default() }
+        Open { std, path, is_quick, writing: AtomicUsize::new(0), shared: Arc::default() }
     }
 
     /// The metadata of the file, if that takes no wait.
@@ -120,6 +121,17 @@ impl Open {
         // The last lease has either gone before the lock was taken, and is not counted any more, or finds the waker.
         if Arc::strong_count(open) == 1 { Poll::Ready(()) } else { Poll::Pending }
     }
+
+    /// Ready when no job of this handle writes.
+    pub(super) fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.writing.load(Relaxed) == 0 {
+            return Poll::Ready(());
+        }
+        let waker = cx.waker().clone();
+        lock(&self.shared.waiting).push(waker);
+        // As above: the last write has either gone, or finds the waker.
+        if self.writing.load(Relaxed) == 0 { Poll::Ready(()) } else { Poll::Pending }
+    }
 }
 
 /// Locks a mutex of the standard library, also in models, which never come here.
@@ -136,13 +148,24 @@ impl IntoObject for &Open {
 
 impl Lease {
     pub(super) fn new(open: &Arc<Open>) -> Lease {
-        Lease { open: Some(open.clone()), shared: open.shared.clone(), moves: false }
+        Lease::with(open, Usage::Nothing)
     }
 
     /// For a job that uses the position.
     pub(super) fn moving(open: &Arc<Open>) -> Lease {
         open.shared.moving.fetch_add(1, Relaxed);
-        Lease { open: Some(open.clone()), shared: open.shared.clone(), moves: true }
+        Lease::with(open, Usage::Moves)
+    }
+
+    /// For a job that writes at the position.
+    pub(super) fn writing(open: &Arc<Open>) -> Lease {
+        open.shared.moving.fetch_add(1, Relaxed);
+        open.writing.fetch_add(1, Relaxed);
+        Lease::with(open, Usage::Writes)
+    }
+
+    fn with(open: &Arc<Open>, usage: Usage) -> Lease {
+        Lease { open: Some(open.clone()), shared: open.shared.clone(), usage }
     }
 
     pub(super) fn open(&self) -> &Open {
@@ -159,14 +182,17 @@ impl Lease {
 
     pub(super) fn try_clone(&self) -> io::Result<Open> {
         let Open { std, path, is_quick, shared, .. } = self.open();
-        let cuts_then = AtomicUsize::new(0);
-        Ok(Open { std: std.try_clone()?, path: path.clone(), is_quick: *is_quick, cuts_then, shared: shared.clone() })
+        let writing = AtomicUsize::new(0);
+        Ok(Open { std: std.try_clone()?, path: path.clone(), is_quick: *is_quick, writing, shared: shared.clone() })
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if self.moves {
+        if self.usage == Usage::Writes {
+            self.open().writing.fetch_sub(1, Relaxed);
+        }
+        if self.usage != Usage::Nothing {
             self.shared.moving.fetch_sub(1, Relaxed);
         }
         drop(self.open.take());

@@ -77,6 +77,8 @@ struct Written {
     /// How many of them the kernel has.
     count: usize,
     unseen: Unseen,
+    /// How often the length of the file had been set when they were written.
+    cuts: usize,
 }
 
 /// An error that must not vanish.
@@ -211,8 +213,7 @@ impl Stream {
                     if bytes.is_empty() {
                         return Poll::Ready(Ok(0));
                     }
-                    open.note_write();
-                    let (lease, unread) = (Lease::moving(open), self.unread());
+                    let (lease, unread) = (Lease::writing(open), self.unread());
                     self.forget_kept();
                     let job = move || store(&lease, bytes, unread);
                     self.doing = Doing::Writing(hop(caller, job));
@@ -220,14 +221,14 @@ impl Stream {
                 Doing::Writing(job) => {
                     let written = ready!(Pin::new(job).poll(cx));
                     self.doing = Doing::Nothing;
-                    let Written { bytes, count, unseen } = match written {
+                    let Written { bytes, count, unseen, cuts } = match written {
                         Ok(written) => written,
                         Err(lost) => return Poll::Ready(Err(failed("write", &**open)(no_answer(lost)))),
                     };
                     self.unseen = unseen;
                     // A write that was given up: the same bytes again take its place, unless they may have been cut off
                     // since.
-                    if count > 0 && !open.was_cut() && begins_with(bufs, &bytes) {
+                    if count > 0 && cuts == open.cuts() && begins_with(bufs, &bytes) {
                         return Poll::Ready(Ok(count));
                     }
                 }
@@ -410,6 +411,7 @@ fn store(lease: &Lease, bytes: Vec<u8>, unread: Option<Unread>) -> Written {
     let (mut count, mut unseen) = (0, Unseen(None));
     // A file without a position may have no reader: then the write waits, and must not hold the turn.
     let _turn = look(lease.std()).is_ok_and(|look| look.is_seekable).then(|| lease.open().turn());
+    let cuts = lease.open().cuts();
     if let Some(Err(error)) = unread.map(|unread| unread.go_back(lease.std())) {
         unseen.0 = Some(failed("write", lease.open())(error));
     }
@@ -421,7 +423,7 @@ fn store(lease: &Lease, bytes: Vec<u8>, unread: Option<Unread>) -> Written {
             Err(e) => unseen.0 = Some(failed("write", lease.open())(e)),
         }
     }
-    Written { bytes, count, unseen }
+    Written { bytes, count, unseen, cuts }
 }
 
 /// A copy of what `bufs` begin with.
