@@ -97,7 +97,8 @@ pub type Stderr = Output<2>;
 /// Of the tasks that wait for one handle by the I/O traits, only the one that has polled last is woken. A future, or a
 /// handle of its own, makes a task independent of others.
 ///
-/// If a pipe or a socket has no reader any more, a write fails with `BrokenPipe`: Rust programs ignore `SIGPIPE`.
+/// If a pipe or a socket has no reader any more, a write fails with `BrokenPipe`: Rust programs ignore `SIGPIPE`. An
+/// output that is closed, or not open to be written, takes all and shows nothing, as in the standard library.
 pub struct Output<const FD: i32>(Out);
 
 enum In {
@@ -168,8 +169,9 @@ impl Stdin {
     /// Reads what is there into the front of `buf`, and waits if there is nothing.
     ///
     /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: the pipe has no
-    /// writer any more, or the user has pressed Ctrl-D at a terminal, where more may follow. A terminal gives a line at
-    /// a time, unless it is set otherwise (termios(3)).
+    /// writer any more, or the user has pressed Ctrl-D at a terminal, where more may follow. An input that is closed, or
+    /// not open to be read, is at its end, as in the standard library. A terminal gives a line at a time, unless it is
+    /// set otherwise (termios(3)).
     ///
     /// # Examples
     ///

@@ -338,6 +338,31 @@ fn a_device_without_readiness_ends_at_once() {
 }
 
 #[test]
+fn a_stream_that_is_not_open_for_it_ends_at_once_and_takes_all() {
+    let test = "a_stream_that_is_not_open_for_it_ends_at_once_and_takes_all";
+    let mut command = part(test, || async {
+        let (stdin, stderr) = (stdin(), stderr());
+        for _ in 0..2 {
+            assert_eq!(stdin.read(&mut [0; 8]).await?, 0);
+            stderr.write_all(b"nobody hears this").await?;
+            stderr.flush().await?;
+        }
+        Ok(())
+    });
+    // As nohup(1) of GNU does it; then the wrong ends of a pipe, which others use.
+    let null = OpenOptions::new().write(true).open("/dev/null").unwrap();
+    ended(command.stdin(null).stderr(File::open("/dev/null").unwrap()).spawn().unwrap());
+    let (mut reader, mut writer) = io::pipe().unwrap();
+    writer.write_all(b"for others").unwrap();
+    let child = command.stdin(writer.try_clone().unwrap()).stderr(reader.try_clone().unwrap()).spawn().unwrap();
+    ended(child);
+    drop((command, writer));
+    let mut left = String::new();
+    reader.read_to_string(&mut left).unwrap();
+    assert_eq!(left, "for others");
+}
+
+#[test]
 fn sockets_are_streams_too() {
     let mut command = part("sockets_are_streams_too", echo);
     let (mut ours, theirs) = UnixStream::pair().unwrap();

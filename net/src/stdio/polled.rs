@@ -18,13 +18,14 @@ pub(super) struct Polled {
 }
 
 impl Polled {
-    /// `None` if a thread is needed: for a file, a device other than a terminal, or a stream that can't be reopened.
+    /// `None` if a thread is needed: for a file, a device other than a terminal, the other end of a pipe, or a stream
+    /// that can't be reopened.
     pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> Option<Source<Polled>> {
         let shared = File::from(fd.try_clone_to_owned().ok()?);
         let kind = shared.metadata().ok()?.file_type();
         let polled = if kind.is_socket() {
             Polled { file: shared, is_socket: true }
-        } else if kind.is_fifo() || kind.is_char_device() && fd.is_terminal() {
+        } else if kind.is_fifo() && is_open_for(&shared, interest) || kind.is_char_device() && fd.is_terminal() {
             Polled { file: sys::reopen(fd, interest).ok()?, is_socket: false }
         } else {
             return None;
@@ -45,6 +46,13 @@ impl Polled {
         }
         (&self.file).write(buf)
     }
+}
+
+/// Whether `pipe` is open for `interest`. To move no bytes succeeds at once if so. Opened anew, the wrong end would work,
+/// with bytes that are for others.
+fn is_open_for(mut pipe: &File, interest: Interest) -> bool {
+    let moved = if interest.is_readable() { pipe.read(&mut []) } else { pipe.write(&[]) };
+    moved.is_ok()
 }
 
 impl AsFd for Polled {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use mini_context::sim;
 
-use super::thread::write_all;
+use super::thread::{unless_closed, write_all};
 use crate::source::Wait;
 
 /// An error in a simulation: what comes in is not the seed's.
@@ -29,7 +29,7 @@ pub(super) fn poll_write(
     buf: &[u8],
 ) -> Option<Poll<io::Result<usize>>> {
     let write = || {
-        write_all(&file()?, buf)?;
+        unless_closed(file().and_then(|file| write_all(&file, buf)), ())?;
         mini_context::spend_call();
         Ok(buf.len())
     };

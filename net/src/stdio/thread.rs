@@ -148,6 +148,7 @@ impl Reader {
         let mut bytes = std::mem::take(&mut lock(&self.state).bytes);
         bytes.resize(ROOM, 0);
         let read = (self.file)().and_then(|file| patiently(&file, Ready::READABLE, |mut file| file.read(&mut bytes)));
+        let read = unless_closed(read, 0);
         bytes.truncate(*read.as_ref().unwrap_or(&0));
         let mut state = lock(&self.state);
         if bytes.is_empty() {
@@ -261,6 +262,7 @@ impl Writer {
             }
             out = bytes.len() as u64;
             let written = file.as_ref().map_err(copy_of).and_then(|file| write_all(file, &bytes));
+            let written = unless_closed(written, ());
             if let Err(error) = written {
                 let mut state = lock(&self.state);
                 state.error = Some(error);
@@ -344,6 +346,15 @@ fn wake(slot: &Slot, ready: Ready) {
 
 fn start(body: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new().name("mini-stdio".to_owned()).spawn(body).map(drop).map_err(no_thread)
+}
+
+/// As in the standard library, a stream that is closed, or not open for this (nohup(1) opens the input only to be
+/// written), is no error: it has come to its end, or takes all.
+pub(super) fn unless_closed<T>(result: io::Result<T>, otherwise: T) -> io::Result<T> {
+    match result {
+        Err(e) if e.raw_os_error() == Some(libc::EBADF) => Ok(otherwise),
+        result => result,
+    }
 }
 
 pub(super) fn write_all(file: &File, mut bytes: &[u8]) -> io::Result<()> {
