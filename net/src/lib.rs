@@ -54,7 +54,7 @@ pub use reactor::{Events, Reactor};
 pub use ready::{Interest, Ready};
 #[doc(hidden)]
 pub use source::{Site, Wait};
-pub use stdio::{Output, Stderr, Stdin, Stdout, stderr, stdin, stdout};
+pub use stdio::{Output, Stderr, Stdin, Stdout, finish_output, stderr, stdin, stdout};
 pub use sys::fork::Process;
 pub use tcp::{TcpListener, TcpSocket, TcpStream};
 pub use thread::{SystemCall, ThreadNumber, heavy_fence, light_fence, pin_thread, set_timer_slack};

@@ -23,6 +23,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::ready::Interest;
 use crate::slot::Key;
@@ -42,11 +43,29 @@ mod tokio_io;
 use handle::Handle;
 pub use leaf::{FlushOutput, ReadStdin, WriteAllOutput, WriteOutput};
 use polled::Polled;
-use thread::{Reader, Writer};
+use thread::{FINISH, Reader, Writer};
 
 static INPUT: LazyLock<Reader> = LazyLock::new(|| Reader::new(|| duplicate(io::stdin().as_fd())));
 static OUTPUTS: [LazyLock<Writer>; 2] =
     [LazyLock::new(|| Writer::new(Stdout::current)), LazyLock::new(|| Writer::new(Stderr::current))];
+
+/// Waits until what was written to [`stdout`] and [`stderr`] is out, for at most `limit` for each: what a thread has
+/// still to write, to a file as a rule, would be lost if the process ended now. `#[mini::main]` does so at its end.
+///
+/// # Examples
+///
+/// ```
+/// mini_net::finish_output(std::time::Duration::from_secs(1));
+/// ```
+pub fn finish_output(limit: Duration) {
+    if let Some(finish) = FINISH.get() {
+        finish(limit);
+    }
+}
+
+fn finish_all(limit: Duration) {
+    OUTPUTS.iter().for_each(|output| output.finish(limit));
+}
 
 /// The standard input of the process.
 ///
@@ -89,7 +108,8 @@ pub type Stderr = Output<2>;
 /// Bytes go out in the order of the writes. For pipes, terminals and sockets there is no buffer in here: the system has
 /// what a write has taken, even if the process ends right away. To a file, or a device that can't be waited for, and on
 /// systems other than Linux, a thread writes, up to 64 KiB behind. In these cases call [`flush`](Output::flush)
-/// before the process ends, or before others are to see the output.
+/// before others are to see the output, or before the process ends: the end of `#[mini::main]` waits for a second at
+/// most, and that of the process by another way does not.
 ///
 /// `println!` and `std::io::stdout()` write to the same place. They buffer a line until it is complete, so the order is
 /// that of whole lines there, and of flushed writes here.

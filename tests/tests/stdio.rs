@@ -507,3 +507,28 @@ fn streams_that_others_have_made_non_blocking_work() {
     });
     ended(child);
 }
+
+#[test]
+fn the_end_of_main_waits_for_what_goes_to_a_file() {
+    const TEST: &str = "the_end_of_main_waits_for_what_goes_to_a_file";
+    const LENGTH: usize = 60_000;
+
+    #[mini::main]
+    async fn program() {
+        mini::io::stdout().write_all(&[b'#'; LENGTH]).await.unwrap();
+    }
+
+    if std::env::var_os(ROLE).is_some() {
+        program();
+        exit(0);
+    }
+    let path = std::env::temp_dir().join(format!("mini-stdio-end-{}", std::process::id()));
+    for _ in 0..20 {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([TEST, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, "1");
+        ended(command.stdout(File::create(&path).unwrap()).spawn().unwrap());
+        let written = std::fs::read(&path).unwrap();
+        assert_eq!(written.iter().filter(|&&byte| byte == b'#').count(), LENGTH);
+    }
+    std::fs::remove_file(&path).unwrap();
+}

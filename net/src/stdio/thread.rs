@@ -21,9 +21,10 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread;
+use std::time::Duration;
 
 use mini_context::contain;
 
@@ -57,7 +58,12 @@ pub(super) struct Writer {
     file: fn() -> io::Result<File>,
     slot: Slot,
     state: Mutex<Output>,
+    /// For threads that wait until the writer's has ended.
+    ended: Condvar,
 }
+
+/// What [`finish_output`](super::finish_output) calls, from the first byte on that a thread writes: a program without any has no code for it.
+pub(super) static FINISH: OnceLock<fn(Duration)> = OnceLock::new();
 
 #[derive(Default)]
 struct Output {
@@ -79,7 +85,7 @@ struct Busy(Option<Process>);
 impl Busy {
     /// Whether a thread must be started; it then counts as at work.
     fn begin(&mut self) -> bool {
-        let is_idle = !self.0.is_some_and(Process::is_current);
+        let is_idle = !self.is_at_work();
         if is_idle {
             self.0 = Some(Process::current());
         }
@@ -88,6 +94,10 @@ impl Busy {
 
     fn end(&mut self) {
         self.0 = None;
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.0.is_some_and(Process::is_current)
     }
 
     /// If the thread is the parent's, forgets it and returns true. The slot then counts as `ready`, since that thread
@@ -168,7 +178,7 @@ impl Writer {
 
     /// Writes to what `file` returns, a duplicate of the stream.
     pub(super) fn new(file: fn() -> io::Result<File>) -> Writer {
-        Writer { file, slot: Slot::new(Writer::ALL), state: Mutex::default() }
+        Writer { file, slot: Slot::new(Writer::ALL), state: Mutex::default(), ended: Condvar::new() }
     }
 
     pub(super) fn poll_write(
@@ -202,6 +212,11 @@ impl Writer {
         })
     }
 
+    /// Waits until no thread of this process writes, for at most so long.
+    pub(super) fn finish(&self, limit: Duration) {
+        let _ = self.ended.wait_timeout_while(lock(&self.state), limit, |state| state.busy.is_at_work());
+    }
+
     /// If a thread of the parent writes, leaves all bytes that wait here, or are being written, to the parent.
     fn leave_parent(&self) {
         if !Process::has_parent() {
@@ -230,6 +245,7 @@ impl Writer {
         let to_start = state.busy.begin();
         drop(state);
         if to_start {
+            FINISH.get_or_init(|| super::finish_all);
             start(|| self.drain()).inspect_err(|error| {
                 let mut state = lock(&self.state);
                 // What other tasks have written meanwhile is lost; the error tells them.
@@ -237,6 +253,7 @@ impl Writer {
                 state.error = are_others_lost.then(|| copy_of(error));
                 state.lose();
                 state.busy.end();
+                self.ended.notify_all();
                 drop(state);
                 wake(&self.slot, Writer::ALL);
             })?;
@@ -254,6 +271,7 @@ impl Writer {
             let bytes = state.up_to_a_mark();
             if bytes.is_empty() {
                 state.busy.end();
+                self.ended.notify_all();
             }
             drop(state);
             wake(&self.slot, Writer::ALL);

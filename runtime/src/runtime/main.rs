@@ -52,7 +52,7 @@ impl<F: Future> Body<F> {
     /// Runs the body on the calling thread.
     #[track_caller]
     pub fn output_here(&self, runtime: &Runtime) -> F::Output {
-        runtime.block_on(self.take())
+        written(runtime.block_on(self.take()))
     }
 }
 
@@ -226,7 +226,7 @@ where
 
     #[track_caller]
     fn output(&self, runtime: &Runtime) -> F::Output {
-        run_as_task(runtime, self.take())
+        written(run_as_task(runtime, self.take()))
     }
 }
 
@@ -236,8 +236,18 @@ impl<F: Future> Output for &Body<F> {
 
     #[track_caller]
     fn output(&self, runtime: &Runtime) -> F::Output {
-        runtime.block_on(self.take())
+        self.output_here(runtime)
     }
+}
+
+/// How long the end of a program waits for what it has written: a disk takes 64 KiB sooner, and a reader who has stopped
+/// must not keep the process.
+const TO_WRITE: Duration = Duration::from_secs(1);
+
+/// The body is over, with that output. What it has written to the standard outputs goes out.
+fn written<T>(output: T) -> T {
+    mini_net::finish_output(TO_WRITE);
+    output
 }
 
 /// The exit code of a program that has left something behind; timeout(1) ends with it too.
@@ -278,9 +288,9 @@ where
     fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
-        grace::run(runtime, grace, location, |guard| {
+        written(grace::run(runtime, grace, location, |guard| {
             program::enter(guarded(future, guard), location, |member| runtime.shared().spawn(member, origin))
-        })
+        }))
     }
 }
 
@@ -304,9 +314,9 @@ where
     pub fn in_grace_here(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
-        grace::run(runtime, grace, location, |guard| {
+        written(grace::run(runtime, grace, location, |guard| {
             program::enter(guarded(future, guard), location, |member| spawn_local_from(member, origin, "mini::main"))
-        })
+        }))
     }
 }
 

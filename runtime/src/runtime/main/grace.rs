@@ -52,6 +52,7 @@ impl Events {
         if let Some(program) = self.program.upgrade() {
             program.write_trace(); // it will not shut down
         }
+        super::written(());
         std::process::exit(LEFT.into())
     }
 }
