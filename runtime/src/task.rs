@@ -203,13 +203,14 @@ where
         Start::Posted => State::posted(),
     };
     let (location, label) = origin.split();
+    let id = schedule.next_id();
     let header = Header {
         vtable: cell::vtable::<F, O::Label>(),
         schedule,
         refs: RefCount::new(),
         local: LocalCount::new(),
         state,
-        id: Id::next(),
+        id,
         location,
         waiter: WakerSlot::new(),
         wait: WaitSlot::new(),
@@ -248,6 +249,11 @@ impl Task {
         // SAFETY: a `Task` holds a reference count, so the header is alive.
         // Test: tests/tests/tasks.rs `foreign_threads_wake_and_drop_wakers`.
         unsafe { self.0.as_ref() }
+    }
+
+    /// Whether both refer to the same task.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0 == other.0
     }
 
     /// Turns the runtime's reference into the queue entry of a task that is not registered.

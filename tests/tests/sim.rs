@@ -104,6 +104,75 @@ fn locks_in_two_orders_are_a_deadlock_under_some_seeds() {
 }
 
 #[test]
+fn a_seed_determines_the_ids_of_tasks() {
+    let taken = || std::thread::spawn(|| mini::block_on(async { mini::spawn(async {}).id() })).join().unwrap();
+    let ids = || {
+        Sim::new(3).run(async {
+            let job = mini::spawn_blocking(mini::task::id);
+            let ids = [mini::spawn(async {}).id(), spawn_local(async {}).id(), job.id()];
+            assert_eq!(job.await.unwrap(), ids[2]);
+            ids.map(|id| id.to_string())
+        })
+    };
+    assert_eq!(ids().unwrap(), ["2", "3", "1"]);
+    assert_ne!(taken(), taken(), "a thread takes some");
+    assert_eq!(std::thread::scope(|scope| scope.spawn(|| ids().unwrap()).join().unwrap()), ["2", "3", "1"]);
+}
+
+#[test]
+fn a_task_may_wait_for_one_with_the_same_id() {
+    let runtime = mini::runtime::Builder::new_current_thread().build().unwrap();
+    let other = runtime.handle().spawn(pending::<()>());
+    let (id, other) = (other.id(), Rc::new(Cell::new(Some(other))));
+    let waits = Sim::new(3).run(async {
+        loop {
+            let other = other.clone();
+            let task = spawn_local(async move {
+                assert!(mini::task::id() <= id, "ids have no gaps");
+                if mini::task::id() < id {
+                    return false;
+                }
+                timeout(Duration::ZERO, other.take().unwrap()).await.is_err()
+            });
+            if task.await.unwrap() {
+                return true;
+            }
+        }
+    });
+    assert!(waits.unwrap());
+}
+
+/// What the dump says of a task that waits for two things, after `meanwhile`.
+async fn told_of_two(wait: impl Future + 'static, meanwhile: impl FnOnce()) -> String {
+    drop(spawn_local(async { _ = wait.await }));
+    current().settle().await;
+    meanwhile();
+    mini::runtime::Handle::current().dump().to_string()
+}
+
+#[test]
+fn a_dump_does_not_mix_up_the_tasks_of_two_simulations() {
+    let other = || {
+        let locks = async {
+            let lock = Mutex::new(());
+            let _guard = lock.lock().await;
+            drop(mini::join!(lock.lock(), lock.lock()));
+        };
+        Sim::new(4).run(told_of_two(locks, || {})).unwrap()
+    };
+    let both = async {
+        let [first, second] = [(); 2].map(|()| mini::sync::Notify::new());
+        mini::join!(first.notified(), second.notified())
+    };
+    let mut of_other = String::new();
+    let meanwhile = || of_other = std::thread::scope(|scope| scope.spawn(other).join().unwrap());
+    let text = Sim::new(3).run(told_of_two(both, meanwhile)).unwrap();
+    let line = |text: &str| text.lines().find(|line| line.contains(", waiting: ")).unwrap().to_owned();
+    assert!(line(&of_other).contains("; beside: Lock"), "{of_other}");
+    assert!(line(&text).contains("; beside: Notify"), "{text}");
+}
+
+#[test]
 fn time_is_virtual_and_an_hour_takes_as_many_steps_as_it_has_timers() {
     let elapsed = Sim::new(5).run(async {
         let begin = Instant::now();

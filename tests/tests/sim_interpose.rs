@@ -65,6 +65,23 @@ fn two_runs_are_the_same_where_hash_maps_decide() {
     assert!(is_good && text.contains("1 passed"), "{text}");
 }
 
+/// A task takes as many steps as a hash map by the ids of tasks says.
+#[mini::test(sim, seeds = 30)]
+async fn ids_of_tasks_decide() {
+    let tasks = [1, 2, 3, 4, 5].map(|steps| (spawn_local(walk(1)), steps));
+    let steps_of: HashMap<_, u32> = tasks.iter().map(|(task, steps)| (task.id(), *steps)).collect();
+    walk(*steps_of.values().next().unwrap()).await;
+    for (task, _) in tasks {
+        task.await.unwrap();
+    }
+}
+
+#[test]
+fn two_runs_are_the_same_where_the_ids_of_tasks_decide() {
+    let (is_good, text) = checked("ids_of_tasks_decide");
+    assert!(is_good && text.contains("1 passed"), "{text}");
+}
+
 /// How many hash maps there were before, in all seeds.
 static DRAWN: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
 

@@ -8,6 +8,9 @@
 //! A place of the table is written by one thread at a time and read by any, behind a sequence number, odd while it is
 //! written. Two tasks may have the same place: the later one pushes the other out.
 //!
+//! A simulation has a table of its own, on its thread: its tasks may have the ids of others, and whom they push out is
+//! the same in each run of a seed.
+//!
 //! Rejected: room in each task (48 bytes, and most never need it). All leaves between their first `Pending` and their
 //! drop, as a list through them (each leaf pays for joining and leaving it). So what a combinator has not polled in the
 //! last poll is not known.
@@ -16,6 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Orderin
 
 use crate::holders::hash;
 use crate::location::AtomicLocation;
+use crate::sim::{is_simulated, with_places};
 use crate::wait::Wait;
 use crate::{LOCAL, Local};
 
@@ -26,7 +30,7 @@ pub(crate) const MOST: usize = 3;
 const UNKNOWN: u8 = 1 << 7;
 
 /// What one task waits for.
-struct Place {
+pub(crate) struct Place {
     sequence: AtomicU64,
     task: AtomicU64,
     leaves: [Leaf; MOST],
@@ -39,13 +43,23 @@ struct Leaf {
 }
 
 /// 32 KiB, of which the system gives what is written.
-const PLACES: usize = 512;
+pub(crate) const PLACES: usize = 512;
 
 static TABLE: [Place; PLACES] = [const { Place::new() }; PLACES];
 
 impl Place {
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { sequence: AtomicU64::new(0), task: AtomicU64::new(0), leaves: [const { Leaf::new() }; MOST] }
+    }
+
+    /// The leaves of that task, if they are here as a whole.
+    fn read(&self, task: u64) -> [Option<Wait>; MOST] {
+        let before = self.sequence.load(Acquire);
+        let is_its = self.task.load(Acquire) == task;
+        let leaves = std::array::from_fn(|at| self.leaves[at].get());
+        // Acquire above: if a leaf is of a later writer, its odd number is seen here.
+        let is_whole = before & 1 == 0 && self.sequence.load(Relaxed) == before;
+        if is_its && is_whole { leaves } else { [None; MOST] }
     }
 }
 
@@ -146,7 +160,19 @@ pub fn has_others() -> bool {
 /// ```
 #[cold]
 pub fn note_others(task: u64) -> bool {
-    let place = &TABLE[hash(task, PLACES)];
+    with_place(task, |place| note_at(place, task))
+}
+
+/// Calls `f` with the place of the task in the table of this thread's simulation, or in that of the process.
+fn with_place<T>(task: u64, f: impl FnOnce(&Place) -> T) -> T {
+    let at = hash(task, PLACES);
+    match is_simulated() {
+        true => with_places(|places| f(&places[at])),
+        false => f(&TABLE[at]),
+    }
+}
+
+fn note_at(place: &Place, task: u64) -> bool {
     let sequence = place.sequence.load(Relaxed);
     let is_mine =
         sequence & 1 == 0 && place.sequence.compare_exchange(sequence, sequence + 1, Acquire, Relaxed).is_ok();
@@ -175,13 +201,7 @@ pub fn note_others(task: u64) -> bool {
 /// See [`note_others`].
 #[must_use]
 pub fn others(task: u64) -> [Option<Wait>; MOST] {
-    let place = &TABLE[hash(task, PLACES)];
-    let before = place.sequence.load(Acquire);
-    let is_its = place.task.load(Acquire) == task;
-    let leaves = std::array::from_fn(|at| place.leaves[at].get());
-    // Acquire above: if a leaf is of a later writer, its odd number is seen here.
-    let is_whole = before & 1 == 0 && place.sequence.load(Relaxed) == before;
-    if is_its && is_whole { leaves } else { [None; MOST] }
+    with_place(task, |place| place.read(task))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub use clocks::{host_time, make_timers_late, real_wait, skew};
 pub use faults::{Fault, Faults, inject, injected};
 pub use random::Random;
 
+use crate::others::{PLACES, Place};
 use clocks::Skew;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -19,6 +20,8 @@ thread_local! {
     // Nothing in it has to be dropped, so a thread that starts or ends can read it too.
     static STEP: Cell<Step> = const { Cell::new(Step::new(false)) };
     static FAULTS: RefCell<Option<Faults>> = const { RefCell::new(None) };
+    /// What tasks wait for beside their waits; empty while there is no such task. See `others.rs`.
+    static BESIDE: RefCell<Vec<Place>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The step in progress.
@@ -50,7 +53,18 @@ pub fn enter(faults: Faults) {
 pub fn leave() -> Option<Faults> {
     STEP.set(Step::new(false));
     clocks::reset();
+    drop(BESIDE.take());
     FAULTS.take()
+}
+
+/// Calls `f` with the places in which the simulation of this thread keeps what its tasks wait for.
+pub(crate) fn with_places<T>(f: impl FnOnce(&[Place]) -> T) -> T {
+    BESIDE.with_borrow_mut(|places| {
+        if places.is_empty() {
+            places.resize_with(PLACES, Place::new);
+        }
+        f(places)
+    })
 }
 
 /// Whether a simulation runs on this thread.

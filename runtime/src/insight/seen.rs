@@ -97,7 +97,8 @@ impl Shared {
             seen.more.reserve(before.more.len() + before.more.len() / 8 + ROOM);
         }
         for core in &self.cores {
-            let walk = RefCell::new(Walk::new(&mut seen, before));
+            let knows_beside = self.config.is_simulated() == mini_context::sim::is_simulated();
+            let walk = RefCell::new(Walk { knows_beside, ..Walk::new(&mut seen, before) });
             let is_whole = core.each_task(|task| walk.borrow_mut().add(task), |more| walk.borrow_mut().go_on(more));
             walk.into_inner().compare();
             seen.parts.push(Part { end: seen.tasks.len(), is_whole });
@@ -121,6 +122,9 @@ struct Walk<'a> {
     known_at: u64,
     /// Up to which task they are compared.
     compared: usize,
+    /// This thread can tell what the tasks wait for beside their waits: those of a simulation on its thread alone, and
+    /// there no others.
+    knows_beside: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -128,7 +132,7 @@ impl<'a> Walk<'a> {
     fn new(seen: &'a mut Seen, before: Option<&'a Seen>) -> Self {
         let known = before.map_or(&[][..], |before| &before.tasks[before.range(seen.parts.len())]);
         let (known_at, compared) = (before.map_or(0, |before| before.at), seen.tasks.len());
-        Self { seen, known, known_at, compared }
+        Self { seen, known, known_at, compared, knows_beside: true }
     }
 
     #[inline]
@@ -149,7 +153,8 @@ impl<'a> Walk<'a> {
 
     /// Tasks that are spawned together have much in common, and are met one after the other.
     fn add_more(&mut self, sight: &Sight, name: Option<&Arc<str>>, holder: Option<Holder>) -> u32 {
-        let beside = if sight.besides == Besides::Noted { beside(sight.id.get()) } else { Beside::default() };
+        let is_known = sight.besides == Besides::Noted && self.knows_beside;
+        let beside = if is_known { beside(sight.id.get()) } else { Beside::default() };
         let is_same = |last: &More| last.has_name(name) && is_same_holder(last.holder, holder) && last.beside == beside;
         let more = &mut self.seen.more;
         if !more.last().is_some_and(is_same) {

@@ -276,6 +276,11 @@ pub(crate) fn current_task() -> Option<Id> {
     with_ended(Task::id).or_else(|| with_task(Running::id))
 }
 
+/// Whether that is the [`current_task`]: the id alone does not say so, as two simulations have the same ones.
+pub(crate) fn is_current(task: &Task) -> bool {
+    with_ended(|ended| ended.is(task)).or_else(|| with_task(|running| running.polls(task))) == Some(true)
+}
+
 /// The name of that task.
 pub(crate) fn current_name() -> Option<Arc<str>> {
     with_ended(|task| task.name().cloned()).unwrap_or_else(|| with_task(Running::name).flatten())

@@ -3,6 +3,7 @@
 //! One in a core, for its owner only. The runtime is a `current_thread` one with a paused clock, so all of its tasks
 //! are owned, and time goes on only when none can run: then it jumps to the next deadline.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use super::steps::Steps;
 use super::strategy::Strategy;
 use crate::insight::Dump;
 use crate::primitives::{Mutex, MutexGuard, lock};
+use crate::task::Id;
 
 /// What a simulation may take.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,8 @@ pub(crate) struct World {
     intruder: AtomicU64,
     /// Calls of [`settle`](crate::sim::settle) that wait.
     pub(super) settling: AtomicU64,
+    /// How many tasks were spawned.
+    spawned: AtomicU64,
     scratch: Mutex<Vec<u64>>,
 }
 
@@ -102,6 +106,7 @@ impl World {
             halted: Mutex::default(),
             intruder: AtomicU64::new(0),
             settling: AtomicU64::new(0),
+            spawned: AtomicU64::new(0),
             scratch: Mutex::default(),
         }
     }
@@ -181,6 +186,11 @@ impl World {
     /// Another thread has woken that task.
     pub(crate) fn note_intruder(&self, task: u64) {
         self.intruder.store(task.max(1), Relaxed);
+    }
+
+    /// The id of a task that is spawned now: they are counted, as the seed says what is spawned.
+    pub(crate) fn next_id(&self) -> Id {
+        Id::simulated(NonZeroU64::MIN.saturating_add(self.spawned.fetch_add(1, Relaxed)))
     }
 
     /// How long a blocking job takes.

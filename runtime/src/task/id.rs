@@ -1,4 +1,8 @@
 //! Task ids: unique in the process, in the order of spawning on each thread.
+//!
+//! A simulation has ids of its own (`sim/world.rs`), as what a program does by them must follow from the seed. So tasks
+//! of two simulations may have the same id, and a table of the process must not mix them up: see `others.rs` of
+//! `mini-context`.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,6 +10,9 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Names a task for as long as the process runs; ids are never used twice.
+///
+/// In a simulation (feature `sim`) the seed determines the ids: each simulation counts from 1, and an id names a task
+/// of that simulation alone.
 ///
 /// Ids grow in the order in which one thread spawns its tasks; between threads the order is loose, because each
 /// thread takes ids in blocks.
@@ -37,6 +44,12 @@ impl Id {
         }
         LAST.set(last + 1);
         Self(NonZeroU64::new(last + 1).expect("2^64 tasks take centuries to spawn"))
+    }
+
+    /// The id of the task of that number, in a simulation.
+    #[cfg(feature = "sim")]
+    pub(crate) fn simulated(number: NonZeroU64) -> Self {
+        Self(number)
     }
 
     pub(crate) fn get(self) -> u64 {

@@ -196,8 +196,7 @@ impl<T> JoinHandle<T> {
         let found = self.register(waker);
         let task = &*self.task;
         if found == OnJoin::Pending {
-            let inside = context::current_task();
-            assert!(inside != Some(task.id()), "{} waits for itself: it would never end", task.source());
+            assert!(!context::is_current(task), "{} waits for itself: it would never end", task.source());
             leave_note(Note { reason: Reason::Join(task.id().get()), location: task.location() });
             return Poll::Pending;
         }

@@ -278,6 +278,11 @@ impl Running {
         self.task.header().id
     }
 
+    /// Whether it is a poll of that task.
+    pub(crate) fn polls(&self, task: &Task) -> bool {
+        self.is(task.header())
+    }
+
     pub(crate) fn name(&self) -> Option<Arc<str>> {
         // The task is alive while it is polled: its registry has the reference, so this is none to give back.
         ManuallyDrop::new(Task(self.task.0)).name().cloned()

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
-use crate::task::{JoinError, Queued, TaskError};
+use crate::task::{Id, JoinError, Queued, TaskError};
 
 /// A task's reference to its core: keeps the `Shared`, and so the core, alive.
 pub(crate) struct Schedule(NonNull<Core>);
@@ -77,6 +77,16 @@ impl Schedule {
             }
             self.shared().inject(task);
         }
+    }
+
+    /// The id of a new task.
+    #[inline]
+    pub(crate) fn next_id(&self) -> Id {
+        #[cfg(feature = "sim")]
+        if let Some(world) = &self.world {
+            return world.next_id();
+        }
+        Id::next()
     }
 
     /// Whether the holder of `held` queues shared tasks of this core's runtime itself.
