@@ -11,8 +11,9 @@
 //!
 //! - Tasks of [`spawn`](crate::spawn) and [`spawn_local`](crate::spawn_local): four strategies of choice, drawn from
 //!   the seed, among them one that lets a task fall far behind the others. A task also yields at operations of mini
-//!   that need not wait, such as taking a free lock, as if it had spent its budget; also drawn from the seed. The
-//!   [ids](crate::task::Id) of tasks are counted from 1 in each simulation.
+//!   that need not wait, such as taking a free lock, as if it had spent its budget; also drawn from the seed. Of the
+//!   children of a [`scope!`](crate::scope) and its kin that could run, the seed says which goes first, and each may
+//!   yield so. The [ids](crate::task::Id) of tasks are counted from 1 in each simulation.
 //! - Time: [`sleep`](crate::time::sleep) and all that is built on it. Only [`mini::time`](crate::time) is virtual; with
 //!   [`interpose!`] the standard library's clocks are too.
 //! - [`spawn_blocking`](crate::spawn_blocking): the job runs on the same thread, after up to a millisecond of virtual

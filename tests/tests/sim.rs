@@ -172,6 +172,63 @@ fn a_dump_does_not_mix_up_the_tasks_of_two_simulations() {
     assert!(line(&text).contains("; beside: Notify"), "{text}");
 }
 
+/// Children of a scope that each add one, and let go of the lock between reading and writing.
+async fn sum_of_scope() -> u32 {
+    async fn add(sum: &Mutex<u32>) {
+        let before = *sum.lock().await;
+        *sum.lock().await = before + 1;
+    }
+    let sum = Mutex::new(0);
+    let lent = &sum;
+    mini::scope!(|scope| {
+        for _ in 0..3 {
+            scope.spawn(add(lent));
+        }
+    })
+    .await;
+    sum.into_inner()
+}
+
+#[test]
+fn a_race_of_the_children_of_a_scope_is_found() {
+    let sums: Vec<u32> = (0..300).map(|seed| Sim::new(seed).run(sum_of_scope()).unwrap()).collect();
+    let lost = sums.iter().filter(|sum| **sum < 3).count();
+    assert!((20..280).contains(&lost), "an update is lost in {lost} of 300 seeds");
+    for (seed, sum) in sums.iter().enumerate() {
+        assert_eq!(Sim::new(seed as u64).run(sum_of_scope()).unwrap(), *sum, "seed {seed}");
+        assert_eq!(Sim::new(seed as u64).fifo().run(sum_of_scope()).unwrap(), 3, "seed {seed}, by turns");
+    }
+}
+
+/// The order in which children of a scope begin, and that in which they go on after they have waited for one event.
+async fn orders_of_scope() -> [Vec<u32>; 2] {
+    let [begun, gone_on] = [(); 2].map(|()| std::sync::Mutex::new(Vec::new()));
+    let notify = mini::sync::Notify::new();
+    mini::scope!(|scope| {
+        for number in 0..3 {
+            let (begun, gone_on, notify) = (&begun, &gone_on, &notify);
+            scope.spawn(async move {
+                begun.lock().unwrap().push(number);
+                notify.notified().await;
+                gone_on.lock().unwrap().push(number);
+            });
+        }
+        sleep(Duration::from_millis(1)).await;
+        notify.notify_waiters();
+    })
+    .await;
+    [begun, gone_on].map(|order| order.into_inner().unwrap())
+}
+
+#[test]
+fn children_of_a_scope_run_in_any_order() {
+    let orders: Vec<_> = (0..200).map(|seed| Sim::new(seed).run(orders_of_scope()).unwrap()).collect();
+    for kind in [0, 1] {
+        let different: std::collections::HashSet<_> = orders.iter().map(|orders| &orders[kind]).collect();
+        assert_eq!(different.len(), 6, "{different:?}");
+    }
+}
+
 #[test]
 fn time_is_virtual_and_an_hour_takes_as_many_steps_as_it_has_timers() {
     let elapsed = Sim::new(5).run(async {

@@ -13,6 +13,7 @@
 //! those that were spawned until then; the body is one more child. What is woken meanwhile runs in the next poll, after
 //! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes. A
 //! new child gets its place, with a waker, just before its first poll: children that are ready at once have one place.
+//! In a simulation the order is drawn, of either kind (`sim/preempt.rs`).
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
@@ -393,6 +394,8 @@ where
     fn poll_woken(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Result<bool, E> {
         let mut pass = mem::take(self.as_mut().project().children.pass.as_mut());
         self.shared.ready.take(&mut pass);
+        #[cfg(feature = "sim")]
+        crate::sim::preempt::shuffle(&mut pass);
         let mut next = 0;
         while let Some(&number) = pass.get(next)
             && takes_one(cx)
@@ -430,6 +433,8 @@ where
             mem::swap(&mut this.shared.spawned.lock().children, &mut spawned);
             this.children.new.extend(spawned.drain(..));
             this.children.empty = spawned;
+            #[cfg(feature = "sim")]
+            crate::sim::preempt::shuffle(this.children.new.make_contiguous());
         }
     }
 
@@ -445,6 +450,8 @@ where
         let mut this = self.project();
         let Some(place) = this.children.places.get_mut(number as usize) else { return Ok(()) };
         let mut cx = Context::from_waker(&place.waker);
+        #[cfg(feature = "sim")]
+        let _polled = crate::sim::preempt::begin_child();
         if number == BODY {
             let Some(body) = this.body.as_mut().as_pin_mut() else { return Ok(()) };
             if let Poll::Ready(value) = body.poll(&mut cx)? {
