@@ -21,7 +21,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ fn finish_all(limit: Duration) {
 /// }
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
-pub struct Stdin(In);
+pub struct Stdin(Opened<In>);
 
 /// The standard output; made by [`stdout`].
 pub type Stdout = Output<1>;
@@ -119,7 +119,10 @@ pub type Stderr = Output<2>;
 ///
 /// If a pipe or a socket has no reader any more, a write fails with `BrokenPipe`: Rust programs ignore `SIGPIPE`. An
 /// output that is closed, or not open to be written, takes all and shows nothing, as in the standard library.
-pub struct Output<const FD: i32>(Out);
+pub struct Output<const FD: i32>(Opened<Out>);
+
+/// A stream that is opened with its handle. If there is no descriptor left then, the next read or write opens it.
+struct Opened<S>(OnceLock<S>);
 
 enum In {
     Polled(Source<Polled>),
@@ -134,20 +137,19 @@ enum Out {
 /// The standard input of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the input that the process
-/// had when the handle was made.
+/// had when the handle was made; if no descriptor was left then, the one at the first read that finds one.
 ///
 /// # Examples
 ///
 /// See [`Stdin`].
 pub fn stdin() -> Stdin {
-    let polled = Polled::open(io::stdin().as_fd(), Interest::READABLE);
-    Stdin(polled.map_or_else(|| In::Thread(Handle::new(&INPUT)), In::Polled))
+    Stdin(Opened::new(In::open))
 }
 
 /// The standard output of the process.
 ///
 /// Each handle is a file of its own (see proc_pid_fd(5)), so make one and keep it. It keeps the output that the process
-/// had when the handle was made.
+/// had when the handle was made; if no descriptor was left then, the one at the first write that finds one.
 ///
 /// # Examples
 ///
@@ -159,7 +161,7 @@ pub fn stdin() -> Stdin {
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
 pub fn stdout() -> Stdout {
-    Output::open(io::stdout().as_fd())
+    Output(Opened::new(Stdout::open))
 }
 
 /// The standard error output of the process. Otherwise as [`stdout`].
@@ -172,7 +174,7 @@ pub fn stdout() -> Stdout {
 /// # Ok::<(), std::io::Error>(()) }).unwrap();
 /// ```
 pub fn stderr() -> Stderr {
-    Output::open(io::stderr().as_fd())
+    Output(Opened::new(Stderr::open))
 }
 
 /// The `Site` of a method: `site!(Stdin, read, Read)` is `Stdin::read`, which waits to read.
@@ -185,13 +187,34 @@ macro_rules! site {
 #[cfg(any(feature = "futures-io", feature = "tokio-io"))]
 use site;
 
+impl<S> Opened<S> {
+    fn new(open: impl FnOnce() -> io::Result<S>) -> Opened<S> {
+        Opened(open().map_or_else(|_| OnceLock::new(), OnceLock::from))
+    }
+
+    fn get(&self, open: impl FnOnce() -> io::Result<S>) -> io::Result<&S> {
+        if let Some(stream) = self.0.get() {
+            return Ok(stream);
+        }
+        let stream = open()?;
+        Ok(self.0.get_or_init(|| stream))
+    }
+}
+
+impl In {
+    fn open() -> io::Result<In> {
+        let polled = Polled::open(io::stdin().as_fd(), Interest::READABLE)?;
+        Ok(polled.map_or_else(|| In::Thread(Handle::new(&INPUT)), In::Polled))
+    }
+}
+
 impl Stdin {
     /// Reads what is there into the front of `buf`, and waits if there is nothing.
     ///
     /// Returns the number of bytes, `0..=buf.len()`. 0 with a `buf` that is not empty is the end: the pipe has no
-    /// writer any more, or the user has pressed Ctrl-D at a terminal, where more may follow. An input that is closed, or
-    /// not open to be read, is at its end, as in the standard library. A terminal gives a line at a time, unless it is
-    /// set otherwise (termios(3)).
+    /// writer any more, or the user has pressed Ctrl-D at a terminal, where more may follow. An input that is closed,
+    /// or not open to be read, is at its end, as in the standard library. A terminal gives a line at a time, unless it
+    /// is set otherwise (termios(3)).
     ///
     /// # Examples
     ///
@@ -199,7 +222,8 @@ impl Stdin {
     ///
     /// # Errors
     ///
-    /// Those of read(2). If a thread is needed: that it can't be started.
+    /// Those of read(2). If a thread is needed: that it can't be started. While no descriptor is left, that the stream
+    /// can't be opened.
     ///
     /// # Panics
     ///
@@ -224,7 +248,7 @@ impl Stdin {
             return Poll::Ready(Ok(0));
         }
         simulated::check_read(wait)?;
-        match &self.0 {
+        match self.0.get(In::open)? {
             In::Thread(handle) => {
                 handle.poll(Interest::READABLE, key, |reader, key| reader.poll_read(cx, wait, key, buf))
             }
@@ -235,9 +259,10 @@ impl Stdin {
     }
 
     fn forget(&self, key: &mut Key) {
-        match &self.0 {
-            In::Polled(source) => source.forget(key),
-            In::Thread(handle) => handle.forget(key),
+        match self.0.0.get() {
+            None => {}
+            Some(In::Polled(source)) => source.forget(key),
+            Some(In::Thread(handle)) => handle.forget(key),
         }
     }
 }
@@ -245,9 +270,10 @@ impl Stdin {
 impl<const FD: i32> Output<FD> {
     const NAME: &'static str = if FD == 1 { "Stdout" } else { "Stderr" };
 
-    fn open(fd: BorrowedFd<'_>) -> Output<FD> {
-        let polled = Polled::open(fd, Interest::WRITABLE);
-        Output(polled.map_or_else(|| Out::Thread(Handle::new(&OUTPUTS[FD as usize - 1])), Out::Polled))
+    fn open() -> io::Result<Out> {
+        let (stdout, stderr) = (io::stdout(), io::stderr());
+        let polled = Polled::open(if FD == 1 { stdout.as_fd() } else { stderr.as_fd() }, Interest::WRITABLE)?;
+        Ok(polled.map_or_else(|| Out::Thread(Handle::new(&OUTPUTS[FD as usize - 1])), Out::Polled))
     }
 
     /// A duplicate of what the process has now.
@@ -270,7 +296,7 @@ impl<const FD: i32> Output<FD> {
     /// # Errors
     ///
     /// Those of write(2): `BrokenPipe` if there is no reader. If a thread writes: the error of an earlier write, or
-    /// that the thread can't be started.
+    /// that the thread can't be started. While no descriptor is left, that the stream can't be opened.
     ///
     /// # Panics
     ///
@@ -340,7 +366,7 @@ impl<const FD: i32> Output<FD> {
         if let Some(polled) = simulated::poll_write(cx, Self::current, buf) {
             return polled;
         }
-        match &self.0 {
+        match self.0.get(Self::open)? {
             Out::Thread(handle) => {
                 handle.poll(Interest::WRITABLE, key, |writer, key| writer.poll_write(cx, wait, key, buf))
             }
@@ -357,18 +383,20 @@ impl<const FD: i32> Output<FD> {
         key: Option<&mut Key>,
         until: &mut Option<u64>,
     ) -> Poll<io::Result<()>> {
-        match &self.0 {
-            Out::Polled(_) => Poll::Ready(Ok(())),
-            Out::Thread(handle) => {
+        match self.0.0.get() {
+            // Nothing was written, or the system has it.
+            None | Some(Out::Polled(_)) => Poll::Ready(Ok(())),
+            Some(Out::Thread(handle)) => {
                 handle.poll(Interest::READABLE, key, |writer, key| writer.poll_flush(cx, wait, key, until))
             }
         }
     }
 
     fn forget(&self, key: &mut Key) {
-        match &self.0 {
-            Out::Polled(source) => source.forget(key),
-            Out::Thread(handle) => handle.forget(key),
+        match self.0.0.get() {
+            None => {}
+            Some(Out::Polled(source)) => source.forget(key),
+            Some(Out::Thread(handle)) => handle.forget(key),
         }
     }
 }
@@ -379,13 +407,13 @@ fn duplicate(fd: BorrowedFd<'_>) -> io::Result<File> {
 
 impl fmt::Debug for Stdin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Stdin").field("by_thread", &matches!(self.0, In::Thread(_))).finish()
+        f.debug_struct("Stdin").field("by_thread", &matches!(self.0.0.get(), Some(In::Thread(_)))).finish()
     }
 }
 
 impl<const FD: i32> fmt::Debug for Output<FD> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(Self::NAME).field("by_thread", &matches!(self.0, Out::Thread(_))).finish()
+        f.debug_struct(Self::NAME).field("by_thread", &matches!(self.0.0.get(), Some(Out::Thread(_)))).finish()
     }
 }
 

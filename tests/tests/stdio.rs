@@ -5,7 +5,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio, exit};
@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 use futures_lite::StreamExt;
 use futures_lite::future::or;
 use futures_lite::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use mini::io::{stderr, stdin, stdout};
+use mini::io::{raw_os_error, stderr, stdin, stdout};
 use mini::runtime::Builder;
 use mini_tests::net_support::{ScratchPath, Words};
 use mini_tests::{Counts, LIMIT, poll_with, within};
 use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 /// Set in a child.
@@ -360,6 +362,30 @@ fn a_stream_that_is_not_open_for_it_ends_at_once_and_takes_all() {
     let mut left = String::new();
     reader.read_to_string(&mut left).unwrap();
     assert_eq!(left, "for others");
+}
+
+#[test]
+fn streams_are_opened_later_if_no_descriptor_is_left() {
+    let mut command = part("streams_are_opened_later_if_no_descriptor_is_left", || async {
+        let (limit, free) = (getrlimit(Resource::Nofile), File::open("/dev/null")?.as_raw_fd());
+        setrlimit(Resource::Nofile, Rlimit { current: Some(free as u64), maximum: limit.maximum })?;
+        let (stdin, stdout, mut byte) = (stdin(), stdout(), [0]);
+        for error in [stdin.read(&mut byte).await.unwrap_err(), stdout.write(b"lost").await.unwrap_err()] {
+            assert_eq!(raw_os_error(&error), Some(Errno::MFILE.raw_os_error()), "{error}");
+        }
+        stdout.flush().await?;
+        setrlimit(Resource::Nofile, limit)?;
+        assert_eq!(stdin.read(&mut byte).await?, 1);
+        let mut rest = String::new();
+        io::stdin().read_to_string(&mut rest)?;
+        assert_eq!((byte, &*rest), (*b"p", "ing"), "not read ahead by a thread");
+        stdout.write_all(b"pong").await?;
+        stdout.flush().await
+    });
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"ping").unwrap();
+    assert_eq!(rest(child.stdout.as_mut().unwrap()), b"pong");
+    ended(child);
 }
 
 #[test]

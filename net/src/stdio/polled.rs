@@ -4,9 +4,10 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileTypeExt;
 
+use crate::error::{Object, failed, is_shortage};
 use crate::ready::Interest;
 use crate::source::{Rule, Source};
 use crate::sys::{self, socket};
@@ -19,18 +20,24 @@ pub(super) struct Polled {
 
 impl Polled {
     /// `None` if a thread is needed: for a file, a device other than a terminal, the other end of a pipe, or a stream
-    /// that can't be reopened.
-    pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> Option<Source<Polled>> {
-        let shared = File::from(fd.try_clone_to_owned().ok()?);
-        let kind = shared.metadata().ok()?.file_type();
-        let polled = if kind.is_socket() {
-            Polled { file: shared, is_socket: true }
+    /// that can't be reopened. An error only if a later try may succeed, as there is no descriptor left.
+    pub(super) fn open(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Option<Source<Polled>>> {
+        match Polled::try_open(fd, interest) {
+            Err(error) if is_shortage(&error) => Err(failed("open", Object::Fd(fd.as_raw_fd()))(error)),
+            opened => Ok(opened.ok().flatten().map(|polled| Source::new(polled, Rule::Whole))),
+        }
+    }
+
+    fn try_open(fd: BorrowedFd<'_>, interest: Interest) -> io::Result<Option<Polled>> {
+        let shared = File::from(fd.try_clone_to_owned()?);
+        let kind = shared.metadata()?.file_type();
+        Ok(if kind.is_socket() {
+            Some(Polled { file: shared, is_socket: true })
         } else if kind.is_fifo() && is_open_for(&shared, interest) || kind.is_char_device() && fd.is_terminal() {
-            Polled { file: sys::reopen(fd, interest).ok()?, is_socket: false }
+            Some(Polled { file: sys::reopen(fd, interest)?, is_socket: false })
         } else {
-            return None;
-        };
-        Some(Source::new(polled, Rule::Whole))
+            None
+        })
     }
 
     pub(super) fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
@@ -48,8 +55,8 @@ impl Polled {
     }
 }
 
-/// Whether `pipe` is open for `interest`. To move no bytes succeeds at once if so. Opened anew, the wrong end would work,
-/// with bytes that are for others.
+/// Whether `pipe` is open for `interest`. To move no bytes succeeds at once if so. Opened anew, the wrong end would
+/// work, with bytes that are for others.
 fn is_open_for(mut pipe: &File, interest: Interest) -> bool {
     let moved = if interest.is_readable() { pipe.read(&mut []) } else { pipe.write(&[]) };
     moved.is_ok()
