@@ -20,8 +20,9 @@ use super::watch::{self, Notice, Running};
 ///
 /// Dropping it leaves the process alone, unless [`kill_on_drop`](super::Command::kill_on_drop) was set: it goes on
 /// running, and is reaped in the background when it ends. On a `current_thread` runtime that happens while a thread is
-/// in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. At the
-/// end of the program the system does it.
+/// in its `block_on`; after the end of the runtime, at the next [`spawn`](super::Command::spawn) in the program. So is
+/// a child of a `current_thread` runtime that is dropped on a thread that runs no runtime, if it has not ended yet. At
+/// the end of the program the system does it.
 ///
 /// The runtime that a child was started in waits for the child and its pipes, also if another runtime awaits them. So
 /// that runtime must run meanwhile: a `current_thread` runtime without a thread in `block_on` notices nothing.
