@@ -286,6 +286,29 @@ fn a_connect_in_a_full_queue_ends_with_its_runtime() {
     });
 }
 
+/// A connect that was dropped before it got a thread, and for which there is room by then.
+#[test]
+fn a_connect_that_was_given_up_in_the_queue_of_the_pool_is_not_made() {
+    on_each_flavour(|mut builder| {
+        builder.max_blocking_threads(1).build().unwrap().block_on(async {
+            let path = ScratchPath::new("queue-given-up");
+            let listener = UnixListener::bind(&path).unwrap();
+            rustix::net::listen(&listener, 0).unwrap();
+            let (release, released) = std::sync::mpsc::channel();
+            let blocks = mini::spawn_blocking(move || released.recv().unwrap());
+            let _first = UnixStream::connect(&path).await.unwrap();
+            let mut given_up = UnixStream::connect(&path);
+            assert!(poll_with(&mut given_up, &Counts::new()).is_pending());
+            drop(given_up);
+            let _server = listener.accept().await.unwrap();
+            release.send(()).unwrap();
+            blocks.await.unwrap();
+            mini::spawn_blocking(|| ()).await.unwrap(); // the job of the connect is over
+            assert!(poll_with(&mut listener.accept(), &Counts::new()).is_pending());
+        });
+    });
+}
+
 #[test]
 fn a_stream_leaves_and_comes_back_with_data_on_its_way() {
     in_each_world(|| async {

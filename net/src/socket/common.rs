@@ -71,6 +71,9 @@ macro_rules! std_methods {
         /// Leaves the runtime and becomes a blocking socket of the standard library (a descriptor, if that has no such
         /// type).
         ///
+        /// Whether calls block is a property of the open file, which duplicates of the descriptor share, also those in
+        /// other processes. One that mini still waits for would block its worker.
+        ///
         /// # Examples
         ///
         /// ```

@@ -123,6 +123,9 @@ fn connect_in_turns(
     addr: &SockAddr,
     is_over: impl Fn() -> bool,
 ) -> io::Result<RawSocket> {
+    if !job.is_wanted() {
+        return Err(io::ErrorKind::Interrupted.into()); // to nobody: it has waited for a thread for too long
+    }
     socket.set_nonblocking(false)?;
     socket.set_write_timeout(Some(TURN))?;
     while let Err(e) = socket.connect(addr) {

@@ -5,7 +5,7 @@ macro_rules! unix_connection_methods {
     () => {
         /// Connects to the listener at `path`.
         ///
-        /// If too many connections wait there to be accepted, this waits too.
+        /// If too many connections wait there to be accepted, this waits too, with a thread of the blocking pool.
         ///
         /// # Examples
         ///

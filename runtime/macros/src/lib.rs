@@ -60,7 +60,8 @@ use crate::args::Entry;
 /// 3. After the grace, what is left is aborted, the body of `main` included. The report on stderr names each task, with
 ///    the line that spawned it and the line where it waits. The exit code is 124.
 ///
-/// A second signal ends the program at once, as if it had never listened. If `main` returns by itself, the tokens are
+/// A second signal ends the program at once, as if it had never listened; one that comes within half a second of the
+/// first is taken for the same. If `main` returns by itself, the tokens are
 /// cancelled too, with the reason `Shutdown`, and the groups get the same grace. What does not belong to a group is
 /// dropped at the end, as without `grace`. A task of a group that blocks a thread, and so cannot be dropped within a
 /// second, is named, and the process ends with code 124; so it does if a task of no group blocks the thread of `main`
