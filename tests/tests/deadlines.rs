@@ -9,6 +9,7 @@ use futures::StreamExt;
 use futures::future::join;
 use futures::stream::FuturesUnordered;
 use mini::runtime::Builder;
+use mini::sync::oneshot;
 use mini::task::block_in_place;
 use mini::time::{Deadline, Duration, Instant};
 use mini::time::{current_deadline, deadline, inherit, pause, remaining, sleep, sleep_until, timeout};
@@ -86,6 +87,34 @@ fn of_two_the_earlier_counts_and_the_code_between_them_can_answer() {
         let (outer, line) = (deadline(at, answer), line!());
         let elapsed = outer.await.expect("it was answered in time");
         assert_eq!(elapsed.location().line(), line, "{elapsed:?}");
+    });
+}
+
+/// The time comes after the inner one has looked at the clock, and before the outer one does.
+#[test]
+fn the_inner_one_comes_first_if_the_time_comes_within_a_poll() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let end = Instant::now() + Duration::from_millis(5);
+            let step = async { deadline(end + SECOND, pending::<()>()).await.is_err() };
+            let computes = async { while Instant::now() < end {} };
+            assert_eq!(deadline(end, join(step, computes)).await, Ok((true, ())));
+        });
+    });
+}
+
+/// Who asks is not who is over: the body of a scope and one of its tasks, or two that are joined.
+#[test]
+fn the_inner_one_comes_first_also_through_a_task_of_a_scope_or_a_channel() {
+    paused(|| async {
+        let scope = mini::scope!(|scope| {
+            let step = scope.spawn(async { deadline(in_seconds(9), pending::<()>()).await.is_err() });
+            step.await
+        });
+        assert_eq!(deadline(in_seconds(1), scope).await, Ok(true));
+        let (send, receive) = oneshot::channel();
+        let step = async { send.send(deadline(in_seconds(9), pending::<()>()).await.is_err()) };
+        assert_eq!(deadline(in_seconds(1), join(receive, step)).await, Ok((Ok(true), Ok(()))));
     });
 }
 

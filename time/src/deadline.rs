@@ -3,7 +3,8 @@
 //! The deadline is set for the thread while the future is polled (`mini_context::set_due`). A deadline inside of an
 //! earlier one is moved to that. Each poll asks, so this also holds for a future that was made outside. It stays
 //! moved if the future is later polled elsewhere. At that time both are over, and the inner one is ready first, in
-//! the same poll: the code between the two can still answer.
+//! the same poll: the code between the two can still answer. As each looks at the clock by itself, and the inner one may
+//! only wake who answers in the same task, the outer one polls once more when it finds that its time has come.
 //!
 //! A task that is spawned does not inherit by itself, because most of them go on when the request that spawned them is
 //! over: what fills a cache or writes a log must not fail since one caller was in a hurry. Tasks of a scope are polled
@@ -259,22 +260,23 @@ impl<F: Future> Future for Deadline<F> {
     type Output = Result<F::Output, Elapsed>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
+        let mut this = self.project();
         let own = Due { at: this.limit.deadline().into_std(), location: this.limit.location() };
         let due = earlier(own, due());
         if due != own {
             Pin::new(&mut *this.limit).reset(Instant::from_std(due.at));
             this.limit.relabel(Origin::Deadline, due.location);
         }
-        let before = mini_context::mark_notes();
-        {
-            let _inside = set_due(Some(due));
-            if let Poll::Ready(output) = this.future.poll(cx) {
-                return Poll::Ready(Ok(output));
-            }
+        if let Poll::Ready(output) = poll_until(due, this.future.as_mut(), cx) {
+            return Poll::Ready(Ok(output));
         }
         ready!(poll_limit(this.limit, cx));
-        Poll::Ready(Err(elapsed(this.limit, NOT_KNOWN, before)))
+        // Once more: a deadline inside that has looked at the clock just before is over now, and comes first.
+        let before = mini_context::mark_notes();
+        Poll::Ready(match poll_until(due, this.future, cx) {
+            Poll::Ready(output) => Ok(output),
+            Poll::Pending => Err(elapsed(this.limit, NOT_KNOWN, before)),
+        })
     }
 }
 
@@ -288,6 +290,13 @@ impl<F: Future> Future for Inherit<F> {
         let _inside = set_due(Some(earlier(*taken, due())));
         this.future.poll(cx)
     }
+}
+
+/// Polls a future for which that deadline counts.
+#[inline]
+fn poll_until<F: Future>(due: Due, future: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    let _inside = set_due(Some(due));
+    future.poll(cx)
 }
 
 /// The deadline that counts within both; `own` if they are at the same time.

@@ -347,7 +347,7 @@ impl Group {
     }
 
     /// Waits until no task of the group and its subgroups is alive, without asking them to end. A task of the group
-    /// that waits here does not wait for itself.
+    /// that waits here does not wait for itself. Two of them wait for each other.
     ///
     /// # Examples
     ///
@@ -371,7 +371,8 @@ impl Group {
     /// A group that has been shut down takes no more tasks. Another call, also at the same time, goes on where the
     /// first one is and gives the same report.
     ///
-    /// A task of the group may call this: it is not waited for, and not aborted.
+    /// A task of the group may call this: it is not waited for, and not aborted. But if two of its tasks do so, each
+    /// waits for the other until the grace is over, and then one aborts the other.
     ///
     /// # Examples
     ///
