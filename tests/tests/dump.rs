@@ -14,11 +14,14 @@ use mini::net::UnixStream;
 use mini::runtime::{Dump, Handle};
 use mini::signal::unix::{SignalKind, signal};
 use mini::sync::{Mutex, oneshot};
-use mini::task::{Builder, Group, JoinHandle, Reason, yield_now};
+use mini::task::{Builder, Group, Reason, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::in_each_runtime;
 use mini_tests::{LIMIT, line_of, on_each_flavour, within};
 use rustix::process::{Pid, Signal, kill_process};
+
+#[path = "dump/no_circles.rs"]
+mod no_circles;
 
 fn line(mark: &str) -> String {
     format!("dump.rs:{}:", line_of(include_str!("dump.rs"), mark))
@@ -202,53 +205,6 @@ fn two_locks_taken_in_both_orders_are_a_circle() {
             let _ = task.cancel().await;
         }
         assert_eq!((dump().circles().len(), dump().tasks().len()), (0, before));
-    });
-}
-
-/// What is waited for ends by itself, so it is no circle, whatever it looks like.
-#[test]
-fn what_ends_by_itself_is_no_circle() {
-    in_each_runtime(|| async {
-        // A limit.
-        let lock = Arc::new(Mutex::new(()));
-        let (mine, (go, gone)) = (lock.clone(), oneshot::channel::<JoinHandle<()>>());
-        let holder = mini::spawn(async move {
-            let _guard = mine.lock().await;
-            gone.await.unwrap().await.unwrap(); // the other one
-        });
-        let theirs = lock.clone();
-        let other = mini::spawn(async move {
-            yield_now().await;
-            mini::race!(async { drop(theirs.lock().await) }, sleep(Duration::from_millis(50)));
-        });
-        go.send(other).unwrap();
-        while !holder.is_finished() {
-            assert!(dump().circles().is_empty(), "{}", dump());
-            yield_now().await;
-        }
-
-        // A guard that another task drops.
-        let guard = lock.clone().lock_owned().await;
-        let (end, ended) = oneshot::channel::<()>();
-        let has_guard = mini::spawn(async move {
-            ended.await.unwrap();
-            drop(guard);
-        });
-        let (again, waits) = (lock.clone(), Arc::new(AtomicBool::new(false)));
-        let seen = waits.clone();
-        let watcher = mini::spawn(async move {
-            while !has_line(&dump().to_string(), &["Lock", "last taken by"]) {
-                yield_now().await;
-            }
-            assert!(dump().circles().is_empty(), "{}", dump());
-            seen.store(true, SeqCst);
-            end.send(()).unwrap();
-        });
-        drop(again.lock_owned().await);
-        assert!(waits.load(SeqCst));
-        for task in [has_guard, watcher] {
-            task.await.unwrap();
-        }
     });
 }
 
@@ -609,36 +565,4 @@ fn a_program_without_dumps_ends_by_sigquit() {
         kill_process(Pid::from_child(&child), Signal::QUIT).unwrap();
         assert_eq!(child.wait().unwrap().signal(), Some(Signal::QUIT.as_raw()));
     });
-}
-
-/// A lock goes from one task to the next, while dumps look at one task after the other.
-#[test]
-fn a_lock_that_goes_on_is_no_circle() {
-    let runtime = mini::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    let (lock, is_over) = (Arc::new(Mutex::new(0_u64)), Arc::new(AtomicBool::new(false)));
-    let tasks: Vec<_> = (0..50)
-        .map(|_| {
-            let (lock, is_over) = (lock.clone(), is_over.clone());
-            runtime.spawn(async move {
-                while !is_over.load(SeqCst) {
-                    *lock.lock().await += 1;
-                    yield_now().await;
-                }
-            })
-        })
-        .collect();
-    // One who hands the lock over may lose its CPU before it wakes the other.
-    let is_wrong = |dump: &Dump| {
-        let text = dump.to_string();
-        text.contains("most likely") || !dump.circles().is_empty() && !text.contains("has not been polled since")
-    };
-    let dumps = (0..300).map(|_| runtime.handle().dump());
-    let told: Vec<String> = dumps.filter(is_wrong).map(|dump| dump.to_string()).collect();
-    is_over.store(true, SeqCst);
-    runtime.block_on(async {
-        for task in tasks {
-            task.await.unwrap();
-        }
-    });
-    assert_eq!(told.first(), None, "{} dumps", told.len());
 }
