@@ -23,7 +23,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{LazyLock, OnceLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::ready::Interest;
 use crate::slot::Key;
@@ -49,7 +49,7 @@ static INPUT: LazyLock<Reader> = LazyLock::new(|| Reader::new(|| duplicate(io::s
 static OUTPUTS: [LazyLock<Writer>; 2] =
     [LazyLock::new(|| Writer::new(Stdout::current)), LazyLock::new(|| Writer::new(Stderr::current))];
 
-/// Waits until what was written to [`stdout`] and [`stderr`] is out, for at most `limit` for each: what a thread has
+/// Waits until what was written to [`stdout`] and [`stderr`] is out, for at most `limit`: what a thread has
 /// still to write, to a file as a rule, would be lost if the process ended now. `#[mini::main]` does so at its end.
 ///
 /// # Examples
@@ -64,7 +64,8 @@ pub fn finish_output(limit: Duration) {
 }
 
 fn finish_all(limit: Duration) {
-    OUTPUTS.iter().for_each(|output| output.finish(limit));
+    let begin = Instant::now();
+    OUTPUTS.iter().for_each(|output| output.finish(limit.saturating_sub(begin.elapsed())));
 }
 
 /// The standard input of the process.

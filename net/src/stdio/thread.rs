@@ -21,7 +21,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::{Context, Poll, ready};
 use std::thread;
 use std::time::Duration;
@@ -58,8 +58,8 @@ pub(super) struct Writer {
     file: fn() -> io::Result<File>,
     slot: Slot,
     state: Mutex<Output>,
-    /// For threads that wait until the writer's has ended.
-    ended: Condvar,
+    /// For threads that wait until something is out.
+    moved: Condvar,
 }
 
 /// What [`finish_output`](super::finish_output) calls, from the first byte on that a thread writes: a program without any has no code for it.
@@ -178,7 +178,7 @@ impl Writer {
 
     /// Writes to what `file` returns, a duplicate of the stream.
     pub(super) fn new(file: fn() -> io::Result<File>) -> Writer {
-        Writer { file, slot: Slot::new(Writer::ALL), state: Mutex::default(), ended: Condvar::new() }
+        Writer { file, slot: Slot::new(Writer::ALL), state: Mutex::default(), moved: Condvar::new() }
     }
 
     pub(super) fn poll_write(
@@ -212,9 +212,15 @@ impl Writer {
         })
     }
 
-    /// Waits until no thread of this process writes, for at most so long.
+    /// Waits until what has been taken until now is out, for at most so long.
     pub(super) fn finish(&self, limit: Duration) {
-        let _ = self.ended.wait_timeout_while(lock(&self.state), limit, |state| state.busy.is_at_work());
+        if Process::has_parent() && matches!(self.state.try_lock(), Err(TryLockError::WouldBlock)) {
+            return; // maybe held by a thread of the parent, so for ever
+        }
+        let state = lock(&self.state);
+        let until = state.taken;
+        let is_behind = |state: &mut Output| state.busy.is_at_work() && state.out < until;
+        let _ = self.moved.wait_timeout_while(state, limit, is_behind);
     }
 
     /// If a thread of the parent writes, leaves all bytes that wait here, or are being written, to the parent.
@@ -253,8 +259,8 @@ impl Writer {
                 state.error = are_others_lost.then(|| copy_of(error));
                 state.lose();
                 state.busy.end();
-                self.ended.notify_all();
                 drop(state);
+                self.moved.notify_all();
                 wake(&self.slot, Writer::ALL);
             })?;
         }
@@ -271,9 +277,9 @@ impl Writer {
             let bytes = state.up_to_a_mark();
             if bytes.is_empty() {
                 state.busy.end();
-                self.ended.notify_all();
             }
             drop(state);
+            self.moved.notify_all();
             wake(&self.slot, Writer::ALL);
             if bytes.is_empty() {
                 return;

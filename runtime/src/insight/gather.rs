@@ -46,13 +46,14 @@ impl Shared {
             self.let_run_on(begin); // in a simulation the program stands still
         }
         seen.look_again_at_lost(&self.cores);
-        seen.look_again_at_circles(&self.cores, self.cores.iter().filter_map(|core| core.main.get()));
+        let externals = self.externals();
+        let mains = self.cores.iter().filter_map(|core| core.main.get());
+        seen.look_again_at_circles(&self.cores, mains.chain(externals.iter().map(|main| (main.id, main.wait))));
         let hosts = self.hosts_of(seen.tasks().iter().map(|task| task.sight.id.get()));
         let seen = Arc::new(seen);
         let look = Look { shared: self, begin, progress: &progress, before: before.as_deref() };
         let workers = self.cores.iter().map(|core| look.at_worker(core, !seen.is_whole(core.index()))).collect();
         let since = before.as_ref().map(|before| begin.saturating_duration_since(before.at));
-        let externals = self.externals();
         let AtWork { gauge, running, next } = self.blocking.at_work();
         let ids = running.iter().map(|job| job.id).collect();
         let ran = |job: &Origin| before.as_ref().is_some_and(|before| before.jobs.contains(&job.id));

@@ -191,7 +191,7 @@ impl Dump {
         match self.lasts(circle) {
             Some(least) if circle.iter().any(|&id| self.has_beside(id)) => {
                 let least = Rounded(least);
-                format!("; none has gone on for {least}: a deadlock, unless what one waits for beside that comes")
+                format!("; none has gone on for {least}: a deadlock, unless one waits for something else too")
             }
             Some(least) if least < A_WAKE && circle.iter().any(|&id| self.is_for_unseen(id)) => {
                 let least = Rounded(least);

@@ -52,7 +52,8 @@ impl<F: Future> Body<F> {
     /// Runs the body on the calling thread.
     #[track_caller]
     pub fn output_here(&self, runtime: &Runtime) -> F::Output {
-        written(runtime.block_on(self.take()))
+        let _written = Written;
+        runtime.block_on(self.take())
     }
 }
 
@@ -226,7 +227,8 @@ where
 
     #[track_caller]
     fn output(&self, runtime: &Runtime) -> F::Output {
-        written(run_as_task(runtime, self.take()))
+        let _written = Written;
+        run_as_task(runtime, self.take())
     }
 }
 
@@ -244,10 +246,13 @@ impl<F: Future> Output for &Body<F> {
 /// must not keep the process.
 const TO_WRITE: Duration = Duration::from_secs(1);
 
-/// The body is over, with that output. What it has written to the standard outputs goes out.
-fn written<T>(output: T) -> T {
-    mini_net::finish_output(TO_WRITE);
-    output
+/// The body is over when this is dropped, by a panic too: what it has written to the standard outputs goes out.
+struct Written;
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        mini_net::finish_output(TO_WRITE);
+    }
 }
 
 /// The exit code of a program that has left something behind; timeout(1) ends with it too.
@@ -288,9 +293,10 @@ where
     fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
-        written(grace::run(runtime, grace, location, |guard| {
+        let _written = Written;
+        grace::run(runtime, grace, location, |guard| {
             program::enter(guarded(future, guard), location, |member| runtime.shared().spawn(member, origin))
-        }))
+        })
     }
 }
 
@@ -314,9 +320,10 @@ where
     pub fn in_grace_here(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
-        written(grace::run(runtime, grace, location, |guard| {
+        let _written = Written;
+        grace::run(runtime, grace, location, |guard| {
             program::enter(guarded(future, guard), location, |member| spawn_local_from(member, origin, "mini::main"))
-        }))
+        })
     }
 }
 

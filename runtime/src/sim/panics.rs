@@ -53,6 +53,11 @@ impl Drop for Quiet {
     }
 }
 
+/// Another simulation begins on this thread, with the ids of the one before.
+pub(super) fn forget() {
+    LAST.set(None);
+}
+
 /// Where the last panic of this thread was, if that is known.
 pub(super) fn last() -> Option<String> {
     LAST.with_borrow(|last| last.as_ref().map(|(_, place)| place.clone()))

@@ -288,6 +288,7 @@ impl Drawn {
         mini_net::sim::enter(seed);
         hosts::reset();
         unseen::reset();
+        panics::forget();
         disk::begin(seed);
         sites::begin(seed);
         coverage::begin();

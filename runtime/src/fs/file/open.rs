@@ -56,15 +56,16 @@ enum Usage {
 }
 
 impl Open {
-    /// Sets the length, in a thread that may block. Counts it within the same turn: a write is before both or after.
+    /// Sets the length, in a thread that may block. Counts a cut within the same turn: a write is before both or after.
     pub(super) fn set_len(&self, size: u64) -> io::Result<()> {
         let _turn = self.turn();
+        let is_cut = self.std.metadata().map_or(true, |before| size < before.len());
         self.std.set_len(size)?;
-        self.shared.cuts.fetch_add(1, Relaxed);
+        self.shared.cuts.fetch_add(usize::from(is_cut), Relaxed);
         Ok(())
     }
 
-    /// How often the length was set.
+    /// How often something was cut off.
     pub(super) fn cuts(&self) -> usize {
         self.shared.cuts.load(Relaxed)
     }
@@ -116,8 +117,7 @@ impl Open {
 
     /// Ready when `open` is the only reference.
     pub(super) fn poll_alone(open: &Arc<Open>, cx: &mut Context<'_>) -> Poll<()> {
-        let waker = cx.waker().clone();
-        lock(&open.shared.waiting).push(waker);
+        open.shared.wait(cx);
         // The last lease has either gone before the lock was taken, and is not counted any more, or finds the waker.
         if Arc::strong_count(open) == 1 { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -127,10 +127,20 @@ impl Open {
         if self.writing.load(Relaxed) == 0 {
             return Poll::Ready(());
         }
-        let waker = cx.waker().clone();
-        lock(&self.shared.waiting).push(waker);
+        self.shared.wait(cx);
         // As above: the last write has either gone, or finds the waker.
         if self.writing.load(Relaxed) == 0 { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Shared {
+    /// Leaves a waker, which the next lease that ends calls.
+    fn wait(&self, cx: &mut Context<'_>) {
+        let waker = cx.waker().clone();
+        let mut waiting = lock(&self.waiting);
+        if !waiting.iter().any(|other| other.will_wake(&waker)) {
+            waiting.push(waker);
+        }
     }
 }
 

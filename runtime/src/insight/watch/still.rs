@@ -17,10 +17,10 @@ use crate::insight::text::Rounded;
 use crate::scheduler::core::Core;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::MainTask;
-use crate::task::LastWait;
+use crate::task::{Besides, LastWait};
 
 /// What has stood still for so long is told: by then its user wonders.
-const STILL: Duration = Duration::from_secs(5);
+pub(super) const STILL: Duration = Duration::from_secs(5);
 
 /// The main tasks of a runtime.
 #[derive(Default)]
@@ -32,8 +32,7 @@ struct Main {
     /// How long it has run since it last waited, in nanoseconds.
     since_wait: u64,
     wait: Option<LastWait>,
-    /// It waits for something beside that, which was noted or not.
-    has_beside: bool,
+    besides: Besides,
     /// It waits, and nothing can wake it.
     is_lost: bool,
 }
@@ -54,13 +53,17 @@ impl Mains {
             let task: Arc<MainTask> = core.main.task()?;
             let wait = core.main.get().filter(|(id, _)| *id == task.id()).map(|(_, wait)| wait);
             let (polls, since_wait) = task.polls();
-            let has_beside = core.main.wait.has_beside() || MainTask::wakers(&task) > 1;
+            let besides = match MainTask::wakers(&task) {
+                _ if core.main.wait.has_beside() => Besides::Noted,
+                ..2 => Besides::Nothing,
+                2.. => Besides::Unnoted,
+            };
             Some(Main {
                 id: task.id(),
                 polls,
                 since_wait,
                 wait,
-                has_beside,
+                besides,
                 is_lost: wait.is_some() && MainTask::is_lost(&task),
             })
         };
@@ -73,9 +76,14 @@ impl Mains {
         self.0.iter().filter(asks).map(|main| ((main.id, main.polls), main.since_wait))
     }
 
-    /// What each waits for that waits for nothing else.
-    pub(super) fn certain(&self) -> impl Iterator<Item = (u64, LastWait)> {
-        self.0.iter().filter(|main| !main.has_beside).filter_map(|main| Some((main.id, main.wait?)))
+    /// What each waits for that is not known to wait for anything else.
+    pub(super) fn alone(&self) -> impl Iterator<Item = (u64, LastWait)> {
+        self.0.iter().filter(|main| main.besides != Besides::Noted).filter_map(|main| Some((main.id, main.wait?)))
+    }
+
+    /// Whether that one may wait for something else, known or not.
+    pub(super) fn has_beside(&self, id: u64) -> bool {
+        self.0.iter().any(|main| main.id == id && main.besides != Besides::Nothing)
     }
 
     pub(super) fn polls_of(&self, id: u64) -> Option<u32> {
@@ -83,7 +91,7 @@ impl Mains {
     }
 
     pub(super) fn wait_of(&self, id: u64) -> String {
-        self.certain().find(|(main, _)| *main == id).map_or_else(String::new, |(_, wait)| told(wait))
+        self.alone().find(|(main, _)| *main == id).map_or_else(String::new, |(_, wait)| told(wait))
     }
 
     /// Whether one waits for that task to end.

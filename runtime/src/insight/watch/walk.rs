@@ -11,7 +11,7 @@ use std::time::Instant;
 use mini_context::rules::MOVE_COST;
 
 use super::Voice;
-use super::still::{Mains, Still};
+use super::still::{Mains, STILL, Still};
 use crate::insight::circles::{Circle, circles};
 use crate::insight::seen::Seen;
 use crate::insight::text::Rounded;
@@ -74,6 +74,10 @@ struct SeenCircle {
     circle: Circle,
     polls: Polls,
     text: String,
+    /// None of them has a waker anywhere else.
+    is_certain: bool,
+    /// When the first walk was that has seen it.
+    since: Instant,
 }
 
 impl Walk {
@@ -96,18 +100,19 @@ impl Walk {
         let asking = sights().filter(|sight| asks(sight)).map(|sight| (polls(sight), sight.since_wait.into()));
         let asking = asking.chain(mains.asking());
         let busy = asking.map(|(task, ran)| Busy::new(task, ran, now, &before.busy)).collect();
-        // One that waits for something else too may be woken by that.
-        let certain = sights().filter(|sight| sight.standing == Standing::Waits && sight.besides == Besides::Nothing);
-        let waits = certain.filter_map(|sight| Some((sight.id.get(), sight.wait.get()?)));
-        let circles = circles(waits.chain(mains.certain()));
-        let circles = if circles.is_empty() { Vec::new() } else { SeenCircle::all(circles, &seen, &mains) };
+        // One that is known to wait for something else too may be woken by that.
+        let alone = sights().filter(|sight| sight.standing == Standing::Waits && sight.besides != Besides::Noted);
+        let waits = alone.filter_map(|sight| Some((sight.id.get(), sight.wait.get()?)));
+        let circles = circles(waits.chain(mains.alone()));
+        let circles =
+            if circles.is_empty() { Vec::new() } else { SeenCircle::all(circles, &seen, &mains, before, now) };
         Self { lost, told, busy, circles, mains, still }
     }
 
     /// Tells what this walk and the one before have seen.
     pub(super) fn tell(&self, before: &Self, voice: &mut Voice<'_>) {
         self.tell_lost(before, voice);
-        self.circles.iter().filter(|circle| before.has(circle)).for_each(|circle| circle.tell(voice));
+        self.circles.iter().filter(|circle| circle.is_told(before)).for_each(|circle| circle.tell(voice));
         self.busy.iter().filter(|busy| busy.walks >= WALKS).for_each(|busy| busy.tell(voice));
         self.mains.tell(&before.mains, &self.still, voice);
         self.still.tell(voice);
@@ -136,8 +141,9 @@ impl Walk {
         }
     }
 
-    fn has(&self, circle: &SeenCircle) -> bool {
-        self.circles.iter().any(|before| before.circle == circle.circle && before.polls == circle.polls)
+    /// The same circle, if this walk has seen it.
+    fn find(&self, circle: &Circle, polls: &Polls) -> Option<&SeenCircle> {
+        self.circles.iter().find(|before| before.circle == *circle && before.polls == *polls)
     }
 }
 
@@ -182,13 +188,19 @@ impl Busy {
 }
 
 impl SeenCircle {
-    fn all(circles: Vec<Circle>, seen: &Seen, mains: &Mains) -> Vec<Self> {
+    fn all(circles: Vec<Circle>, seen: &Seen, mains: &Mains, before: &Walk, now: Instant) -> Vec<Self> {
         let tasks = seen.in_order();
         let task = |id| tasks.find(id).map(|task| seen.dumped(task, false));
-        circles.into_iter().map(|circle| Self::new(circle, task, mains)).collect()
+        let known = |circle: Self| Self {
+            since: before.find(&circle.circle, &circle.polls).map_or(now, |before| before.since),
+            ..circle
+        };
+        circles.into_iter().map(|circle| known(Self::new(circle, task, mains, now))).collect()
     }
 
-    fn new(circle: Circle, task: impl Fn(u64) -> Option<DumpedTask>, mains: &Mains) -> Self {
+    fn new(circle: Circle, task: impl Fn(u64) -> Option<DumpedTask>, mains: &Mains, now: Instant) -> Self {
+        let has_beside = |&id: &u64| task(id).map_or_else(|| mains.has_beside(id), |task| task.has_beside);
+        let is_certain = !circle.iter().any(has_beside);
         let polls_of = |id| task(id).map(|task| task.polls()).or_else(|| mains.polls_of(id));
         let mut polls: Vec<(u64, u32)> = circle.iter().filter_map(|&id| Some((id, polls_of(id)?))).collect();
         polls.sort_unstable();
@@ -200,13 +212,21 @@ impl SeenCircle {
             None => format!("the future of block_on waits for {}", mains.wait_of(id)),
         };
         let text = circle.iter().map(told).collect::<Vec<_>>().join("; ");
-        Self { circle, polls: Polls(polls), text }
+        Self { circle, polls: Polls(polls), text, is_certain, since: now }
+    }
+
+    /// Whether it has lasted since the walk `before`; or for long, if what one of them may wait for beside is not known:
+    /// the waker may be one that is left over.
+    fn is_told(&self, before: &Walk) -> bool {
+        let has_lasted = || self.is_certain || self.since.elapsed() >= STILL;
+        before.find(&self.circle, &self.polls).is_some() && has_lasted()
     }
 
     fn tell(&self, voice: &mut Voice<'_>) {
         let subject = voice.find(self.circle[0]);
         voice.say(WarningKind::Deadlock, &subject, || {
-            format!("most likely, as each of these waits for the next: {}", self.text)
+            let unless = if self.is_certain { "" } else { ", and for nothing else that is known" };
+            format!("most likely, as each of these waits for the next{unless}: {}", self.text)
         });
     }
 }
