@@ -174,6 +174,24 @@ fn what_is_written_after_a_cut_is_written_though_a_dropped_write_was_the_same() 
     });
 }
 
+/// Nothing is cut off there, so what the write has written need not be written again.
+#[test]
+fn a_write_beside_one_that_makes_the_file_longer_is_done_once() {
+    in_each_runtime(|| async {
+        let path = ScratchPath::new("longer");
+        for round in 0..200 {
+            std::fs::write(&path, b"").unwrap();
+            let mut file = File::options().append(true).open(&path).await.unwrap();
+            let other = file.try_clone().await.unwrap();
+            let longer = mini::spawn(async move { other.set_len(4096).await });
+            file.write_all(b"record").await.unwrap();
+            longer.await.unwrap().unwrap();
+            let content = std::fs::read(&path).unwrap();
+            assert_eq!(content.windows(6).filter(|part| part == b"record").count(), 1, "round {round}");
+        }
+    });
+}
+
 #[test]
 fn a_cut_counts_when_it_is_made() {
     on_one_thread(|| async {
