@@ -3,8 +3,8 @@
 //! The deadline is set for the thread while the future is polled (`mini_context::set_due`). A deadline inside of an
 //! earlier one is moved to that. Each poll asks, so this also holds for a future that was made outside. It stays
 //! moved if the future is later polled elsewhere. At that time both are over, and the inner one is ready first, in
-//! the same poll: the code between the two can still answer. As each looks at the clock by itself, and the inner one may
-//! only wake who answers in the same task, the outer one polls once more when it finds that its time has come.
+//! the same poll: the code between the two can still answer. As each looks at the clock by itself, and the inner one
+//! may only wake who answers in the same task, the outer one polls once more when it finds that its time has come.
 //!
 //! A task that is spawned does not inherit by itself, because most of them go on when the request that spawned them is
 //! over: what fills a cache or writes a log must not fail since one caller was in a hurry. Tasks of a scope are polled

@@ -242,8 +242,8 @@ impl<F: Future> Output for &Body<F> {
     }
 }
 
-/// How long the end of a program waits for what it has written: a disk takes 64 KiB sooner, and a reader who has stopped
-/// must not keep the process.
+/// How long the end of a program waits for what it has written: a disk takes 64 KiB sooner, and a reader who has
+/// stopped must not keep the process.
 const TO_WRITE: Duration = Duration::from_secs(1);
 
 /// The body is over when this is dropped, by a panic too: what it has written to the standard outputs goes out.

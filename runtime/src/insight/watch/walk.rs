@@ -215,8 +215,8 @@ impl SeenCircle {
         Self { circle, polls: Polls(polls), text, is_certain, since: now }
     }
 
-    /// Whether it has lasted since the walk `before`; or for long, if what one of them may wait for beside is not known:
-    /// the waker may be one that is left over.
+    /// Whether it has lasted since the walk `before`; or for long, if what one of them may wait for beside is not
+    /// known: the waker may be one that is left over.
     fn is_told(&self, before: &Walk) -> bool {
         let has_lasted = || self.is_certain || self.since.elapsed() >= STILL;
         before.find(&self.circle, &self.polls).is_some() && has_lasted()
