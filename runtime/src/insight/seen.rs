@@ -20,10 +20,9 @@ use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mini_context::Holder;
+use mini_context::{Holder, untaken};
 
 use super::DumpedTask;
-use super::circles::sure_target;
 use crate::scheduler::shared::Shared;
 use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
@@ -142,8 +141,8 @@ impl<'a> Walk<'a> {
             return;
         }
         let holder = if sight.wait.has_address() { task.holder(&mut sight) } else { None };
-        if holder.is_some() {
-            self.seen.note_holder(&sight);
+        if let Some(holder) = holder {
+            self.seen.note_holder(holder);
         }
         let name = task.name();
         let has_more = name.is_some() || holder.is_some() || sight.besides == Besides::Noted;
@@ -197,11 +196,12 @@ impl Seen {
         begin..self.parts[core].end
     }
 
-    /// Of those that wait for one lock, as a rule one after the other, the first notes who has it.
-    fn note_holder(&mut self, sight: &Sight) {
-        let holder = sight.wait.get().and_then(|wait| sure_target(sight.id.get(), wait));
-        if holder.is_some() && self.holders.last().copied() != holder {
-            self.holders.extend(holder);
+    /// Of those that wait for one lock, as a rule one after the other, the first notes who has it, if that is sure.
+    #[inline]
+    fn note_holder(&mut self, holder: Holder) {
+        let (task, is_sure) = untaken(holder.task);
+        if task != 0 && is_sure && self.holders.last() != Some(&task) {
+            self.holders.push(task);
         }
     }
 

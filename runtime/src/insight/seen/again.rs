@@ -38,17 +38,12 @@ impl Seen {
         if self.holders.is_empty() {
             return;
         }
-        let mut holders = mem::take(&mut self.holders);
-        holders.sort_unstable();
         let mains: Vec<(u64, LastWait)> = mains.collect();
-        let waits = || self.tasks.iter().filter_map(|task| Some((task.sight.id.get(), task.waits()?)));
-        let waits = || waits().chain(mains.iter().copied());
-        let waits_itself =
-            |(id, wait): (u64, LastWait)| holders.binary_search(&id).is_ok() && sure_target(id, wait).is_some();
-        if !waits().any(waits_itself) {
+        if !self.has_holder_that_waits(&mains) {
             return; // as where very many wait for one
         }
-        let circles: HashSet<u64> = circles(waits()).into_iter().flatten().collect();
+        let waits = self.tasks.iter().filter_map(|task| Some((task.sight.id.get(), task.waits()?)));
+        let circles: HashSet<u64> = circles(waits.chain(mains)).into_iter().flatten().collect();
         let is_in_one = |(task, _): &(&SeenTask, u32)| circles.contains(&task.sight.id.get());
         let in_circles: Vec<u32> = self.tasks.iter().zip(0..).filter(is_in_one).map(|(_, at)| at).collect();
         let mut again = HashSet::new();
@@ -64,6 +59,19 @@ impl Seen {
             task.sight.standing = Standing::Ready;
             task.unchanged_since = CHANGED;
         }
+    }
+
+    /// Whether one of those for whose locks others wait waits for a task itself.
+    fn has_holder_that_waits(&mut self, mains: &[(u64, LastWait)]) -> bool {
+        let mut holders = mem::take(&mut self.holders);
+        holders.sort_unstable();
+        let is_holder = |id: u64| holders.binary_search(&id).is_ok();
+        let task_waits = |task: &SeenTask| {
+            let id = task.sight.id.get(); // first: as a rule it is none
+            is_holder(id) && task.waits().is_some_and(|wait| sure_target(id, wait).is_some())
+        };
+        self.tasks.iter().any(task_waits)
+            || mains.iter().any(|&(id, wait)| is_holder(id) && sure_target(id, wait).is_some())
     }
 
     /// Calls `f` with those of the tasks at `places`, which are in order, that have not ended.
