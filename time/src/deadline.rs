@@ -267,12 +267,12 @@ impl<F: Future> Future for Deadline<F> {
             Pin::new(&mut *this.limit).reset(Instant::from_std(due.at));
             this.limit.relabel(Origin::Deadline, due.location);
         }
+        let before = mini_context::mark_notes();
         if let Poll::Ready(output) = poll_until(due, this.future.as_mut(), cx) {
             return Poll::Ready(Ok(output));
         }
         ready!(poll_limit(this.limit, cx));
         // Once more: a deadline inside that has looked at the clock just before is over now, and comes first.
-        let before = mini_context::mark_notes();
         Poll::Ready(match poll_until(due, this.future, cx) {
             Poll::Ready(output) => Ok(output),
             Poll::Pending => Err(elapsed(this.limit, NOT_KNOWN, before)),
