@@ -103,7 +103,8 @@ fn the_inner_one_comes_first_if_the_time_comes_within_a_poll() {
     });
 }
 
-/// Who asks is not who is over: the body of a scope and one of its tasks, or two that are joined.
+/// The future that awaits the inner one is a different one: the body of a scope for its task, or the other of two that
+/// are joined.
 #[test]
 fn the_inner_one_comes_first_also_through_a_task_of_a_scope_or_a_channel() {
     paused(|| async {

@@ -62,8 +62,8 @@ pub(super) struct Writer {
     moved: Condvar,
 }
 
-/// What [`finish_output`](super::finish_output) calls, from the first byte on that a thread writes: a program without any
-/// has no code for it.
+/// What [`finish_output`](super::finish_output) calls, from the first byte on that a thread writes: a program without
+/// any has no code for it.
 pub(super) static FINISH: OnceLock<fn(Duration)> = OnceLock::new();
 
 #[derive(Default)]

@@ -196,7 +196,8 @@ impl Seen {
         begin..self.parts[core].end
     }
 
-    /// Of those that wait for one lock, as a rule one after the other, the first notes who has it, if that is sure.
+    /// Tasks that wait for one lock are as a rule met one after the other: its holder is noted at the first of them, if
+    /// it is sure.
     #[inline]
     fn note_holder(&mut self, holder: Holder) {
         let (task, is_sure) = untaken(holder.task);

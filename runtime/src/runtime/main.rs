@@ -242,7 +242,7 @@ impl<F: Future> Output for &Body<F> {
     }
 }
 
-/// How long the end of a program waits for what it has written: a disk takes 64 KiB sooner, and a reader who has
+/// How long the end of a program waits for what it has written: a disk takes 64 KiB sooner, and a reader that has
 /// stopped must not keep the process.
 const TO_WRITE: Duration = Duration::from_secs(1);
 

@@ -28,8 +28,8 @@ impl Seen {
     /// wait for. A lock that goes from one task to the next while the walk goes on looks like a circle, if each of
     /// those that wait is seen with another holder.
     ///
-    /// Who is seen twice in the same wait has not run in between. So if all are, there was a moment at which all of
-    /// them waited, and each for what the next one had. Those that are not are said to go on.
+    /// A task that is seen twice in the same wait has not run in between. So if all of a circle are, there was a moment
+    /// at which all of them waited, and each for what the next one had. Tasks that are not are said to go on.
     pub(in crate::insight) fn look_again_at_circles(
         &mut self,
         cores: &[Core],
