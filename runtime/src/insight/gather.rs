@@ -45,7 +45,6 @@ impl Shared {
         if virtual_time.is_none() {
             self.let_run_on(begin); // in a simulation the program stands still
         }
-        seen.look_again_at_lost(&self.cores);
         let externals = self.externals();
         let mains = self.cores.iter().filter_map(|core| core.main.get());
         seen.look_again_at_circles(&self.cores, mains.chain(externals.iter().map(|main| (main.id, main.wait))));

@@ -24,6 +24,7 @@ use mini_context::{Holder, untaken};
 
 use super::DumpedTask;
 use crate::scheduler::shared::Shared;
+use crate::task::owned::Seats;
 use crate::task::{Beside, Besides, LastWait, Sight, Source, Standing, Task, beside};
 
 /// What a walk has seen.
@@ -37,8 +38,6 @@ pub(crate) struct Seen {
     parts: Vec<Part>,
     /// See [`SeenTask::more`].
     more: Vec<More>,
-    /// Which of the tasks are lost, or seem so until they are looked at again.
-    lost: Vec<u32>,
     /// Which tasks have locks that others wait for; one may be there more than once.
     holders: Vec<u64>,
 }
@@ -98,7 +97,7 @@ impl Shared {
         for core in &self.cores {
             let knows_beside = self.config.is_simulated() == mini_context::sim::is_simulated();
             let walk = RefCell::new(Walk { knows_beside, ..Walk::new(&mut seen, before) });
-            let is_whole = core.each_task(|task| walk.borrow_mut().add(task), |more| walk.borrow_mut().go_on(more));
+            let is_whole = core.each_part(|part| walk.borrow_mut().add_all(part), |more| walk.borrow_mut().go_on(more));
             walk.into_inner().compare();
             seen.parts.push(Part { end: seen.tasks.len(), is_whole });
         }
@@ -107,9 +106,7 @@ impl Shared {
 
     /// How many tasks are lost now.
     pub(crate) fn lost_now(&self) -> usize {
-        let mut seen = self.seen(None);
-        seen.look_again_at_lost(&self.cores);
-        seen.lost.len()
+        self.seen(None).tasks.iter().filter(|task| task.sight.seems_lost).count()
     }
 }
 
@@ -132,6 +129,18 @@ impl<'a> Walk<'a> {
         let known = before.map_or(&[][..], |before| &before.tasks[before.range(seen.parts.len())]);
         let (known_at, compared) = (before.map_or(0, |before| before.at), seen.tasks.len());
         Self { seen, known, known_at, compared, knows_beside: true }
+    }
+
+    /// Tasks that seem lost are looked at a second time: their references are counted in two words, and a task that
+    /// goes on may be seen in the middle. One that is lost never changes again.
+    fn add_all(&mut self, part: &Seats<'_, Task>) {
+        let begin = self.seen.tasks.len();
+        part.each(|task| self.add(task));
+        let sights = self.seen.tasks[begin..].iter_mut().map(|task| &mut task.sight);
+        for Sight { place, polls, seems_lost, .. } in sights.filter(|sight| sight.seems_lost) {
+            *seems_lost = false;
+            part.with(place.seat(), |task| *seems_lost = task.seems_lost(*polls));
+        }
     }
 
     #[inline]
@@ -171,7 +180,7 @@ impl<'a> Walk<'a> {
 
     /// Looks up what the walk before knows of the tasks that were added since the last call.
     fn compare(&mut self) {
-        for (task, at) in self.seen.tasks[self.compared..].iter_mut().zip(self.compared as u32..) {
+        for task in &mut self.seen.tasks[self.compared..] {
             let place = task.sight.place;
             while let [known, rest @ ..] = self.known
                 && known.sight.place <= place
@@ -180,9 +189,6 @@ impl<'a> Walk<'a> {
                 if known.sight.id == task.sight.id {
                     task.compare(known, self.known_at);
                 }
-            }
-            if task.sight.seems_lost {
-                self.seen.lost.push(at);
             }
         }
         self.compared = self.seen.tasks.len();

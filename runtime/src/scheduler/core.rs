@@ -40,7 +40,7 @@ use crate::scheduler::spin::Spins;
 use crate::scheduler::unparker::Unparker;
 use crate::scheduler::worker::MainSight;
 use crate::task::cache::{RemoteFrees, TaskCache};
-use crate::task::owned::OwnedTasks;
+use crate::task::owned::{OwnedTasks, Seats};
 use crate::task::schedule::Schedule;
 use crate::task::{Class, Place, Queued, Task};
 
@@ -470,42 +470,47 @@ impl Core {
         lost
     }
 
-    /// Calls `f` with each task that belongs here, from any thread; says whether it could look at all. The tasks may
-    /// not come and go during a call of `f`, which is short, allocates nothing and runs no user code; during one of
-    /// `make_room`, which is told for how many tasks, they may.
-    pub(crate) fn each_task(&self, mut f: impl FnMut(&Task), mut make_room: impl FnMut(usize)) -> bool {
+    /// Calls `f` with each task that belongs here, as [`each_part`](Self::each_part) does.
+    pub(crate) fn each_task(&self, mut f: impl FnMut(&Task), make_room: impl FnMut(usize)) -> bool {
+        self.each_part(|part| part.each(&mut f), make_room)
+    }
+
+    /// Calls `f` with the tasks that belong here, one part of a list after the other, from any thread; says whether it
+    /// could look at all. The tasks may not come and go during a call of `f`, which is short, allocates nothing and
+    /// runs no user code; during one of `make_room`, which is told for how many tasks, they may.
+    pub(crate) fn each_part(&self, mut f: impl FnMut(&Seats<'_, Task>), mut make_room: impl FnMut(usize)) -> bool {
+        let Some(visit) = self.owned_tasks.visit() else { return false };
+        let mut is_end = |part: &Seats<'_, Task>| {
+            f(part);
+            part.is_empty()
+        };
         for from in (0..).step_by(AT_ONCE) {
             make_room(AT_ONCE);
-            match self.owned_tasks.visit(from, AT_ONCE, &mut f) {
-                None => return false,
-                Some(has_more) if !has_more => break,
-                Some(_) => {}
+            if visit.part(from, AT_ONCE, &mut is_end) {
+                break;
             }
         }
+        drop(visit);
         for from in (0..).step_by(AT_ONCE) {
             make_room(AT_ONCE);
-            if !lock(&self.shared_tasks).each_in(from, AT_ONCE, &mut f) {
+            if is_end(&lock(&self.shared_tasks).part(from, AT_ONCE)) {
                 break;
             }
         }
         true
     }
 
-    /// As [`each_task`](Self::each_task), for the tasks in these places, which are in order. `f` may be called with
-    /// others too.
-    pub(crate) fn each_task_in(&self, places: &[Place], mut f: impl FnMut(&Task)) {
-        let mut rest = places;
-        while let Some(first) = rest.first() {
-            let from = first.seat();
-            let is_near = |place: &Place| place.is_shared() == first.is_shared() && place.seat() < from + AT_ONCE;
-            let (part, others) = rest.split_at(rest.partition_point(is_near));
-            let count = part[part.len() - 1].seat() + 1 - from;
-            if first.is_shared() {
-                lock(&self.shared_tasks).each_in(from, count, &mut f);
-            } else if self.owned_tasks.visit(from, count, &mut f).is_none() {
-                return;
+    /// Calls `f` with the tasks in these places that are still there, and with the number of the place among them, as
+    /// [`each_task`](Self::each_task) does.
+    pub(crate) fn each_task_in(&self, places: &[Place], mut f: impl FnMut(usize, &Task)) {
+        let (shared, owned): (Vec<_>, Vec<_>) = places.iter().enumerate().partition(|(_, place)| place.is_shared());
+        if let Some(visit) = self.owned_tasks.visit() {
+            for (at, place) in owned {
+                visit.part(place.seat(), 1, |part| part.each(|task| f(at, task)));
             }
-            rest = others;
+        }
+        for (at, place) in shared {
+            lock(&self.shared_tasks).part(place.seat(), 1).each(|task| f(at, task));
         }
     }
 

@@ -10,23 +10,25 @@
 //! none that is being looked at is freed:
 //!
 //! ```text
-//!   owner removes a task               visitor, one at a time by the lock `visits`
+//!   owner removes a task               visitor, one at a time by the lock `visitor`
 //!   the seat is free                   is_visited = true
 //!   light fence                        heavy fence
-//!   is_visited? --- no: go on          reads the seats, and the tasks that sit there
-//!        '--------- yes: wait for      is_visited = false (Release)
-//!                   `visits`
+//!   is_visited? --- no: go on          for each part, with the lock `part`:
+//!        '--------- yes: take and        reads the seats, and the tasks that sit there
+//!                   leave `part`      is_visited = false (Release)
 //! ```
 //!
-//! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner waits until it has
-//! gone, and only then gives away what was the list's reference. So an owner that spawns pays nothing for all this, and
-//! one whose task ends a load and a branch; a visitor pays a system call that interrupts the processors of this
-//! process. The same holds for the memory of the seats, which moves when it grows. A visitor sees each task that sat
-//! there before it came and does so until it goes.
+//! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner finds the visitor
+//! and takes the lock of a part before it gives away what was the list's reference. If that was before a part, the
+//! visitor finds the seat free there; if not, the owner has waited for its end. So an owner that spawns pays nothing
+//! for all this, and one whose task ends a load and a branch, or a lock for as long as a visitor is there; a visitor
+//! pays one system call, which interrupts the processors of this process. The same holds for the memory of the seats,
+//! which moves when it grows. A visitor sees each task that sat there before it came and does so until it goes.
 //!
 //! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait
 //! for an owner that is not given a CPU). A locked instruction for each owned task that comes or goes: 10 ns of 55. To
-//! ask the owner for its list: the one that does not answer is the one that matters.
+//! ask the owner for its list: the one that does not answer is the one that matters. A heavy fence for each part
+//! (half of the time of a dump).
 
 #![allow(unsafe_code)]
 
@@ -39,7 +41,7 @@ use std::slice;
 use crate::primitives::atomic::{
     AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
-use crate::primitives::{Mutex, fences, lock};
+use crate::primitives::{Mutex, MutexGuard, fences, lock};
 
 /// A counted reference to a task that keeps the number of its seat.
 pub(crate) trait Seated: Clone {
@@ -89,7 +91,10 @@ pub(crate) struct OwnedTasks<T: Seated> {
     /// that is initialised. Memory beyond that is not touched.
     used: AtomicUsize,
     is_visited: AtomicBool,
-    visits: Mutex<()>,
+    /// That of the visitor.
+    visitor: Mutex<()>,
+    /// That of the part that it looks at.
+    part: Mutex<()>,
     /// The owner's alone, as are all below: how many seats the room has memory for.
     capacity: Cell<usize>,
     /// The first free seat.
@@ -111,7 +116,8 @@ impl<T: Seated> Default for OwnedTasks<T> {
             room: AtomicPtr::new(NonNull::dangling().as_ptr()),
             used: AtomicUsize::new(0),
             is_visited: AtomicBool::new(false),
-            visits: Mutex::new(()),
+            visitor: Mutex::new(()),
+            part: Mutex::new(()),
             capacity: Cell::new(0),
             free: Cell::new(NONE),
             len: Cell::new(0),
@@ -223,7 +229,7 @@ impl<T: Seated> OwnedTasks<T> {
 
     #[cold]
     fn wait_long(&self) {
-        drop(lock(&self.visits));
+        drop(lock(&self.part));
     }
 
     /// Gives the runtime's reference back when the task in the seat of that number completes.
@@ -287,32 +293,21 @@ impl<T: Seated> OwnedTasks<T> {
 
     /// Calls `f` with each task.
     pub(crate) fn each(&self, f: impl FnMut(&T)) {
-        let _ = self.each_in(0, usize::MAX, f);
+        self.part(0, usize::MAX).each(f);
     }
 
-    /// Calls `f` with the tasks in up to `count` seats from seat `from` on, and says whether there are such seats.
-    pub(crate) fn each_in(&self, from: usize, count: usize, mut f: impl FnMut(&T)) -> bool {
-        let seats = self.seats();
-        let part = seats.get(from..).unwrap_or_default();
-        let part = &part[..part.len().min(count)];
-        for seat in part {
-            // Acquire: pairs with the Release in `seat`, for a visitor.
-            if let Some(task) = Self::task_in(seat.load(Acquire)) {
-                f(&task);
-            }
-        }
-        !part.is_empty()
+    /// Up to `count` seats, from seat `from` on.
+    pub(crate) fn part(&self, from: usize, count: usize) -> Seats<'_, T> {
+        let seats = self.seats().get(from..).unwrap_or_default();
+        Seats { from, seats: &seats[..seats.len().min(count)], list: PhantomData }
     }
 
-    /// As [`each_in`](Self::each_in), from any thread; `None` if the system has no such fence. None of the tasks is
-    /// freed meanwhile, and an owner whose task ends waits. So `f` is short, takes no lock that an owner may have, and
-    /// gives no reference back.
-    pub(crate) fn visit(&self, from: usize, count: usize, f: impl FnMut(&T)) -> Option<bool> {
-        let _alone = lock(&self.visits);
+    /// A visit, from any thread; `None` if the system has no such fence.
+    pub(crate) fn visit(&self) -> Option<Visit<'_, T>> {
+        let alone = lock(&self.visitor);
         self.is_visited.store(true, Relaxed);
-        let seen = fences::heavy().then(|| self.each_in(from, count, f));
-        self.is_visited.store(false, Release);
-        seen
+        let visit = Visit { list: self, _alone: alone };
+        fences::heavy().then_some(visit)
     }
 
     /// The tasks that are alive.
@@ -353,6 +348,66 @@ impl<T: Seated> OwnedTasks<T> {
     /// How many tasks must end on the thread that spawned them.
     pub(crate) fn pinned(&self) -> usize {
         self.pinned.get()
+    }
+}
+
+/// Some of the seats of a list, in their order, while none of the tasks there is freed.
+pub(crate) struct Seats<'a, T> {
+    /// The number of the first one.
+    from: usize,
+    seats: &'a [Seat],
+    list: PhantomData<&'a T>,
+}
+
+impl<T: Seated> Seats<'_, T> {
+    /// There are no more seats.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.seats.is_empty()
+    }
+
+    /// Calls `f` with each task.
+    #[inline]
+    pub(crate) fn each(&self, mut f: impl FnMut(&T)) {
+        self.seats.iter().for_each(|seat| Self::look_at(seat, &mut f));
+    }
+
+    /// Calls `f` with the task in the seat of that number, if there is one.
+    #[inline]
+    pub(crate) fn with(&self, number: usize, f: impl FnOnce(&T)) {
+        if let Some(seat) = number.checked_sub(self.from).and_then(|at| self.seats.get(at)) {
+            Self::look_at(seat, f);
+        }
+    }
+
+    #[inline]
+    fn look_at(seat: &Seat, f: impl FnOnce(&T)) {
+        // Acquire: pairs with the Release in `seat`, for a visitor.
+        if let Some(task) = OwnedTasks::task_in(seat.load(Acquire)) {
+            f(&task);
+        }
+    }
+}
+
+/// A thread that looks at a list, one part after the other.
+pub(crate) struct Visit<'a, T: Seated> {
+    list: &'a OwnedTasks<T>,
+    /// No other thread does.
+    _alone: MutexGuard<'a, ()>,
+}
+
+impl<T: Seated> Visit<'_, T> {
+    /// Calls `f` with a [`part`](OwnedTasks::part) of the list. No task there is freed meanwhile, and an owner whose
+    /// task ends waits. So `f` is short, takes no lock that an owner may have, and gives no reference back.
+    pub(crate) fn part<R>(&self, from: usize, count: usize, f: impl FnOnce(&Seats<'_, T>) -> R) -> R {
+        let _part = lock(&self.list.part);
+        f(&self.list.part(from, count))
+    }
+}
+
+impl<T: Seated> Drop for Visit<'_, T> {
+    fn drop(&mut self) {
+        // Release: what was read is over, for an owner that finds nobody.
+        self.list.is_visited.store(false, Release);
     }
 }
 
@@ -448,14 +503,24 @@ mod models {
     // SAFETY: as above.
     unsafe impl Sync for Both {}
 
-    fn visitor(list: &Arc<Both>) -> thread::JoinHandle<usize> {
+    /// Looks at `count` seats at a time.
+    fn visitor(list: &Arc<Both>, count: usize) -> thread::JoinHandle<usize> {
         let list = list.clone();
         thread::spawn(move || {
             let mut seen = 0;
-            let _ = list.0.visit(0, 8, |task| {
-                task.read();
-                seen += 1;
-            });
+            let visit = list.0.visit().expect("a fence");
+            for from in (0..).step_by(count) {
+                let is_end = visit.part(from, count, |part| {
+                    part.each(|task| {
+                        task.read();
+                        seen += 1;
+                    });
+                    part.is_empty()
+                });
+                if is_end {
+                    break;
+                }
+            }
             seen
         })
     }
@@ -466,7 +531,7 @@ mod models {
             let list = Arc::new(Both(OwnedTasks::default()));
             let first = Watched::new();
             assert!(list.0.insert(first.clone(), false).is_ok());
-            let visitor = visitor(&list);
+            let visitor = visitor(&list, 1);
             assert!(list.0.insert(Watched::new(), false).is_ok());
             list.0.remove(first.seat().unwrap()).free();
             assert!(visitor.join().unwrap() <= 2);
@@ -480,7 +545,7 @@ mod models {
             for _ in 0..FIRST {
                 assert!(list.0.insert(Watched::new(), false).is_ok());
             }
-            let visitor = visitor(&list);
+            let visitor = visitor(&list, FIRST);
             assert!(list.0.insert(Watched::new(), false).is_ok()); // moves them
             assert!((FIRST..=FIRST + 1).contains(&visitor.join().unwrap()));
         });
@@ -491,7 +556,7 @@ mod models {
         loom::model(|| {
             let list = Arc::new(Both(OwnedTasks::default()));
             assert!(list.0.insert(Watched::new(), true).is_ok());
-            let visitors = [visitor(&list), visitor(&list)];
+            let visitors = [visitor(&list, 8), visitor(&list, 8)];
             for task in list.0.take_all() {
                 task.free();
             }

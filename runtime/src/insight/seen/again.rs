@@ -9,21 +9,6 @@ use crate::scheduler::core::Core;
 use crate::task::{LastWait, Place, Sight, Standing, Task};
 
 impl Seen {
-    /// Looks a second time at the tasks that seem lost: their references are counted in two words, and a task that goes
-    /// on may be seen in the middle. One that is lost never changes again.
-    pub(in crate::insight) fn look_again_at_lost(&mut self, cores: &[Core]) {
-        let lost = mem::take(&mut self.lost);
-        let mut again = Vec::with_capacity(lost.len());
-        self.look_again(cores, &lost, |at, sight, task| {
-            if task.seems_lost(sight.polls) {
-                again.push(at);
-            }
-        });
-        lost.iter().for_each(|&at| self.tasks[at as usize].sight.seems_lost = false);
-        again.iter().for_each(|&at| self.tasks[at as usize].sight.seems_lost = true);
-        self.lost = again;
-    }
-
     /// Looks a second time at the tasks that seem to wait in a circle, if a lock is in it; `mains` are what main tasks
     /// wait for. A lock that goes from one task to the next while the walk goes on looks like a circle, if each of
     /// those that wait is seen with another holder.
@@ -80,21 +65,14 @@ impl Seen {
         for core in cores {
             let end = self.range(core.index()).end as u32;
             let part = rest.split_off(..rest.partition_point(|&at| at < end)).unwrap_or_default();
-            self.look_again_on(core, part, &mut f);
+            let sight = |at: u32| &self.tasks[at as usize].sight;
+            let places: Vec<Place> = part.iter().map(|&at| sight(at).place).collect();
+            core.each_task_in(&places, |number, task| {
+                let at = part[number];
+                if task.id() == sight(at).id {
+                    f(at, sight(at), task);
+                }
+            });
         }
-    }
-
-    fn look_again_on(&self, core: &Core, part: &[u32], f: &mut dyn FnMut(u32, &Sight, &Task)) {
-        let sight = |at: &u32| &self.tasks[*at as usize].sight;
-        let places: Vec<Place> = part.iter().map(|at| sight(at).place).collect();
-        let mut rest = part.iter().peekable();
-        core.each_task_in(&places, |task| {
-            let place = task.place();
-            while rest.next_if(|at| sight(at).place < place).is_some() {}
-            let Some(at) = rest.next_if(|at| sight(at).place == place) else { return };
-            if task.id() == sight(at).id {
-                f(*at, sight(at), task);
-            }
-        });
     }
 }

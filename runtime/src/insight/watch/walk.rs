@@ -82,8 +82,7 @@ struct SeenCircle {
 
 impl Walk {
     pub(super) fn new(shared: &Shared, now: Instant, before: &Self) -> Self {
-        let mut seen = shared.seen(None);
-        seen.look_again_at_lost(&shared.cores);
+        let seen = shared.seen(None);
         let mains = Mains::of(shared);
         let still = Still::of(shared, now, &mains, &before.still);
         // The body of a program that others serve: `pending().await`, at the end of `main`.
