@@ -38,8 +38,8 @@ impl Recorder {
         match self.0 {}
     }
 
-    pub(crate) fn job(&self, _: u64) -> Infallible {
-        self.0
+    pub(crate) fn job(&self, _: u64, _: impl FnOnce()) {
+        match self.0 {}
     }
 }
 

@@ -177,14 +177,16 @@ impl Recorder {
         self.waits(Number::of(task.id().get()), self.clock.now());
     }
 
-    /// A blocking job begins; it ends when what is returned is dropped.
-    pub(crate) fn job(&self, id: u64) -> Job<'_> {
+    /// `run` runs a blocking job, and contains its panics.
+    #[cold]
+    pub(crate) fn job(&self, id: u64, run: impl FnOnce()) {
         let task = Number::of(id);
         if let Some(waiting) = &self.waiting {
             let _ = waiting.take(task, 0); // no worker's delay
         }
         self.tell(|ring, at| ring.push(Event::JobBegin { task }.pack(at)));
-        Job(self, task)
+        run();
+        self.tell(|ring, at| ring.push(Event::JobEnd { task }.pack(at)));
     }
 
     fn tell(&self, write: impl FnOnce(&Ring, u64)) {
@@ -198,16 +200,6 @@ impl Recorder {
         if let Some(waiting) = &self.waiting {
             waiting.note(task, at);
         }
-    }
-}
-
-/// A blocking job that runs.
-pub(crate) struct Job<'a>(&'a Recorder, Number);
-
-impl Drop for Job<'_> {
-    fn drop(&mut self) {
-        let task = self.1;
-        self.0.tell(|ring, at| ring.push(Event::JobEnd { task }.pack(at)));
     }
 }
 

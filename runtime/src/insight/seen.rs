@@ -176,6 +176,7 @@ impl<'a> Walk<'a> {
         self.compare();
         self.seen.tasks.reserve(more);
         self.seen.more.reserve(more);
+        self.seen.holders.reserve(more);
     }
 
     /// Looks up what the walk before knows of the tasks that were added since the last call.

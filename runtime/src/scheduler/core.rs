@@ -493,7 +493,7 @@ impl Core {
         drop(visit);
         for from in (0..).step_by(AT_ONCE) {
             make_room(AT_ONCE);
-            if is_end(&lock(&self.shared_tasks).part(from, AT_ONCE)) {
+            if lock(&self.shared_tasks).part(from, AT_ONCE, &mut is_end) {
                 break;
             }
         }
@@ -504,13 +504,15 @@ impl Core {
     /// [`each_task`](Self::each_task) does.
     pub(crate) fn each_task_in(&self, places: &[Place], mut f: impl FnMut(usize, &Task)) {
         let (shared, owned): (Vec<_>, Vec<_>) = places.iter().enumerate().partition(|(_, place)| place.is_shared());
-        if let Some(visit) = self.owned_tasks.visit() {
+        if !owned.is_empty()
+            && let Some(visit) = self.owned_tasks.visit()
+        {
             for (at, place) in owned {
                 visit.part(place.seat(), 1, |part| part.each(|task| f(at, task)));
             }
         }
         for (at, place) in shared {
-            lock(&self.shared_tasks).part(place.seat(), 1).each(|task| f(at, task));
+            lock(&self.shared_tasks).part(place.seat(), 1, |part| part.each(|task| f(at, task)));
         }
     }
 

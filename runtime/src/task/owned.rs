@@ -10,15 +10,15 @@
 //! none that is being looked at is freed:
 //!
 //! ```text
-//!   owner removes a task               visitor, one at a time by the lock `visitor`
-//!   the seat is free                   is_visited = true
+//!   owner removes a task               visitor
+//!   the seat is free                   visitors + 1
 //!   light fence                        heavy fence
-//!   is_visited? --- no: go on          for each part, with the lock `part`:
-//!        '--------- yes: take and        reads the seats, and the tasks that sit there
-//!                   leave `part`      is_visited = false (Release)
+//!   visitors? --- none: go on          for each part, with the lock `part`:
+//!        '------- some: take and         reads the seats, and the tasks that sit there
+//!                 leave `part`        visitors - 1 (Release)
 //! ```
 //!
-//! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner finds the visitor
+//! Of the two fences at least one side sees the other: the visitor finds the seat free, or the owner finds a visitor
 //! and takes the lock of a part before it gives away what was the list's reference. If that was before a part, the
 //! visitor finds the seat free there; if not, the owner has waited for its end. So an owner that spawns pays nothing
 //! for all this, and one whose task ends a load and a branch, or a lock for as long as a visitor is there; a visitor
@@ -26,9 +26,10 @@
 //! which moves when it grows. A visitor sees each task that sat there before it came and does so until it goes.
 //!
 //! Rejected: a lock that only the visitor pays for, around each change (two stores and a load, and a visitor would wait
-//! for an owner that is not given a CPU). A locked instruction for each owned task that comes or goes: 10 ns of 55. To
-//! ask the owner for its list: the one that does not answer is the one that matters. A heavy fence for each part
-//! (half of the time of a dump).
+//! for an owner that is not given a CPU). A lock for a whole visit: a visitor makes room for what it has read between
+//! two parts, so a lock would be held while it allocates. A locked instruction for each owned task that comes or goes:
+//! 10 ns of 55. To ask the owner for its list: the one that does not answer is the one that matters. A heavy fence for
+//! each part (half of the time of a dump).
 
 #![allow(unsafe_code)]
 
@@ -38,10 +39,8 @@ use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use crate::primitives::atomic::{
-    AtomicBool, AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
-use crate::primitives::{Mutex, MutexGuard, fences, lock};
+use crate::primitives::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::primitives::{Mutex, fences, lock};
 
 /// A counted reference to a task that keeps the number of its seat.
 pub(crate) trait Seated: Clone {
@@ -90,10 +89,8 @@ pub(crate) struct OwnedTasks<T: Seated> {
     /// How many seats there are, which is how many were ever taken at a time: the first ones of the room, and all of it
     /// that is initialised. Memory beyond that is not touched.
     used: AtomicUsize,
-    is_visited: AtomicBool,
-    /// That of the visitor.
-    visitor: Mutex<()>,
-    /// That of the part that it looks at.
+    visitors: AtomicUsize,
+    /// A visitor looks at a part.
     part: Mutex<()>,
     /// The owner's alone, as are all below: how many seats the room has memory for.
     capacity: Cell<usize>,
@@ -115,8 +112,7 @@ impl<T: Seated> Default for OwnedTasks<T> {
         Self {
             room: AtomicPtr::new(NonNull::dangling().as_ptr()),
             used: AtomicUsize::new(0),
-            is_visited: AtomicBool::new(false),
-            visitor: Mutex::new(()),
+            visitors: AtomicUsize::new(0),
             part: Mutex::new(()),
             capacity: Cell::new(0),
             free: Cell::new(NONE),
@@ -221,8 +217,8 @@ impl<T: Seated> OwnedTasks<T> {
     #[inline]
     fn wait_for_visitor(&self) {
         fences::light();
-        // Acquire: what the last visitor has read is over.
-        if self.is_visited.load(Acquire) {
+        // Acquire: what visitors have read is over.
+        if self.visitors.load(Acquire) != 0 {
             self.wait_long();
         }
     }
@@ -293,20 +289,19 @@ impl<T: Seated> OwnedTasks<T> {
 
     /// Calls `f` with each task.
     pub(crate) fn each(&self, f: impl FnMut(&T)) {
-        self.part(0, usize::MAX).each(f);
+        self.part(0, usize::MAX, |seats| seats.each(f));
     }
 
-    /// Up to `count` seats, from seat `from` on.
-    pub(crate) fn part(&self, from: usize, count: usize) -> Seats<'_, T> {
+    /// Calls `f` with up to `count` seats, from seat `from` on.
+    pub(crate) fn part<R>(&self, from: usize, count: usize, f: impl FnOnce(&Seats<'_, T>) -> R) -> R {
         let seats = self.seats().get(from..).unwrap_or_default();
-        Seats { from, seats: &seats[..seats.len().min(count)], list: PhantomData }
+        f(&Seats { from, seats: &seats[..seats.len().min(count)], list: PhantomData })
     }
 
     /// A visit, from any thread; `None` if the system has no such fence.
     pub(crate) fn visit(&self) -> Option<Visit<'_, T>> {
-        let alone = lock(&self.visitor);
-        self.is_visited.store(true, Relaxed);
-        let visit = Visit { list: self, _alone: alone };
+        self.visitors.fetch_add(1, Relaxed);
+        let visit = Visit(self);
         fences::heavy().then_some(visit)
     }
 
@@ -389,25 +384,21 @@ impl<T: Seated> Seats<'_, T> {
 }
 
 /// A thread that looks at a list, one part after the other.
-pub(crate) struct Visit<'a, T: Seated> {
-    list: &'a OwnedTasks<T>,
-    /// No other thread does.
-    _alone: MutexGuard<'a, ()>,
-}
+pub(crate) struct Visit<'a, T: Seated>(&'a OwnedTasks<T>);
 
 impl<T: Seated> Visit<'_, T> {
     /// Calls `f` with a [`part`](OwnedTasks::part) of the list. No task there is freed meanwhile, and an owner whose
     /// task ends waits. So `f` is short, takes no lock that an owner may have, and gives no reference back.
     pub(crate) fn part<R>(&self, from: usize, count: usize, f: impl FnOnce(&Seats<'_, T>) -> R) -> R {
-        let _part = lock(&self.list.part);
-        f(&self.list.part(from, count))
+        let _part = lock(&self.0.part);
+        self.0.part(from, count, f)
     }
 }
 
 impl<T: Seated> Drop for Visit<'_, T> {
     fn drop(&mut self) {
         // Release: what was read is over, for an owner that finds nobody.
-        self.list.is_visited.store(false, Release);
+        self.0.visitors.fetch_sub(1, Release);
     }
 }
 
@@ -529,12 +520,16 @@ mod models {
     fn a_task_is_not_freed_while_it_is_looked_at() {
         loom::model(|| {
             let list = Arc::new(Both(OwnedTasks::default()));
-            let first = Watched::new();
-            assert!(list.0.insert(first.clone(), false).is_ok());
-            let visitor = visitor(&list, 1);
+            let tasks = [Watched::new(), Watched::new()];
+            for task in &tasks {
+                assert!(list.0.insert(task.clone(), false).is_ok());
+            }
+            let visitor = visitor(&list, 1); // each in its own part
             assert!(list.0.insert(Watched::new(), false).is_ok());
-            list.0.remove(first.seat().unwrap()).free();
-            assert!(visitor.join().unwrap() <= 2);
+            for task in tasks {
+                list.0.remove(task.seat().unwrap()).free();
+            }
+            assert!(visitor.join().unwrap() <= 3);
         });
     }
 
@@ -545,7 +540,7 @@ mod models {
             for _ in 0..FIRST {
                 assert!(list.0.insert(Watched::new(), false).is_ok());
             }
-            let visitor = visitor(&list, FIRST);
+            let visitor = visitor(&list, FIRST / 2);
             assert!(list.0.insert(Watched::new(), false).is_ok()); // moves them
             assert!((FIRST..=FIRST + 1).contains(&visitor.join().unwrap()));
         });

@@ -253,11 +253,17 @@ impl Queued {
 impl Job for Queued {
     fn run(self) {
         let shared = self.header().schedule.arc();
-        let _recorded = shared.recorder.as_ref().map(|recorder| recorder.job(self.id().get()));
-        context::serve(&shared, || {
-            let (ran, _) = Queued::run(self, u32::MAX, || None);
-            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
-        });
+        let id = self.id().get();
+        let serve = || {
+            context::serve(&shared, || {
+                let (ran, _) = Queued::run(self, u32::MAX, || None);
+                debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
+            });
+        };
+        match &shared.recorder {
+            None => serve(),
+            Some(recorder) => recorder.job(id, serve),
+        }
     }
 
     fn discard(self) {

@@ -31,7 +31,7 @@ impl Seen {
         let circles: HashSet<u64> = circles(waits.chain(mains)).into_iter().flatten().collect();
         let is_in_one = |(task, _): &(&SeenTask, u32)| circles.contains(&task.sight.id.get());
         let in_circles: Vec<u32> = self.tasks.iter().zip(0..).filter(is_in_one).map(|(_, at)| at).collect();
-        let mut again = HashSet::new();
+        let mut again = HashSet::with_capacity(in_circles.len());
         self.look_again(cores, &in_circles, |at, sight, task| {
             let mut now = task.sight();
             let _holder = task.holder(&mut now);
