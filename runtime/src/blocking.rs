@@ -32,9 +32,6 @@ use crate::threads::{self, Hooks, Names};
 
 /// What the threads do: a task that is polled once.
 pub(crate) trait Job: Send + 'static {
-    /// Runs it; contains its panics.
-    fn run(self);
-
     /// Ends it as cancelled.
     fn discard(self);
 
@@ -52,6 +49,8 @@ pub(crate) struct Origin {
 
 pub(crate) struct Blocking<J> {
     state: Mutex<State<J>>,
+    /// Runs a job, and contains its panics.
+    run: fn(J),
     /// A thread has ended.
     ended: Condvar,
     /// Jobs queued or running.
@@ -146,9 +145,11 @@ enum Hire {
 }
 
 impl<J: Job> Blocking<J> {
-    pub(crate) fn new(config: &Config, unparker: Arc<Unparker>) -> Arc<Self> {
+    /// `run` runs a job, and contains its panics.
+    pub(crate) fn new(config: &Config, unparker: Arc<Unparker>, run: fn(J)) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new(State::new()),
+            run,
             ended: Condvar::new(),
             in_flight: AtomicUsize::new(0),
             begun: AtomicUsize::new(0),
@@ -263,7 +264,7 @@ impl<J: Job> Blocking<J> {
             match job {
                 Work::Job(job) => {
                     let origin = job.origin();
-                    job.run();
+                    (self.run)(job);
                     lock(&self.state).stopped_running(origin);
                 }
                 Work::Call(call) => {

@@ -72,7 +72,7 @@ fn model(
     builder.check(move || {
         let config = Config { max_blocking_threads, thread_keep_alive, ..Config::new(false) };
         let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
-        model(&Blocking::new(&config, unparker));
+        model(&Blocking::new(&config, unparker, Queued::serve));
     });
 }
 

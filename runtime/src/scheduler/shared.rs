@@ -94,7 +94,8 @@ impl Shared {
                 core.simulated(&config, &clock)
             };
             let cores: Box<[Core]> = (0..config.workers).map(new_core).collect();
-            let blocking = Blocking::new(&config, cores[0].unparker.clone());
+            let serve = if recorder.is_some() { Queued::serve_recorded } else { Queued::serve };
+            let blocking = Blocking::new(&config, cores[0].unparker.clone(), serve);
             post.reactor.call_when_used(Arc::new(OnUse(weak.clone())).into());
             Self {
                 injectors: [Fifo::new(), Fifo::new()],

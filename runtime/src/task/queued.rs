@@ -250,22 +250,26 @@ impl Queued {
 }
 
 /// A task of `spawn_blocking`, whose one poll runs a function.
-impl Job for Queued {
-    fn run(self) {
+impl Queued {
+    /// Runs it on a blocking thread; contains its panics.
+    pub(crate) fn serve(self) {
         let shared = self.header().schedule.arc();
-        let id = self.id().get();
-        let serve = || {
-            context::serve(&shared, || {
-                let (ran, _) = Queued::run(self, u32::MAX, || None);
-                debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
-            });
-        };
-        match &shared.recorder {
-            None => serve(),
-            Some(recorder) => recorder.job(id, serve),
-        }
+        context::serve(&shared, || {
+            let (ran, _) = self.run(u32::MAX, || None);
+            debug_assert!(matches!(ran, Ran::Ended), "a job does not wait");
+        });
     }
 
+    /// The same where a recorder is told.
+    pub(crate) fn serve_recorded(self) {
+        match &self.header().schedule.arc().recorder {
+            Some(recorder) => recorder.job(self.id().get(), || self.serve()),
+            None => self.serve(),
+        }
+    }
+}
+
+impl Job for Queued {
     fn discard(self) {
         self.cancel();
     }
