@@ -185,6 +185,7 @@ fn no_connection(source: &Source, error: io::Error) -> io::Error {
 
 impl<F: FnMut() -> io::Result<R>, R> Call<OwnedFd> for Custom<F> {
     type Output = R;
+    const IS_MADE_AGAIN: bool = false;
 
     fn interest(&self) -> Interest {
         self.interest
@@ -197,6 +198,7 @@ impl<F: FnMut() -> io::Result<R>, R> Call<OwnedFd> for Custom<F> {
 
 impl<T: AsFd, F: FnMut(&T) -> io::Result<R>, R> Call<T> for CustomOn<F> {
     type Output = R;
+    const IS_MADE_AGAIN: bool = false;
 
     fn interest(&self) -> Interest {
         self.interest

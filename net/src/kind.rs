@@ -128,12 +128,12 @@ pub(crate) fn ip(raw: SockAddr) -> io::Result<SocketAddr> {
 }
 
 pub(crate) fn unix(raw: SockAddr) -> io::Result<net::SocketAddr> {
-    if let Some(named) = raw.as_unix() {
-        return Ok(named);
-    }
-    match raw.as_abstract_namespace() {
-        Some(name) => crate::sys::abstract_address(name),
-        // An unnamed socket: what std calls a path of no length.
-        None => net::SocketAddr::from_pathname(""),
+    // An unnamed socket: what std calls a path of no length.
+    let unnamed = || net::SocketAddr::from_pathname("");
+    match (raw.as_pathname(), raw.as_abstract_namespace()) {
+        // A peer may have a name that fills its place to the last byte, for which std has no address.
+        (Some(path), _) => net::SocketAddr::from_pathname(path).or_else(|_| unnamed()),
+        (None, Some(name)) => crate::sys::abstract_address(name),
+        (None, None) => unnamed(),
     }
 }

@@ -91,6 +91,10 @@ impl From<io::Result<SockAddr>> for Receiver {
 pub(crate) trait Call<T: AsFd> {
     type Output;
 
+    /// A call that was interrupted by a signal is made again at once. Not if it is a user's: then the error may mean
+    /// something else, and is the user's too.
+    const IS_MADE_AGAIN: bool = true;
+
     fn interest(&self) -> Interest;
 
     /// The error that makes a wait pointless, before the wait begins.
@@ -111,7 +115,15 @@ impl<T: AsFd> Source<T> {
         key: Option<&mut Key>,
         call: &mut C,
     ) -> Poll<io::Result<C::Output>> {
-        self.poll_io(cx, wait, call.interest(), key, |source| call.call(source))
+        if C::IS_MADE_AGAIN {
+            return self.poll_io(cx, wait, call.interest(), key, |source| call.call(source));
+        }
+        let made = self.poll_io(cx, wait, call.interest(), key, |source| match call.call(source) {
+            Ok((value, left)) => Ok((Ok(value), left)),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok((Err(e), Left::Perhaps)),
+            Err(e) => Err(e),
+        });
+        made.map(Result::flatten)
     }
 
     /// Makes the call once; see [`Source::try_op`].

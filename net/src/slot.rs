@@ -90,6 +90,11 @@ impl Slot {
         self.word.clear(seen, ready);
     }
 
+    /// Records that an op, begun when the slot was as `seen`, found the fd not ready for `interest`.
+    pub(crate) fn clear_interest(&self, seen: Seen, interest: Interest) {
+        self.word.clear_interest(seen, interest);
+    }
+
     /// In a child of fork(2): marks the slot as `ready`, which ends all its waits. Its waiters are tasks of the parent:
     /// their wakers are neither called nor dropped. Their keys name no waiter afterwards, as numbers and generations go
     /// on.

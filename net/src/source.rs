@@ -284,6 +284,13 @@ impl<T: AsFd> Source<T> {
         }
     }
 
+    /// After `WouldBlock` of an operation for `interest`.
+    pub(crate) fn clear_interest(&self, seen: Seen, interest: Interest) {
+        if let Some(slot) = self.slot() {
+            slot.clear_interest(seen, interest);
+        }
+    }
+
     /// Removes the waiter of a leaf future that is dropped.
     #[cold]
     pub(crate) fn forget(&self, key: &mut Key) {
@@ -352,7 +359,7 @@ impl<T: AsFd> Source<T> {
     /// What an operation that failed says about the readiness.
     fn note_failure(&self, seen: Seen, interest: Interest, error: &io::Error) {
         if error.kind() == io::ErrorKind::WouldBlock {
-            self.clear(seen, interest.mask());
+            self.clear_interest(seen, interest);
         }
     }
 
@@ -361,7 +368,7 @@ impl<T: AsFd> Source<T> {
     fn try_again(&self, wait: &Wait, seen: Seen, interest: Interest, error: io::Error) -> io::Result<()> {
         let must_wait = error.raw_os_error() == Some(libc::EAGAIN) && !seen.ready().is_shut_down();
         match self.slot().filter(|_| must_wait) {
-            Some(slot) => slot.clear(seen, interest.mask()),
+            Some(slot) => slot.clear_interest(seen, interest),
             None => self.try_again_at_first(wait, seen, interest, error)?,
         }
         Ok(())
@@ -390,7 +397,7 @@ impl<T: AsFd> Source<T> {
         // For this direction there is no guess: the kernel reports as soon as the fd is registered, perhaps on another
         // thread by now, and a guess would survive `clear`.
         let guess = (Ready::READABLE | Ready::WRITABLE).without(interest.mask());
-        self.register(wait, guess)?.slot().clear(seen, interest.mask());
+        self.register(wait, guess)?.slot().clear_interest(seen, interest);
         Ok(())
     }
 

@@ -475,7 +475,7 @@ mod tests {
     #[test]
     fn a_call_that_does_not_return_is_counted_as_left() {
         let unparker = Unparker::new(mini_net::Reactor::new().unwrap());
-        let blocking = Blocking::<Queued>::new(&Config::new(false), unparker);
+        let blocking = Blocking::new(&Config::new(false), unparker, Queued::serve);
         let (begun, has_begun) = mpsc::channel();
         let (go, may_go) = mpsc::channel::<()>();
         blocking.push_call(Box::new(move || {

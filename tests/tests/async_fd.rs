@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use mini::io::{AsyncFd, Interest, Ready};
@@ -23,6 +24,42 @@ fn pipe() -> (File, File) {
 
 async fn read(fd: &AsyncFd<File>, buf: &mut [u8]) -> std::io::Result<usize> {
     fd.async_io(Interest::READABLE, |mut file| file.read(buf)).await
+}
+
+/// A file of sysfs shows an error with each change, although nothing is closed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_shows_changes_as_errors_can_be_waited_for() {
+    in_each_runtime(|| async {
+        let Ok(file) = File::open("/sys/kernel/uevent_seqnum") else { return };
+        let Ok(fd) = AsyncFd::with_interest(file, Interest::PRIORITY) else { return };
+        let counts = Counts::new();
+        let mut buf = [0; 64];
+        let mut changes = fd.ready(Interest::PRIORITY);
+        for _ in 0..100 {
+            let Poll::Ready(guard) = poll_with(&mut changes, &counts) else { return };
+            let mut guard = guard.unwrap();
+            assert!(!guard.ready().is_read_closed());
+            std::os::unix::fs::FileExt::read_at(guard.get_inner(), &mut buf, 0).unwrap();
+            guard.clear_ready();
+            changes = fd.ready(Interest::PRIORITY);
+        }
+        panic!("it is ready for ever");
+    });
+}
+
+#[test]
+fn an_operation_of_the_users_may_be_interrupted() {
+    in_each_runtime(|| async {
+        let (reader, mut writer) = pipe();
+        let fd = AsyncFd::new(reader).unwrap();
+        writer.write_all(b"x").unwrap();
+        let interrupted = fd.async_io(Interest::READABLE, |_| Err::<(), _>(ErrorKind::Interrupted.into())).await;
+        assert_eq!(kind_of(interrupted), ErrorKind::Interrupted);
+        let (client, _server): (mini::net::TcpStream, _) = tcp_pair().await;
+        let interrupted = client.async_io(Interest::WRITABLE, || Err::<(), _>(ErrorKind::Interrupted.into())).await;
+        assert_eq!(kind_of(interrupted), ErrorKind::Interrupted);
+    });
 }
 
 #[test]

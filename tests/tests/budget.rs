@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
+use mini::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use mini::task::{consume_budget, unconstrained, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, block_on_elsewhere, caught, counted, on_each_flavour, on_single_workers, poll_with};
@@ -43,6 +44,63 @@ fn of_two_that_are_always_ready_none_goes_on_when_the_budget_is_spent() {
                 rounds += 1;
             }
             assert!(rounds <= 2 * 128 + 1, "{rounds}");
+        });
+    });
+}
+
+/// What only waits spends nothing: a future that polls many leaves reaches the last one in its first poll, and sleeps.
+#[test]
+fn any_number_of_leaves_may_wait_in_one_poll() {
+    const LEAVES: usize = 500;
+    type Leaf<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+    /// Polls all in order, until one is ready; the number of polls.
+    async fn first(mut leaves: Vec<Leaf<'_>>, wake: impl FnOnce()) -> usize {
+        let (mut polls, mut wake) = (0, Some(wake));
+        poll_fn(|cx| {
+            polls += 1;
+            let is_ready = leaves.iter_mut().any(|leaf| leaf.as_mut().poll(cx).is_ready());
+            wake.take().into_iter().for_each(|wake| wake());
+            if is_ready { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        polls
+    }
+
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..LEAVES).map(|_| mpsc::channel(1)).unzip();
+            let leaves = receivers.iter_mut().map(|one| Box::pin(async { one.recv().await.unwrap() }) as Leaf<'_>);
+            assert_eq!(first(leaves.collect(), || senders[LEAVES - 1].try_send(()).unwrap()).await, 2);
+
+            let (senders, mut receivers): (Vec<_>, Vec<_>) = (0..LEAVES).map(|_| mpsc::channel(1)).unzip();
+            senders.iter().for_each(|one| one.try_send(()).unwrap());
+            let leaves = senders.iter().map(|one| Box::pin(async { one.send(()).await.unwrap() }) as Leaf<'_>);
+            let leaves = leaves.collect();
+            assert_eq!(first(leaves, || receivers[LEAVES - 1].try_recv().unwrap()).await, 2);
+
+            let (mut senders, receivers): (Vec<_>, Vec<_>) = (0..LEAVES).map(|_| oneshot::channel::<()>()).unzip();
+            let leaves = receivers.into_iter().map(|one| Box::pin(async { one.await.unwrap() }) as Leaf<'_>);
+            let last = senders.pop().unwrap();
+            assert_eq!(first(leaves.collect(), || last.send(()).unwrap()).await, 2);
+            drop(senders);
+
+            let told: Vec<_> = (0..LEAVES).map(|_| Notify::new()).collect();
+            let leaves = told.iter().map(|one| Box::pin(one.notified()) as Leaf<'_>);
+            assert_eq!(first(leaves.collect(), || told[LEAVES - 1].notify_one()).await, 2);
+
+            let taken: Vec<_> = (0..LEAVES).map(|_| Semaphore::new(0)).collect();
+            let leaves = taken.iter().map(|one| Box::pin(async { drop(one.acquire().await) }) as Leaf<'_>);
+            assert_eq!(first(leaves.collect(), || taken[LEAVES - 1].add_permits(1)).await, 2);
+
+            let (value, receiver) = watch::channel(());
+            let mut seen = vec![receiver; LEAVES];
+            let leaves = seen.iter_mut().map(|one| Box::pin(async { one.changed().await.unwrap() }) as Leaf<'_>);
+            assert_eq!(first(leaves.collect(), || value.send(()).unwrap()).await, 2);
+
+            let sleeps = (0..LEAVES).map(|n| Duration::from_millis(if n == LEAVES - 1 { 1 } else { 1000 }));
+            let leaves = sleeps.map(|time| Box::pin(sleep(time)) as Leaf<'_>);
+            assert_eq!(first(leaves.collect(), || {}).await, 2);
         });
     });
 }

@@ -213,6 +213,32 @@ mod unheard {
     }
 }
 
+mod unasked {
+    use super::*;
+
+    #[mini::main(grace = "1h", flavor = "current_thread")]
+    pub(super) async fn main() -> ExitCode {
+        let group = Group::new();
+        let token = group.token();
+        group.spawn(async move {
+            token.cancelled().await;
+            mini::time::sleep(std::time::Duration::from_millis(600)).await; // what comes sooner counts as the first
+            ask(Signal::INT);
+            pending::<()>().await;
+        });
+        ExitCode::SUCCESS
+    }
+}
+
+#[test]
+fn a_signal_ends_a_program_at_once_that_ends_by_itself() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let test = "a_signal_ends_a_program_at_once_that_ends_by_itself";
+    let Some(output) = ended(test, unasked::main) else { return };
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
+}
+
 #[test]
 fn a_second_signal_ends_the_program_at_once() {
     use std::os::unix::process::ExitStatusExt;

@@ -280,6 +280,47 @@ fn a_task_may_shut_down_its_own_group() {
 }
 
 #[test]
+fn a_task_that_shuts_down_its_own_group_and_stays_is_aborted_by_another_shutdown() {
+    paused(|| async {
+        let group = Group::new().grace(SECOND);
+        let inside = group.clone();
+        group.spawn(async move {
+            drop(inside.shutdown(Reason::Requested).await);
+            pending::<()>().await;
+        });
+        group.spawn(pending::<()>());
+        yield_now().await; // its timer comes first
+        let report = group.shutdown(Reason::Requested).await;
+        assert_eq!((report.aborted().len(), report.running().len(), group.len()), (2, 0, 0), "{report}");
+    });
+}
+
+#[test]
+fn a_group_whose_end_another_runtime_was_to_see_to_is_aborted_when_that_ends() {
+    let runtime = Builder::new_multi_thread().worker_threads(1).build().unwrap();
+    let counts = Counts::new();
+    let group = Group::new().grace(3600 * SECOND);
+    runtime.block_on(async { drop(group.spawn(never(&counts))) });
+    mini::block_on(async move { drop(group) });
+    runtime.block_on(until(|| counts.drops() == 1));
+}
+
+#[test]
+fn a_task_that_could_not_be_spawned_leaves_no_place_behind() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            let group = Group::new();
+            let inside = group.clone();
+            let call = move || inside.spawn_local(async {});
+            assert!(mini::task::spawn_blocking(call).await.is_err_and(|error| error.is_panic()));
+            let token = group.token();
+            drop(group);
+            assert!(!token.is_cancelled(), "nothing was left behind");
+        });
+    });
+}
+
+#[test]
 fn tasks_that_both_shut_down_their_group_do_not_wait_for_ever() {
     paused(|| async {
         let group = Group::new().grace(2 * SECOND);

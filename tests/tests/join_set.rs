@@ -138,6 +138,7 @@ fn a_shutdown_returns_when_all_futures_are_gone() {
 
             set.spawn(never(&counts));
             {
+                drop(set.shutdown()); // which has aborted them
                 let mut half = pin!(set.shutdown());
                 assert!(half.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             }

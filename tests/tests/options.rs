@@ -7,6 +7,7 @@ use std::time::Duration;
 use mini::io::Interest;
 use mini::io::raw_os_error;
 use mini::net::{TcpListener, TcpSocket, TcpStream, UdpSocket};
+use mini::task::yield_now;
 use mini_tests::net_support::{ANY_PORT, in_each_runtime, in_each_world, kind_of, tcp_pair, udp};
 use mini_tests::{Counts, poll_with};
 use rustix::io::Errno;
@@ -205,6 +206,24 @@ fn urgent_data_is_a_priority() {
         assert_eq!(&buf[..6], b"normal");
         drop(client);
         assert!(urgent.await.unwrap().is_read_closed(), "no more of it can come");
+    });
+}
+
+/// A task looks for urgent data where the end was seen: there is none, which says nothing of the end.
+#[test]
+fn who_looks_for_urgent_data_takes_the_end_from_nobody() {
+    in_each_runtime(|| async {
+        let (client, server): (TcpStream, TcpStream) = tcp_pair().await;
+        client.write_all(b"last").await.unwrap();
+        drop(client);
+        let mut buf = [0; 16];
+        while !server.ready(Interest::READABLE).await.unwrap().is_read_closed() {
+            yield_now().await;
+        }
+        assert_eq!(server.read(&mut buf).await.unwrap(), 4);
+        let none = || Err::<(), _>(ErrorKind::WouldBlock.into());
+        assert_eq!(kind_of(server.try_io(Interest::PRIORITY, none)), ErrorKind::WouldBlock);
+        assert_eq!(server.read(&mut buf).await.unwrap(), 0);
     });
 }
 

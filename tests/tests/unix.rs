@@ -1,5 +1,7 @@
 //! Unix sockets: by path, by abstract name, in pairs; their errors, and what happens when a queue is full.
 
+#![allow(unsafe_code)]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
@@ -8,6 +10,50 @@ use mini::net::{UnixDatagram, UnixListener, UnixStream};
 use mini::runtime::Handle;
 use mini_tests::net_support::{ScratchPath, in_each_runtime, in_each_world, kind_of};
 use mini_tests::{Counts, LIMIT, block_on_elsewhere, on_each_flavour, poll_with, until};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketType};
+
+/// std has no address for a name that fills all of its place. A peer may have one.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_peer_whose_path_fills_its_place_is_served_as_one_without_a_name() {
+    use std::os::fd::{AsRawFd, OwnedFd};
+
+    fn bind_long(socket: &OwnedFd, long: &str) {
+        let mut address = libc::sockaddr_un { sun_family: libc::AF_UNIX as _, sun_path: [0; 108] };
+        assert_eq!(long.len(), address.sun_path.len());
+        for (to, from) in address.sun_path.iter_mut().zip(long.bytes()) {
+            *to = from as _;
+        }
+        let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        // SAFETY: the pointer and the length are those of `address`. Test: this one.
+        let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), len) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    }
+
+    in_each_runtime(|| async {
+        let (path, long) = (ScratchPath::new("listener"), ScratchPath::new("long"));
+        let long = format!("{:x<108}", long.as_ref().display());
+        for kind in [SocketType::STREAM, SocketType::DGRAM] {
+            let socket = rustix::net::socket(AddressFamily::UNIX, kind, None).unwrap();
+            bind_long(&socket, &long);
+            let server = SocketAddrUnix::new(path.as_ref()).unwrap();
+            if kind == SocketType::STREAM {
+                let listener = UnixListener::bind(&path).unwrap();
+                rustix::net::connect(&socket, &server).unwrap();
+                let (stream, from) = listener.accept().await.unwrap();
+                assert!(from.is_unnamed() && stream.peer_addr().unwrap().is_unnamed());
+            } else {
+                let datagrams = UnixDatagram::bind(&path).unwrap();
+                rustix::net::sendto(&socket, b"ping", SendFlags::empty(), &server).unwrap();
+                let mut buf = [0; 8];
+                let (length, from) = datagrams.recv_from(&mut buf).await.unwrap();
+                assert!(from.is_unnamed() && &buf[..length] == b"ping");
+            }
+            std::fs::remove_file(&path).unwrap();
+            std::fs::remove_file(&long).unwrap();
+        }
+    });
+}
 
 // Not in simulations: a path is no file there.
 #[test]

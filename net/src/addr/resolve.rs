@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use super::sealed::{Target, ToTarget};
 use super::{Addrs, Found, invalid};
 use crate::error::{Object, failed};
-use crate::hop::{self, Hop};
+use crate::hop::{self, Hop, Job};
 use crate::source::{Site, Wait};
 use crate::sys;
 
@@ -61,7 +61,7 @@ impl Resolve {
                     }
                     let pool = hop::pool(&self.wait);
                     let name = host.clone();
-                    self.state = State::Looking(Hop::start(&pool, move |_| look_up(&name, port)), host);
+                    self.state = State::Looking(Hop::start(&pool, move |job| look_up_for(job, &name, port)), host);
                 }
                 State::Looking(mut hop, host) => {
                     let Poll::Ready(found) = hop.poll(cx, &self.wait) else {
@@ -110,8 +110,8 @@ impl Future for LookupHost {
     type Output = io::Result<Addrs>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Addrs>> {
-        ready!(mini_context::poll_budget(cx));
-        self.get_mut().0.poll(cx)
+        ready!(mini_context::check_budget(cx));
+        mini_context::spend_if_ready(self.get_mut().0.poll(cx))
     }
 }
 
@@ -119,9 +119,11 @@ impl<S, R> Future for TryEach<'_, S, R> {
     type Output = io::Result<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<R>> {
-        ready!(mini_context::poll_call(cx));
+        ready!(mini_context::check_budget(cx));
         let this = self.get_mut();
-        let addrs = ready!(this.resolve.poll(cx))?;
+        let addrs = ready!(this.resolve.poll(cx));
+        mini_context::spend_call();
+        let addrs = addrs?;
         let mut last_error = no_address();
         for addr in addrs {
             match (this.attempt)(this.on, addr) {
@@ -136,6 +138,11 @@ impl<S, R> Future for TryEach<'_, S, R> {
 /// The error when a host has no address to try.
 pub(crate) fn no_address() -> io::Error {
     failed("look up the host", Object::Nothing)(invalid("it has no address"))
+}
+
+/// The lookup may have waited for a thread for longer than anybody wanted it.
+fn look_up_for(job: &Job<Addrs>, host: &str, port: u16) -> io::Result<Addrs> {
+    if job.is_wanted() { look_up(host, port) } else { Err(io::ErrorKind::Interrupted.into()) }
 }
 
 fn look_up(host: &str, port: u16) -> io::Result<Addrs> {

@@ -71,7 +71,7 @@ impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     pub fn try_io<R>(&mut self, f: impl FnOnce(&'a AsyncFd<T>) -> io::Result<R>) -> Result<io::Result<R>, TryIoError> {
         match f(self.fd) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                self.fd.source.clear(self.seen, self.interest.mask());
+                self.fd.source.clear_interest(self.seen, self.interest);
                 self.ready = Ready::EMPTY;
                 Err(TryIoError(()))
             }

@@ -78,6 +78,17 @@ impl Word {
         let _ = self.0.fetch_update(AcqRel, Acquire, update);
     }
 
+    /// As [`clear`](Self::clear), of what ends waits for `interest`, for which an op found the fd not ready. One that
+    /// does not read knows nothing of the end of what can be read: the next read is to find it.
+    pub(crate) fn clear_interest(&self, seen: Seen, interest: Interest) {
+        let cleared = interest.mask();
+        let found = if interest.is_readable() { Ready::EMPTY } else { seen.ready() & cleared & Ready::READ_CLOSED };
+        let shown = if found == Ready::EMPTY { Ready::EMPTY } else { Ready::READABLE };
+        let bits = |ready: Ready| usize::from(ready.bits());
+        let update = |word: usize| Seen(word).same_tick(seen).then_some(word & !bits(cleared) | bits(shown));
+        let _ = self.0.fetch_update(AcqRel, Acquire, update);
+    }
+
     /// Takes a shutdown back. No task is asleep because of it, so none has to be woken.
     pub(crate) fn revive(&self) {
         self.0.fetch_and(!usize::from(Ready::SHUTDOWN.bits()), AcqRel);

@@ -81,8 +81,9 @@ fn decode(mut list: &[u8]) -> Vec<(i32, RawFd)> {
         };
         let kind = head.cmsg_type;
         if head.cmsg_level == libc::SOL_SOCKET && (kind == libc::SCM_RIGHTS || Some(kind) == SCM_PIDFD) {
-            let each = data.chunks_exact(EACH).filter_map(|bytes| bytes.try_into().ok());
-            fds.extend(each.map(|bytes| (kind, RawFd::from_ne_bytes(bytes))));
+            let each = data.chunks_exact(EACH).filter_map(|bytes| bytes.try_into().ok()).map(RawFd::from_ne_bytes);
+            // A negative one is an error: of a pidfd that could not be opened.
+            fds.extend(each.filter(|&fd| fd >= 0).map(|fd| (kind, fd)));
         }
         list = list.get(space(data.len())..).unwrap_or_default();
     }

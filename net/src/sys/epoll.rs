@@ -248,7 +248,8 @@ impl Events {
     }
 }
 
-/// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call.
+/// Errors and hang-ups are shown as readable and writable too: the owner learns the cause from its own system call. An
+/// error alone does not say that nothing more will come: a file of sysfs shows one with each change.
 fn translate(events: c_int) -> Ready {
     let table = [
         (libc::EPOLLIN, Ready::READABLE),
@@ -256,7 +257,7 @@ fn translate(events: c_int) -> Ready {
         (libc::EPOLLPRI, Ready::PRIORITY),
         (libc::EPOLLRDHUP, Ready::READABLE | Ready::READ_CLOSED),
         (libc::EPOLLHUP, Ready::CLOSED),
-        (libc::EPOLLERR, Ready::CLOSED | Ready::ERROR),
+        (libc::EPOLLERR, Ready::READABLE | Ready::WRITABLE | Ready::WRITE_CLOSED | Ready::ERROR),
     ];
     let mut ready = Ready::EMPTY;
     for (bit, means) in table {

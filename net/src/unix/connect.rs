@@ -79,13 +79,14 @@ impl<K: SocketKind> Attempt<K> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<K>> {
-        ready!(mini_context::poll_call(cx));
+        ready!(mini_context::check_budget(cx));
         if let State::Start(_) = self.state {
             self.wait.need_runtime(); // whether or not the queue is full
             let State::Start(addr) = std::mem::replace(&mut self.state, State::Done) else {
                 unreachable!("just looked");
             };
             let addr = addr?;
+            mini_context::spend_call();
             let started = self.start(&addr).map_err(failed(CONNECT, &addr));
             if let Some(socket) = started.map_err(|error| self.wait.located(error))? {
                 return Poll::Ready(Ok(K::adopt(socket.into())));

@@ -72,7 +72,7 @@ pub fn poll_call(cx: &mut Context<'_>) -> Poll<()> {
 
 /// `Pending`, with the task woken, if nothing is left of the budget; spends nothing.
 ///
-/// For an operation that knows only later whether it completes: see [`spend_call`].
+/// For an operation that knows only later whether it completes: see [`spend_if_ready`] and [`spend_call`].
 ///
 /// # Examples
 ///
@@ -91,6 +91,27 @@ pub fn check_budget(cx: &mut Context<'_>) -> Poll<()> {
         return refuse(cx);
     }
     Poll::Ready(())
+}
+
+/// Spends one unit if `polled` is ready: what only waits spends nothing, so any number of waiting leaves fits into a
+/// poll.
+///
+/// # Examples
+///
+/// ```
+/// use std::task::Poll;
+///
+/// # mini_context::begin_poll(0);
+/// assert!(mini_context::spend_if_ready(Poll::<()>::Pending).is_pending());
+/// assert!(mini_context::spend_if_ready(Poll::Ready(())).is_ready());
+/// assert_eq!(mini_context::swap_budget(mini_context::BUDGET), mini_context::BUDGET - 1);
+/// ```
+#[inline]
+pub fn spend_if_ready<T>(polled: Poll<T>) -> Poll<T> {
+    if polled.is_ready() {
+        spend(1);
+    }
+    polled
 }
 
 /// Whether something is left of the budget of the poll in progress.

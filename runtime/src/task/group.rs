@@ -477,9 +477,11 @@ fn abandon(node: &Arc<Node>) {
         say!("the last handle of the group {group} was dropped with {} {are} alive: they are cancelled", left.tasks);
     }
     node.begin_end(Reason::ParentGone, node.location);
-    let end = End::new(node.clone(), node.location);
+    let (end, unseen) = (End::new(node.clone(), node.location), AbortOnDrop(Some(node.clone())));
     let reaper = async move {
+        let mut unseen = unseen;
         let report = end.await;
+        unseen.0 = None;
         if !report.is_complete() {
             say!("{report}");
         }
@@ -494,6 +496,17 @@ fn abandon(node: &Arc<Node>) {
     }
     if !is_spawned {
         node.abort_all(None);
+    }
+}
+
+/// Of an abandoned group: the runtime that was to see to its end ends first, and its tasks may be on another one.
+struct AbortOnDrop(Option<Arc<Node>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        if let Some(node) = &self.0 {
+            node.abort_all(None);
+        }
     }
 }
 

@@ -371,10 +371,8 @@ impl<T: 'static> JoinSet<T> {
     #[track_caller]
     pub fn shutdown(&mut self) -> impl Future<Output = ()> {
         let location = Location::caller();
-        async move {
-            self.abort_all();
-            while (JoinNextWithId { set: self, location }).await.is_some() {}
-        }
+        self.abort_all();
+        async move { while (JoinNextWithId { set: self, location }).await.is_some() {} }
     }
 }
 

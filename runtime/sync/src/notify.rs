@@ -249,8 +249,9 @@ impl<N: Deref<Target = Notify>> Wait<N> {
     }
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        ready!(mini_context::poll_budget(cx));
+        ready!(mini_context::check_budget(cx));
         if self.as_mut().look(Some(cx.waker())) {
+            mini_context::spend(1);
             return Poll::Ready(());
         }
         let reason = Reason::Sync(SyncKind::Notify, 0);

@@ -91,9 +91,9 @@ impl<T> Sender<T> {
     }
 
     fn poll_end(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
-        ready!(mini_context::poll_budget(cx));
-        let Some(chan) = &self.chan else { return Poll::Ready(()) };
-        if chan.watch(cx.waker()).is_ready() {
+        ready!(mini_context::check_budget(cx));
+        if self.chan.as_ref().is_none_or(|chan| chan.watch(cx.waker()).is_ready()) {
+            mini_context::spend(1);
             return Poll::Ready(());
         }
         mini_context::leave_note(Note { reason: Reason::Sync(SyncKind::Closed, 0), location });
@@ -198,8 +198,8 @@ impl<T> Future for Receiver<T> {
     type Output = Result<T, RecvError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        ready!(mini_context::poll_budget(cx));
-        let received = self.poll_message(cx);
+        ready!(mini_context::check_budget(cx));
+        let received = mini_context::spend_if_ready(self.poll_message(cx));
         self.is_waiting = received.is_pending();
         if self.is_waiting {
             let note = Note { reason: Reason::Sync(SyncKind::Receive, 0), location: self.location };

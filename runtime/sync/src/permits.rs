@@ -100,8 +100,9 @@ impl Permits {
         Self { free: 0, is_closed: true, waiters: WaitList::new(), last: None }
     }
 
+    /// The permits that are free. In the middle of a release what others wait for may be, which is theirs.
     pub(crate) fn free(&self) -> usize {
-        self.free
+        if self.waiters.is_empty() || self.is_closed { self.free } else { 0 }
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -145,7 +146,7 @@ impl Permits {
 
     /// Takes away up to `count` free permits for good, and says how many.
     pub(crate) fn forget(&mut self, count: usize) -> usize {
-        let gone = count.min(self.free);
+        let gone = count.min(self.free());
         self.free -= gone;
         gone
     }
@@ -427,16 +428,17 @@ impl<S: Source> Acquire<S> {
 
     #[inline]
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        ready!(mini_context::poll_budget(cx));
+        ready!(mini_context::check_budget(cx));
         if self.phase == Phase::New {
             let claim = self.claim();
             let taken = self.source.with(|permits| permits.try_take(self.count, claim));
             if taken != Err(Refusal::Busy) {
                 *self.project().phase = Phase::Through;
+                mini_context::spend(1);
                 return Poll::Ready(taken);
             }
         }
-        self.wait(cx)
+        mini_context::spend_if_ready(self.wait(cx))
     }
 
     fn wait(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
@@ -470,6 +472,10 @@ impl<S: Source> Acquire<S> {
             Phase::Through => panic!("polled after it was ready"),
         };
         drop(old);
+        if done == Poll::Ready(Err(Refusal::Closed)) {
+            // SAFETY: as above.
+            give_back(source, |permits| unsafe { permits.leave(waiter) });
+        }
         if done.is_ready() {
             *this.phase = Phase::Through;
         } else {
@@ -493,14 +499,20 @@ impl<S: Source> Acquire<S> {
         let this = self.project();
         let Some(waiter) = this.waiter.as_ref().as_pin_ref() else { return };
         // SAFETY: as in `wait`. Test: `tests/threads.rs`.
-        let (waker, given) = this.source.with(|permits| unsafe { permits.leave(waiter) });
-        if given > 0 {
-            this.source.take_back(given);
-        }
-        drop(waker);
+        give_back(&*this.source, |permits| unsafe { permits.leave(waiter) });
         let location = *this.location;
         mini_context::forget_wait(|wait| std::ptr::eq(wait.location(), location));
     }
+}
+
+/// What a waiter that leaves was given goes back.
+#[cold]
+fn give_back(source: &impl Source, leave: impl FnOnce(&mut Permits) -> (Option<Waker>, usize)) {
+    let (waker, given) = source.with(leave);
+    if given > 0 {
+        source.take_back(given);
+    }
+    drop(waker);
 }
 
 /// What a waiter finds, and a waker to be dropped without the lock.
@@ -544,11 +556,11 @@ impl Permits {
         match unsafe { self.waiters.look(waiter) } {
             // SAFETY: the caller's promise.
             (_, true) => (Poll::Pending, unsafe { self.waiters.has_moved(waiter, waker) }),
-            (Need { missing: 0, claim: granted, .. }, false) => {
-                let granted = *granted;
+            (&mut Need { missing: 0, claim: granted, .. }, false) if !self.is_closed => {
                 self.see(&granted, task);
                 (Poll::Ready(Ok(())), false)
             }
+            // Maybe after it was granted, which it then gives back.
             (_, false) => (Poll::Ready(Err(Refusal::Closed)), false),
         }
     }
@@ -563,7 +575,7 @@ impl Permits {
             return (Poll::Pending, old);
         }
         let (missing, granted) = (need.missing, need.claim);
-        if missing > 0 {
+        if missing > 0 || self.is_closed {
             return (Poll::Ready(Err(Refusal::Closed)), old);
         }
         self.see(&granted, task);

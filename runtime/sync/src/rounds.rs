@@ -207,9 +207,18 @@ impl<P: Place> Wait<P> {
     pub(crate) fn poll_until<R>(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
+        find: impl FnMut(&mut P::State) -> Option<R>,
+    ) -> Poll<R> {
+        ready!(mini_context::check_budget(cx));
+        mini_context::spend_if_ready(self.poll_found(cx, find))
+    }
+
+    #[inline]
+    fn poll_found<R>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
         mut find: impl FnMut(&mut P::State) -> Option<R>,
     ) -> Poll<R> {
-        ready!(mini_context::poll_budget(cx));
         let this = self.project();
         let (waiter, place) = (this.waiter.into_ref(), &*this.place);
         let is_waiting = *this.is_waiting;

@@ -252,11 +252,12 @@ impl<T> Sender<T> {
 
     /// A receiver that has seen the value.
     pub fn subscribe(&self) -> Receiver<T> {
+        // Without the value's lock, which user code may hold. A send that goes on has not told of its value yet, then
+        // this receiver is told too; or it has, and what can be borrowed is that value.
         let version = {
-            // The value's lock comes first, as with a send, so the receiver has seen what it can borrow.
-            let current = self.shared.read();
-            self.shared.state.lock().receivers += 1;
-            current.version
+            let mut state = self.shared.state.lock();
+            state.receivers += 1;
+            state.version
         };
         Receiver { shared: self.shared.clone(), version }
     }
@@ -527,11 +528,12 @@ impl<'a, T, F: FnMut(&T) -> bool> Future for WatchWaitFor<'a, T, F> {
         let shared: &'a Shared<T> = this.inner.place().0;
         loop {
             if !*this.has_looked {
-                ready!(mini_context::poll_budget(cx));
+                ready!(mini_context::check_budget(cx));
                 let current = shared.read();
                 let has_changed = current.version != **this.seen;
                 **this.seen = current.version;
                 if (!*this.is_closed || has_changed) && (this.is_wanted)(&current.value) {
+                    mini_context::spend(1);
                     return Poll::Ready(Ok(Ref { current, has_changed }));
                 }
                 *this.has_looked = true;

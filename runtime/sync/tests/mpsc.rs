@@ -144,6 +144,37 @@ fn when_the_receiver_is_gone_messages_come_back() {
 }
 
 #[test]
+fn a_message_that_got_room_comes_back_if_the_receiver_goes_or_closes_before_it_is_sent() {
+    for closes in [false, true] {
+        let (sender, mut receiver) = mpsc::channel(1);
+        sender.try_send(1).unwrap();
+        let task = Task::new();
+        let mut send = Box::pin(sender.send(2));
+        assert!(send.as_mut().poll(&mut task.cx()).is_pending());
+        assert_eq!((receiver.try_recv(), task.wakes()), (Ok(1), 1)); // it has room now
+        let mut kept = Some(receiver).filter(|_| closes);
+        let waiting = Task::new();
+        if let Some(receiver) = &mut kept {
+            receiver.close();
+            assert!(receiver.poll_recv(&mut waiting.cx()).is_pending(), "the room may still be used");
+        }
+        assert_eq!(send.as_mut().poll(&mut task.cx()), Poll::Ready(Err(SendError(2))));
+        if let Some(receiver) = &mut kept {
+            assert_eq!(waiting.wakes(), 1);
+            assert_eq!(receiver.poll_recv(&mut waiting.cx()), Poll::Ready(None));
+        }
+    }
+    let (sender, mut receiver) = mpsc::channel(1);
+    sender.try_send(1).unwrap();
+    let (task, other) = (Task::new(), Task::new());
+    let mut reserve = Box::pin(sender.reserve());
+    assert!(reserve.as_mut().poll(&mut task.cx()).is_pending());
+    assert_eq!(receiver.try_recv(), Ok(1));
+    drop(receiver);
+    assert!(matches!(reserve.as_mut().poll(&mut other.cx()), Poll::Ready(Err(SendError(())))));
+}
+
+#[test]
 fn after_close_what_was_sent_or_reserved_still_comes() {
     let (sender, mut receiver) = mpsc::channel(3);
     sender.try_send(1).unwrap();

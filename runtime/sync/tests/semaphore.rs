@@ -96,6 +96,35 @@ fn a_grant_whose_owner_is_dropped_goes_to_the_next() {
 }
 
 #[test]
+fn a_grant_that_nobody_has_seen_goes_back_when_the_semaphore_is_closed() {
+    let semaphore = Semaphore::new(0);
+    let mut waiting = spawn(semaphore.acquire_many(2));
+    waiting.waits();
+    semaphore.add_permits(3);
+    assert_eq!((waiting.wakes(), semaphore.available_permits()), (1, 1));
+    semaphore.close();
+    assert!(waiting.ready().is_err());
+    assert_eq!(semaphore.available_permits(), 3);
+}
+
+#[test]
+fn in_the_middle_of_a_release_what_others_wait_for_is_not_free() {
+    let semaphore = Arc::new(Semaphore::new(0));
+    let seen = Arc::new(std::sync::Mutex::new(None));
+    let mut first = Box::pin(semaphore.acquire());
+    let waker = calling({
+        let (semaphore, seen) = (semaphore.clone(), seen.clone());
+        move || *seen.lock().unwrap() = Some((semaphore.available_permits(), semaphore.forget_permits(1)))
+    });
+    assert!(first.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    let mut others: Vec<_> = (0..3).map(|_| spawn(semaphore.acquire())).collect();
+    others.iter_mut().for_each(|other| other.waits());
+    semaphore.add_permits(4);
+    assert_eq!(*seen.lock().unwrap(), Some((0, 0)));
+    others.iter_mut().for_each(|other| assert!(other.ready().is_ok()));
+}
+
+#[test]
 fn a_waiter_in_the_middle_may_leave() {
     let semaphore = Semaphore::new(0);
     let mut waiting: Vec<_> = (0..3).map(|_| spawn(semaphore.acquire())).collect();

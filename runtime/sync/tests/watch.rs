@@ -19,6 +19,19 @@ fn the_first_value_is_there_and_counts_as_seen() {
 }
 
 #[test]
+fn a_receiver_can_be_made_while_the_value_is_changed() {
+    let (sender, _receiver) = watch::channel(1);
+    let mut made = None;
+    sender.send_modify(|value| {
+        made = Some(sender.subscribe());
+        *value += 1;
+    });
+    let mut made = made.unwrap();
+    assert_eq!((made.has_changed().unwrap(), *made.borrow_and_update()), (true, 2));
+    assert!(!sender.subscribe().has_changed().unwrap());
+}
+
+#[test]
 fn who_waits_is_woken_by_a_value() {
     let (sender, mut receiver) = watch::channel("one");
     let mut waiting = spawn(receiver.changed());

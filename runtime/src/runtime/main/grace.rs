@@ -30,7 +30,7 @@ use std::time::Duration;
 use super::LEFT;
 use crate::runtime::{Builder, Runtime};
 use crate::scheduler::shared::Shared;
-use crate::signal::{TerminationSignal, termination};
+use crate::signal::{TerminationSignal, note_request, termination};
 use crate::task::group::program;
 use crate::task::{CancelOnDrop, CancelToken, JoinError, JoinHandle, Reason};
 
@@ -107,6 +107,7 @@ fn supervise(events: Arc<Events>, came_back: Receiver<()>, location: &'static Lo
 /// Steps 1 and 2. Returns what is left of the grace.
 async fn end(events: &Events, request: TerminationSignal, location: &'static Location<'static>) -> Duration {
     let reason = asked(events, request).await;
+    note_request(); // also if nobody has pressed Ctrl-C yet
     let report = program::end(reason, location).await;
     if !report.is_complete() {
         events.has_left.store(true, SeqCst);

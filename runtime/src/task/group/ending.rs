@@ -68,6 +68,7 @@ pub(crate) struct End {
     key: Option<u32>,
     /// For the end of the grace, or of the patience.
     timer: Option<(Instant, Sleep)>,
+    has_aborted: bool,
     location: &'static Location<'static>,
 }
 
@@ -126,7 +127,7 @@ impl Future for ShutdownGroup {
 
 impl End {
     pub(in crate::task) fn new(node: Arc<Node>, location: &'static Location<'static>) -> Self {
-        Self { node, key: None, timer: None, location }
+        Self { node, key: None, timer: None, has_aborted: false, location }
     }
 
     /// Ready when the time `until` has come.
@@ -155,12 +156,15 @@ impl Future for End {
                 continue; // a task came before the group was closed
             }
             let ending = this.node.ending();
-            if ending.patience.is_some() {
+            // A shutdown by a member spares its own task when it aborts the others; one from outside does not.
+            let has_spared = exempt == 0 && !this.has_aborted;
+            if ending.patience.is_some() && !has_spared {
                 if this.poll_timer(ending.patience, cx).is_ready() {
                     return Poll::Ready(this.node.report());
                 }
-            } else if this.poll_timer(ending.deadline, cx).is_ready() {
-                this.node.abort_all(Instant::now().checked_add(PATIENCE));
+            } else if ending.patience.is_some() || this.poll_timer(ending.deadline, cx).is_ready() {
+                this.has_aborted = true;
+                this.node.abort_all(ending.patience.or_else(|| Instant::now().checked_add(PATIENCE)));
                 continue;
             }
             note(&this.node, this.location);

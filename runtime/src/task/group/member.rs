@@ -63,7 +63,9 @@ impl Place {
         location: &'static Location<'static>,
         start: impl FnOnce(Seat) -> JoinHandle<T>,
     ) -> JoinHandle<T> {
+        let unwound = FreeOnUnwind(&self);
         let handle = start(Seat::new(self.clone(), location));
+        std::mem::forget(unwound);
         self.node.seat(self.key, handle.abort_handle());
         handle
     }
@@ -71,6 +73,15 @@ impl Place {
     /// Whether it is a place in the group of `node` or below.
     pub(super) fn is_below(&self, node: &Arc<Node>) -> bool {
         self.node.up().any(|above| Arc::ptr_eq(above, node))
+    }
+}
+
+/// No handle comes for a task that could not be started.
+struct FreeOnUnwind<'a>(&'a Place);
+
+impl Drop for FreeOnUnwind<'_> {
+    fn drop(&mut self) {
+        self.0.node.free_seat(self.0.key);
     }
 }
 

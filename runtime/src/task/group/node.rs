@@ -256,6 +256,14 @@ impl Node {
         }
     }
 
+    /// No task was spawned for a place, and the future has been dropped.
+    pub(super) fn free_seat(&self, key: u32) {
+        let mut state = lock(&self.state);
+        if let Some(Taken::Ended) = state.seats.get_mut(key) {
+            state.seats.remove(key);
+        }
+    }
+
     pub(super) fn fail(&self, mut task: FailedTask) {
         task.group = self.name();
         lock(&self.tally).fail(task);

@@ -72,7 +72,14 @@ thread_local! {
 /// Whether the program may see to what the last handle of a group has left: that was dropped by the body of `main`,
 /// which may be about to return.
 pub(super) fn takes_over(node: &Arc<Node>) -> bool {
-    LEFT_BY_BODY.with(|left| left.borrow_mut().as_mut().map(|left| left.push(node.clone())).is_some())
+    let take = |left: &RefCell<Option<Vec<_>>>| match &mut *left.borrow_mut() {
+        Some(left) => {
+            left.push(node.clone());
+            true
+        }
+        None => false,
+    };
+    LEFT_BY_BODY.try_with(take).unwrap_or(false) // it may have been dropped, where a thread ends
 }
 
 pin_project! {

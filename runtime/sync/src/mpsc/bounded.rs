@@ -235,12 +235,13 @@ impl<T> Future for SendRef<'_, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if this.acquire.is_new() {
-            ready!(mini_context::poll_budget(cx));
+            ready!(mini_context::check_budget(cx));
             let message = this.message.take().expect("a message is sent once");
             let claim = Claim::new(this.acquire.location());
             match this.acquire.source().try_send(message, claim) {
                 Ok(()) => {
                     this.acquire.finish();
+                    mini_context::spend(1);
                     return Poll::Ready(Ok(()));
                 }
                 Err((_, message)) => *this.message = Some(message),

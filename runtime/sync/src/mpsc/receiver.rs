@@ -57,7 +57,12 @@ impl<T> Inner<T> {
     }
 
     fn poll_recv(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<Option<T>> {
-        ready!(mini_context::poll_budget(cx));
+        ready!(mini_context::check_budget(cx));
+        mini_context::spend_if_ready(self.poll_message(cx, location))
+    }
+
+    #[inline]
+    fn poll_message(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<Option<T>> {
         ready!(self.poll_arrival(cx, location));
         loop {
             match self.look(location) {
