@@ -123,7 +123,7 @@ impl<T: AsFd> Source<T> {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok((Err(e), Left::Perhaps)),
             Err(e) => Err(e),
         });
-        made.map(Result::flatten)
+        made.map(|made| made?)
     }
 
     /// Makes the call once; see [`Source::try_op`].

@@ -122,6 +122,18 @@ fn a_dropped_set_aborts_its_tasks() {
 }
 
 #[test]
+fn a_shutdown_that_nobody_awaits_has_aborted_the_tasks() {
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let mut set = JoinSet::new();
+            set.spawn(std::future::pending::<()>());
+            drop(set.shutdown());
+            assert!(set.join_next().await.unwrap().unwrap_err().is_cancelled());
+        });
+    });
+}
+
+#[test]
 fn a_shutdown_returns_when_all_futures_are_gone() {
     on_each_flavour(|builder| {
         builder.build().unwrap().block_on(async {
@@ -138,7 +150,6 @@ fn a_shutdown_returns_when_all_futures_are_gone() {
 
             set.spawn(never(&counts));
             {
-                drop(set.shutdown()); // which has aborted them
                 let mut half = pin!(set.shutdown());
                 assert!(half.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             }
