@@ -331,7 +331,7 @@ impl<T: AsFd> Future for Readiness<'_, Ready, T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<Ready>> {
         let this = self.get_mut();
         let seen = ready!(this.poll_seen(cx))?;
-        Poll::Ready(Ok(seen.ready() & this.interest.mask()))
+        Poll::Ready(Ok((seen.ready() & this.interest.mask()).shown()))
     }
 }
 

@@ -57,6 +57,9 @@ impl Ready {
 
     /// The reactor will not report any more. Stays until the fd has moved to another one; never shown to the user.
     pub(crate) const SHUTDOWN: Ready = Ready(64);
+    /// As [`READ_CLOSED`](Self::READ_CLOSED), for those that read: one that has looked for out-of-band data, and found
+    /// none, need not look again. Shown to the user as that.
+    pub(crate) const READ_END: Ready = Ready(128);
     /// A hang-up, as all waiters must see it.
     pub(crate) const CLOSED: Ready = Ready(1 | 2 | 4 | 8);
 
@@ -75,7 +78,7 @@ impl Ready {
     ///
     /// See [`Ready`].
     pub const fn is_readable(self) -> bool {
-        self.intersects(Ready(1 | 4))
+        self.intersects(Ready(1 | 4 | 128))
     }
 
     /// Whether a write will not block: there is room, or an error.
@@ -93,7 +96,7 @@ impl Ready {
     ///
     /// See [`Ready`].
     pub const fn is_read_closed(self) -> bool {
-        self.intersects(Ready::READ_CLOSED)
+        self.intersects(Ready(4 | 128))
     }
 
     /// Whether the writing side is closed.
@@ -130,6 +133,12 @@ impl Ready {
 
     pub(crate) const fn intersects(self, other: Ready) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// As users see it.
+    pub(crate) fn shown(self) -> Ready {
+        let end = if self.intersects(Ready::READ_END) { Ready::READ_CLOSED } else { Ready::EMPTY };
+        self.without(Ready::READ_END) | end
     }
 
     pub(crate) const fn without(self, other: Ready) -> Ready {
@@ -206,6 +215,9 @@ impl Interest {
         if self.0.intersects(Ready(1 | 16)) {
             mask |= Ready::READ_CLOSED.0;
         }
+        if self.is_readable() {
+            mask |= Ready::READ_END.0;
+        }
         if self.is_writable() {
             mask |= Ready::WRITE_CLOSED.0;
         }
@@ -268,8 +280,8 @@ impl BitOrAssign for Interest {
 
 impl fmt::Debug for Ready {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [&str; 7] =
-            ["READABLE", "WRITABLE", "READ_CLOSED", "WRITE_CLOSED", "PRIORITY", "ERROR", "SHUTDOWN"];
+        const NAMES: [&str; 8] =
+            ["READABLE", "WRITABLE", "READ_CLOSED", "WRITE_CLOSED", "PRIORITY", "ERROR", "SHUTDOWN", "READ_END"];
         if self.is_empty() {
             return f.write_str("EMPTY");
         }
@@ -296,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_interest_covers_the_closing_of_its_direction() {
-        assert_eq!(Interest::READABLE.mask(), Ready::READABLE | Ready::READ_CLOSED);
+        assert_eq!(Interest::READABLE.mask(), Ready::READABLE | Ready::READ_CLOSED | Ready::READ_END);
         assert_eq!(Interest::WRITABLE.mask(), Ready::WRITABLE | Ready::WRITE_CLOSED);
         assert_eq!(Interest::PRIORITY.mask(), Ready::PRIORITY | Ready::READ_CLOSED);
         assert_eq!(Interest::ERROR.mask(), Ready::ERROR);

@@ -351,7 +351,8 @@ impl<T: AsFd> Source<T> {
 
     /// What a finished operation says about the readiness.
     fn conclude(&self, seen: Seen, interest: Interest, left: Left) {
-        if left == Left::Nothing && !seen.ready().is_priority() {
+        // After an error the next call is to tell of it.
+        if left == Left::Nothing && !seen.ready().intersects(Ready::PRIORITY | Ready::ERROR) {
             self.clear(seen, interest.open());
         }
     }

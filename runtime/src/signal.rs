@@ -180,13 +180,6 @@ impl Future for CtrlC {
     }
 }
 
-/// The program ends: the next request ends it at once.
-pub(crate) fn note_request() {
-    if !is_simulated() {
-        second::note_request();
-    }
-}
-
 impl Future for TerminationSignal {
     type Output = io::Result<SignalKind>;
 
@@ -199,8 +192,8 @@ impl Future for TerminationSignal {
         });
         let Some(heard) = heard else { return Poll::Pending };
         *waiting = None; // who keeps this value does not listen any more
-        if heard.is_ok() {
-            note_request();
+        if heard.is_ok() && !is_simulated() {
+            second::note_request();
         }
         Poll::Ready(heard)
     }

@@ -220,8 +220,10 @@ fn who_looks_for_urgent_data_takes_the_end_from_nobody() {
         while !server.ready(Interest::READABLE).await.unwrap().is_read_closed() {
             yield_now().await;
         }
-        assert_eq!(server.read(&mut buf).await.unwrap(), 4);
         let none = || Err::<(), _>(ErrorKind::WouldBlock.into());
+        assert_eq!(kind_of(server.try_io(Interest::PRIORITY, none)), ErrorKind::WouldBlock);
+        assert!(server.ready(Interest::READABLE).await.unwrap().is_read_closed());
+        assert_eq!(server.read(&mut buf).await.unwrap(), 4);
         assert_eq!(kind_of(server.try_io(Interest::PRIORITY, none)), ErrorKind::WouldBlock);
         assert_eq!(server.read(&mut buf).await.unwrap(), 0);
     });

@@ -47,7 +47,7 @@ pub struct TryIoError(());
 
 impl<'a, T: AsFd> AsyncFdReadyGuard<'a, T> {
     pub(super) fn new(fd: &'a AsyncFd<T>, seen: Seen, interest: Interest) -> AsyncFdReadyGuard<'a, T> {
-        AsyncFdReadyGuard { fd, seen, ready: seen.ready() & interest.mask(), interest }
+        AsyncFdReadyGuard { fd, seen, ready: (seen.ready() & interest.mask()).shown(), interest }
     }
 
     /// The readiness that was waited for and is there, without what this guard has taken back.

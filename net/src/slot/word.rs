@@ -79,13 +79,16 @@ impl Word {
     }
 
     /// As [`clear`](Self::clear), of what ends waits for `interest`, for which an op found the fd not ready. One that
-    /// does not read knows nothing of the end of what can be read: the next read is to find it.
+    /// does not read knows nothing of the end of what can be read, which stays for those that do.
     pub(crate) fn clear_interest(&self, seen: Seen, interest: Interest) {
         let cleared = interest.mask();
-        let found = if interest.is_readable() { Ready::EMPTY } else { seen.ready() & cleared & Ready::READ_CLOSED };
-        let shown = if found == Ready::EMPTY { Ready::EMPTY } else { Ready::READABLE };
-        let bits = |ready: Ready| usize::from(ready.bits());
-        let update = |word: usize| Seen(word).same_tick(seen).then_some(word & !bits(cleared) | bits(shown));
+        let update = |word: usize| {
+            let found = Seen(word).ready() & cleared;
+            let is_for_readers = !interest.is_readable() && found.is_read_closed();
+            let left = if is_for_readers { Ready::READ_END } else { Ready::EMPTY };
+            let bits = |ready: Ready| usize::from(ready.bits());
+            Seen(word).same_tick(seen).then_some(word & !bits(cleared) | bits(left))
+        };
         let _ = self.0.fetch_update(AcqRel, Acquire, update);
     }
 
@@ -121,6 +124,18 @@ mod tests {
                 assert_eq!(word.seen().ready(), start, "an event in between keeps the flags");
             }
         }
+    }
+
+    #[test]
+    fn an_op_that_does_not_read_leaves_the_end_to_those_that_do() {
+        let word = Word::new(Ready::READABLE | Ready::READ_CLOSED);
+        word.clear_interest(word.seen(), Interest::PRIORITY);
+        assert!(!word.seen().ends(Interest::PRIORITY));
+        word.clear(word.seen(), Interest::READABLE.open()); // a short read
+        assert!(word.seen().ends(Interest::READABLE));
+        assert_eq!(word.seen().ready().shown(), Ready::READ_CLOSED);
+        word.clear_interest(word.seen(), Interest::READABLE);
+        assert_eq!(word.seen().ready(), Ready::EMPTY);
     }
 
     #[test]

@@ -106,7 +106,9 @@ impl Future for Connect {
                 Some(addrs) => addrs,
                 None => {
                     this.resolve.wait.need_runtime(); // whether or not this one has to wait
-                    this.addrs.insert(ready!(this.resolve.poll(cx))?)
+                    let addrs = ready!(this.resolve.poll(cx));
+                    mini_context::spend_call();
+                    this.addrs.insert(addrs?)
                 }
             };
             ready!(mini_context::check_budget(cx)); // each address costs a socket

@@ -85,8 +85,8 @@ impl<K: SocketKind> Attempt<K> {
             let State::Start(addr) = std::mem::replace(&mut self.state, State::Done) else {
                 unreachable!("just looked");
             };
-            let addr = addr?;
             mini_context::spend_call();
+            let addr = addr?;
             let started = self.start(&addr).map_err(failed(CONNECT, &addr));
             if let Some(socket) = started.map_err(|error| self.wait.located(error))? {
                 return Poll::Ready(Ok(K::adopt(socket.into())));

@@ -487,19 +487,14 @@ fn abandon(node: &Arc<Node>) {
         }
     };
     let origin = (node.location, Some("group".into()));
-    let mut is_spawned = false;
     if !is_closing() {
         contain(|| {
-            let spawned = context::with_shared(|shared| drop(shared.spawn(reaper, origin)));
-            is_spawned = spawned.is_some();
+            let _is_spawned = context::with_shared(|shared| drop(shared.spawn(reaper, origin)));
         });
-    }
-    if !is_spawned {
-        node.abort_all(None);
     }
 }
 
-/// Of an abandoned group: the runtime that was to see to its end ends first, and its tasks may be on another one.
+/// Of an abandoned group: no runtime sees to its end, or one that ends first; its tasks may be on another one.
 struct AbortOnDrop(Option<Arc<Node>>);
 
 impl Drop for AbortOnDrop {

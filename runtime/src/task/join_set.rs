@@ -367,7 +367,7 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// # Cancel safety
     ///
-    /// Goes on: the tasks stay aborted, and those that have not been waited for stay in the set.
+    /// The tasks are aborted by the call. Those that have not been waited for stay in the set.
     #[track_caller]
     pub fn shutdown(&mut self) -> impl Future<Output = ()> {
         let location = Location::caller();

@@ -250,7 +250,7 @@ impl<T> Sender<T> {
         WatchClosed { inner: Wait::new(Closes(&self.shared)) }
     }
 
-    /// A receiver that has seen the value.
+    /// A receiver that has seen the value, but for one that is being sent.
     pub fn subscribe(&self) -> Receiver<T> {
         // Without the value's lock, which user code may hold. A send that goes on has not told of its value yet, then
         // this receiver is told too; or it has, and what can be borrowed is that value.

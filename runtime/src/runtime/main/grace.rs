@@ -23,14 +23,14 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
-use std::task::Poll;
+use std::task::{Poll, ready};
 use std::thread;
 use std::time::Duration;
 
 use super::LEFT;
 use crate::runtime::{Builder, Runtime};
 use crate::scheduler::shared::Shared;
-use crate::signal::{TerminationSignal, note_request, termination};
+use crate::signal::{TerminationSignal, termination};
 use crate::task::group::program;
 use crate::task::{CancelOnDrop, CancelToken, JoinError, JoinHandle, Reason};
 
@@ -106,8 +106,11 @@ fn supervise(events: Arc<Events>, came_back: Receiver<()>, location: &'static Lo
 
 /// Steps 1 and 2. Returns what is left of the grace.
 async fn end(events: &Events, request: TerminationSignal, location: &'static Location<'static>) -> Duration {
-    let reason = asked(events, request).await;
-    note_request(); // also if nobody has pressed Ctrl-C yet
+    let mut request = Some(request);
+    let reason = asked(events, &mut request).await;
+    if let Some(request) = request {
+        drop(crate::spawn(request)); // the first signal is still to come, and the second one ends the program
+    }
     let report = program::end(reason, location).await;
     if !report.is_complete() {
         events.has_left.store(true, SeqCst);
@@ -121,8 +124,7 @@ async fn end(events: &Events, request: TerminationSignal, location: &'static Loc
 }
 
 /// Why the program ends, once it does.
-async fn asked(events: &Events, request: TerminationSignal) -> Reason {
-    let mut request = Some(request);
+async fn asked(events: &Events, request: &mut Option<TerminationSignal>) -> Reason {
     let mut body = pin!(events.body_ended.cancelled());
     let program = crate::shutdown();
     let mut token = pin!(program.cancelled());
@@ -130,14 +132,15 @@ async fn asked(events: &Events, request: TerminationSignal) -> Reason {
         if body.as_mut().poll(cx).is_ready() || token.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Reason::Shutdown); // a token that is cancelled keeps its reason
         }
-        match request.as_mut().map(|request| pin!(request).poll(cx)) {
-            Some(Poll::Ready(Ok(_))) => Poll::Ready(Reason::Signal),
-            Some(Poll::Ready(Err(error))) => {
+        let Some(heard) = request.as_mut().map(|request| pin!(request).poll(cx)) else { return Poll::Pending };
+        let heard = ready!(heard);
+        *request = None;
+        match heard {
+            Ok(_) => Poll::Ready(Reason::Signal),
+            Err(error) => {
                 say!("signals do not end the program in order: {error}");
-                request = None;
                 Poll::Pending
             }
-            Some(Poll::Pending) | None => Poll::Pending,
         }
     })
     .await

@@ -164,7 +164,7 @@ impl Future for End {
                 }
             } else if ending.patience.is_some() || this.poll_timer(ending.deadline, cx).is_ready() {
                 this.has_aborted = true;
-                this.node.abort_all(ending.patience.or_else(|| Instant::now().checked_add(PATIENCE)));
+                this.node.abort_all(Instant::now().checked_add(PATIENCE));
                 continue;
             }
             note(&this.node, this.location);

@@ -381,33 +381,45 @@ impl Node {
     }
 
     /// Aborts all tasks here and below, except the one that asks. Those that are still there at `patience` have not
-    /// been dropped in time.
+    /// been dropped in time. Where all were aborted before, the time of that stays.
     pub(super) fn abort_all(self: &Arc<Self>, patience: Option<Instant>) {
         let mine = Place::current();
-        let mut ending = self.ending();
-        ending.patience = patience;
-        lock(&self.state).ending = Some(ending);
+        let Ending { began, patience: earlier, .. } = self.ending();
+        self.set_patience(earlier.or(patience));
+        let mut is_first = false;
         self.down(|node| {
             let spared = mine.as_ref().filter(|mine| Arc::ptr_eq(&mine.node, node)).map(|mine| mine.key);
-            node.abort(spared, ending.began);
+            is_first |= node.abort(spared, began);
         });
+        if is_first {
+            self.set_patience(patience);
+        }
     }
 
-    fn abort(&self, spared: Option<u32>, since: Instant) {
+    fn set_patience(&self, patience: Option<Instant>) {
+        if let Some(ending) = &mut lock(&self.state).ending {
+            ending.patience = patience;
+        }
+    }
+
+    /// Says whether one of them was not aborted before.
+    fn abort(&self, spared: Option<u32>, since: Instant) -> bool {
         self.close(Phase::Aborting);
-        let (now, mut handles) = (Instant::now(), Vec::new());
+        let (now, mut handles, mut is_first) = (Instant::now(), Vec::new(), false);
         let mut state = lock(&self.state);
         for (key, taken) in state.seats.iter_mut() {
             if let Taken::By(sitting) = taken
                 && Some(key) != spared
             {
                 let waited = now.saturating_duration_since(sitting.polled_at.unwrap_or(since));
+                is_first |= sitting.straggler.is_none();
                 sitting.straggler.get_or_insert_with(|| Box::new(Straggler::of(&sitting.handle, waited)));
                 handles.push(sitting.handle.clone());
             }
         }
         drop(state);
         handles.iter().for_each(AbortHandle::abort);
+        is_first
     }
 
     /// Calls `visit` for this group and all below, parents first: a child that is made meanwhile learns the phase of
