@@ -222,11 +222,10 @@ mod unasked {
         let token = group.token();
         group.spawn(async move {
             token.cancelled().await;
-            mini::time::sleep(std::time::Duration::from_millis(50)).await;
-            ask(Signal::INT);
-            mini::time::sleep(std::time::Duration::from_millis(700)).await; // what comes sooner is the same request
-            ask(Signal::INT);
-            pending::<()>().await;
+            loop {
+                ask(Signal::INT);
+                mini::time::sleep(std::time::Duration::from_millis(600)).await; // what comes sooner is the same request
+            }
         });
         ExitCode::SUCCESS
     }

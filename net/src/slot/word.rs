@@ -105,8 +105,8 @@ mod tests {
     /// Every set of flags, every set to add or clear, with and without an event in between.
     #[test]
     fn set_and_clear_over_all_flags() {
-        for start in 0..128 {
-            for bits in 0..128 {
+        for start in 0..=u8::MAX {
+            for bits in 0..=u8::MAX {
                 let (start, bits) = (Ready::from_bits(start), Ready::from_bits(bits));
 
                 let word = Word::new(start);

@@ -2,7 +2,7 @@
 //!
 //! Two tasks that take two free locks one after the other, in different orders, never meet if each runs until it has to
 //! wait. On several workers they do. So in half of the polls the budget, by which tasks yield now and then anyway
-//! (`mini_context::poll_budget`), is drawn: after up to three operations the next one is refused, and the task runs
+//! (`mini_context::check_budget`), is drawn: after up to three operations the next one is refused, and the task runs
 //! again later. A future of mini must expect that at any time, and a leaf of another crate is not touched.
 //!
 //! The children of a scope take turns inside of one task, as tasks do on a worker. So each poll of a child may end

@@ -437,7 +437,8 @@ where
     }
 }
 
-/// The handle of a task that a group has refused: cancelled, and nothing has run. `start` starts a task that never ends.
+/// The handle of a task that a group has refused: cancelled, and nothing has run. `start` starts a task that never
+/// ends.
 #[cold]
 fn refuse<T>(
     node: &Arc<Node>,

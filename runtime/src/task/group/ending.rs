@@ -68,6 +68,7 @@ pub(crate) struct End {
     key: Option<u32>,
     /// For the end of the grace, or of the patience.
     timer: Option<(Instant, Sleep)>,
+    /// It has aborted those that were left itself.
     has_aborted: bool,
     location: &'static Location<'static>,
 }
@@ -157,8 +158,8 @@ impl Future for End {
             }
             let ending = this.node.ending();
             // A shutdown by a member spares its own task when it aborts the others; one from outside does not.
-            let has_spared = exempt == 0 && !this.has_aborted;
-            if ending.patience.is_some() && !has_spared {
+            let must_abort = exempt == 0 && !this.has_aborted;
+            if ending.patience.is_some() && !must_abort {
                 if this.poll_timer(ending.patience, cx).is_ready() {
                     return Poll::Ready(this.node.report());
                 }

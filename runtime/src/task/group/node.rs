@@ -392,7 +392,7 @@ impl Node {
             is_first |= node.abort(spared, began);
         });
         if is_first {
-            self.set_patience(patience);
+            self.set_patience(patience.or(earlier));
         }
     }
 
