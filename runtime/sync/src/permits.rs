@@ -48,6 +48,12 @@ impl Claim {
         Self { task: mini_context::task(), location, is_seen: true, is_exclusive: false }
     }
 
+    /// Whether it is the same one again. To ask is cheaper than to store it in vain.
+    #[inline]
+    fn is_as(&self, other: &Claim) -> bool {
+        self.task == other.task && ptr::eq(self.location, other.location) && self.is_seen && other.is_seen
+    }
+
     /// What tasks that wait are told of it.
     fn holder(&self) -> u64 {
         if self.is_exclusive { self.task } else { mini_context::taken(self.task) }
@@ -124,7 +130,9 @@ impl Permits {
             return Err(Refusal::Busy);
         }
         self.free -= count;
-        self.last = Some(claim);
+        if !self.last.is_some_and(|last| last.is_as(&claim)) {
+            self.last = Some(claim);
+        }
         Ok(())
     }
 
@@ -391,7 +399,13 @@ impl<S: Source> Acquire<S> {
     #[track_caller]
     #[inline]
     pub(crate) fn new(source: S, count: usize) -> Self {
-        Self { source, count, phase: Phase::New, location: Location::caller(), kind: S::KIND, waiter: None }
+        Self::at(source, count, Location::caller())
+    }
+
+    /// As [`new`](Self::new), called at another place.
+    #[inline]
+    pub(crate) fn at(source: S, count: usize, location: &'static Location<'static>) -> Self {
+        Self { source, count, phase: Phase::New, location, kind: S::KIND, waiter: None }
     }
 
     /// As [`new`](Self::new), where waiting has another name than that of the source.
@@ -405,20 +419,6 @@ impl<S: Source> Acquire<S> {
 
     pub(crate) fn source(&self) -> &S {
         &self.source
-    }
-
-    /// Whether it was not polled yet.
-    pub(crate) fn is_new(&self) -> bool {
-        self.phase == Phase::New
-    }
-
-    pub(crate) fn location(&self) -> &'static Location<'static> {
-        self.location
-    }
-
-    /// The permits were taken in another way.
-    pub(crate) fn finish(self: Pin<&mut Self>) {
-        *self.project().phase = Phase::Through;
     }
 
     /// How many permits it takes.

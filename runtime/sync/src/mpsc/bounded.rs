@@ -73,7 +73,7 @@ impl<T> Sender<T> {
     #[track_caller]
     #[inline]
     pub fn send(&self, message: T) -> SendRef<'_, T> {
-        SendRef { acquire: Acquire::new(&*self.chan, 1), message: Some(message) }
+        SendRef { chan: &self.chan, location: Location::caller(), acquire: None, message: Some(message) }
     }
 
     /// Sends the message if there is room and nobody waits for it.
@@ -222,8 +222,12 @@ pin_project! {
     /// The future of [`Sender::send`].
     #[must_use = "futures do nothing unless awaited"]
     pub struct SendRef<'a, T> {
+        chan: &'a Chan<T>,
+        location: &'static Location<'static>,
+        // Made if it is not sent at once.
         #[pin]
-        acquire: Acquire<&'a Chan<T>>,
+        acquire: Option<Acquire<&'a Chan<T>>>,
+        // Until it is sent.
         message: Option<T>,
     }
 }
@@ -231,27 +235,39 @@ pin_project! {
 impl<T> Future for SendRef<'_, T> {
     type Output = Result<(), SendError<T>>;
 
-    #[inline]
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut this = self.project();
-        if this.acquire.is_new() {
-            ready!(mini_context::check_budget(cx));
-            let message = this.message.take().expect("a message is sent once");
-            let claim = Claim::new(this.acquire.location());
-            match this.acquire.source().try_send(message, claim) {
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.as_mut().project();
+        if this.acquire.is_none()
+            && mini_context::has_budget()
+            && let Some(message) = this.message.take()
+        {
+            match this.chan.try_send(message, Claim::new(this.location)) {
                 Ok(()) => {
-                    this.acquire.finish();
                     mini_context::spend(1);
                     return Poll::Ready(Ok(()));
                 }
                 Err((_, message)) => *this.message = Some(message),
             }
         }
-        let taken = ready!(this.acquire.as_mut().poll(cx));
-        let message = this.message.take().expect("polled after it was ready");
+        self.poll_slowly(cx)
+    }
+}
+
+impl<T> SendRef<'_, T> {
+    #[cold]
+    fn poll_slowly(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), SendError<T>>> {
+        let mut this = self.project();
+        assert!(this.message.is_some(), "polled after it was ready");
+        if this.acquire.is_none() {
+            this.acquire.set(Some(Acquire::at(*this.chan, 1, this.location)));
+        }
+        let acquire = this.acquire.as_pin_mut().expect("made above");
+        let taken = ready!(acquire.poll(cx));
+        let message = this.message.take().expect("asked above");
         Poll::Ready(match taken {
             Ok(()) => {
-                this.acquire.source().send_permitted(message);
+                this.chan.send_permitted(message);
                 Ok(())
             }
             Err(_) => Err(SendError(message)),

@@ -7,6 +7,9 @@
 //! A receiver that waits has a [`Seat`], where a sender hands it the message: that one was received as soon as it was
 //! sent, and takes no permit. What stays in the queue holds one.
 //!
+//! A locked instruction waits until all stores before it are done, and a call stores registers. So what sends or
+//! receives at once is small and becomes part of the task, and nothing is stored that is there already.
+//!
 //! Rejected:
 //! - A lock-free queue (crossbeam's `SegQueue`): a push and a pop of it cost two to three locked instructions each, and
 //!   the waker, the permits and the ends need more; under the lock all of that is plain state.
@@ -21,7 +24,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use mini_context::{Holder, Lock, SyncKind};
+use mini_context::{Guard, Holder, Lock, SyncKind};
 use pin_project_lite::pin_project;
 
 use super::queue::Queue;
@@ -120,7 +123,7 @@ impl<T> Source for Chan<T> {
 
 impl<T> State<T> {
     fn has_ended(&self, bound: usize) -> bool {
-        self.queue.len() == 0 && (self.senders == 0 || self.permits.is_closed() && self.permits.free() == bound)
+        self.queue.is_empty() && (self.senders == 0 || self.permits.is_closed() && self.permits.free() == bound)
     }
 }
 
@@ -148,7 +151,7 @@ impl<T> Chan<T> {
     }
 
     /// Sends under a permit that is taken at once, if there is one. A receiver that waits needs none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn try_send(&self, message: T, claim: Claim) -> Result<(), (Refusal, T)> {
         let mut state = self.state.lock();
         let taken = match state.occupant.is_seated() {
@@ -158,22 +161,18 @@ impl<T> Chan<T> {
         if let Err(refusal) = taken {
             return Err((refusal, message));
         }
-        let call = self.push(&mut state, message);
-        drop(state);
-        self.seat.make(call);
+        self.deliver(state, message);
         Ok(())
     }
 
     /// Sends without a permit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn send_unbounded(&self, message: T) -> Result<(), T> {
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         if state.permits.is_closed() {
             return Err(message);
         }
-        let call = self.push(&mut state, message);
-        drop(state);
-        self.seat.make(call);
+        self.deliver(state, message);
         Ok(())
     }
 
@@ -185,31 +184,31 @@ impl<T> Chan<T> {
             return drop(message);
         }
         let waker = if state.occupant.is_seated() { state.permits.give(1) } else { None };
-        let call = self.push(&mut state, message);
-        drop(state);
         let mut steps = Steps::default();
-        steps.run(|| self.seat.make(call));
+        steps.run(|| self.deliver(state, message));
         steps.run(|| waker.into_iter().for_each(Waker::wake)); // one permit completes one waiter
     }
 
-    #[inline]
-    fn push(&self, state: &mut State<T>, message: T) -> Call {
+    /// Hands the message to the receiver, which is called, or else leaves it in the queue.
+    #[inline(always)]
+    fn deliver(&self, mut state: Guard<'_, State<T>>, message: T) {
         if state.owner != Owner::Several && state.sent_by != mini_context::task() {
-            self.note_sender(state);
+            self.note_sender(&mut state);
         }
         if state.occupant.is_seated() {
             self.seat.hand(message);
-            return self.seat.call(&mut state.occupant);
+            let call = self.seat.call(&mut state.occupant);
+            drop(state);
+            return self.seat.make(call);
         }
         if state.queue.push(message) {
-            self.tell_crowd(state);
+            self.tell_crowd(&mut state);
         }
         self.is_empty.store(false, Relaxed);
-        Call::Nobody
     }
 
     /// Takes the next message of a bounded channel, at `location`, and gives its permit back.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pop(&self, location: &'static Location<'static>) -> Look<T> {
         let mut state = self.state.lock();
         if state.receives.is_none() {
@@ -220,21 +219,21 @@ impl<T> Chan<T> {
         }
         let Some(message) = state.queue.pop() else { return self.look_of(&state) };
         let waker = state.permits.give(1);
-        self.is_empty.store(state.queue.len() == 0, Relaxed);
+        self.is_empty.store(state.queue.is_empty(), Relaxed);
         drop(state);
         waker.into_iter().for_each(Waker::wake); // one permit completes one waiter
         Look::Message(message)
     }
 
     /// Takes the next messages of an unbounded channel into `chunk`, which is empty.
-    #[inline]
+    #[inline(never)]
     pub(super) fn pop_chunk(&self, chunk: &mut VecDeque<T>) -> Look<T> {
         let mut state = self.state.lock();
         if let Some(message) = self.seat.take() {
             return Look::Message(message); // handed over since the look without the lock
         }
         state.queue.take_chunk(chunk);
-        self.is_empty.store(state.queue.len() == 0, Relaxed);
+        self.is_empty.store(state.queue.is_empty(), Relaxed);
         chunk.pop_front().map_or_else(|| self.look_of(&state), Look::Message)
     }
 
@@ -302,7 +301,7 @@ impl<T> Chan<T> {
     pub(super) fn wait(&self, waker: &Waker, location: &'static Location<'static>) -> Poll<()> {
         let ticket = self.seat.prepare(waker);
         let mut state = self.state.lock();
-        if self.seat.is_full() || state.queue.len() > 0 || state.has_ended(self.bound) {
+        if self.seat.is_full() || !state.queue.is_empty() || state.has_ended(self.bound) {
             drop(state);
             return Poll::Ready(()); // the ticket is dropped without the lock
         }

@@ -17,47 +17,49 @@ const MANY: usize = 64;
 pub(super) struct Queue<T> {
     /// The newest.
     last: VecDeque<T>,
-    /// Before those of `last`; none is empty.
+    /// Before those of `last`; none is empty, and all but the first are full.
     earlier: VecDeque<VecDeque<T>>,
     /// Empty, kept for its memory.
     spare: VecDeque<T>,
-    len: usize,
 }
 
 impl<T> Queue<T> {
     pub(super) fn new() -> Self {
         let [last, spare] = [VecDeque::new(), VecDeque::new()];
-        Self { last, earlier: VecDeque::new(), spare, len: 0 }
+        Self { last, earlier: VecDeque::new(), spare }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.len
+        let earlier = self.earlier.front().map_or(0, |first| first.len() + (self.earlier.len() - 1) * CHUNK);
+        earlier + self.last.len()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.last.is_empty() && self.earlier.is_empty()
     }
 
     /// Says whether the queue has grown by 4096 messages again.
     #[inline]
     pub(super) fn push(&mut self, message: T) -> bool {
-        let mut has_grown = false;
-        if self.last.len() == CHUNK {
-            let next = mem::take(&mut self.spare);
-            self.earlier.push_back(mem::replace(&mut self.last, next));
-            has_grown = self.earlier.len().is_multiple_of(MANY);
-        }
+        let has_grown = self.last.len() == CHUNK && self.begin_chunk();
         self.last.push_back(message);
-        self.len += 1;
         has_grown
+    }
+
+    #[cold]
+    fn begin_chunk(&mut self) -> bool {
+        let next = mem::take(&mut self.spare);
+        self.earlier.push_back(mem::replace(&mut self.last, next));
+        self.earlier.len().is_multiple_of(MANY)
     }
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
-        let message = match self.earlier.front_mut() {
-            None => self.last.pop_front(),
-            Some(_) => self.pop_earlier(),
-        }?;
-        self.len -= 1;
-        Some(message)
+        if self.earlier.is_empty() { self.last.pop_front() } else { self.pop_earlier() }
     }
 
+    #[cold]
     fn pop_earlier(&mut self) -> Option<T> {
         let chunk = self.earlier.front_mut()?;
         let message = chunk.pop_front();
@@ -75,7 +77,6 @@ impl<T> Queue<T> {
             None => mem::swap(&mut self.last, chunk),
             Some(oldest) => self.spare = mem::replace(chunk, oldest),
         }
-        self.len -= chunk.len();
     }
 }
 
@@ -102,6 +103,7 @@ mod tests {
                 _ => received.extend((0..100).map_while(|_| queue.pop())),
             }
             assert_eq!(queue.len(), sent - received.len());
+            assert_eq!(queue.is_empty(), received.len() == sent);
         }
         received.extend(std::iter::from_fn(|| queue.pop()));
         assert!(received.into_iter().eq(0..sent));

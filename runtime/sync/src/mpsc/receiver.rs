@@ -27,27 +27,41 @@ impl<T> Inner<T> {
         Self { chan, chunk: Lock::new(VecDeque::new()) }
     }
 
+    /// The next message that is here already.
+    #[inline]
+    fn held(&mut self) -> Option<T> {
+        self.chan.handed().or_else(|| self.chunk.get_mut().pop_front())
+    }
+
     #[inline]
     fn look(&mut self, location: &'static Location<'static>) -> Look<T> {
-        if let Some(message) = self.chan.handed() {
-            return Look::Message(message);
+        match self.held() {
+            Some(message) => Look::Message(message),
+            None => self.fetch(location),
         }
-        if let Some(message) = self.chunk.get_mut().pop_front() {
-            return Look::Message(message);
-        }
+    }
+
+    #[inline]
+    fn fetch(&mut self, location: &'static Location<'static>) -> Look<T> {
         if self.chan.bound == UNBOUNDED { self.chan.pop_chunk(self.chunk.get_mut()) } else { self.chan.pop(location) }
     }
 
-    /// Waits as part of `cx`, or says that there is something to look at.
+    /// The next message, if there seems to be one.
     #[inline]
-    fn poll_arrival(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
-        if !self.chan.seems_empty() || !self.chunk.get_mut().is_empty() {
-            return Poll::Ready(());
+    fn next(&mut self, location: &'static Location<'static>) -> Option<T> {
+        if let Some(message) = self.held() {
+            return Some(message);
         }
-        self.poll_wait(cx, location)
+        if self.chan.seems_empty() {
+            return None;
+        }
+        match self.fetch(location) {
+            Look::Message(message) => Some(message),
+            Look::Empty | Look::Ended => None,
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_wait(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<()> {
         let arrived = self.chan.wait(cx.waker(), location);
         if arrived.is_pending() {
@@ -56,19 +70,25 @@ impl<T> Inner<T> {
         arrived
     }
 
+    #[inline(always)]
     fn poll_recv(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<Option<T>> {
         ready!(mini_context::check_budget(cx));
-        mini_context::spend_if_ready(self.poll_message(cx, location))
+        if let Some(message) = self.next(location) {
+            mini_context::spend(1);
+            return Poll::Ready(Some(message));
+        }
+        mini_context::spend_if_ready(self.poll_arrival(cx, location))
     }
 
-    #[inline]
-    fn poll_message(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<Option<T>> {
-        ready!(self.poll_arrival(cx, location));
+    /// There seems to be no message.
+    #[inline(never)]
+    fn poll_arrival(&mut self, cx: &mut Context<'_>, location: &'static Location<'static>) -> Poll<Option<T>> {
         loop {
+            ready!(self.poll_wait(cx, location));
             match self.look(location) {
                 Look::Message(message) => return Poll::Ready(Some(message)),
                 Look::Ended => return Poll::Ready(None),
-                Look::Empty => ready!(self.poll_wait(cx, location)),
+                Look::Empty => {}
             }
         }
     }
@@ -263,11 +283,13 @@ pub struct Recv<'a, T> {
 impl<T> Future for Recv<'_, T> {
     type Output = Option<T>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         let location = self.location;
         let received = self.inner.poll_recv(cx, location);
-        self.has_waited |= received.is_pending();
+        if received.is_pending() {
+            self.has_waited = true;
+        }
         received
     }
 }
