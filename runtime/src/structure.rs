@@ -9,6 +9,7 @@ mod output;
 mod race;
 mod ready;
 mod scope;
+mod wakers;
 
 pub use branches::End;
 pub use join::{awaited, identity, infallible, join, maybe, whole};

@@ -19,7 +19,7 @@
 //! flag for each child outside of the lock (a second locked instruction).
 
 use std::sync::Arc;
-use std::task::{Poll, Wake, Waker};
+use std::task::{Poll, Waker};
 
 use mini_context::Lock;
 
@@ -140,27 +140,6 @@ impl Ready {
     }
 }
 
-/// The waker of a place for a child. It outlives its children: a late wake is one too many for the next child.
-struct Place {
-    ready: Arc<Ready>,
-    number: u32,
-}
-
-impl Wake for Place {
-    fn wake(self: Arc<Self>) {
-        self.ready.wake(self.number);
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.ready.wake(self.number);
-    }
-}
-
-/// The waker of the place `number`.
-pub(super) fn waker(ready: &Arc<Ready>, number: u32) -> Waker {
-    Waker::from(Arc::new(Place { ready: ready.clone(), number }))
-}
-
 #[cfg(all(test, loom))]
 mod models {
     use std::future::poll_fn;
@@ -168,6 +147,7 @@ mod models {
     use loom::future::block_on;
     use loom::thread;
 
+    use super::super::wakers::Wakers;
     use super::*;
 
     /// A scope that waits until `is_done` says so of what it has been told: the numbers so far, and whether children
@@ -194,8 +174,9 @@ mod models {
     fn a_wake_reaches_the_scope_whenever_it_comes() {
         loom::model(|| {
             let ready = Ready::new();
+            let mut wakers = Wakers::new(&ready);
             let wakes = [1, 2].map(|number| {
-                let waker = waker(&ready, number);
+                let waker = wakers.of(number).clone();
                 thread::spawn(move || waker.wake())
             });
             wait(&ready, |numbers, _| numbers.contains(&1) && numbers.contains(&2));
@@ -226,7 +207,7 @@ mod models {
     fn a_late_wake_does_no_harm() {
         loom::model(|| {
             let ready = Ready::new();
-            let waker = waker(&ready, 1);
+            let waker = Wakers::new(&ready).of(1).clone();
             let late = thread::spawn(move || waker.wake());
             assert!(ready.rest(std::task::Waker::noop()).is_pending() || ready.queue.lock().numbers == [1]);
             ready.close();

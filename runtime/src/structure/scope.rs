@@ -1,9 +1,9 @@
 //! Scopes: children that borrow, run concurrently inside of one task, and never outlive the scope.
 //!
-//! The hard part is that children borrow from outside of the scope, that there may be any number of them, and that
-//! nothing is `unsafe`. A scope is a future that owns its children. The body and the children have a handle
-//! ([`Scope`]) to what they share: a list of children that were spawned and not yet taken over by the scope
-//! ([`Drive`]). A child may hold a handle too, and is in that list while it waits to be taken over: a cycle, which
+//! The hard part is that children borrow from outside of the scope, that there may be any number of them, and that no
+//! `unsafe` code touches what they are or borrow. A scope is a future that owns its children. The body and the children
+//! have a handle ([`Scope`]) to what they share: a list of children that were spawned and not yet taken over by the
+//! scope ([`Drive`]). A child may hold a handle too, and is in that list while it waits to be taken over: a cycle, which
 //! `Drive` breaks when it ends or is dropped. A scope that is leaked leaks its children with it.
 //!
 //! `'env` is chosen by the compiler: it is longer than the body's future, so a child can't borrow what is local to the
@@ -12,16 +12,16 @@
 //! *One pass for each poll.* `Drive` polls each child that was woken before the pass, in the order of the wakes, then
 //! those that were spawned until then; the body is one more child. What is woken meanwhile runs in the next poll, after
 //! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes. A
-//! new child gets its place, with a waker, just before its first poll: children that are ready at once have one place.
-//! In a simulation the order is drawn, of either kind (`sim/preempt.rs`).
+//! new child gets its place, which has a waker, just before its first poll: children that are ready at once have one
+//! place. In a simulation the order is drawn, of either kind (`sim/preempt.rs`).
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
 //! what children wait for, then the children in the order of their places, then those without one. Only then is the
 //! error returned, or the panic resumed. A destructor that panics does not keep the others from being dropped.
 //!
-//! Rejected: polling a child in the list where it was spawned (the list is locked then). One allocation for future,
-//! output and waker (the waker must be `'static` and the output may borrow, so that needs `unsafe`).
+//! Rejected: polling a child in the list where it was spawned (the list is locked then). One allocation for future and
+//! output (the handle and the scope use one part each, so that needs `unsafe`, or a lock for each poll).
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -32,13 +32,14 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use mini_context::{Lock, Note, Reason};
 use pin_project_lite::pin_project;
 
 use super::output::{Output, ScopedJoinHandle};
-use super::ready::{self, Ready};
+use super::ready::Ready;
+use super::wakers::Wakers;
 
 /// A child with an error for the scope.
 type SendChild<'env, E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send + 'env>>;
@@ -302,7 +303,8 @@ pin_project! {
 
 /// The children that were taken over, by number; the place of number 0 is the body's, which is kept elsewhere.
 struct Children<C> {
-    places: Vec<Place<C>>,
+    places: Vec<Option<C>>,
+    wakers: Wakers,
     /// Numbers of places without a child.
     free: Vec<u32>,
     /// Those to be polled in the pass in progress; empty otherwise.
@@ -315,29 +317,24 @@ struct Children<C> {
     are_new_next: bool,
 }
 
-struct Place<C> {
-    child: Option<C>,
-    waker: Waker,
-}
-
 impl<C> Children<C> {
     fn len(&self) -> usize {
         self.places.len() - 1 - self.free.len() + self.new.len()
     }
 
     /// The number of the child's place.
-    fn insert(&mut self, child: C, ready: &Arc<Ready>) -> u32 {
+    fn insert(&mut self, child: C) -> u32 {
         if let Some(number) = self.free.pop() {
-            self.places[number as usize].child = Some(child);
+            self.places[number as usize] = Some(child);
             return number;
         }
         let number = u32::try_from(self.places.len()).expect("fewer than 2^32 children at a time");
-        self.places.push(Place { child: Some(child), waker: ready::waker(ready, number) });
+        self.places.push(Some(child));
         number
     }
 
     fn remove(&mut self, number: u32) -> Option<C> {
-        let child = self.places[number as usize].child.take()?;
+        let child = self.places[number as usize].take()?;
         self.free.push(number);
         Some(child)
     }
@@ -350,7 +347,8 @@ where
 {
     fn new(shared: Arc<Shared<C>>, body: B) -> Self {
         let children = Children {
-            places: vec![Place { child: None, waker: ready::waker(&shared.ready, BODY) }],
+            places: vec![None],
+            wakers: Wakers::new(&shared.ready),
             free: Vec::new(),
             pass: Vec::new(),
             new: VecDeque::new(),
@@ -442,14 +440,14 @@ where
     fn admit(self: Pin<&mut Self>) -> u32 {
         let this = self.project();
         let child = this.children.new.pop_front().expect("the caller has counted them");
-        this.children.insert(child, &this.shared.ready)
+        this.children.insert(child)
     }
 
     /// Polls a child or the body; an error is that of the scope.
     fn poll_one(self: Pin<&mut Self>, number: u32) -> Result<(), E> {
         let mut this = self.project();
-        let Some(place) = this.children.places.get_mut(number as usize) else { return Ok(()) };
-        let mut cx = Context::from_waker(&place.waker);
+        let waker = this.children.wakers.of(number);
+        let mut cx = Context::from_waker(&waker);
         #[cfg(feature = "sim")]
         let _polled = crate::sim::preempt::begin_child();
         if number == BODY {
@@ -460,7 +458,7 @@ where
             }
             return Ok(());
         }
-        let Some(child) = &mut place.child else { return Ok(()) };
+        let Some(child) = &mut this.children.places[number as usize] else { return Ok(()) };
         if Pin::new(child).poll(&mut cx)?.is_ready() {
             drop(this.children.remove(number));
         }
@@ -474,7 +472,7 @@ impl<C, B, T, E> Drive<C, B, T, E> {
         let mut this = self.project();
         let mut first = caught(|| this.body.set(None));
         for place in &mut this.children.places {
-            if let Some(child) = place.child.take() {
+            if let Some(child) = place.take() {
                 first = first.or(caught(|| drop(child)));
             }
         }
