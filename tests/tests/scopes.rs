@@ -479,3 +479,23 @@ fn a_timeout_around_a_scope_says_that_it_waits_for_children() {
         assert!(elapsed.to_string().contains("one of 2 tasks at "), "{elapsed}");
     });
 }
+
+/// More children than a poll has budget for, so that the second pass takes over what the first one's children have
+/// spawned behind those that are left.
+#[test]
+fn new_children_begin_in_the_order_of_their_spawns_also_if_a_pass_does_not_suffice() {
+    let began = RefCell::new(Vec::new());
+    run(local_scope!(|s| {
+        let began = &began;
+        for number in 0..300 {
+            let spawner = s.clone();
+            s.spawn(async move {
+                began.borrow_mut().push(number);
+                if number < 100 {
+                    spawner.spawn(async move { began.borrow_mut().push(300 + number) });
+                }
+            });
+        }
+    }));
+    assert_eq!(began.into_inner(), (0..400).collect::<Vec<_>>());
+}

@@ -58,7 +58,7 @@ struct Shared<C> {
 
 struct Spawned<C> {
     /// In the order of their spawn; taken over by the next pass.
-    children: Vec<C>,
+    children: VecDeque<C>,
     /// The scope has ended.
     is_closed: bool,
 }
@@ -66,7 +66,7 @@ struct Spawned<C> {
 impl<C> Shared<C> {
     #[track_caller]
     fn new() -> Arc<Self> {
-        let spawned = Lock::new(Spawned { children: Vec::new(), is_closed: false });
+        let spawned = Lock::new(Spawned { children: VecDeque::new(), is_closed: false });
         Arc::new(Self { ready: Ready::new(), spawned, location: Location::caller() })
     }
 
@@ -77,7 +77,7 @@ impl<C> Shared<C> {
             drop(spawned);
             return drop(child);
         }
-        spawned.children.push(child);
+        spawned.children.push_back(child);
         drop(spawned);
         if !self.ready.has_spawned() {
             self.ready.announce();
@@ -92,7 +92,7 @@ impl<C> Shared<C> {
     }
 
     /// Closes the scope. The children that it has not taken over come back.
-    fn close(&self) -> Vec<C> {
+    fn close(&self) -> VecDeque<C> {
         let mut spawned = self.spawned.lock();
         spawned.is_closed = true;
         mem::take(&mut spawned.children)
@@ -311,8 +311,6 @@ struct Children<C> {
     pass: Vec<u32>,
     /// Those that were taken over and have no place yet.
     new: VecDeque<C>,
-    /// For those that are spawned next.
-    empty: Vec<C>,
     /// The next pass begins with those.
     are_new_next: bool,
 }
@@ -352,7 +350,6 @@ where
             free: Vec::new(),
             pass: Vec::new(),
             new: VecDeque::new(),
-            empty: Vec::new(),
             are_new_next: false,
         };
         shared.ready.wake(BODY);
@@ -427,10 +424,14 @@ where
     fn take_over(self: Pin<&mut Self>) {
         let this = self.project();
         if this.shared.ready.take_spawned() {
-            let mut spawned = mem::take(&mut this.children.empty);
-            mem::swap(&mut this.shared.spawned.lock().children, &mut spawned);
-            this.children.new.extend(spawned.drain(..));
-            this.children.empty = spawned;
+            let new = &mut this.children.new;
+            if new.is_empty() {
+                mem::swap(&mut this.shared.spawned.lock().children, new);
+            } else {
+                // The budget of the last pass was spent.
+                let mut spawned = mem::take(&mut this.shared.spawned.lock().children);
+                new.append(&mut spawned);
+            }
             #[cfg(feature = "sim")]
             crate::sim::preempt::shuffle(this.children.new.make_contiguous());
         }

@@ -94,6 +94,7 @@ impl Worker<'_> {
         let core = self.core;
         self.note_mean_run();
         self.end_turn();
+        self.collect(); // before what is only found now
         core.note_queue();
         self.record_queues();
         let before = self.shared_waiting();
