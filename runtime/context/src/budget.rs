@@ -124,7 +124,6 @@ pub fn spend_if_ready<T>(polled: Poll<T>) -> Poll<T> {
 /// assert!(!mini_context::has_budget());
 /// # mini_context::swap_budget(left);
 /// ```
-#[inline]
 pub fn has_budget() -> bool {
     LOCAL.with(|local| local.budget.get()) > 0
 }

@@ -29,6 +29,12 @@ struct Chunk {
     first: u32,
 }
 
+/// What `Waker::from` would ask of an `Arc<Chunk>`.
+const _: () = {
+    const fn may_go_anywhere<T: Send + Sync>() {}
+    may_go_anywhere::<Chunk>();
+};
+
 /// All places of a scope.
 pub(super) struct Wakers {
     first: Arc<Chunk>,

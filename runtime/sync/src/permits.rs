@@ -51,7 +51,8 @@ impl Claim {
     /// Whether it is the same one again. To ask is cheaper than to store it in vain.
     #[inline]
     fn is_as(&self, other: &Claim) -> bool {
-        self.task == other.task && ptr::eq(self.location, other.location) && self.is_seen && other.is_seen
+        let are_alike = self.is_seen == other.is_seen && self.is_exclusive == other.is_exclusive;
+        are_alike && self.task == other.task && ptr::eq(self.location, other.location)
     }
 
     /// What tasks that wait are told of it.

@@ -238,16 +238,16 @@ impl<T> Future for SendRef<'_, T> {
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.as_mut().project();
-        if this.acquire.is_none()
-            && mini_context::has_budget()
-            && let Some(message) = this.message.take()
-        {
-            match this.chan.try_send(message, Claim::new(this.location)) {
-                Ok(()) => {
-                    mini_context::spend(1);
-                    return Poll::Ready(Ok(()));
+        if this.acquire.is_none() {
+            ready!(mini_context::check_budget(cx));
+            if let Some(message) = this.message.take() {
+                match this.chan.try_send(message, Claim::new(this.location)) {
+                    Ok(()) => {
+                        mini_context::spend(1);
+                        return Poll::Ready(Ok(()));
+                    }
+                    Err((_, message)) => *this.message = Some(message),
                 }
-                Err((_, message)) => *this.message = Some(message),
             }
         }
         self.poll_slowly(cx)
