@@ -2,7 +2,7 @@
 //!
 //! Asserts order and completion, never durations.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
@@ -356,5 +356,43 @@ fn who_is_woken_by_many_that_wait_runs_once_after_them() {
             connection.await.unwrap()
         });
         assert_eq!(polls, 2, "once before the streams, once after all of them");
+    });
+}
+
+/// Both happen in a run after which the worker looks at its sockets, as it has taken longer than the time for that;
+/// the first rounds show the worker that it does.
+#[test]
+fn what_another_thread_has_woken_in_a_run_goes_before_what_the_look_after_it_brings() {
+    for_rounds(5, async |order| {
+        let (near, far) = mini::net::UnixStream::pair().unwrap();
+        let (far, (sender, receiver)) = (far.into_std().unwrap(), oneshot());
+        let [first, second] = [order.clone(), order.clone()];
+        let socket = mini::task::spawn_local(async move {
+            near.read(&mut [0]).await.unwrap();
+            first.borrow_mut().push("socket");
+        });
+        let thread = mini::task::spawn_local(async move {
+            receiver.await.unwrap();
+            second.borrow_mut().push("thread");
+        });
+        yield_now().await; // both wait
+        let happens = thread::spawn(move || {
+            std::io::Write::write_all(&mut &far, b"x").unwrap();
+            sender.send(());
+        });
+        happens.join().unwrap();
+        compute(Duration::from_millis(1));
+        socket.await.unwrap();
+        thread.await.unwrap();
+        assert_eq!(*order.borrow(), ["thread", "socket"]);
+    });
+}
+
+/// Runs `round` so often in one task, each time with an empty list.
+fn for_rounds(rounds: usize, round: impl AsyncFn(Rc<RefCell<Vec<&'static str>>>)) {
+    Builder::new_current_thread().build().unwrap().block_on(async {
+        for _ in 0..rounds {
+            round(Rc::default()).await;
+        }
     });
 }

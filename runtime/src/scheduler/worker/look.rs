@@ -94,7 +94,6 @@ impl Worker<'_> {
         let core = self.core;
         self.note_mean_run();
         self.end_turn();
-        self.collect(); // before what is only found now
         self.collect(); // as before each run: else all that the driver has would come first
         core.note_queue();
         self.record_queues();
