@@ -3,8 +3,8 @@
 //! The hard part is that children borrow from outside of the scope, that there may be any number of them, and that no
 //! `unsafe` code touches what they are or borrow. A scope is a future that owns its children. The body and the children
 //! have a handle ([`Scope`]) to what they share: a list of children that were spawned and not yet taken over by the
-//! scope ([`Drive`]). A child may hold a handle too, and is in that list while it waits to be taken over: a cycle, which
-//! `Drive` breaks when it ends or is dropped. A scope that is leaked leaks its children with it.
+//! scope ([`Drive`]). A child may hold a handle too, and is in that list until it is taken over: a cycle, which `Drive`
+//! breaks when it ends or is dropped. A scope that is leaked leaks its children with it.
 //!
 //! `'env` is chosen by the compiler: it is longer than the body's future, so a child can't borrow what is local to the
 //! body, and it ends where what the children borrow ends.

@@ -316,7 +316,8 @@ impl<T: 'static> JoinSet<T> {
     ///
     /// ```
     /// use mini::task::JoinSet;
-    /// let mut outputs = mini::block_on(async { JoinSet::from_iter([1, 2, 3].map(std::future::ready)).join_all().await });
+    /// let futures = [1, 2, 3].map(std::future::ready);
+    /// let mut outputs = mini::block_on(async { JoinSet::from_iter(futures).join_all().await });
     /// outputs.sort();
     /// assert_eq!(outputs, [1, 2, 3]);
     /// ```

@@ -15,8 +15,8 @@ use crate::blocking;
 /// What both receivers are.
 pub(super) struct Inner<T> {
     pub(super) chan: Arc<Chan<T>>,
-    /// Messages of an unbounded channel that were taken out of the queue in one go. The lock is taken for `len` alone: a
-    /// receiver that other threads may look at needs no more of its messages than that they may be sent.
+    /// Messages of an unbounded channel that were taken out of the queue in one go. The lock is taken for `len` alone:
+    /// a receiver that other threads may look at needs no more of its messages than that they may be sent.
     chunk: Lock<VecDeque<T>>,
 }
 
