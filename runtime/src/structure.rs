@@ -3,6 +3,7 @@
 //! Here is what the macros expand to. Programs use the macros, and the types of [`task`](crate::task).
 
 pub(crate) mod branches;
+mod child;
 mod join;
 mod macros;
 mod output;

@@ -47,7 +47,7 @@
 
 #![allow(unsafe_code)]
 
-mod allocator;
+pub(crate) mod allocator;
 mod budget;
 mod builder;
 pub(crate) mod cache;

@@ -395,6 +395,46 @@ fn a_handle_that_leaves_the_scope_has_the_output_of_a_finished_child() {
     });
 }
 
+/// It compiles: only what has a destructor must live until the handle goes.
+#[test]
+fn a_handle_may_go_after_what_its_output_borrows() {
+    run(async {
+        let mut handles = Vec::new();
+        let text = String::from("text");
+        scope!(|s| handles.push(s.spawn(async { &*text }))).await;
+        assert_eq!(handles.pop().unwrap().await, "text");
+        scope!(|s| handles.push(s.spawn(async { &*text }))).await;
+    });
+}
+
+/// The number of such a child has no place yet.
+#[test]
+fn a_wake_of_a_child_that_was_ready_at_once_is_one_too_many() {
+    run(async {
+        let mut wakers = Vec::new();
+        let wakes_itself = |cx: &mut Context<'_>| {
+            cx.waker().wake_by_ref();
+            Poll::Ready(())
+        };
+        scope!(|s| {
+            s.spawn(poll_fn(wakes_itself));
+            s.spawn(poll_fn(|cx| {
+                wakers.push(cx.waker().clone());
+                Poll::Ready(())
+            }))
+            .await;
+            yield_now().await;
+            s.spawn(async {
+                yield_now().await;
+                yield_now().await;
+            })
+            .await;
+        })
+        .await;
+        wakers.into_iter().for_each(Waker::wake);
+    });
+}
+
 #[test]
 fn awaiting_a_child_that_was_cancelled_says_where_it_was_spawned() {
     let text = caught(|| {

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::mem;
-use std::panic::Location;
+use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use mini_context::{Lock, Note, Reason};
+
+use super::child::Joined;
 
 /// Where a child leaves its output for its handle.
 #[derive(Debug)]
@@ -28,15 +29,13 @@ enum State<T> {
 }
 
 impl<T> Output<T> {
-    pub(super) fn new(location: &'static Location<'static>) -> Arc<Self> {
-        Arc::new(Self { state: Lock::new(State::Running(None)), location })
+    pub(super) fn new(location: &'static Location<'static>) -> Self {
+        Self { state: Lock::new(State::Running(None)), location }
     }
 
-    /// The child is ready. Without a handle nobody asks for its output.
-    pub(super) fn fill(self: Arc<Self>, output: T) {
-        if Arc::strong_count(&self) > 1 {
-            self.end(State::Done(output));
-        }
+    /// The child is ready.
+    pub(super) fn fill(&self, output: T) {
+        self.end(State::Done(output));
     }
 
     /// The child is dropped. Nothing happens if it was ready.
@@ -90,7 +89,7 @@ impl<T> Output<T> {
         }
     }
 
-    fn is_finished(&self) -> bool {
+    pub(super) fn is_finished(&self) -> bool {
         !matches!(*self.state.lock(), State::Running(_))
     }
 }
@@ -107,11 +106,15 @@ impl<T> Output<T> {
 ///
 /// Await `&mut handle` to go on later.
 pub struct ScopedJoinHandle<T> {
-    output: Arc<Output<T>>,
+    output: Joined<T>,
 }
 
+/// No code of users runs under the lock of the output.
+impl<T> UnwindSafe for ScopedJoinHandle<T> {}
+impl<T> RefUnwindSafe for ScopedJoinHandle<T> {}
+
 impl<T> ScopedJoinHandle<T> {
-    pub(super) fn new(output: Arc<Output<T>>) -> Self {
+    pub(super) fn new(output: Joined<T>) -> Self {
         Self { output }
     }
 

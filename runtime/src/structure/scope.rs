@@ -1,10 +1,10 @@
 //! Scopes: children that borrow, run concurrently inside of one task, and never outlive the scope.
 //!
-//! The hard part is that children borrow from outside of the scope, that there may be any number of them, and that no
-//! `unsafe` code touches what they are or borrow. A scope is a future that owns its children. The body and the children
-//! have a handle ([`Scope`]) to what they share: a list of children that were spawned and not yet taken over by the
-//! scope ([`Drive`]). A child may hold a handle too, and is in that list until it is taken over: a cycle, which `Drive`
-//! breaks when it ends or is dropped. A scope that is leaked leaks its children with it.
+//! The hard part is that children borrow from outside of the scope, and that there may be any number of them. A scope
+//! is a future that owns its children (`child.rs`). The body and the children have a handle ([`Scope`]) to what they
+//! share: a list of children that were spawned and not yet taken over by the scope ([`Drive`]). A child may hold a
+//! handle too, and is in that list until it is taken over: a cycle, which `Drive` breaks when it ends or is dropped. A
+//! scope that is leaked leaks its children with it.
 //!
 //! `'env` is chosen by the compiler: it is longer than the body's future, so a child can't borrow what is local to the
 //! body, and it ends where what the children borrow ends.
@@ -12,16 +12,15 @@
 //! *One pass for each poll.* `Drive` polls each child that was woken before the pass, in the order of the wakes, then
 //! those that were spawned until then; the body is one more child. What is woken meanwhile runs in the next poll, after
 //! other tasks. If the budget of the poll is spent the rest of the pass goes there too. See `ready.rs` for the wakes. A
-//! new child gets its place, which has a waker, just before its first poll: children that are ready at once have one
-//! place. In a simulation the order is drawn, of either kind (`sim/preempt.rs`).
+//! new child is polled with the waker of the next free place, which it gets if it waits: those that are ready at once
+//! take none. In a simulation the order is drawn, of either kind (`sim/preempt.rs`).
 //!
 //! *The end.* When the body has returned and no child is left, the scope is ready with the body's value. An error of a
 //! child or of the body, a panic, or a drop of the scope cancels the rest: the body is dropped first, as it may own
 //! what children wait for, then the children in the order of their places, then those without one. Only then is the
 //! error returned, or the panic resumed. A destructor that panics does not keep the others from being dropped.
 //!
-//! Rejected: polling a child in the list where it was spawned (the list is locked then). One allocation for future and
-//! output (the handle and the scope use one part each, so that needs `unsafe`, or a lock for each poll).
+//! Rejected: polling a child in the list where it was spawned (the list is locked then).
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -32,18 +31,15 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker};
 
 use mini_context::{Lock, Note, Reason};
 use pin_project_lite::pin_project;
 
-use super::output::{Output, ScopedJoinHandle};
+use super::child::{LocalChild, SendChild};
+use super::output::ScopedJoinHandle;
 use super::ready::Ready;
 use super::wakers::Wakers;
-
-/// A child with an error for the scope.
-type SendChild<'env, E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send + 'env>>;
-type LocalChild<'env, E> = Pin<Box<dyn Future<Output = Result<(), E>> + 'env>>;
 
 /// The number of the body among the children.
 const BODY: u32 = 0;
@@ -117,12 +113,15 @@ macro_rules! handle {
             }
 
             /// Starts a child whose errors are those of the scope.
-            fn start<F, T>(&self, child: F, output: Arc<Output<T>>) -> ScopedJoinHandle<T>
+            #[track_caller]
+            fn start<F, T>(&self, future: F) -> ScopedJoinHandle<T>
             where
-                F: Future<Output = Result<(), $fails>> + $($send)* 'env,
+                F: Future<Output = Result<T, $fails>> + $($send)* 'env,
+                T: $($send)* 'env,
             {
-                self.shared.spawn(Box::pin(child));
-                ScopedJoinHandle::new(output)
+                let (child, joined) = $child::new(future, Location::caller());
+                self.shared.spawn(child);
+                ScopedJoinHandle::new(joined)
             }
         }
 
@@ -153,8 +152,7 @@ macro_rules! spawn {
             where
                 F: Future<Output: $($send)* 'env> + $($send)* 'env,
             {
-                let output = Output::new(Location::caller());
-                self.start(Child { future, output: Some(output.clone()) }, output)
+                self.start(Infallibly { future })
             }
 
             /// For the macros: the future of the scope.
@@ -184,8 +182,7 @@ macro_rules! try_spawn {
                 F: Future<Output = Result<T, E>> + $($send)* 'env,
                 T: $($send)* 'env,
             {
-                let output = Output::new(Location::caller());
-                self.start(TryChild { future, output: Some(output.clone()) }, output)
+                self.start(Trying { future })
             }
 
             /// For the macros: the future of the scope.
@@ -222,60 +219,36 @@ try_spawn!(TryScope [Send +]);
 try_spawn!(TryLocalScope []);
 
 pin_project! {
-    /// A child that cannot fail.
-    pub(crate) struct Child<F: Future> {
+    /// The future of a child that cannot fail.
+    struct Infallibly<F> {
         #[pin]
         future: F,
-        // Until it is ready.
-        output: Option<Arc<Output<F::Output>>>,
-    }
-
-    impl<F: Future> PinnedDrop for Child<F> {
-        fn drop(this: Pin<&mut Self>) {
-            if let Some(output) = &this.output {
-                output.give_up();
-            }
-        }
     }
 }
 
-impl<F: Future> Future for Child<F> {
-    type Output = Result<(), Infallible>;
+impl<F: Future> Future for Infallibly<F> {
+    type Output = Result<F::Output, Infallible>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let output = ready!(this.future.poll(cx));
-        this.output.take().expect("polled after it was ready").fill(output);
-        Poll::Ready(Ok(()))
+        self.project().future.poll(cx).map(Ok)
     }
 }
 
 pin_project! {
-    /// A child whose error is that of the scope.
-    pub(crate) struct TryChild<F, T, E> {
+    /// The future of a child whose error is that of the scope.
+    struct Trying<F> {
         #[pin]
         future: F,
-        // Until it is ready.
-        output: Option<Arc<Output<Result<T, E>>>>,
-    }
-
-    impl<F, T, E> PinnedDrop for TryChild<F, T, E> {
-        fn drop(this: Pin<&mut Self>) {
-            if let Some(output) = &this.output {
-                output.give_up();
-            }
-        }
     }
 }
 
-impl<F: Future<Output = Result<T, E>>, T, E> Future for TryChild<F, T, E> {
-    type Output = Result<(), E>;
+impl<F: Future<Output = Result<T, E>>, T, E> Future for Trying<F> {
+    type Output = Result<Result<T, E>, E>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let value = ready!(this.future.poll(cx))?;
-        this.output.take().expect("polled after it was ready").fill(Ok(value));
-        Poll::Ready(Ok(()))
+        self.project().future.poll(cx).map_ok(Ok)
     }
 }
 
@@ -320,15 +293,18 @@ impl<C> Children<C> {
         self.places.len() - 1 - self.free.len() + self.new.len()
     }
 
-    /// The number of the child's place.
-    fn insert(&mut self, child: C) -> u32 {
-        if let Some(number) = self.free.pop() {
-            self.places[number as usize] = Some(child);
-            return number;
+    /// The number of the place that the next child gets.
+    fn next_number(&self) -> u32 {
+        let fresh = || u32::try_from(self.places.len()).expect("fewer than 2^32 children at a time");
+        self.free.last().copied().unwrap_or_else(fresh)
+    }
+
+    /// Gives the child the place of [`next_number`](Self::next_number).
+    fn insert(&mut self, child: C) {
+        match self.free.pop() {
+            Some(number) => self.places[number as usize] = Some(child),
+            None => self.places.push(Some(child)),
         }
-        let number = u32::try_from(self.places.len()).expect("fewer than 2^32 children at a time");
-        self.places.push(Some(child));
-        number
     }
 
     fn remove(&mut self, number: u32) -> Option<C> {
@@ -414,8 +390,7 @@ where
             if !takes_one(cx) {
                 return Ok(false);
             }
-            let number = self.as_mut().admit();
-            self.as_mut().poll_one(number)?;
+            self.as_mut().poll_first_new()?;
         }
         Ok(true)
     }
@@ -437,30 +412,34 @@ where
         }
     }
 
-    /// Gives the first new child a place.
-    fn admit(self: Pin<&mut Self>) -> u32 {
-        let this = self.project();
-        let child = this.children.new.pop_front().expect("the caller has counted them");
-        this.children.insert(child)
+    /// Polls the first new child, which is new until then, and gets a place if it waits.
+    fn poll_first_new(self: Pin<&mut Self>) -> Result<(), E> {
+        let children = self.project().children;
+        let waker = children.wakers.of(children.next_number());
+        let child = children.new.front_mut().expect("the caller has counted them");
+        let polled = poll_with(Pin::new(child), &waker)?;
+        let child = children.new.pop_front().expect("it was there");
+        if polled.is_pending() {
+            children.insert(child);
+        }
+        Ok(())
     }
 
     /// Polls a child or the body; an error is that of the scope.
     fn poll_one(self: Pin<&mut Self>, number: u32) -> Result<(), E> {
         let mut this = self.project();
         let waker = this.children.wakers.of(number);
-        let mut cx = Context::from_waker(&waker);
-        #[cfg(feature = "sim")]
-        let _polled = crate::sim::preempt::begin_child();
         if number == BODY {
             let Some(body) = this.body.as_mut().as_pin_mut() else { return Ok(()) };
-            if let Poll::Ready(value) = body.poll(&mut cx)? {
+            if let Poll::Ready(value) = poll_with(body, &waker)? {
                 *this.value = Some(value);
                 this.body.set(None);
             }
             return Ok(());
         }
-        let Some(child) = &mut this.children.places[number as usize] else { return Ok(()) };
-        if Pin::new(child).poll(&mut cx)?.is_ready() {
+        // None: a late wake, of a child that has ended.
+        let Some(Some(child)) = this.children.places.get_mut(number as usize) else { return Ok(()) };
+        if poll_with(Pin::new(child), &waker)?.is_ready() {
             drop(this.children.remove(number));
         }
         Ok(())
@@ -503,6 +482,14 @@ where
             (Ok(polled), None) => polled,
         }
     }
+}
+
+/// Polls a child or the body with the waker of its place.
+#[inline]
+fn poll_with<F: Future>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
+    #[cfg(feature = "sim")]
+    let _polled = crate::sim::preempt::begin_child();
+    future.poll(&mut Context::from_waker(waker))
 }
 
 /// Spends one of the budget of the poll, if that is left: many children that wait for nothing of mini's give way too.

@@ -1,7 +1,8 @@
 //! Where the memory of a task comes from, and where it goes when the task has ended.
 //!
-//! Called when a task is allocated or freed (`cell.rs`). A thread that holds a core uses the blocks that this core
-//! keeps (`cache.rs`); other threads use the global allocator, which all blocks come from and go back to.
+//! Called when a task (`cell.rs`) or the child of a scope (`structure/child.rs`) is allocated or freed. A thread that
+//! holds a core uses the blocks that this core keeps (`cache.rs`); other threads use the global allocator, which all
+//! blocks come from and go back to.
 //!
 //! Rejected: the cache of the thread instead of that of the core (it would outlive its runtime, and no other worker
 //! could send blocks home).
@@ -12,7 +13,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use crate::scheduler::context;
-use crate::task::cache::{RemoteFrees, TaskCache, class_of, layout_for, layout_of_class};
+use crate::task::cache::{RemoteFrees, TaskCache, class_of, layout_for};
 use crate::task::schedule::Schedule;
 
 /// Memory for a `T`, not initialised.
@@ -34,8 +35,11 @@ pub(crate) fn allocate<T>() -> NonNull<T> {
     if let Some(block) = kept {
         return block.cast();
     }
-    let layout = const { layout_for(Layout::new::<T>()) };
-    // SAFETY: a `T` holds a task's header at least, so the layout is not of size zero.
+    let layout = const {
+        assert!(size_of::<T>() > 0);
+        layout_for(Layout::new::<T>())
+    };
+    // SAFETY: the layout is not of size zero.
     // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
     let block = unsafe { alloc(layout) };
     NonNull::new(block.cast()).unwrap_or_else(|| handle_alloc_error(layout))
@@ -50,13 +54,12 @@ pub(crate) unsafe fn free<T>(block: NonNull<T>, schedule: Schedule) {
     let Some(class) = (const { class_of(Layout::new::<T>()) }) else {
         // SAFETY: the caller's promise.
         // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-        return unsafe { dealloc(block.cast().as_ptr(), const { layout_for(Layout::new::<T>()) }) };
+        return unsafe { free_untied(block) };
     };
-    // SAFETY: the caller's promise.
-    // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
-    let keep = |blocks: &mut TaskCache, _: &RemoteFrees| unsafe { blocks.put_or_free(block.cast(), class) };
     if schedule.is_held() {
-        schedule.with_blocks(keep);
+        // SAFETY: the caller's promise.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        schedule.with_blocks(|blocks, _| unsafe { blocks.put_or_free(block.cast(), class) });
         // SAFETY: this thread holds the core.
         // Test: as above.
         return unsafe { schedule.drop_here() };
@@ -66,9 +69,26 @@ pub(crate) unsafe fn free<T>(block: NonNull<T>, schedule: Schedule) {
         // Test: as above.
         return unsafe { schedule.remote_frees().push(block.cast(), class) };
     }
-    if context::with_held(|core| core.with_blocks(keep)).is_none() {
-        // SAFETY: the caller's promise; every block of a class was allocated with its layout (`allocate`).
+    // SAFETY: the caller's promise.
+    // Test: as above.
+    unsafe { free_untied(block) };
+}
+
+/// Gives back what [`allocate`] gave, to the core that this thread holds, if any.
+///
+/// # Safety
+///
+/// As for [`free`].
+pub(crate) unsafe fn free_untied<T>(block: NonNull<T>) {
+    let kept = const { class_of(Layout::new::<T>()) }.and_then(|class| {
+        // SAFETY: the caller's promise.
+        // Test: tests/tests/tasks.rs `every_future_and_output_is_dropped_once`.
+        let keep = |blocks: &mut TaskCache, _: &RemoteFrees| unsafe { blocks.put_or_free(block.cast(), class) };
+        context::with_held(|core| core.with_blocks(keep))
+    });
+    if kept.is_none() {
+        // SAFETY: the caller's promise; every block was allocated with the layout for its type.
         // Test: as above.
-        unsafe { dealloc(block.cast().as_ptr(), layout_of_class(class)) };
+        unsafe { dealloc(block.cast().as_ptr(), const { layout_for(Layout::new::<T>()) }) };
     }
 }
