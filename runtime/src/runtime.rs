@@ -122,7 +122,11 @@ impl Runtime {
     ///
     /// `future` stays on this thread, which runs tasks too: while one of them blocks or computes, `future` waits for
     /// it, however many workers there are. Put code that must not wait, such as a loop that accepts connections, into a
-    /// task; [`#[mini::main]`](crate::main) does so with its body.
+    /// task; [`#[mini::main]`](crate::main) does so with its body. For the same reason hold no lock of `std` that tasks
+    /// take.
+    ///
+    /// In a job of this runtime, or in [`block_in_place`](crate::task::block_in_place), the thread of a multi-threaded
+    /// runtime only polls `future`: its workers run all else, and `spawn_local` panics.
     ///
     /// # Examples
     ///

@@ -1,16 +1,19 @@
 //! `block_in_place`: code that may block, on a worker whose other tasks go on.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::io::{Read, Write};
 use std::net::TcpStream as StdStream;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::thread;
 
 use mini::net::TcpListener;
 use mini::runtime::{Builder, Runtime};
-use mini::task::{block_in_place, consume_budget, id, idle, unconstrained, yield_now};
+use mini::task::{JoinSet, block_in_place, consume_budget, id, idle, unconstrained, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, LIMIT, beside_block_on, caught, in_child, multi_thread, never, oneshot, until, within};
 
@@ -251,7 +254,7 @@ fn block_on_is_possible_inside() {
                     })
                 });
                 assert_eq!(out, 5);
-                if workers > 2 {
+                if workers > 1 {
                     // Another worker is there for the task.
                     let task = || mini::spawn(async { sleep(SHORT).await });
                     block_in_place(|| mini::block_on(task())).unwrap();
@@ -267,6 +270,76 @@ fn block_on_is_possible_inside() {
             assert_eq!(block_in_place(|| inner.block_on(async { mini::spawn(async { 3 }).await.unwrap() })), 3);
             block_in_place(|| drop(inner));
         });
+    });
+}
+
+/// Otherwise a task could wait for a lock that the caller has.
+#[test]
+fn a_block_on_inside_polls_no_task_nor_does_one_in_a_job() {
+    within(LIMIT, || {
+        let runtime = several(3);
+        let all_run_elsewhere = || {
+            let here = thread::current().id();
+            mini::block_on(async {
+                let mut others = JoinSet::new();
+                for _ in 0..200 {
+                    others.spawn(async {
+                        yield_now().await;
+                        thread::current().id()
+                    });
+                }
+                while let Some(other) = others.join_next().await {
+                    assert_ne!(other.unwrap(), here);
+                }
+            });
+        };
+        runtime.block_on(async { block_in_place(all_run_elsewhere) });
+        runtime.block_on(runtime.spawn(async move { block_in_place(all_run_elsewhere) })).unwrap();
+        runtime.block_on(runtime.spawn_blocking(all_run_elsewhere)).unwrap();
+    });
+}
+
+/// The future polls more leaves than a poll has budget for, of which none would be refused for good.
+#[test]
+fn the_budget_of_the_poll_is_what_it_was_after_a_block_on_inside() {
+    within(LIMIT, || {
+        let runtime = several(2);
+        let other = Builder::new_current_thread().build().unwrap();
+        let body = async move {
+            block_in_place(|| mini::block_on(async {}));
+            block_in_place(|| other.block_on(async {}));
+            block_in_place(|| other.turn(Duration::ZERO));
+            let mut polls = 0;
+            poll_fn(|cx| {
+                if polls == 0 {
+                    polls = (0..10_000).filter(|_| pin!(consume_budget()).poll(cx).is_ready()).count();
+                }
+                Poll::Ready(())
+            })
+            .await;
+            block_in_place(|| drop(other));
+            polls
+        };
+        let polls = runtime.block_on(runtime.spawn(body)).unwrap();
+        assert!((128..1_000).contains(&polls), "{polls}");
+    });
+}
+
+/// It would wait for itself.
+#[test]
+fn a_runtime_may_be_dropped_inside_of_another_one_in_its_task() {
+    within(LIMIT, || {
+        let counts = Counts::new();
+        let (outer, inner) = (several(2), several(2));
+        let handle = outer.handle().clone();
+        drop(outer.spawn(never(&counts)));
+        let task = handle.spawn(async move {
+            block_in_place(|| inner.block_on(async { block_in_place(|| drop(outer)) }));
+        });
+        mini_tests::block_on_elsewhere(task).unwrap();
+        while counts.drops() == 0 {
+            thread::yield_now();
+        }
     });
 }
 

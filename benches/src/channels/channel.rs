@@ -2,7 +2,7 @@
 //!
 //! Rejected: boxing the futures of a channel (an allocation that no user would have).
 
-use std::future::Future;
+use std::future::{self, Future};
 
 use super::{Cell, Sample, cell, measure};
 use crate::clock::Stopwatch;
@@ -13,13 +13,30 @@ use crate::rt::tokio::Tokio;
 /// The bound of a bounded channel.
 const BOUND: usize = 64;
 
+/// The futures of a channel are the library's own, as in a program.
 trait Channel: 'static {
     type Sender: Send + 'static;
     type Receiver: Send + 'static;
 
     fn make() -> (Self::Sender, Self::Receiver);
-    fn send(sender: &Self::Sender, message: u32) -> impl Future<Output = ()> + Send;
-    fn receive(receiver: &mut Self::Receiver) -> impl Future<Output = u32> + Send;
+    fn send(sender: &Self::Sender, message: u32) -> impl Future<Output: Delivered> + Send;
+    fn receive(receiver: &mut Self::Receiver) -> impl Future<Output: IntoIterator<Item = u32>> + Send;
+}
+
+/// What a send ends with.
+trait Delivered {
+    fn is_delivered(&self) -> bool;
+}
+
+impl<E> Delivered for Result<(), E> {
+    fn is_delivered(&self) -> bool {
+        self.is_ok()
+    }
+}
+
+/// The message that a receive has ended with.
+fn message(received: impl IntoIterator<Item = u32>) -> u32 {
+    received.into_iter().next().expect("the sender is alive")
 }
 
 macro_rules! channel {
@@ -34,16 +51,17 @@ macro_rules! channel {
                 $make
             }
 
-            async fn send(sender: &$sender, message: u32) {
-                sender.$send(message)$(.$wait)?.expect("the receiver is alive");
+            fn send(sender: &$sender, message: u32) -> impl Future<Output: Delivered> + Send {
+                channel!(@future sender.$send(message) $(, $wait)?)
             }
 
-            async fn receive(receiver: &mut $receiver) -> u32 {
-                let message = receiver.$receive().await; // an `Option` or a `Result`
-                message.into_iter().next().expect("the sender is alive")
+            fn receive(receiver: &mut $receiver) -> impl Future<Output: IntoIterator<Item = u32>> + Send {
+                receiver.$receive()
             }
         }
     };
+    (@future $send:expr) => { future::ready($send) };
+    (@future $send:expr, await) => { $send };
 }
 
 use {async_channel as a, flume as f, kanal as k, mini::sync::mpsc as m, tokio::sync::mpsc as t};
@@ -92,14 +110,14 @@ async fn ping_pong<R: Rt, C: Channel>(rounds: u32) -> Sample {
     let watch = Stopwatch::start();
     let echo = R::spawn(async move {
         for _ in 0..rounds {
-            let message = C::receive(&mut far).await;
-            C::send(&back, message).await;
+            let message = message(C::receive(&mut far).await);
+            assert!(C::send(&back, message).await.is_delivered());
         }
     });
     let caller = R::spawn(async move {
         for round in 0..rounds {
-            C::send(&there, round).await;
-            assert_eq!(C::receive(&mut near).await, round);
+            assert!(C::send(&there, round).await.is_delivered());
+            assert_eq!(message(C::receive(&mut near).await), round);
         }
     });
     caller.await;
@@ -112,12 +130,12 @@ async fn stream<R: Rt, C: Channel>(messages: u32) -> Sample {
     let watch = Stopwatch::start();
     let sink = R::spawn(async move {
         for message in 0..messages {
-            assert_eq!(C::receive(&mut receiver).await, message);
+            assert_eq!(self::message(C::receive(&mut receiver).await), message);
         }
     });
     let source = R::spawn(async move {
         for message in 0..messages {
-            C::send(&sender, message).await;
+            assert!(C::send(&sender, message).await.is_delivered());
         }
     });
     source.await;

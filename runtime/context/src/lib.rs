@@ -65,9 +65,9 @@ pub use holders::{Holder, end, holder, set_end, set_holder, set_number, taken, u
 pub use lock::{Guard, Lock};
 #[cfg(loom)]
 pub use lock_model::{Guard, Lock};
-pub use notes::{IoKind, Note, NoteMark, Notes, NotesAside, Reason, SyncKind};
+pub use notes::{IoKind, Note, NoteMark, Notes, PollAside, Reason, SyncKind};
 pub use notes::{
-    forget_timer, forget_wait, leave_note, mark_notes, notes, notes_since, set_notes_aside, swap_notes, take_notes,
+    forget_timer, forget_wait, leave_note, mark_notes, notes, notes_since, set_poll_aside, swap_notes, take_notes,
 };
 pub use others::{has_others, note_others, others};
 pub use own_waker::{WakerOf, note_waker, set_waker};

@@ -125,15 +125,18 @@ pub struct NoteMark(u64);
 const ONE_WAIT: u64 = 1 << 32;
 const ONE_TIMER: u64 = 1;
 
-/// While it lives, nothing that this thread polls is part of the poll in progress. Dropping it restores the notes of
-/// that poll. Made by [`set_notes_aside`].
+/// While it lives, nothing that this thread polls is part of the poll in progress. Dropping it restores the notes, the
+/// budget and the task of that poll. Made by [`set_poll_aside`].
 #[derive(Debug)]
-#[must_use = "dropping it brings the notes back at once"]
-pub struct NotesAside {
+#[must_use = "dropping it brings the poll back at once"]
+pub struct PollAside {
     notes: Notes,
     noted: u64,
     has_unknown: bool,
-    /// The notes belong to this thread.
+    budget: u8,
+    refusals: u16,
+    task: u64,
+    /// The poll belongs to this thread.
     stays: PhantomData<*const ()>,
 }
 
@@ -296,30 +299,46 @@ pub fn notes_since(mark: NoteMark) -> Notes {
     })
 }
 
-/// Sets the notes aside until the guard is dropped. For code in a poll that polls what is no part of it.
+/// Sets the poll in progress aside until the guard is dropped: its notes, its budget, its task. For code in a poll that
+/// polls what is no part of it, as if no runtime polled on this thread.
 ///
 /// # Examples
 ///
 /// ```
 /// use std::panic::Location;
-/// use mini_context::{Note, Reason, leave_note, notes, set_notes_aside};
+/// use mini_context::{Note, Reason, leave_note, notes, set_poll_aside};
 ///
 /// let note = Note { reason: Reason::Idle, location: Location::caller() };
 /// leave_note(note);
-/// let aside = set_notes_aside();
-/// assert!(notes().is_empty());
+/// mini_context::spend(mini_context::BUDGET);
+/// let aside = set_poll_aside();
+/// assert!(notes().is_empty() && mini_context::has_budget());
 /// drop(aside);
 /// assert_eq!(notes().wait, Some(note.into()));
+/// assert!(!mini_context::has_budget());
 /// ```
-pub fn set_notes_aside() -> NotesAside {
-    let (noted, has_unknown) = LOCAL.with(|local| (local.noted.get(), others::has_unknown(local)));
-    NotesAside { notes: take_notes(), noted, has_unknown, stays: PhantomData }
+pub fn set_poll_aside() -> PollAside {
+    let notes = take_notes();
+    LOCAL.with(|local| PollAside {
+        notes,
+        noted: local.noted.get(),
+        has_unknown: others::has_unknown(local),
+        budget: local.budget.replace(crate::BUDGET),
+        refusals: local.refusals.replace(0),
+        task: local.task.replace(0),
+        stays: PhantomData,
+    })
 }
 
-impl Drop for NotesAside {
+impl Drop for PollAside {
     fn drop(&mut self) {
         swap_notes(self.notes);
-        LOCAL.with(|local| local.noted.set(self.noted));
+        LOCAL.with(|local| {
+            local.noted.set(self.noted);
+            local.budget.set(self.budget);
+            local.refusals.set(self.refusals);
+            local.task.set(self.task);
+        });
         if self.has_unknown {
             others::note_unknown();
         }

@@ -110,7 +110,7 @@ impl Runtime {
             "Runtime::turn inside a task (or inside block_on) would run tasks within a task: call it from the embedder's loop"
         );
         // As in `block_on`: this thread may be inside a poll of another executor.
-        let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
+        let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None));
         let begin = SystemInstant::now();
         if !take_within(core, max_wait) {
             return Turn { polls: 0, has_more: false };

@@ -3,6 +3,10 @@
 //! The thread takes a core and works as its worker, so that no message has to cross to another thread; a worker thread
 //! gives up its core for it. If it gets no core, it is an external thread (see `ownership.rs`): it polls the future
 //! itself, parks in between, and takes a core as soon as one is free.
+//!
+//! A thread that has a task or a job of the runtime further out on its stack, in `block_in_place` or `spawn_blocking`,
+//! takes no core, where other workers can serve what its future waits for: it stays external. Otherwise any task could
+//! be polled there, and wait for a lock that the one below has, see its task-locals, or hold it up.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -75,12 +79,21 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     shared.process.check("block_on");
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
-    let _outer = (mini_context::set_notes_aside(), mini_context::set_due(None));
+    let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None));
+    if shared.is_multi_thread() && context::is_working_for(shared) {
+        let core = run_external(shared, id, given, false);
+        debug_assert!(core.is_none(), "it takes none");
+        return;
+    }
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
     match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {
         Some(core) => work(shared, core, id, given),
-        None => run_external(shared, id, given),
+        None => {
+            if let Some(core) = run_external(shared, id, given, true) {
+                work(shared, core, id, given);
+            }
+        }
     }
 }
 
@@ -181,9 +194,10 @@ impl Wake for External {
     }
 }
 
-/// Polls the future beside the workers until it is ready or a core is free.
+/// Polls the future beside the workers until it is ready or, if this thread may take one, a core is free: that one
+/// comes back, taken.
 #[track_caller]
-fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
+fn run_external<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) -> Option<&'a Core> {
     let told = OnPanic::new(shared);
     told.begin();
     let core = &shared.cores[0];
@@ -191,34 +205,32 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     let external = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
     let waker = Waker::from(external.clone());
     mini_context::set_waker(WakerOf::External, waker.vtable());
-    {
-        let _inside = shared.enter();
-        let seen = Seen::new(shared, id);
-        let waiting = Waiting { core, thread: &thread };
-        let polled = DropInside(&mut *given);
-        let mut taken = false;
-        while !taken {
-            if external.woken.swap(false, Acquire) {
-                core.ownership.leave(&thread); // the poll may be long: the worker thread need not wait for it
-                let polling = context::enter_external(shared);
-                if (polled.0)(Some(&waker)) {
-                    return;
-                }
-                seen.sight.wait.fill(mini_context::notes(), false, || id);
-                drop(polling);
-                shared.process.check("returning from a poll");
+    let _inside = shared.enter();
+    let seen = Seen::new(shared, id);
+    let waiting = Waiting { core, thread: &thread };
+    let polled = DropInside(&mut *given);
+    loop {
+        if external.woken.swap(false, Acquire) {
+            core.ownership.leave(&thread); // the poll may be long: the worker thread need not wait for it
+            let polling = context::enter_external(shared);
+            if (polled.0)(Some(&waker)) {
+                return None;
             }
-            taken = core.ownership.take_or_wait(&thread);
-            if !taken {
-                core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
-                if !external.woken.load(Relaxed) {
-                    thread::park();
-                }
-            }
+            seen.sight.wait.fill(mini_context::notes(), false, || id);
+            drop(polling);
+            shared.process.check("returning from a poll");
         }
-        std::mem::forget((polled, waiting)); // the future goes on, on the core
+        if may_take {
+            if core.ownership.take_or_wait(&thread) {
+                std::mem::forget((polled, waiting)); // the future goes on, on the core
+                return Some(core);
+            }
+            core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
+        }
+        if !external.woken.load(Relaxed) {
+            thread::park();
+        }
     }
-    work(shared, core, id, given)
 }
 
 /// While it lives, dumps tell of the future of an external thread.

@@ -25,8 +25,6 @@ struct Tls {
     task: Cell<*const Running>,
     /// The ended task whose output this thread drops.
     ended: Cell<*const Task>,
-    /// The runtime for which this thread runs code that may block.
-    serves: Cell<*const Shared>,
     /// The runtime whose `block_on` polls its future on this thread, without a core.
     external_of: Cell<*const Shared>,
 }
@@ -39,7 +37,6 @@ thread_local! {
             unrecorded: Cell::new(ptr::null()),
             task: Cell::new(ptr::null()),
             ended: Cell::new(ptr::null()),
-            serves: Cell::new(ptr::null()),
             external_of: Cell::new(ptr::null()),
         }
     };
@@ -62,6 +59,8 @@ struct Entered {
     number: u64,
     shared: Arc<Shared>,
     core: usize,
+    /// It holds the core, or runs a job.
+    is_work: bool,
     guards: Option<(mini_net::EnterGuard, mini_time::EnterGuard)>,
 }
 
@@ -83,10 +82,11 @@ pub(crate) struct Guard {
     stays_here: PhantomData<MutexGuard<'static, ()>>,
 }
 
-/// Enters a runtime without holding a core; I/O and timers go to `core`'s driver.
-pub(crate) fn enter(shared: &Arc<Shared>, core: &Core) -> Guard {
+/// Enters a runtime without holding a core; I/O and timers go to `core`'s driver. Says whether this thread works for
+/// the runtime.
+pub(crate) fn enter_as(shared: &Arc<Shared>, core: &Core, is_work: bool) -> Guard {
     core.entered.fetch_add(1, SeqCst);
-    let mut entered = Entered { number: 0, shared: shared.clone(), core: core.index(), guards: None };
+    let mut entered = Entered { number: 0, shared: shared.clone(), core: core.index(), is_work, guards: None };
     entered.enter();
     // A thread that is ending has no list any more, and no outer runtime to return to.
     let number = ENTERED.try_with(|list| {
@@ -142,7 +142,7 @@ pub(crate) struct HeldGuard {
 
 /// Enters a runtime as the holder of `core`, which the caller has taken. Such guards are strictly nested.
 pub(crate) fn enter_held(shared: &Arc<Shared>, core: &Core) -> HeldGuard {
-    let inside = enter(shared, core);
+    let inside = enter_as(shared, core, true);
     schedule::hold(core);
     TLS.with(|tls| HeldGuard {
         held: tls.held.replace(core),
@@ -168,17 +168,17 @@ impl Drop for HeldGuard {
 pub(crate) struct SetAside {
     held: *const Core,
     unrecorded: *const Core,
-    serves: *const Shared,
 }
 
 /// Sets aside the core that this thread holds, if any, for code that may block and may call `block_on`.
 pub(crate) fn set_aside() -> Option<SetAside> {
-    let shared = with_held(|core| ptr::from_ref(core.shared()))?;
-    Some(TLS.with(|tls| SetAside {
-        held: tls.held.replace(ptr::null()),
-        unrecorded: tls.unrecorded.replace(ptr::null()),
-        serves: tls.serves.replace(shared),
-    }))
+    with_held(|_| ())?;
+    Some(
+        TLS.with(|tls| SetAside {
+            held: tls.held.replace(ptr::null()),
+            unrecorded: tls.unrecorded.replace(ptr::null()),
+        }),
+    )
 }
 
 impl SetAside {
@@ -195,7 +195,6 @@ impl Drop for SetAside {
         TLS.with(|tls| {
             tls.held.set(self.held);
             tls.unrecorded.set(self.unrecorded);
-            tls.serves.set(self.serves);
         });
     }
 }
@@ -306,16 +305,14 @@ pub(crate) fn with_task<T>(f: impl FnOnce(&Running) -> T) -> Option<T> {
 
 /// Marks this blocking thread as one of the runtime's, while it runs `job`, which contains its panics.
 pub(crate) fn serve(shared: &Arc<Shared>, job: impl FnOnce()) {
-    let inside = shared.enter();
-    TLS.with(|tls| tls.serves.set(Arc::as_ptr(shared)));
+    let _inside = shared.enter_as(true);
     job();
-    TLS.with(|tls| tls.serves.set(ptr::null()));
-    drop(inside);
 }
 
-/// Whether this thread holds a core of `shared`, or runs code that may block for it.
+/// Whether this thread holds a core of `shared`, or runs a job of it, now or further out on its stack.
 pub(crate) fn is_working_for(shared: &Shared) -> bool {
-    held_of(shared).is_some() || TLS.with(|tls| ptr::eq(tls.serves.get(), shared))
+    let is_it = |entered: &Entered| entered.is_work && ptr::eq(&raw const *entered.shared, shared);
+    ENTERED.try_with(|list| list.borrow().0.iter().any(is_it)).unwrap_or(false)
 }
 
 /// Calls `f` with the runtime this thread is inside of.

@@ -295,6 +295,11 @@ impl Core {
         ptr::eq(self.shared, shared)
     }
 
+    /// Whether a thread works here, and is not in `block_in_place`.
+    pub(crate) fn is_served(&self) -> bool {
+        self.ownership.is_held() && !self.run.is_blocked.load(Relaxed)
+    }
+
     /// Whether a thread that holds no core may register something here. The locks of the ownership order this.
     pub(crate) fn has_entered(&self) -> bool {
         self.entered.load(SeqCst) > 0

@@ -161,9 +161,15 @@ impl Shared {
     /// a core that some thread works on, now and until the guard is dropped.
     #[track_caller]
     pub(crate) fn enter(self: &Arc<Self>) -> context::Guard {
+        self.enter_as(false)
+    }
+
+    /// The same for a thread that works for the runtime, or does not.
+    #[track_caller]
+    pub(crate) fn enter_as(self: &Arc<Self>, is_work: bool) -> context::Guard {
         self.process.check("Runtime::enter");
-        let core = self.cores.iter().find(|core| core.ownership.is_held()).unwrap_or(self.external_core());
-        let guard = context::enter(self, core);
+        let core = self.cores.iter().find(|core| core.is_served()).unwrap_or(self.external_core());
+        let guard = context::enter_as(self, core, is_work);
         // The owner may have left meanwhile; it reads `entered` after it has given up the ownership.
         self.keep_served(core);
         guard

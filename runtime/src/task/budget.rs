@@ -85,29 +85,17 @@ impl<F: Future> Future for Unconstrained<F> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let _endless = OtherBudget::endless();
+        let _endless = Endless { left: mini_context::swap_budget(u8::MAX) };
         self.project().future.poll(cx)
     }
 }
 
-/// While it lives, the budget of this thread is another one. Dropping it brings back what was left.
-pub(super) struct OtherBudget {
+/// While it lives, the budget of this thread does not end. Dropping it brings back what was left.
+struct Endless {
     left: u8,
 }
 
-impl OtherBudget {
-    /// A budget that does not end.
-    fn endless() -> Self {
-        Self { left: mini_context::swap_budget(u8::MAX) }
-    }
-
-    /// The budget of a poll that has just begun.
-    pub(super) fn fresh() -> Self {
-        Self { left: mini_context::swap_budget(mini_context::BUDGET) }
-    }
-}
-
-impl Drop for OtherBudget {
+impl Drop for Endless {
     fn drop(&mut self) {
         mini_context::swap_budget(self.left);
     }

@@ -9,20 +9,20 @@
 
 use std::sync::Arc;
 
-use mini_context::set_notes_aside;
+use mini_context::set_poll_aside;
 
 use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::context::{self, SetAside};
 use crate::scheduler::core::Core;
 use crate::scheduler::monitor;
 use crate::scheduler::shared::Shared;
-use crate::task::budget::OtherBudget;
 
 /// Runs `f`, which may block, on this thread, while other workers do what this one has to do.
 ///
 /// The tasks in this worker's queue go to the other workers, and its sockets and timers are served in its place. So `f`
 /// may compute or wait for a while, and may use what is not `Send`. It may call [`block_on`](crate::block_on), whose
-/// future may await sockets, timers and tasks of this runtime.
+/// future may await sockets, timers and tasks of this runtime. This thread polls that future and no task, so `f` may
+/// hold locks that tasks take.
 ///
 /// Anywhere but in a runtime's tasks and `block_on` it just runs `f`.
 ///
@@ -53,7 +53,7 @@ use crate::task::budget::OtherBudget;
 /// does. It panics even then, so that the outcome does not depend on which thread came first. Use
 /// [`spawn_blocking`](crate::spawn_blocking) there.
 ///
-/// Also if `f` panics, for example because it calls `spawn_local` outside of a `block_on` of its own.
+/// Also if `f` panics, for example because it calls `spawn_local`, also in a `block_on` of this runtime.
 #[track_caller]
 pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
     match context::with_held(|core| core.shared().is_multi_thread().then(|| core.schedule().arc())) {
@@ -61,32 +61,16 @@ pub fn block_in_place<F: FnOnce() -> R, R>(f: F) -> R {
             if context::with_host(Shared::is_multi_thread) == Some(false) {
                 refuse();
             }
-            let _blocks = context::leave_external();
+            let (_blocks, _poll) = (context::leave_external(), set_poll_aside());
             f()
         }
         Some(None) if context::with_held(|core| core.shared().config.is_simulated()) == Some(true) => f(),
         Some(None) => refuse(),
         Some(Some(shared)) => {
-            let _blocked = Blocked::begin(&shared);
             // What runs in `f` is no part of this poll, whose budget may be an endless one.
-            let (_budget, _notes, _task) = (OtherBudget::fresh(), set_notes_aside(), OutsideOfTasks::enter());
+            let (_blocked, _poll) = (Blocked::begin(&shared), set_poll_aside());
             f()
         }
-    }
-}
-
-/// While it lives, this thread is in no task for what asks by its number: `f` may block.
-struct OutsideOfTasks(u64);
-
-impl OutsideOfTasks {
-    fn enter() -> Self {
-        Self(mini_context::swap_task(0))
-    }
-}
-
-impl Drop for OutsideOfTasks {
-    fn drop(&mut self) {
-        mini_context::swap_task(self.0);
     }
 }
 
