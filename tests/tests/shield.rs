@@ -101,6 +101,38 @@ fn after_the_grace_it_is_dropped_and_its_lines_are_told() {
     assert!(said[0].ends_with(&format!("Timer at tests/tests/shield.rs:{}:21", lines.1)), "{stderr}");
 }
 
+/// However the caller goes: before the end, after it, or after it has read the error.
+#[test]
+fn an_error_that_the_caller_does_not_read_is_told_and_in_the_report() {
+    let Some(stderr) = in_child("an_error_that_the_caller_does_not_read_is_told_and_in_the_report", || {
+        paused(|| async {
+            for (name, waits, reads) in [("early", 1, false), ("late", 3, false), ("read", 3, true)] {
+                let group = Group::new();
+                group.spawn(async move {
+                    let shielded = shield(9 * SECOND, async move {
+                        sleep(2 * SECOND).await;
+                        Err::<(), _>(std::io::Error::other(name))
+                    });
+                    sleep(waits * SECOND).await;
+                    if reads {
+                        assert_eq!(shielded.await.unwrap_err().to_string(), name);
+                    }
+                });
+                sleep(4 * SECOND).await;
+                let report = group.shutdown(Reason::Requested).await;
+                assert_eq!((report.failures(), report.finished()), (1, 1), "{report}");
+            }
+        });
+    }) else {
+        return;
+    };
+    let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
+    assert_eq!(said.len(), 2, "{stderr}");
+    for (said, name) in said.iter().zip(["early", "late"]) {
+        assert!(said.ends_with(&format!("ended with an error, and nobody awaits it: {name}")), "{stderr}");
+    }
+}
+
 fn line(mark: &str) -> u32 {
     line_of(include_str!("shield.rs"), mark)
 }

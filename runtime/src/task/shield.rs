@@ -95,7 +95,7 @@ pub struct Shield<T> {
 /// How a shielded task has ended.
 pub(crate) enum Ended<T> {
     /// The caller may still want the output.
-    Awaited(T),
+    Awaited(Unread<T>),
     /// The caller is gone.
     Alone(T),
     /// The grace was too short.
@@ -103,14 +103,39 @@ pub(crate) enum Ended<T> {
 }
 
 impl<T: 'static> Ended<T> {
-    /// What has failed, if the caller cannot tell.
+    /// What has failed.
     pub(super) fn failure(&self) -> Option<String> {
         match self {
-            Self::Awaited(_) => None,
+            Self::Awaited(unread) => unread.output.as_ref().and_then(error_in),
             Self::Alone(output) => error_in(output),
             Self::Expired => Some("it was shielded, and did not end within its grace".to_owned()),
         }
     }
+}
+
+/// An output for the caller. If it is an error, and dropped unread, that is told.
+pub(crate) struct Unread<T> {
+    output: Option<T>,
+    failure: fn(&T) -> Option<String>,
+    location: &'static Location<'static>,
+}
+
+impl<T> Unread<T> {
+    fn read(mut self) -> T {
+        self.output.take().expect("it is read once")
+    }
+}
+
+impl<T> Drop for Unread<T> {
+    fn drop(&mut self) {
+        if let Some(error) = self.output.as_ref().and_then(self.failure) {
+            tell(self.location, &error);
+        }
+    }
+}
+
+fn tell(location: &Location<'_>, error: &str) {
+    say!("what was shielded at {location} ended with an error, and nobody awaits it: {error}");
 }
 
 pin_project! {
@@ -135,11 +160,14 @@ impl<F: Future<Output: 'static>> Future for Shielded<F> {
         if this.timer.is_none() && this.is_released.poll_unnoted(cx).is_ready() {
             *this.timer = Some(sleep(*this.grace));
         }
-        let Some(timer) = this.timer else { return poll.map(Ended::Awaited) };
+        let Some(timer) = this.timer else {
+            let unread = |output| Unread { output: Some(output), failure: error_in, location: this.location };
+            return poll.map(|output| Ended::Awaited(unread(output)));
+        };
         if let Poll::Ready(output) = poll {
             let ended = Ended::Alone(output);
             if let Some(error) = ended.failure() {
-                say!("what was shielded at {} ended with an error, and nobody awaits it: {error}", this.location);
+                tell(this.location, &error);
             }
             return Poll::Ready(ended);
         }
@@ -157,7 +185,8 @@ impl<T> Future for Shield<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         match ready!(Pin::new(&mut self.handle).poll(cx)) {
-            Ok(Ended::Awaited(output) | Ended::Alone(output)) => Poll::Ready(output),
+            Ok(Ended::Awaited(unread)) => Poll::Ready(unread.read()),
+            Ok(Ended::Alone(output)) => Poll::Ready(output),
             Ok(Ended::Expired) => unreachable!("the grace begins with the drop of the shield"),
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             Err(error) => panic!("a shield was awaited whose task is gone: {error}"),

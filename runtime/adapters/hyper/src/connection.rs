@@ -24,6 +24,9 @@ use mini::time::{sleep, timeout};
 use crate::paced::Paced;
 use crate::{Failure, IntoService, Limits};
 
+/// hyper adds the limits that it gets to the time, which must not overflow: a century.
+const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// Serves one connection, HTTP/1 or HTTP/2 as its first bytes say, to its end; once `stop` is ready, without new
 /// requests. Upgrades (`hyper::upgrade`) work.
 ///
@@ -74,9 +77,10 @@ where
         in_time(limits.request, hyper::service::Service::call(&service, request))
     });
     let mut server = auto::Builder::new(Executor::new());
-    server.http1().timer(Timer::new()).header_read_timeout(limits.idle);
+    let idle = limits.idle.min(LONGEST);
+    server.http1().timer(Timer::new()).header_read_timeout(idle);
     let mut http2 = server.http2();
-    http2.timer(Timer::new()).keep_alive_interval(limits.idle).keep_alive_timeout(limits.idle);
+    http2.timer(Timer::new()).keep_alive_interval(idle).keep_alive_timeout(idle);
 
     let stream = Paced::new(stream, limits.write);
     let mut http = pin!(server.serve_connection_with_upgrades(stream, service));

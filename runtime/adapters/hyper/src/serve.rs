@@ -309,9 +309,12 @@ where
         // gone, that shows later.
         let _ = stream.set_nodelay(true);
     }
-    let shaken = timeout(limits.first_request, handshake.begin(stream)).await;
+    let mut stop = pin!(async move { drop(stop.wait_for(|&stop| stop).await) });
+    let shaken = mini::race! {
+        shaken = timeout(limits.first_request, handshake.begin(stream)) => shaken,
+        () = stop.as_mut() => return Ok(()), // it has begun no request
+    };
     let stream = shaken.map_err(|_| late("no handshake"))??;
-    let stop = async move { drop(stop.wait_for(|&stop| stop).await) };
     serve_connection::<_, _, Hyper>(stream, service, limits, stop).await
 }
 

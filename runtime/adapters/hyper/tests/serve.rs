@@ -16,7 +16,7 @@ use mini::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mini_hyper::{Limits, Report, serve};
 use mini_tests::net_support::{ANY_PORT, in_each_runtime};
 use mini_tests::{LIMIT, within};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
 
@@ -71,6 +71,46 @@ fn a_handshake_that_fails_closes_its_connection_alone() {
         assert!(ask(&taken).await.ends_with("hello"));
         drop(stop);
         assert_eq!(server.await.unwrap().unwrap(), Report { finished: 1, failed: 1, cut: 0 });
+    });
+}
+
+/// Its limit is far off.
+#[test]
+fn a_stop_does_not_wait_for_a_handshake() {
+    in_each_runtime(|| async {
+        let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let begun = Arc::new(Notify::new());
+        let begins = begun.clone();
+        let limits = Limits { first_request: Duration::MAX, grace: Duration::MAX, ..Limits::default() };
+        let server = serve(listener, hello()).limits(limits).with_graceful_shutdown(stopped);
+        let server = server.handshake(move |stream: TcpStream| {
+            begins.notify_one();
+            async move {
+                stream.read_exact(&mut [0]).await?;
+                Ok(stream)
+            }
+        });
+        let server = mini::spawn(server.into_future());
+        let silent = TcpStream::connect(at).await.unwrap();
+        begun.notified().await;
+        drop(stop);
+        assert_eq!(server.await.unwrap().unwrap(), Report { finished: 1, failed: 0, cut: 0 });
+        drop(silent);
+    });
+}
+
+#[test]
+fn a_limit_may_be_off() {
+    in_each_runtime(|| async {
+        let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let (first_request, idle, request) = (Duration::MAX, Duration::MAX, Duration::MAX);
+        let limits = Limits { first_request, idle, request, write: Duration::MAX, ..Limits::default() };
+        let server = mini::spawn(serve(listener, hello()).limits(limits).into_future());
+        assert!(ask(&TcpStream::connect(at).await.unwrap()).await.ends_with("hello"));
+        server.abort();
     });
 }
 
