@@ -19,6 +19,7 @@ pub(crate) mod local_queue;
 mod meter;
 pub(crate) mod monitor;
 pub(crate) mod ownership;
+pub(crate) mod parker;
 pub(crate) mod poller;
 pub(crate) mod shared;
 pub(crate) mod shutdown;

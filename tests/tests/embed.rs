@@ -432,3 +432,21 @@ fn a_paused_clock_has_nothing_to_do_for_timers_that_never_end() {
         assert!(!wait(&runtime, Duration::ZERO) && !task.is_finished());
     });
 }
+
+/// A thread that waits for the place of another one, in `block_on` or `turn`, hears of it in its own way.
+#[test]
+fn an_unpark_of_the_caller_is_left_to_its_own_park() {
+    within(LIMIT, || {
+        let runtime = runtime();
+        beside_block_on(&runtime, async {}, || {
+            let (send, receive) = oneshot();
+            let task = runtime.spawn(receive);
+            let sending = thread::spawn(move || send.send(7));
+            thread::current().unpark();
+            assert_eq!(runtime.block_on(task).unwrap(), Some(7));
+            assert_eq!(runtime.turn(Duration::from_millis(1)).polls(), 0);
+            thread::park();
+            sending.join().unwrap();
+        });
+    });
+}

@@ -416,7 +416,7 @@ mod tests {
         let [read, timer] = [Reason::Io(IoKind::Read, 3), Reason::Timer(1)].map(note);
         leave_note(read);
         let mark = mark_notes();
-        let aside = set_notes_aside();
+        let aside = set_poll_aside();
         leave_note(timer);
         leave_note(note(Reason::Idle));
         drop(aside);

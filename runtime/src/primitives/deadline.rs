@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use super::{Condvar, Mutex, MutexGuard, thread};
+use super::{Condvar, Mutex, MutexGuard};
 
 /// Whether the time goes on, and so a poll can be long.
 pub(crate) const HAS_TIME: bool = true;
@@ -39,14 +39,6 @@ impl Deadline {
         match self.left() {
             Some(left) => condvar.wait_timeout(guard, left).unwrap_or_else(PoisonError::into_inner).0,
             None => condvar.wait(guard).unwrap_or_else(PoisonError::into_inner),
-        }
-    }
-
-    /// Waits until the thread is unparked, or the deadline is over; as above.
-    pub(crate) fn park(&mut self) {
-        match self.left() {
-            Some(left) => thread::park_timeout(left),
-            None => thread::park(),
         }
     }
 

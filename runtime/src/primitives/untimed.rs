@@ -40,13 +40,4 @@ impl Deadline {
         self.is_over = true;
         lock(mutex)
     }
-
-    pub(crate) fn park(&mut self) {
-        if self.is_limited {
-            self.is_over = true;
-            thread::yield_now();
-        } else {
-            thread::park();
-        }
-    }
 }

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant as SystemInstant};
 
 use mini_time::Instant;
 
-use crate::primitives::{Deadline, thread};
+use crate::primitives::Deadline;
 use crate::runtime::Runtime;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::parker::Parker;
 use crate::scheduler::worker::Worker;
 
 /// What one [`turn`](Runtime::turn) has done.
@@ -204,16 +205,16 @@ fn take_within(core: &Core, limit: Duration) -> bool {
     if core.ownership.try_take() {
         return true;
     }
-    let (thread, mut deadline) = (thread::current(), Deadline::after(limit));
+    let (parker, mut deadline) = (Parker::new(), Deadline::after(limit));
     loop {
         if deadline.is_over() {
-            core.ownership.leave(&thread);
+            core.ownership.leave(&parker);
             return false;
         }
-        if core.ownership.take_or_wait(&thread) {
+        if core.ownership.take_or_wait(&parker) {
             return true;
         }
-        deadline.park();
+        parker.park_until(&mut deadline);
     }
 }
 

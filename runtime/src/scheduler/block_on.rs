@@ -18,11 +18,11 @@ use mini_context::rules::{PATIENCE, TICK};
 
 use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
-use crate::primitives::thread::{self, Thread};
 use crate::primitives::{Deadline, lock};
 use crate::recorder::Then;
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
+use crate::scheduler::parker::Parker;
 use crate::scheduler::shared::Shared;
 use crate::scheduler::worker::{MainSight, MainTask, Stop, Worker};
 
@@ -178,7 +178,7 @@ fn finish(worker: &mut Worker<'_>, given: &mut MainFuture<'_>, waker: &Waker) ->
 
 /// Wakes an external thread.
 struct External {
-    thread: Thread,
+    parker: Arc<Parker>,
     woken: AtomicBool,
 }
 
@@ -189,7 +189,7 @@ impl Wake for External {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.woken.swap(true, AcqRel) {
-            self.thread.unpark();
+            self.parker.unpark();
         }
     }
 }
@@ -201,17 +201,17 @@ fn run_external<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>
     let told = OnPanic::new(shared);
     told.begin();
     let core = &shared.cores[0];
-    let thread = thread::current();
-    let external = Arc::new(External { thread: thread.clone(), woken: AtomicBool::new(true) });
+    let parker = Parker::new();
+    let external = Arc::new(External { parker: parker.clone(), woken: AtomicBool::new(true) });
     let waker = Waker::from(external.clone());
     mini_context::set_waker(WakerOf::External, waker.vtable());
     let _inside = shared.enter();
     let seen = Seen::new(shared, id);
-    let waiting = Waiting { core, thread: &thread };
+    let waiting = Waiting { core, parker: &parker };
     let polled = DropInside(&mut *given);
     loop {
         if external.woken.swap(false, Acquire) {
-            core.ownership.leave(&thread); // the poll may be long: the worker thread need not wait for it
+            core.ownership.leave(&parker); // the poll may be long: the worker thread need not wait for it
             let polling = context::enter_external(shared);
             if (polled.0)(Some(&waker)) {
                 return None;
@@ -221,14 +221,14 @@ fn run_external<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>
             shared.process.check("returning from a poll");
         }
         if may_take {
-            if core.ownership.take_or_wait(&thread) {
+            if core.ownership.take_or_wait(&parker) {
                 std::mem::forget((polled, waiting)); // the future goes on, on the core
                 return Some(core);
             }
             core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
         }
         if !external.woken.load(Relaxed) {
-            thread::park();
+            parker.park();
         }
     }
 }
@@ -256,11 +256,11 @@ impl Drop for Seen<'_> {
 
 /// Asks the worker threads of `cores` to give one up, and waits for at most `patience`.
 fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
-    let thread = thread::current();
-    let _asking: Vec<Waiting<'_>> = cores.iter().map(|core| Waiting { core, thread: &thread }).collect();
+    let parker = Parker::new();
+    let _asking: Vec<Waiting<'_>> = cores.iter().map(|core| Waiting { core, parker: &parker }).collect();
     let mut deadline = Deadline::after(patience);
     loop {
-        if let Some(core) = cores.iter().find(|core| core.ownership.take_or_wait(&thread)) {
+        if let Some(core) = cores.iter().find(|core| core.ownership.take_or_wait(&parker)) {
             return Some(core);
         }
         if deadline.is_over() {
@@ -275,18 +275,18 @@ fn take_from_thread(cores: &[Core], patience: Duration) -> Option<&Core> {
         if !is_any_kept {
             return None;
         }
-        deadline.park();
+        parker.park_until(&mut deadline);
     }
 }
 
 /// Tells the ownership that an external thread does not wait any more.
 struct Waiting<'a> {
     core: &'a Core,
-    thread: &'a Thread,
+    parker: &'a Arc<Parker>,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.core.ownership.leave(self.thread);
+        self.core.ownership.leave(self.parker);
     }
 }

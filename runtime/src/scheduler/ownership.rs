@@ -8,11 +8,11 @@
 //! Rejected: `block_on` beside the workers, as a thread that only polls its future (every message then crosses two
 //! threads). A core of its own for `block_on` (its sockets and timers outlive it, and would be nobody's).
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use crate::primitives::atomic::{AtomicBool, Ordering::Relaxed};
-use crate::primitives::thread::Thread;
 use crate::primitives::{Condvar, Mutex, lock};
+use crate::scheduler::parker::Parker;
 
 #[derive(Debug, Default)]
 pub(crate) struct Ownership {
@@ -34,13 +34,13 @@ struct State {
     /// The last attempt to start the worker thread failed.
     lacks_thread: bool,
     retired: bool,
-    waiting: Vec<Thread>,
+    waiting: Vec<Arc<Parker>>,
 }
 
 impl State {
     /// Takes an external thread off the list.
-    fn forget(&mut self, external: &Thread) {
-        self.waiting.retain(|other| other.id() != external.id());
+    fn forget(&mut self, external: &Arc<Parker>) {
+        self.waiting.retain(|other| !Arc::ptr_eq(other, external));
     }
 }
 
@@ -54,7 +54,7 @@ impl Ownership {
     ///
     /// A registered thread comes back, to take the core or to [leave](Self::leave): until then the worker thread stays
     /// away.
-    pub(crate) fn take_or_wait(&self, external: &Thread) -> bool {
+    pub(crate) fn take_or_wait(&self, external: &Arc<Parker>) -> bool {
         let mut state = lock(&self.state);
         let taken = !std::mem::replace(&mut state.held, true);
         state.forget(external);
@@ -66,7 +66,7 @@ impl Ownership {
     }
 
     /// An external thread does not need the core any more.
-    pub(crate) fn leave(&self, external: &Thread) {
+    pub(crate) fn leave(&self, external: &Arc<Parker>) {
         let mut state = lock(&self.state);
         state.forget(external);
         self.wanted.store(!state.waiting.is_empty(), Relaxed);
@@ -160,7 +160,6 @@ mod models {
     use super::*;
     use crate::primitives::{atomic::Ordering::SeqCst, thread};
     use crate::scheduler::unparker::{Unparker, Wait};
-    use std::sync::Arc;
 
     struct Place {
         ownership: Ownership,
@@ -209,10 +208,10 @@ mod models {
 
         /// A thread in `block_on` that has found no free core.
         fn be_external(&self) {
-            let thread = thread::current();
-            while !self.ownership.take_or_wait(&thread) {
+            let parker = Parker::new();
+            while !self.ownership.take_or_wait(&parker) {
                 self.unparker.unpark();
-                thread::park();
+                parker.park();
             }
             self.hold();
             self.ownership.release();
@@ -233,7 +232,7 @@ mod models {
 
     /// A worker thread gives its place to an external thread, takes it again, and goes when the runtime ends.
     ///
-    /// Planted: `release` that unparks nobody.
+    /// Planted: `release` that unparks nobody; an unpark that is not kept for the next park.
     #[test]
     fn an_external_thread_gets_the_place_of_the_worker_thread() {
         model(|| {
@@ -268,14 +267,14 @@ mod models {
     fn the_worker_thread_comes_back_when_an_external_one_has_gone() {
         model(|| {
             let place = Place::new();
-            let thread = thread::current();
+            let parker = Parker::new();
             assert!(place.ownership.try_take());
-            assert!(!place.ownership.take_or_wait(&thread));
+            assert!(!place.ownership.take_or_wait(&parker));
             let kept = place.clone();
             let worker_thread = thread::spawn(move || assert!(kept.ownership.take_as_worker_thread()));
             let other = place.clone();
             let releasing = thread::spawn(move || other.ownership.release());
-            place.ownership.leave(&thread);
+            place.ownership.leave(&parker);
             releasing.join().unwrap();
             worker_thread.join().unwrap();
             assert!(place.ownership.is_held_by_thread() && !place.ownership.is_wanted());
