@@ -54,6 +54,21 @@ fn a_task_aborted_before_anybody_saw_it_is_not_alive() {
     });
 }
 
+/// More than a worker reads of its inbox in a thousand looks.
+#[test]
+fn none_of_very_many_tasks_that_nobody_saw_is_alive_after_the_end() {
+    within(LIMIT, || {
+        let runtime = mini::runtime::Builder::new_current_thread().build().unwrap();
+        let metrics = runtime.metrics();
+        for _ in 0..70_000 {
+            drop(runtime.spawn(async {}));
+        }
+        assert_eq!(metrics.num_alive_tasks(), 70_000);
+        drop(runtime);
+        assert_eq!(metrics.num_alive_tasks(), 0);
+    });
+}
+
 #[test]
 fn polls_are_counted_exactly() {
     on_single_workers(|builder| {

@@ -3,6 +3,8 @@
 //! Called by the worker that holds the core, or by the thread that closes a core without an owner. The hard part is
 //! that destructors go on using the core: they wake, spawn and post while it is being emptied.
 
+use mini_context::rules::MAIL_LIMIT;
+
 use super::{Core, Entry, OwnedTasks};
 use crate::primitives::atomic::{Ordering::SeqCst, fence};
 use crate::primitives::lock;
@@ -21,7 +23,9 @@ impl Core {
             if rounds > MAX_GENERATIONS {
                 return self.give_up_owned();
             }
-            self.read_inbox();
+            for _ in 0..=self.inbox.len() / MAIL_LIMIT {
+                self.read_inbox();
+            }
             let tasks = self.owned_tasks().list();
             for task in tasks {
                 if let Some(entry) = task.cancel_here() {
