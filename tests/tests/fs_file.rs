@@ -436,6 +436,30 @@ fn a_flush_does_not_wait_for_a_dropped_read() {
     });
 }
 
+/// What the read waits for may be the answer.
+#[test]
+fn a_write_to_a_fifo_does_not_wait_for_a_dropped_read() {
+    in_each_runtime(|| async {
+        let path = fifo();
+        let mut file = File::options().read(true).write(true).open(&path).await.unwrap();
+        let mut buf = [0; 4];
+        for _ in 0..2 {
+            let mut read = file.read(&mut buf);
+            assert!(poll_with(&mut read, &Counts::new()).is_pending());
+            drop(read);
+            file.write_all(b"ab").await.unwrap();
+            file.write_all(b"c").await.unwrap();
+            file.flush().await.unwrap();
+            let mut answer = [0; 3];
+            file.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"abc");
+        }
+        drop(file.read(&mut buf));
+        file.write_all(b"d").await.unwrap();
+        drop(file.into_std().await);
+    });
+}
+
 #[test]
 fn the_error_of_a_dropped_write_is_told_by_the_next() {
     if cfg!(target_os = "linux") {

@@ -12,6 +12,8 @@
 //! - A write's job keeps a copy of its bytes. A write that offers the same bytes is that write; any other one waits
 //!   until the job is done, and starts its own. The error of a job that nobody waited for is kept for the next call
 //!   that can return it.
+//! - A write to a file without a position does not wait for a read that was given up: what that waits for may be the
+//!   answer. The read goes on beside it, and is the next one.
 //! - A seek of tokio's trait is started in one call, and ends in another, or never. Whatever comes next goes to its
 //!   target first, as if it had been waited for.
 //!
@@ -38,6 +40,8 @@ use crate::fs::sys::CHUNK;
 #[derive(Default)]
 pub(super) struct Stream {
     doing: Doing,
+    /// A read that was given up, and that a write has not waited for.
+    aside: Option<Job<io::Result<Fetched>>>,
     /// Bytes that come once, as from a fifo or a terminal, read and not taken yet.
     kept: Vec<u8>,
     /// The position behind those, if the file has one.
@@ -88,7 +92,7 @@ struct Unseen(Option<io::Error>);
 impl Stream {
     /// Whether nothing is under way, and nothing kept.
     pub(super) fn is_at_rest(&self) -> bool {
-        matches!(self.doing, Doing::Nothing) && self.kept.is_empty() && self.target.is_none()
+        matches!(self.doing, Doing::Nothing) && self.aside.is_none() && self.kept.is_empty() && self.target.is_none()
     }
 
     pub(super) fn poll_read(
@@ -107,6 +111,9 @@ impl Stream {
                     if let Some(read) = self.read_now(open, buf) {
                         return Poll::Ready(Ok(read));
                     }
+                    if self.resume_read() {
+                        continue;
+                    }
                     let (lease, length, cuts) = (Lease::moving(open), buf.len().min(CHUNK), open.cuts());
                     let job = move || fetch(lease.open(), length, cuts);
                     self.doing = Doing::Reading(hop(caller, job));
@@ -123,6 +130,21 @@ impl Stream {
                 }
                 _ => ready!(self.poll_settle(cx, open)),
             }
+        }
+    }
+
+    /// Goes on with the read that is aside, if there is one.
+    fn resume_read(&mut self) -> bool {
+        let Some(job) = self.aside.take() else { return false };
+        self.doing = Doing::Reading(job);
+        true
+    }
+
+    /// Lets a read of a file without a position go on beside what comes next.
+    fn set_read_aside(&mut self, open: &Open) {
+        match std::mem::take(&mut self.doing) {
+            Doing::Reading(job) if look(open.std()).is_ok_and(|look| !look.is_seekable) => self.aside = Some(job),
+            doing => self.doing = doing,
         }
     }
 
@@ -202,6 +224,7 @@ impl Stream {
         caller: Caller,
     ) -> Poll<io::Result<usize>> {
         ready!(self.poll_target(cx, open, caller))?;
+        self.set_read_aside(open);
         loop {
             match &mut self.doing {
                 Doing::Nothing => {
@@ -313,6 +336,9 @@ impl Stream {
     pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>, open: &Arc<Open>, caller: Caller) -> Poll<()> {
         let _ = ready!(self.poll_target(cx, open, caller)); // an error leaves the position where it is
         ready!(self.poll_settle(cx, open));
+        if self.resume_read() {
+            ready!(self.poll_settle(cx, open));
+        }
         if self.unread().is_some() {
             let _ = ready!(self.poll_move(cx, open, SeekFrom::Current(0), caller)); // likewise
         }
