@@ -430,6 +430,48 @@ fn the_last_handle_ends_the_tasks_and_says_so() {
     assert!(said[1].contains("parent gone") && said[1].contains("1 finished, 1 aborted"), "{stderr}");
 }
 
+/// As the task of an accept loop has one; it may also go on for a while.
+#[test]
+fn a_last_handle_that_goes_with_the_last_task_is_no_mistake() {
+    let Some(stderr) = in_child("a_last_handle_that_goes_with_the_last_task_is_no_mistake", || {
+        paused(|| async {
+            let group = Group::new();
+            let (kept, token) = (group.clone(), group.token());
+            let task = group.spawn(async move {
+                let _kept = kept;
+                sleep(SECOND).await;
+            });
+            drop(group);
+            task.await.unwrap();
+            assert!(!token.is_cancelled());
+
+            let group = Group::new();
+            let kept = group.clone();
+            let task = group.spawn(async move {
+                let _kept = kept;
+                pending::<()>().await;
+            });
+            drop(group);
+            yield_now().await;
+            task.cancel().await.unwrap_err();
+
+            let group = Group::new().name("goes on");
+            let (kept, token) = (group.clone(), group.token());
+            let task = group.spawn(async move {
+                drop(kept);
+                assert_eq!(token.cancelled().await.reason(), Reason::ParentGone);
+            });
+            drop(group);
+            task.await.unwrap();
+        });
+    }) else {
+        return;
+    };
+    let said: Vec<_> = stderr.lines().filter(|line| line.starts_with("mini: ")).collect();
+    assert_eq!(said.len(), 1, "{stderr}");
+    assert!(said[0].contains("goes on") && said[0].ends_with("with 1 task alive: they are cancelled"), "{stderr}");
+}
+
 #[test]
 fn outside_of_a_runtime_the_last_handle_aborts_at_once_and_an_ending_runtime_says_nothing() {
     let name = "outside_of_a_runtime_the_last_handle_aborts_at_once_and_an_ending_runtime_says_nothing";

@@ -34,6 +34,7 @@ use super::slab::NONE;
 use super::spawn::spawn_local_from;
 use super::unseen::error_in;
 use super::{CancelToken, JoinHandle, Reason};
+use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::context;
 use ending::End;
 use member::{Judge, Member, Place, Seat};
@@ -470,6 +471,9 @@ impl fmt::Display for Called<'_> {
 /// The last handle of a group has gone: sees to the tasks that are left.
 fn abandon(node: &Arc<Node>) {
     let left = node.left_behind();
+    if left.tasks == 1 && Place::current().is_some_and(|place| place.is_in(node)) {
+        return node.is_left_to_task.store(true, Relaxed); // `Seat::watch` calls this again if it goes on
+    }
     if !left.needs_end || program::takes_over(node) {
         return;
     }

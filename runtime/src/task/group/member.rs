@@ -16,8 +16,10 @@ use pin_project_lite::pin_project;
 
 use super::super::slab::NONE;
 use super::super::{JoinHandle, TaskLocalFuture, error};
+use super::abandon;
 use super::node::Node;
 use super::report::FailedTask;
+use crate::primitives::atomic::Ordering::Relaxed;
 use crate::scheduler::context;
 
 crate::task_local! {
@@ -70,6 +72,11 @@ impl Place {
         handle
     }
 
+    /// Whether it is a place in the group of `node` itself.
+    pub(super) fn is_in(&self, node: &Arc<Node>) -> bool {
+        self.key != NONE && Arc::ptr_eq(&self.node, node)
+    }
+
     /// Whether it is a place in the group of `node` or below.
     pub(super) fn is_below(&self, node: &Arc<Node>) -> bool {
         self.node.up().any(|above| Arc::ptr_eq(above, node))
@@ -95,7 +102,13 @@ impl Seat {
     fn watch<T>(&mut self, judge: Judge<T>, step: impl FnOnce() -> Poll<T>) -> Poll<T> {
         let judged = || step().map(|output| (judge(&output), output)); // a user's code, both
         match catch_unwind(AssertUnwindSafe(judged)) {
-            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Pending) => {
+                if self.place.node.is_left_to_task.load(Relaxed) {
+                    self.place.node.is_left_to_task.store(false, Relaxed); // set by this thread
+                    abandon(&self.place.node);
+                }
+                Poll::Pending
+            }
             Ok(Poll::Ready((None, output))) => {
                 self.fate = Fate::Finished;
                 Poll::Ready(output)

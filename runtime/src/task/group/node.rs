@@ -31,7 +31,9 @@ use super::super::slab::{NONE, Slab};
 use super::super::{AbortHandle, CancelToken, Reason};
 use super::member::{Fate, Place};
 use super::report::{FailedTask, Report, Straggler, Tally};
-use crate::primitives::atomic::{AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
+use crate::primitives::atomic::{
+    AtomicBool, AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+};
 use crate::primitives::{Mutex, lock};
 use crate::scheduler::core::Core;
 
@@ -45,6 +47,8 @@ pub(in crate::task) struct Node {
     key: AtomicU32,
     /// How many tasks are alive here and below.
     alive: AtomicUsize,
+    /// The last handle went in a poll of the last task, which may be about to end: see [`Seat`](super::member::Seat).
+    pub(super) is_left_to_task: AtomicBool,
     state: Mutex<State>,
     /// What became of the tasks. Locked inside of the state's lock, or alone.
     tally: Arc<Mutex<Tally>>,
@@ -143,7 +147,16 @@ impl Node {
             waiters: Slab::new(),
         };
         let (key, alive) = (AtomicU32::new(NONE), AtomicUsize::new(0));
-        Arc::new(Self { token, location, parent, key, alive, state: Mutex::new(state), tally: Arc::default() })
+        Arc::new(Self {
+            token,
+            location,
+            parent,
+            key,
+            alive,
+            is_left_to_task: AtomicBool::new(false),
+            state: Mutex::new(state),
+            tally: Arc::default(),
+        })
     }
 
     /// A group whose tasks are also this one's.
