@@ -122,7 +122,8 @@ where
 /// Runs `job` on a thread of the blocking pool, where it may block, and returns a handle to its output.
 ///
 /// For file I/O, name resolution, locks that are held for long, and computations of more than a few hundred
-/// microseconds. Aborting takes effect only before the job has started.
+/// microseconds. Aborting takes effect only before the job has started, and then when its turn for a thread comes:
+/// until that the handle waits.
 ///
 /// A runtime that is dropped runs the jobs that it has, within its [grace](crate::runtime::Runtime#shutdown).
 ///
