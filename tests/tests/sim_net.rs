@@ -191,6 +191,33 @@ async fn a_crash_resets_and_a_power_off_says_nothing() {
     assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset, "it knows of nothing");
 }
 
+/// An answer that has left the host comes: what it promises may be lost.
+#[mini::test(sim, seeds = 20)]
+async fn what_is_on_its_way_when_a_host_goes_down_comes() {
+    let sim = with_echo().await;
+    sim.latency(ms(10)..ms(10)).loss(0.0);
+    for resets in [true, false] {
+        let stream = TcpStream::connect("echo:7").await.unwrap();
+        stream.write_all(b"hello").await.unwrap();
+        sleep(ms(15)).await;
+        if resets {
+            sim.crash("echo")
+        } else {
+            sim.power_off("echo")
+        }
+        assert_eq!(stream.try_read(&mut [0; 5]).unwrap_err().kind(), ErrorKind::WouldBlock);
+        let mut buf = [0; 5];
+        stream.read_exact(&mut buf).await.unwrap();
+        assert_eq!(&buf, b"hello");
+        match timeout(60 * SECOND, stream.read(&mut buf)).await {
+            Ok(read) => assert!(resets && read.unwrap_err().kind() == ErrorKind::ConnectionReset),
+            Err(_) => assert!(!resets),
+        }
+        sim.restart("echo");
+        sim.settle().await;
+    }
+}
+
 #[mini::test(sim, seeds = 20)]
 async fn tasks_of_a_crashed_host_are_dropped_before_anything_else_runs() {
     struct Noisy(Rc<RefCell<Vec<&'static str>>>, &'static str);

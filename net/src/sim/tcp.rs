@@ -241,9 +241,7 @@ impl Network {
     pub(super) fn cut_off(&mut self, id: Id) {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
         let (own, peer, peer_host, after) = (*host, stream.peer, stream.peer_host, stream.last_arrival);
-        let is_known = stream.is_reset;
-        let on_its_way = stream.outbox.iter().filter(|segment| !segment.has_come && stream.stuck.is_none());
-        let rest: Vec<u8> = on_its_way.flat_map(|segment| segment.bytes.iter().copied()).collect();
+        let (is_known, rest) = (stream.is_reset, stream.on_its_way());
         self.release(id);
         if !is_known {
             if !rest.is_empty() {
@@ -253,7 +251,7 @@ impl Network {
         }
     }
 
-    /// What was on its way when the sender closed the connection comes all the same.
+    /// What was on its way when the sender's end of the connection went comes all the same.
     pub(super) fn take_rest(&mut self, id: Id, bytes: Vec<u8>) {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
         let (own, peer_host) = (*host, stream.peer_host);
@@ -304,7 +302,8 @@ impl Network {
         }
     }
 
-    /// A host goes down. With `resets` its kernel closes the connections; else nobody hears of it.
+    /// A host goes down. With `resets` its kernel closes the connections; else nobody hears of it. What is on its way
+    /// comes.
     pub(super) fn take_down(&mut self, host: u32, resets: bool) {
         let all: Vec<Id> =
             self.sockets.iter_mut().filter(|(_, socket)| socket.host == host).map(|(id, _)| id).collect();
@@ -312,14 +311,19 @@ impl Network {
             let socket = self.socket(id);
             let has_fd = socket.fd.is_some();
             let peer = match &socket.kind {
-                Kind::Stream(stream) => Some((stream.peer, stream.peer_host, stream.last_arrival)),
+                Kind::Stream(stream) => Some((stream.peer, stream.peer_host, stream.last_arrival, stream.on_its_way())),
                 Kind::Connecting(Connecting { accepted, to_host, .. }) => {
-                    accepted.map(|made| (made, *to_host, Duration::ZERO))
+                    accepted.map(|made| (made, *to_host, Duration::ZERO, Vec::new()))
                 }
                 _ => None,
             };
-            if let Some((peer, to, after)) = peer.filter(|(_, to, _)| resets && *to != host) {
-                self.send_reset(host, to, peer, after);
+            if let Some((peer, to, after, rest)) = peer.filter(|(_, to, ..)| *to != host) {
+                if !rest.is_empty() {
+                    self.events.add(after, What::Rest(peer, rest));
+                }
+                if resets {
+                    self.send_reset(host, to, peer, after);
+                }
             }
             if has_fd {
                 self.socket(id).kind = Kind::Dead;
@@ -335,6 +339,12 @@ impl Network {
 }
 
 impl Stream {
+    /// What has left the host and not come yet: it comes whatever becomes of the sender.
+    fn on_its_way(&self) -> Vec<u8> {
+        let sent = self.outbox.iter().filter(|segment| !segment.has_come && self.stuck.is_none());
+        sent.flat_map(|segment| segment.bytes.iter().copied()).collect()
+    }
+
     /// The connection is gone. What has come may still be read.
     pub(super) fn give_up(&mut self) {
         (self.is_reset, self.has_end, self.is_write_shut) = (true, true, true);
