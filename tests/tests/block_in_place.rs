@@ -13,7 +13,7 @@ use std::thread;
 
 use mini::net::TcpListener;
 use mini::runtime::{Builder, Runtime};
-use mini::task::{JoinSet, block_in_place, consume_budget, id, idle, unconstrained, yield_now};
+use mini::task::{JoinSet, block_in_place, consume_budget, id, idle, try_id, unconstrained, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::{Counts, LIMIT, beside_block_on, caught, in_child, multi_thread, never, oneshot, until, within};
 
@@ -296,6 +296,53 @@ fn a_block_on_inside_polls_no_task_nor_does_one_in_a_job() {
         runtime.block_on(async { block_in_place(all_run_elsewhere) });
         runtime.block_on(runtime.spawn(async move { block_in_place(all_run_elsewhere) })).unwrap();
         runtime.block_on(runtime.spawn_blocking(all_run_elsewhere)).unwrap();
+    });
+}
+
+/// As for a future given to `block_on` anywhere else.
+#[test]
+fn a_block_on_inside_is_in_no_task() {
+    within(LIMIT, || {
+        let runtime = several(2);
+        let inside = || mini::block_on(async { (try_id(), block_in_place(try_id)) });
+        let task = runtime.spawn(async move { (block_in_place(inside), id(), try_id()) });
+        let own = Some(task.id());
+        let (inside_of_task, after, tried) = runtime.block_on(task).unwrap();
+        assert_eq!((inside_of_task, Some(after), tried), ((None, None), own, own));
+        assert_eq!(runtime.block_on(runtime.spawn_blocking(inside)).unwrap(), (None, None));
+    });
+}
+
+/// A thread whose `block_on` has got no core is no worker; what it is in the middle of must not meet other tasks either.
+#[test]
+fn a_block_on_inside_of_an_external_one_polls_no_task() {
+    within(LIMIT, || {
+        let runtime = several(1);
+        let (end, ended) = oneshot::<()>();
+        let (entered, has_entered) = mpsc::channel();
+        thread::scope(|scope| {
+            let runtime = &runtime;
+            let holder = scope.spawn(move || {
+                runtime.block_on(async {
+                    entered.send(()).unwrap();
+                    ended.await;
+                });
+            });
+            has_entered.recv().unwrap();
+            runtime.block_on(async {
+                let here = thread::current().id();
+                let others = block_in_place(|| {
+                    drop(end);
+                    holder.join().unwrap();
+                    mini::block_on(async {
+                        let mut others = JoinSet::new();
+                        (0..50).for_each(|_| drop(others.spawn(async { thread::current().id() })));
+                        others.join_all().await
+                    })
+                });
+                assert!(others.iter().all(|&other| other != here));
+            });
+        });
     });
 }
 

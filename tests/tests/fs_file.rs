@@ -36,6 +36,11 @@ async fn give_up<F: Future + Unpin>(mut future: F) {
     assert!(busy.await.unwrap());
 }
 
+fn is_readable(file: &File) -> bool {
+    let mut fds = [rustix::event::PollFd::new(file, rustix::event::PollFlags::IN)];
+    rustix::event::poll(&mut fds, Some(&rustix::event::Timespec::default())).unwrap() > 0
+}
+
 /// A path in a file system where each read takes a hop, if there is one.
 fn where_reads_hop(name: &str) -> Option<std::path::PathBuf> {
     let folder = if cfg!(target_os = "linux") { "/dev/shm".into() } else { std::env::temp_dir() };
@@ -457,6 +462,30 @@ fn a_write_to_a_fifo_does_not_wait_for_a_dropped_read() {
         drop(file.read(&mut buf));
         file.write_all(b"d").await.unwrap();
         drop(file.into_std().await);
+    });
+}
+
+/// Where what is there can be read without a hop, too: the first bytes are those of the read that was given up.
+#[test]
+fn what_a_read_beside_a_write_has_taken_comes_before_what_is_there_now() {
+    in_each_runtime(|| async {
+        let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut file = File::from_std(std_fs::File::from(std::os::fd::OwnedFd::from(near)));
+        let mut buf = [0; 8];
+        let mut read = file.read(&mut buf);
+        assert!(poll_with(&mut read, &Counts::new()).is_pending());
+        drop(read);
+        file.write_all(b"question").await.unwrap();
+        std::io::Read::read_exact(&mut far, &mut [0; 8]).unwrap();
+        far.write_all(b"first").unwrap();
+        while is_readable(&file) {
+            mini::task::yield_now().await; // until the read that was given up has it
+        }
+        far.write_all(b"then").unwrap();
+        assert_eq!(file.read(&mut buf).await.unwrap(), 5);
+        assert_eq!(&buf[..5], b"first");
+        assert_eq!(file.read(&mut buf).await.unwrap(), 4);
+        assert_eq!(&buf[..4], b"then");
     });
 }
 

@@ -184,6 +184,34 @@ fn tasks_left_by_block_on_go_on_when_there_is_room() {
     });
 }
 
+/// It takes no core while a worker can have it.
+#[test]
+fn a_job_that_waits_in_block_on_does_the_work_of_a_worker_that_cannot_be_started() {
+    in_child("a_job_that_waits_in_block_on_does_the_work_of_a_worker_that_cannot_be_started", || {
+        for workers in [1, 2] {
+            let runtime = Builder::new_multi_thread().worker_threads(workers).thread_stack_size(STACK).build().unwrap();
+            let (inside, is_inside) = mpsc::channel();
+            let (done, is_done) = mpsc::channel();
+            let handle = runtime.handle().clone();
+            let job = runtime.spawn_blocking(move || {
+                handle.block_on(async {
+                    inside.send(()).unwrap();
+                    sleep(Duration::from_millis(50)).await;
+                });
+                done.send(()).unwrap();
+            });
+            let shortage = runtime.block_on(async {
+                until(|| is_inside.try_recv().is_ok()).await;
+                Shortage::begin()
+            });
+            is_done.recv().unwrap();
+            drop(shortage);
+            runtime.block_on(job).unwrap();
+            std::mem::forget(runtime); // its thread's room would be room for another one
+        }
+    });
+}
+
 /// Without a monitor the thread that spawns tries again for a while; after that, the next thread that spawns or wakes
 /// does.
 #[test]

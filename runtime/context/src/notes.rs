@@ -132,7 +132,9 @@ const ONE_TIMER: u64 = 1;
 pub struct PollAside {
     notes: Notes,
     noted: u64,
-    has_unknown: bool,
+    promoted: u64,
+    /// It has waits beside its notes, which are not known any more then.
+    has_others: bool,
     budget: u8,
     refusals: u16,
     task: u64,
@@ -318,11 +320,13 @@ pub fn notes_since(mark: NoteMark) -> Notes {
 /// assert!(!mini_context::has_budget());
 /// ```
 pub fn set_poll_aside() -> PollAside {
+    let has_others = others::has_others();
     let notes = take_notes();
     LOCAL.with(|local| PollAside {
         notes,
         noted: local.noted.get(),
-        has_unknown: others::has_unknown(local),
+        promoted: local.promoted.get(),
+        has_others,
         budget: local.budget.replace(crate::BUDGET),
         refusals: local.refusals.replace(0),
         task: local.task.replace(0),
@@ -335,11 +339,12 @@ impl Drop for PollAside {
         swap_notes(self.notes);
         LOCAL.with(|local| {
             local.noted.set(self.noted);
+            local.promoted.set(self.promoted);
             local.budget.set(self.budget);
             local.refusals.set(self.refusals);
             local.task.set(self.task);
         });
-        if self.has_unknown {
+        if self.has_others {
             others::note_unknown();
         }
     }

@@ -97,10 +97,6 @@ fn count(local: &Local) -> usize {
     usize::from(local.others.get() & !UNKNOWN)
 }
 
-pub(crate) fn has_unknown(local: &Local) -> bool {
-    local.others.get() & UNKNOWN != 0
-}
-
 /// What the poll waits for beside its notes is known no more, but for that it may wait for something unknown.
 #[inline]
 pub(crate) fn forget(local: &Local) {

@@ -104,7 +104,7 @@ impl Shared {
     /// What the futures of external threads wait for.
     fn externals(&self) -> Vec<Main> {
         let sights = lock(&self.externals).clone();
-        sights.iter().filter_map(|sight| Main::of(sight)).collect()
+        sights.iter().filter_map(|(sight, _)| Main::of(sight)).collect()
     }
 
     /// How messages name the task of that id, if it is alive.

@@ -6,7 +6,8 @@
 //!
 //! A thread that has a task or a job of the runtime further out on its stack, in `block_in_place` or `spawn_blocking`,
 //! takes no core, where other workers can serve what its future waits for: it stays external. Otherwise any task could
-//! be polled there, and wait for a lock that the one below has, see its task-locals, or hold it up.
+//! be polled there, and wait for a lock that the one below has, see its task-locals, or hold it up. It takes one only
+//! if the system cannot start the worker thread that it needs.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -20,7 +21,7 @@ use crate::insight::OnPanic;
 use crate::primitives::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed};
 use crate::primitives::{Deadline, lock};
 use crate::recorder::Then;
-use crate::scheduler::context;
+use crate::scheduler::context::{self, Role};
 use crate::scheduler::core::Core;
 use crate::scheduler::parker::Parker;
 use crate::scheduler::shared::Shared;
@@ -80,20 +81,14 @@ fn run(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>) {
     refuse_inside_worker("block_on");
     // This thread may be inside a poll of another executor, whose notes and deadline are not those of the tasks here.
     let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None));
-    if shared.is_multi_thread() && context::is_working_for(shared) {
-        let core = run_external(shared, id, given, false);
-        debug_assert!(core.is_none(), "it takes none");
-        return;
+    if shared.is_multi_thread() && context::is_inside_of_work(shared) {
+        return run_external(shared, id, given, false);
     }
     let free = shared.cores.iter().find(|core| core.ownership.try_take());
     let free = free.or_else(|| take_from_thread(&shared.cores[..1], FIRST_PATIENCE));
     match free.or_else(|| take_from_thread(&shared.cores, PATIENCE)) {
         Some(core) => work(shared, core, id, given),
-        None => {
-            if let Some(core) = run_external(shared, id, given, true) {
-                work(shared, core, id, given);
-            }
-        }
+        None => run_external(shared, id, given, true),
     }
 }
 
@@ -194,10 +189,18 @@ impl Wake for External {
     }
 }
 
-/// Polls the future beside the workers until it is ready or, if this thread may take one, a core is free: that one
-/// comes back, taken.
+/// Polls the future beside the workers until it is ready or this thread gets a core, and then on that.
 #[track_caller]
-fn run_external<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) -> Option<&'a Core> {
+fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) {
+    if let Some(core) = wait_for_core(shared, id, given, may_take) {
+        work(shared, core, id, given);
+    }
+}
+
+/// Polls the future beside the workers until it is ready, or a core is free for this thread: that one comes back, taken.
+/// If it may not take any, only one that has no worker thread, and can't get one.
+#[track_caller]
+fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) -> Option<&'a Core> {
     let told = OnPanic::new(shared);
     told.begin();
     let core = &shared.cores[0];
@@ -205,8 +208,8 @@ fn run_external<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>
     let external = Arc::new(External { parker: parker.clone(), woken: AtomicBool::new(true) });
     let waker = Waker::from(external.clone());
     mini_context::set_waker(WakerOf::External, waker.vtable());
-    let _inside = shared.enter();
-    let seen = Seen::new(shared, id);
+    let _inside = shared.enter_as(Role::External);
+    let seen = Seen::new(shared, id, &parker);
     let waiting = Waiting { core, parker: &parker };
     let polled = DropInside(&mut *given);
     loop {
@@ -226,6 +229,9 @@ fn run_external<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>
                 return Some(core);
             }
             core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
+        } else if let Some(core) = shared.cores.iter().find(|core| core.ownership.try_take_unserved()) {
+            std::mem::forget(polled);
+            return Some(core);
         }
         if !external.woken.load(Relaxed) {
             parker.park();
@@ -240,17 +246,17 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    fn new(shared: &'a Shared, id: u64) -> Self {
+    fn new(shared: &'a Shared, id: u64, parker: &Arc<Parker>) -> Self {
         let sight = Arc::new(MainSight::default());
         sight.begin(id, Weak::new());
-        lock(&shared.externals).push(sight.clone());
+        lock(&shared.externals).push((sight.clone(), parker.clone()));
         Self { shared, sight }
     }
 }
 
 impl Drop for Seen<'_> {
     fn drop(&mut self) {
-        lock(&self.shared.externals).retain(|sight| !Arc::ptr_eq(sight, &self.sight));
+        lock(&self.shared.externals).retain(|(sight, _)| !Arc::ptr_eq(sight, &self.sight));
     }
 }
 

@@ -59,8 +59,7 @@ struct Entered {
     number: u64,
     shared: Arc<Shared>,
     core: usize,
-    /// It holds the core, or runs a job.
-    is_work: bool,
+    role: Role,
     guards: Option<(mini_net::EnterGuard, mini_time::EnterGuard)>,
 }
 
@@ -73,6 +72,17 @@ impl Entered {
     }
 }
 
+/// What a thread does inside a runtime.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It has entered it.
+    Visitor,
+    /// It polls the future of a `block_on` without a core.
+    External,
+    /// It holds the core, or runs a job.
+    Worker,
+}
+
 /// While it lives, this thread is inside a runtime. Guards may be dropped in any order.
 pub(crate) struct Guard {
     number: u64,
@@ -82,11 +92,10 @@ pub(crate) struct Guard {
     stays_here: PhantomData<MutexGuard<'static, ()>>,
 }
 
-/// Enters a runtime without holding a core; I/O and timers go to `core`'s driver. Says whether this thread works for
-/// the runtime.
-pub(crate) fn enter_as(shared: &Arc<Shared>, core: &Core, is_work: bool) -> Guard {
+/// Enters a runtime; I/O and timers go to `core`'s driver.
+pub(crate) fn enter_as(shared: &Arc<Shared>, core: &Core, role: Role) -> Guard {
     core.entered.fetch_add(1, SeqCst);
-    let mut entered = Entered { number: 0, shared: shared.clone(), core: core.index(), is_work, guards: None };
+    let mut entered = Entered { number: 0, shared: shared.clone(), core: core.index(), role, guards: None };
     entered.enter();
     // A thread that is ending has no list any more, and no outer runtime to return to.
     let number = ENTERED.try_with(|list| {
@@ -142,7 +151,7 @@ pub(crate) struct HeldGuard {
 
 /// Enters a runtime as the holder of `core`, which the caller has taken. Such guards are strictly nested.
 pub(crate) fn enter_held(shared: &Arc<Shared>, core: &Core) -> HeldGuard {
-    let inside = enter_as(shared, core, true);
+    let inside = enter_as(shared, core, Role::Worker);
     schedule::hold(core);
     TLS.with(|tls| HeldGuard {
         held: tls.held.replace(core),
@@ -200,22 +209,37 @@ impl Drop for SetAside {
 }
 
 /// While it lives, this thread polls as an external thread, or (from `leave_external`) does so no longer.
-pub(crate) struct ExternalGuard(*const Shared);
+pub(crate) struct ExternalGuard {
+    host: *const Shared,
+    task: *const Running,
+    _output: OutputGuard,
+}
 
 /// Marks this thread as one that polls the future of a `block_on` without a core. The caller keeps `shared` while the
 /// guard lives.
 pub(crate) fn enter_external(shared: &Arc<Shared>) -> ExternalGuard {
-    TLS.with(|tls| ExternalGuard(tls.external_of.replace(Arc::as_ptr(shared))))
+    TLS.with(|tls| ExternalGuard {
+        host: tls.external_of.replace(Arc::as_ptr(shared)),
+        task: tls.task.replace(ptr::null()), // of what is further out
+        _output: leave_output(),
+    })
 }
 
 /// Lets this thread block, if it is an external thread: it may call `block_on`.
 pub(crate) fn leave_external() -> ExternalGuard {
-    TLS.with(|tls| ExternalGuard(tls.external_of.replace(ptr::null())))
+    TLS.with(|tls| ExternalGuard {
+        host: tls.external_of.replace(ptr::null()),
+        task: tls.task.get(),
+        _output: OutputGuard(tls.ended.get()),
+    })
 }
 
 impl Drop for ExternalGuard {
     fn drop(&mut self) {
-        TLS.with(|tls| tls.external_of.set(self.0));
+        TLS.with(|tls| {
+            tls.external_of.set(self.host);
+            tls.task.set(self.task);
+        });
     }
 }
 
@@ -305,13 +329,24 @@ pub(crate) fn with_task<T>(f: impl FnOnce(&Running) -> T) -> Option<T> {
 
 /// Marks this blocking thread as one of the runtime's, while it runs `job`, which contains its panics.
 pub(crate) fn serve(shared: &Arc<Shared>, job: impl FnOnce()) {
-    let _inside = shared.enter_as(true);
+    let _inside = shared.enter_as(Role::Worker);
     job();
 }
 
 /// Whether this thread holds a core of `shared`, or runs a job of it, now or further out on its stack.
 pub(crate) fn is_working_for(shared: &Shared) -> bool {
-    let is_it = |entered: &Entered| entered.is_work && ptr::eq(&raw const *entered.shared, shared);
+    // A thread that is ending has no list any more.
+    held_of(shared).is_some() || has_role(shared, |role| role == Role::Worker)
+}
+
+/// Whether this thread runs what is part of `shared` further out on its stack: a task, a job, or the future of a
+/// `block_on`.
+pub(crate) fn is_inside_of_work(shared: &Shared) -> bool {
+    has_role(shared, |role| role != Role::Visitor)
+}
+
+fn has_role(shared: &Shared, is_it: impl Fn(Role) -> bool) -> bool {
+    let is_it = |entered: &Entered| ptr::eq(&raw const *entered.shared, shared) && is_it(entered.role);
     ENTERED.try_with(|list| list.borrow().0.iter().any(is_it)).unwrap_or(false)
 }
 

@@ -50,6 +50,12 @@ impl Ownership {
         !std::mem::replace(&mut lock(&self.state).held, true)
     }
 
+    /// Takes a core that nobody holds, and whose worker thread could not be started.
+    pub(crate) fn try_take_unserved(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.lacks_thread && !std::mem::replace(&mut state.held, true)
+    }
+
     /// Takes the core, or registers `external` to be unparked when it is released; says whether it was taken.
     ///
     /// A registered thread comes back, to take the core or to [leave](Self::leave): until then the worker thread stays

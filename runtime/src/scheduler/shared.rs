@@ -19,7 +19,7 @@ use crate::primitives::{Mutex, lock};
 use crate::recorder::Recorder;
 use crate::runtime::Id;
 use crate::scheduler::config::{self, Config};
-use crate::scheduler::context;
+use crate::scheduler::context::{self, Role};
 use crate::scheduler::core::Core;
 use crate::scheduler::driver::ReactorHandle;
 use crate::scheduler::end::End;
@@ -27,6 +27,7 @@ use crate::scheduler::fifo::Fifo;
 use crate::scheduler::idle::ParkedSet;
 use crate::scheduler::local_queue::LocalQueue;
 use crate::scheduler::monitor::Monitor;
+use crate::scheduler::parker::Parker;
 use crate::scheduler::poller::PollerRole;
 use crate::scheduler::until_idle::UntilIdle;
 use crate::scheduler::worker::MainSight;
@@ -56,7 +57,7 @@ pub(crate) struct Shared {
     /// The last warnings.
     pub(crate) warned: LastWarnings,
     /// Threads in `block_on` that have no core.
-    pub(crate) externals: Mutex<Vec<Arc<MainSight>>>,
+    pub(crate) externals: Mutex<Vec<(Arc<MainSight>, Arc<Parker>)>>,
     /// How many errors that no join handle will see were printed lately.
     quota: Mutex<Quota>,
 }
@@ -161,15 +162,15 @@ impl Shared {
     /// a core that some thread works on, now and until the guard is dropped.
     #[track_caller]
     pub(crate) fn enter(self: &Arc<Self>) -> context::Guard {
-        self.enter_as(false)
+        self.enter_as(Role::Visitor)
     }
 
-    /// The same for a thread that works for the runtime, or does not.
+    /// The same in a role.
     #[track_caller]
-    pub(crate) fn enter_as(self: &Arc<Self>, is_work: bool) -> context::Guard {
+    pub(crate) fn enter_as(self: &Arc<Self>, role: Role) -> context::Guard {
         self.process.check("Runtime::enter");
         let core = self.cores.iter().find(|core| core.is_served()).unwrap_or(self.external_core());
-        let guard = context::enter_as(self, core, is_work);
+        let guard = context::enter_as(self, core, role);
         // The owner may have left meanwhile; it reads `entered` after it has given up the ownership.
         self.keep_served(core);
         guard

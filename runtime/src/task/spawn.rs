@@ -79,7 +79,7 @@ where
 /// or if another thread drives it or has local tasks on it. Also in a `block_on` that got no worker's place, because
 /// all are taken by other threads in `block_on`, by workers with local tasks or in
 /// [`block_in_place`](crate::task::block_in_place), or by polls of more than 200 ms; inside the closure given to
-/// `block_in_place`; and in a job of [`spawn_blocking`].
+/// `block_in_place` and in a job of [`spawn_blocking`], also in a `block_on` of the same `multi_thread` runtime there.
 #[track_caller]
 pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
 where

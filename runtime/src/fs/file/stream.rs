@@ -108,11 +108,12 @@ impl Stream {
                 Doing::Nothing => {
                     need_runtime(caller.call, caller.location);
                     ready!(mini_context::poll_call(cx));
+                    // What a read has begun to take comes first, but for what an earlier one has kept.
+                    if !buf.is_empty() && self.kept.is_empty() && self.resume_read() {
+                        continue;
+                    }
                     if let Some(read) = self.read_now(open, buf) {
                         return Poll::Ready(Ok(read));
-                    }
-                    if self.resume_read() {
-                        continue;
                     }
                     let (lease, length, cuts) = (Lease::moving(open), buf.len().min(CHUNK), open.cuts());
                     let job = move || fetch(lease.open(), length, cuts);

@@ -12,8 +12,10 @@ impl Slack {
     pub(super) fn usual() -> Slack {
         /// The slack of the first process, which all others inherit.
         const NANOS: u64 = 50_000;
-        let is_exact = context::with_held(|_| ()).and_then(|()| context::with_shared(|pool| pool.config.timer_slack));
-        Slack(is_exact.flatten().and_then(|_| mini_net::set_timer_slack(NANOS)))
+        // Also where the worker waits in `block_in_place` below.
+        let exact =
+            context::with_shared(|shared| shared.config.timer_slack.filter(|_| context::is_working_for(shared)));
+        Slack(exact.flatten().and_then(|_| mini_net::set_timer_slack(NANOS)))
     }
 }
 

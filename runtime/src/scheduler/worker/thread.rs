@@ -9,6 +9,7 @@ use std::task::Waker;
 use mini_context::rules::{PATIENCE, TICK};
 
 use super::{Shared, Stop, Worker};
+use crate::primitives::lock;
 use crate::scheduler::monitor;
 use crate::threads;
 
@@ -65,6 +66,8 @@ fn try_start_thread(shared: &Arc<Shared>, index: usize) -> Result<(), Lack> {
     }
     shared.end.thread_ended();
     shared.keep_poller();
+    // One of them may take the core.
+    lock(&shared.externals).iter().for_each(|(_, parker)| parker.unpark());
     Err(lack)
 }
 
