@@ -196,8 +196,8 @@ impl<T> Chan<T> {
             self.note_sender(&mut state);
         }
         if state.occupant.is_seated() {
+            let call = self.seat.call(&mut state.occupant); // first: who sees the message must see the call
             self.seat.hand(message);
-            let call = self.seat.call(&mut state.occupant);
             drop(state);
             return self.seat.make(call);
         }

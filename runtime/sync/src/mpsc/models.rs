@@ -1,8 +1,10 @@
 //! Models of a channel: every order of the steps of two or three threads.
 
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
 use loom::future::block_on;
+use loom::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use loom::thread;
 
 use super::*;
@@ -54,6 +56,50 @@ fn seat_two_senders_lose_nothing() {
         let _ = receiver.poll_recv(&mut Context::from_waker(Waker::noop()));
         sending.join().unwrap();
         more.join().unwrap();
+    });
+}
+
+/// A waker that must not end while it wakes.
+#[derive(Default)]
+struct Touched(Arc<AtomicBool>);
+
+impl Wake for Touched {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let has_ended = self.0.clone();
+        thread::yield_now();
+        assert!(!has_ended.load(Relaxed), "it ends while it is called");
+    }
+}
+
+impl Drop for Touched {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A receiver that looks before its sender has called it, sits down again, and goes: the call may be going on.
+///
+/// Fails if `Chan::deliver` hands the message over before it says that it calls.
+#[test]
+fn seat_a_waker_outlives_its_call() {
+    model(|| {
+        let (sender, mut receiver) = unbounded_channel();
+        let kept = sender.downgrade(); // so that the channel goes last
+        let waker = Waker::from(Arc::new(Touched::default()));
+        let cx = &mut Context::from_waker(&waker);
+        assert!(receiver.poll_recv(cx).is_pending());
+        let sending = thread::spawn(move || drop(sender.send(1)));
+        if receiver.poll_recv(cx).is_ready() {
+            let _ = receiver.poll_recv(cx);
+        }
+        drop(receiver);
+        drop(waker);
+        sending.join().unwrap();
+        drop(kept);
     });
 }
 

@@ -25,7 +25,8 @@
 //!
 //! Memory order: who calls has seen TAKEN under the lock, in which the receiver wrote it after the waker. Edge 4
 //! releases, and the receiver's look acquires. `is_full` is stored with Release after the message, and loaded with
-//! Acquire; the next message comes only after the receiver sat down again, under the lock.
+//! Acquire; the next message comes only after the receiver sat down again, under the lock. The message comes after
+//! CALLING: who sees it sees that too, and does not sit down at a waker that is being called.
 
 #![allow(unsafe_code)]
 
@@ -155,10 +156,10 @@ impl<T> Seat<T> {
         }
     }
 
-    /// Hands the message to the receiver, which is seated, and is to be called.
+    /// Hands the message to the receiver, which sat there until [`call`](Self::call), just now.
     #[inline]
     pub(super) fn hand(&self, message: T) {
-        // SAFETY: the receiver sits, so it has emptied the place before it took the lock; the lock is held.
+        // SAFETY: the receiver sat, so it has emptied the place before it took the lock, which is held since.
         self.message.with_mut(|place| unsafe { *place = Some(message) });
         self.is_full.store(true, Release);
     }
