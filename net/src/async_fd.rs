@@ -311,6 +311,9 @@ impl<T: AsFd> AsyncFd<T> {
     ///
     /// See [`AsyncFd`].
     ///
+    /// With both directions in `interest`, a `WouldBlock` of `f` takes both readinesses back, also that which another
+    /// task waits for: it then waits for the next event. So use both only where no other task reads or writes.
+    ///
     /// # Errors
     ///
     /// Those of `f`, and those of [`readable`](AsyncFd::readable).
@@ -330,7 +333,8 @@ impl<T: AsFd> AsyncFd<T> {
         self.async_io_for(Wait::here(site!(async_io)), interest, f)
     }
 
-    /// Runs `f` once; a `WouldBlock` takes the readiness back.
+    /// Runs `f` once; a `WouldBlock` takes the readiness back: of both directions, if `interest` has both, also where
+    /// another task waits for one, which then waits for the next event.
     ///
     /// # Examples
     ///

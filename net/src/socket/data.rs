@@ -257,7 +257,8 @@ macro_rules! data_methods {
 
         /// Runs `f`, a system call on this socket that the crate has no method for, once.
         ///
-        /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back.
+        /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back. With both directions
+        /// in `interest` see [`async_io`](Self::async_io).
         ///
         /// # Examples
         ///
@@ -284,6 +285,9 @@ macro_rules! data_methods {
         /// Runs `f` until it returns something other than `WouldBlock`, waiting for `interest` in between.
         ///
         /// `f` must return `WouldBlock` only if the socket said so.
+        ///
+        /// With both directions in `interest`, a `WouldBlock` of `f` takes both readinesses back, also that which another task
+        /// waits for: it then waits for the next event. So use both only where no other task reads or writes.
         ///
         /// # Examples
         ///

@@ -65,16 +65,17 @@ pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Starts to connect; `connected` tells the outcome.
-pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<()> {
+/// Starts to connect. Says whether that is all; if not, [`connected`] tells the outcome. With `TCP_FASTOPEN_CONNECT` it
+/// is (tcp(7)): the first write connects.
+pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<bool> {
     let mut is_again = false;
     loop {
         match socket.connect(to).map_err(|e| (e.raw_os_error(), e)) {
-            Err((Some(libc::EINPROGRESS | libc::EALREADY), _)) => return Ok(()),
+            Err((Some(libc::EINPROGRESS | libc::EALREADY), _)) => return Ok(false),
             // A signal leaves it open whether the connect goes on (connect(2), EINTR): asking again starts or finds it.
             Err((Some(libc::EINTR), _)) => is_again = true,
-            Err((Some(libc::EISCONN), _)) if is_again => return Ok(()),
-            result => return result.map_err(|(_, e)| e),
+            Err((Some(libc::EISCONN), _)) if is_again => return Ok(true),
+            result => return result.map(|()| true).map_err(|(_, e)| e),
         }
     }
 }

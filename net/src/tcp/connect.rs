@@ -39,6 +39,8 @@ struct Attempt {
     to: SocketAddr,
     source: Source,
     key: Key,
+    /// Nothing has to be waited for.
+    is_done: bool,
 }
 
 impl Connect {
@@ -51,7 +53,7 @@ impl Connect {
             return Poll::Ready(None);
         };
         let outcome = ready!(attempt.poll(cx, &self.resolve.wait));
-        let Attempt { to, source, mut key } = self.attempt.take().expect("just polled");
+        let Attempt { to, source, mut key, .. } = self.attempt.take().expect("just polled");
         match outcome {
             Ok(()) => {
                 source.forget(&mut key);
@@ -71,11 +73,11 @@ impl Connect {
             None => socket::open(Domain::for_address(addr), Type::STREAM),
         };
         let started = socket.map(as_source).and_then(|source| {
-            socket::connect(&SockRef::from(source.io()), &addr.into())?;
-            Ok(source)
+            let is_done = socket::connect(&SockRef::from(source.io()), &addr.into())?;
+            Ok((source, is_done))
         });
         match started {
-            Ok(source) => self.attempt = Some(Attempt { to: addr, source, key: Key::default() }),
+            Ok((source, is_done)) => self.attempt = Some(Attempt { to: addr, source, key: Key::default(), is_done }),
             Err(e) => self.last_error = Some(failed("connect to", addr)(e)),
         }
     }
@@ -88,7 +90,10 @@ fn as_source(socket: RawSocket) -> Source {
 
 impl Attempt {
     fn poll(&mut self, cx: &mut Context<'_>, wait: &Wait) -> Poll<io::Result<()>> {
-        let Attempt { source, key, .. } = self;
+        let Attempt { source, key, is_done, .. } = self;
+        if *is_done {
+            return Poll::Ready(Ok(()));
+        }
         source.poll_io(cx, wait, Interest::WRITABLE, Some(key), Source::connected)
     }
 }

@@ -74,7 +74,7 @@ impl<K: SocketKind> Attempt<K> {
                 self.state = State::Queueing(hop, addr.clone());
                 Ok(None)
             }
-            result => result.map(|()| Some(socket)),
+            result => result.map(|_| Some(socket)),
         }
     }
 
