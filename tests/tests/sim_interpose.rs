@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use mini::sim::Sim;
+use mini::sim::{Sim, current};
 use mini::task::{spawn_local, yield_now};
 use mini::time::sleep;
 
@@ -257,4 +257,28 @@ fn the_c_librarys_functions_say_what_the_seed_says() {
     let (some, most, _) = mini::block_on(by_hand());
     let (others, mosts, _) = mini::block_on(by_hand());
     assert!(some != others && most != mosts && some != first.0);
+}
+
+/// As the clocks of mini do: the standard library's are the same.
+#[test]
+fn each_host_has_the_clocks_of_its_own_time() {
+    run(1, async || {
+        let sim = current();
+        for (host, skew) in [("fast", 100_000), ("slow", -100_000)] {
+            drop(sim.client(host, async {
+                let (start, own) = (Instant::now(), mini::time::Instant::now());
+                for _ in 0..20 {
+                    sleep(Duration::from_secs(7)).await;
+                    assert_eq!(start.elapsed(), own.elapsed());
+                }
+            }));
+            sim.skew(host, skew);
+        }
+        let (start, date) = (Instant::now(), SystemTime::now());
+        for seconds in 1..=200 {
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(start.elapsed(), Duration::from_secs(seconds));
+        }
+        assert_eq!(date.elapsed().unwrap(), Duration::from_secs(200));
+    });
 }

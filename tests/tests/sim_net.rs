@@ -218,6 +218,51 @@ async fn what_is_on_its_way_when_a_host_goes_down_comes() {
     }
 }
 
+async fn says_bye() -> io::Result<()> {
+    let listener = TcpListener::bind("0.0.0.0:7").await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.read_exact(&mut [0]).await?;
+        stream.write_all(b"bye").await?;
+    }
+}
+
+/// Its end too, and in order, also over a link that is held for a while.
+#[mini::test(sim, seeds = 20)]
+async fn the_end_that_is_on_its_way_when_a_host_goes_down_comes() {
+    let sim = current();
+    sim.host("server", says_bye);
+    sim.settle().await;
+    sim.latency(ms(10)..ms(10)).loss(0.0);
+    for (resets, holds) in [(false, false), (true, true), (false, true)] {
+        let stream = TcpStream::connect("server:7").await.unwrap();
+        stream.write_all(b"?").await.unwrap();
+        sleep(ms(15)).await; // it has answered and closed
+        if holds {
+            sim.hold("server", "test");
+        }
+        if resets {
+            sim.crash("server")
+        } else {
+            sim.power_off("server")
+        }
+        sleep(ms(100)).await;
+        sim.release("server", "test");
+        let mut all = Vec::new();
+        let mut buf = [0; 8];
+        let end = loop {
+            match timeout(SECOND, stream.read(&mut buf)).await.unwrap() {
+                Ok(count @ 1..) => all.extend_from_slice(&buf[..count]),
+                end => break end,
+            }
+        };
+        assert_eq!(all, b"bye");
+        assert!(resets || end.is_ok());
+        sim.restart("server");
+        sim.settle().await;
+    }
+}
+
 #[mini::test(sim, seeds = 20)]
 async fn tasks_of_a_crashed_host_are_dropped_before_anything_else_runs() {
     struct Noisy(Rc<RefCell<Vec<&'static str>>>, &'static str);

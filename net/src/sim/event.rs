@@ -20,8 +20,8 @@ pub(super) enum What {
     Request(Id),
     /// This socket hears that its request was accepted, by the socket that is then its peer, or refused.
     Answer(Id, Option<Id>),
-    /// What its peer had sent comes to this socket, before it hears that the connection is gone.
-    Rest(Id, Vec<u8>),
+    /// What its peer had sent comes to this socket, whose peer is gone.
+    Rest(Id, Rest),
     /// This socket hears that its connection is gone.
     Reset(Id),
     Datagram(Box<Datagram>),
@@ -29,6 +29,16 @@ pub(super) enum What {
     Unreachable(Id, SocketAddr),
     /// This socket has room again after a write that was short by chance.
     Room(Id),
+}
+
+/// What a sender leaves on its way that is gone.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rest {
+    pub(super) bytes: Vec<u8>,
+    /// Nothing comes after it.
+    pub(super) is_end: bool,
+    /// But that the connection is gone.
+    pub(super) resets: bool,
 }
 
 /// A datagram on its way.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use mini_context::sim::{self, inject};
 
 use super::errno;
-use super::event::{Id, What};
+use super::event::{Id, Rest, What};
 use super::host::Protocol;
 use super::link::Passage;
 use super::network::Network;
@@ -244,23 +244,34 @@ impl Network {
         let (is_known, rest) = (stream.is_reset, stream.on_its_way());
         self.release(id);
         if !is_known {
-            if !rest.is_empty() {
-                self.events.add(after, What::Rest(peer, rest));
-            }
-            self.send_reset(own, peer_host, peer, after);
+            self.send_rest((own, peer_host), peer, after, rest, true);
+        }
+    }
+
+    /// Sends what is on its way after `after`, and then, with `resets`, that the connection is gone.
+    fn send_rest(&mut self, (from, to): (u32, u32), peer: Id, after: Duration, mut rest: Rest, resets: bool) {
+        if !rest.bytes.is_empty() || rest.is_end {
+            rest.resets = resets && !self.loses(from, to, "a reset");
+            self.events.add(after, What::Rest(peer, rest));
+        } else if resets {
+            self.send_reset(from, to, peer, after);
         }
     }
 
     /// What was on its way when the sender's end of the connection went comes all the same.
-    pub(super) fn take_rest(&mut self, id: Id, bytes: Vec<u8>) {
+    pub(super) fn take_rest(&mut self, id: Id, rest: Rest) {
         let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
         let (own, peer_host) = (*host, stream.peer_host);
-        if self.passage(peer_host, own, || What::Rest(id, bytes.clone())) != Passage::Open {
+        if self.passage(peer_host, own, || What::Rest(id, rest.clone())) != Passage::Open {
             return;
         }
         if let Some(stream) = self.socket(id).stream().filter(|stream| !stream.is_reset) {
-            stream.inbox.extend(bytes);
+            stream.inbox.extend(rest.bytes);
+            stream.has_end |= rest.is_end;
             self.report(id);
+        }
+        if rest.resets {
+            self.reset(id);
         }
     }
 
@@ -313,17 +324,12 @@ impl Network {
             let peer = match &socket.kind {
                 Kind::Stream(stream) => Some((stream.peer, stream.peer_host, stream.last_arrival, stream.on_its_way())),
                 Kind::Connecting(Connecting { accepted, to_host, .. }) => {
-                    accepted.map(|made| (made, *to_host, Duration::ZERO, Vec::new()))
+                    accepted.map(|made| (made, *to_host, Duration::ZERO, Rest::default()))
                 }
                 _ => None,
             };
             if let Some((peer, to, after, rest)) = peer.filter(|(_, to, ..)| *to != host) {
-                if !rest.is_empty() {
-                    self.events.add(after, What::Rest(peer, rest));
-                }
-                if resets {
-                    self.send_reset(host, to, peer, after);
-                }
+                self.send_rest((host, to), peer, after, rest, resets);
             }
             if has_fd {
                 self.socket(id).kind = Kind::Dead;
@@ -340,9 +346,13 @@ impl Network {
 
 impl Stream {
     /// What has left the host and not come yet: it comes whatever becomes of the sender.
-    fn on_its_way(&self) -> Vec<u8> {
-        let sent = self.outbox.iter().filter(|segment| !segment.has_come && self.stuck.is_none());
-        sent.flat_map(|segment| segment.bytes.iter().copied()).collect()
+    fn on_its_way(&self) -> Rest {
+        let mut rest = Rest::default();
+        for segment in self.outbox.iter().filter(|segment| !segment.has_come && self.stuck.is_none()) {
+            rest.bytes.extend_from_slice(&segment.bytes);
+            rest.is_end |= segment.is_end;
+        }
+        rest
     }
 
     /// The connection is gone. What has come may still be read.

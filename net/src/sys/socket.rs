@@ -65,8 +65,8 @@ pub(crate) fn give_away(fd: OwnedFd) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Starts to connect. Says whether that is all; if not, [`connected`] tells the outcome. With `TCP_FASTOPEN_CONNECT` it
-/// is (tcp(7)): the first write connects.
+/// Starts to connect. Says whether that is all; if not, [`connected`] tells the outcome. It may be
+/// with `TCP_FASTOPEN_CONNECT` (tcp(7)): the first write connects.
 pub(crate) fn connect(socket: &Socket, to: &SockAddr) -> io::Result<bool> {
     let mut is_again = false;
     loop {

@@ -7,7 +7,7 @@
 //! A thread that has a task or a job of the runtime further out on its stack, in `block_in_place` or `spawn_blocking`,
 //! takes no core, where other workers can serve what its future waits for: it stays external. Otherwise any task could
 //! be polled there, and wait for a lock that the one below has, see its task-locals, or hold it up. It takes one only
-//! if the system cannot start the worker thread that it needs.
+//! if no worker serves the runtime, as the system can't start their threads.
 
 use std::pin::pin;
 use std::sync::{Arc, Weak};
@@ -198,7 +198,7 @@ fn run_external(shared: &Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_t
 }
 
 /// Polls the future beside the workers until it is ready, or a core is free for this thread: that one comes back, taken.
-/// If it may not take any, only one that has no worker thread, and can't get one.
+/// If it may not take any, only where nobody works and no thread can be started.
 #[track_caller]
 fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_>, may_take: bool) -> Option<&'a Core> {
     let told = OnPanic::new(shared);
@@ -208,19 +208,18 @@ fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_
     let external = Arc::new(External { parker: parker.clone(), woken: AtomicBool::new(true) });
     let waker = Waker::from(external.clone());
     mini_context::set_waker(WakerOf::External, waker.vtable());
-    let _inside = shared.enter_as(Role::External);
+    let inside = shared.enter_as(Role::External);
     let seen = Seen::new(shared, id, &parker);
     let waiting = Waiting { core, parker: &parker };
+    let _polling = context::enter_external(shared); // until the future is dropped
     let polled = DropInside(&mut *given);
     loop {
         if external.woken.swap(false, Acquire) {
             core.ownership.leave(&parker); // the poll may be long: the worker thread need not wait for it
-            let polling = context::enter_external(shared);
             if (polled.0)(Some(&waker)) {
                 return None;
             }
             seen.sight.wait.fill(mini_context::notes(), false, || id);
-            drop(polling);
             shared.process.check("returning from a poll");
         }
         if may_take {
@@ -229,7 +228,8 @@ fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_
                 return Some(core);
             }
             core.unparker.unpark(); // its worker thread, if it has one, then sees that it is wanted
-        } else if let Some(core) = shared.cores.iter().find(|core| core.ownership.try_take_unserved()) {
+        }
+        if let Some(core) = take_unserved(&shared.cores, inside.core()) {
             std::mem::forget(polled);
             return Some(core);
         }
@@ -237,6 +237,15 @@ fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_
             parker.park();
         }
     }
+}
+
+/// Takes a core whose worker thread could not be started, where nobody serves any: that with the timers of this thread,
+/// if it can. A thread that fails later wakes the external ones.
+fn take_unserved(cores: &[Core], first: usize) -> Option<&Core> {
+    if cores.iter().any(Core::is_served) {
+        return None;
+    }
+    [&cores[first]].into_iter().chain(cores).find(|core| core.ownership.try_take_unserved())
 }
 
 /// While it lives, dumps tell of the future of an external thread.

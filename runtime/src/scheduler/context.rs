@@ -109,6 +109,13 @@ pub(crate) fn enter_as(shared: &Arc<Shared>, core: &Core, role: Role) -> Guard {
     Guard { number: number.unwrap_or(0), shared: shared.clone(), core: core.index(), stays_here: PhantomData }
 }
 
+impl Guard {
+    /// The index of the core whose driver serves what this thread registers.
+    pub(crate) fn core(&self) -> usize {
+        self.core
+    }
+}
+
 impl Drop for Guard {
     fn drop(&mut self) {
         let gone = ENTERED.try_with(|list| leave(&mut list.borrow_mut().0, self.number));

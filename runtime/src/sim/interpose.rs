@@ -11,6 +11,7 @@
 //!
 //! `while start.elapsed() < limit {}` would never end, as no time passes in a step. So after [`PATIENCE`] readings of
 //! the same time each one adds [`MOMENT`]. A clock that has been moved so stands still until virtual time is there too.
+//! Each host has clocks of its own, which may be skewed.
 //!
 //! Rejected:
 //! - The functions in this crate, for all programs that have the feature: a library would replace its user's clock.
@@ -41,10 +42,15 @@ const PATIENCE: u32 = 100_000;
 /// What each further reading adds.
 const MOMENT: Duration = Duration::from_micros(1);
 
+/// Hosts whose clocks are kept apart; of more, some share the one that is ahead.
+const HOSTS: usize = 64;
+
 thread_local! {
     /// `None` before the first simulation on this thread.
     static RANDOM: Cell<Option<Random>> = const { Cell::new(None) };
     static READINGS: Cell<Readings> = const { Cell::new(Readings::NONE) };
+    /// What the last reading on a host said.
+    static SHOWN: [Cell<Duration>; HOSTS] = const { [const { Cell::new(Duration::ZERO) }; HOSTS] };
 }
 
 /// This binary has the macro's functions. A simulation reads a clock through them when it begins.
@@ -52,11 +58,9 @@ static IS_USED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Clone, Copy, Debug)]
 struct Readings {
-    /// Of this virtual time.
-    of: Duration,
+    /// On this host, of this virtual time.
+    of: (u32, Duration),
     count: u32,
-    /// What the last one said.
-    last: Duration,
 }
 
 /// Which clock is asked.
@@ -70,6 +74,7 @@ pub(super) enum Kind {
 pub(super) fn begin(seed: u64) {
     RANDOM.set(Some(Random::new(seed, 100)));
     READINGS.set(Readings::NONE);
+    SHOWN.with(|shown| shown.iter().for_each(|last| last.set(Duration::ZERO)));
 }
 
 /// Fills `buf` from a stream of the seed, if this thread runs a simulation; says whether it has.
@@ -87,14 +92,23 @@ pub(super) fn fill(buf: &mut [MaybeUninit<u8>]) -> bool {
 /// What the clock shows, if this thread runs a step of a simulation: for monotonic clocks since they began, for the
 /// calendar since 1970.
 pub(super) fn read(kind: Kind) -> Option<Duration> {
-    let now = sim::program_time()?;
-    let readings = READINGS.get().and(now);
+    let (host, now) = (sim::host(), sim::program_time()?);
+    let readings = READINGS.get().and(host, now);
     READINGS.set(readings);
+    let shown = SHOWN.with(|shown| {
+        let last = &shown[host as usize % HOSTS];
+        last.set(match readings.count {
+            1 => last.get().max(now),
+            2..=PATIENCE => last.get(),
+            _ => last.get().saturating_add(MOMENT),
+        });
+        last.get()
+    });
     let begin = match kind {
         Kind::Monotonic => MONOTONIC,
         Kind::Calendar => CALENDAR,
     };
-    Some(begin.saturating_add(readings.last))
+    Some(begin.saturating_add(shown))
 }
 
 /// A simulation ends on this thread: has it read a clock through the macro's functions?
@@ -117,15 +131,12 @@ pub(super) fn causes() -> &'static str {
 }
 
 impl Readings {
-    const NONE: Self = Self { of: Duration::ZERO, count: 0, last: Duration::ZERO };
+    const NONE: Self = Self { of: (0, Duration::ZERO), count: 0 };
 
-    /// One more, at `now`.
-    fn and(self, now: Duration) -> Self {
-        if now != self.of {
-            return Self { of: now, count: 1, last: self.last.max(now) };
-        }
-        let last = if self.count < PATIENCE { self.last } else { self.last.saturating_add(MOMENT) };
-        Self { of: now, count: self.count.saturating_add(1), last }
+    /// One more, at `now` on `host`.
+    fn and(self, host: u32, now: Duration) -> Self {
+        let count = if self.of == (host, now) { self.count.saturating_add(1) } else { 1 };
+        Self { of: (host, now), count }
     }
 }
 

@@ -55,7 +55,7 @@ struct Shares {
 }
 
 /// What the scope does with a child, whatever its future and its output are.
-pub(super) trait Job {
+pub(crate) trait Job {
     /// What the scope fails with.
     type Error;
 
@@ -172,7 +172,7 @@ fn new<F, T>(future: F, location: &'static Location<'static>) -> (NonNull<Joint<
 }
 
 /// The scope's part: the future. Dropped, it cancels the child.
-pub(super) struct Child<J: Job + ?Sized>(NonNull<J>);
+pub(crate) struct Child<J: Job + ?Sized>(NonNull<J>);
 
 /// A child that may go to other threads with its scope.
 pub(super) type SendChild<'env, E> = Child<dyn Job<Error = E> + Send + 'env>;

@@ -220,7 +220,7 @@ try_spawn!(TryLocalScope []);
 
 pin_project! {
     /// The future of a child that cannot fail.
-    struct Infallibly<F> {
+    pub(crate) struct Infallibly<F> {
         #[pin]
         future: F,
     }
@@ -237,7 +237,7 @@ impl<F: Future> Future for Infallibly<F> {
 
 pin_project! {
     /// The future of a child whose error is that of the scope.
-    struct Trying<F> {
+    pub(crate) struct Trying<F> {
         #[pin]
         future: F,
     }

@@ -22,7 +22,7 @@ use crate::scheduler::shared::Shared;
 /// The tasks in this worker's queue go to the other workers, and its sockets and timers are served in its place. So `f`
 /// may compute or wait for a while, and may use what is not `Send`. It may call [`block_on`](crate::block_on), whose
 /// future may await sockets, timers and tasks of this runtime. This thread polls that future and no task, so `f` may
-/// hold locks that tasks take.
+/// hold locks that tasks take; unless no worker serves the runtime, because the system can start no threads.
 ///
 /// Anywhere but in a runtime's tasks and `block_on` it just runs `f`.
 ///
