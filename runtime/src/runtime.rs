@@ -147,14 +147,14 @@ impl Runtime {
     }
 
     /// Works until nothing is left to do: no task is alive, and no blocking job is running or queued. Tasks that are
-    /// spawned meanwhile count too. A future in another thread's `block_on` is no task, and not waited for, but as long as
-    /// it keeps its worker busy this does not return.
+    /// spawned meanwhile count too. A future in another thread's `block_on` is no task, and not waited for, but as long
+    /// as it keeps its worker busy this does not return.
     ///
     /// It also ends when all tasks that are left are *lost*: they wait, and nobody has a waker of theirs any more, so
-    /// nothing can ever wake them. These are returned. A task that waits for something that
-    /// may still come, also from another thread, is waited for; so is one that another task awaits, or of which there is
-    /// an abort handle. (Of tasks that may not leave their thread, [`spawn_local`](crate::spawn_local)'s, those of one
-    /// thread are looked at; if several threads are left with such tasks, they are waited for.)
+    /// nothing can ever wake them. These are returned. A task that waits for something that may still come, also from
+    /// another thread, is waited for; so is one that another task awaits, or of which there is an abort handle. (Of
+    /// tasks that may not leave their thread, [`spawn_local`](crate::spawn_local)'s, those of one thread are looked at;
+    /// if several threads are left with such tasks, they are waited for.)
     ///
     /// # Examples
     ///

@@ -257,8 +257,8 @@ macro_rules! data_methods {
 
         /// Runs `f`, a system call on this socket that the crate has no method for, once.
         ///
-        /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back. With both directions
-        /// in `interest` see [`async_io`](Self::async_io).
+        /// `f` must return `WouldBlock` only if the socket said so: the readiness is then taken back. With both
+        /// directions in `interest` see [`async_io`](Self::async_io).
         ///
         /// # Examples
         ///
@@ -286,8 +286,9 @@ macro_rules! data_methods {
         ///
         /// `f` must return `WouldBlock` only if the socket said so.
         ///
-        /// With both directions in `interest`, a `WouldBlock` of `f` takes both readinesses back, also that which another task
-        /// waits for: it then waits for the next event. So use both only where no other task reads or writes.
+        /// With both directions in `interest`, a `WouldBlock` of `f` takes both readinesses back, also that which
+        /// another task waits for: it then waits for the next event. So use both only where no other task reads or
+        /// writes.
         ///
         /// # Examples
         ///

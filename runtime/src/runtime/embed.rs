@@ -108,7 +108,8 @@ impl Runtime {
         let core = self.embedded("turn");
         assert!(
             !context::is_polling(),
-            "Runtime::turn inside a task (or inside block_on) would run tasks within a task: call it from the embedder's loop"
+            "Runtime::turn inside a task (or inside block_on) would run tasks within a task: call it from the \
+             embedder's loop"
         );
         // As in `block_on`: this thread may be inside a poll of another executor.
         let _outer = (mini_context::set_poll_aside(), mini_context::set_due(None));

@@ -53,8 +53,8 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 ///
 /// # Errors
 ///
-/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing, or takes
-/// nothing.
+/// What hyper finds wrong with the client or the network, and `TimedOut` for a client that has asked for nothing, or
+/// takes nothing.
 ///
 /// # Panics
 ///
