@@ -50,20 +50,20 @@ async fn read_all(stream: &TcpStream) {
 }
 
 #[mini::test(sim, seeds = 20)]
-async fn a_connect_that_is_given_up_resets_what_was_accepted() {
+async fn nobody_accepts_a_connect_that_was_given_up() {
     let sim = current();
     sim.latency(ms(10)..ms(10));
-    let errors = Rc::new(Cell::new(0));
-    let count = errors.clone();
+    let accepted = Rc::new(Cell::new(0));
+    let count = accepted.clone();
     sim.host("server", move || {
-        let errors = count.clone();
+        let accepted = count.clone();
         async move {
             let listener = TcpListener::bind("0.0.0.0:1").await?;
             loop {
                 let (stream, _) = listener.accept().await?;
+                accepted.set(accepted.get() + 1);
                 let kind = stream.read(&mut [0; 1]).await.unwrap_err().kind();
                 assert_eq!(kind, ErrorKind::ConnectionReset);
-                errors.set(errors.get() + 1);
             }
             #[allow(unreachable_code)]
             Ok::<(), io::Error>(())
@@ -72,13 +72,20 @@ async fn a_connect_that_is_given_up_resets_what_was_accepted() {
     sim.settle().await;
     assert!(timeout(ms(15), TcpStream::connect("server:1")).await.is_err());
     sleep(SECOND).await;
-    assert_eq!(errors.get(), 1, "as of a timeout");
-    let client = sim.client("client", async { TcpStream::connect("server:1").await.map(drop) });
-    sleep(ms(15)).await;
-    sim.crash("client");
-    assert!(client.await.is_err());
-    sleep(SECOND).await;
-    assert_eq!(errors.get(), 2, "as of a crash");
+    assert_eq!(accepted.get(), 0, "after a timeout");
+    for (after, count) in [(15, 0), (25, 1)] {
+        let name = format!("client {after}");
+        let client = sim.client(&name, async {
+            let _stream = TcpStream::connect("server:1").await?;
+            sleep(SECOND).await;
+            io::Result::Ok(())
+        });
+        sleep(ms(after)).await;
+        sim.crash(&name);
+        assert!(client.await.is_err());
+        sleep(SECOND).await;
+        assert_eq!(accepted.get(), count, "after a crash at {after} ms");
+    }
 }
 
 #[mini::test(sim, seeds = 20)]

@@ -170,6 +170,92 @@ async fn a_partition_one_way_lets_the_request_through() {
     stream.read_exact(&mut [0; 1]).await.unwrap();
 }
 
+/// Accepts on `server:1`, and counts.
+fn accepts(sim: &Current) -> Rc<Cell<u32>> {
+    let accepted = Rc::new(Cell::new(0));
+    let count = accepted.clone();
+    sim.host("server", move || {
+        let accepted = count.clone();
+        async move {
+            let listener = TcpListener::bind("0.0.0.0:1").await?;
+            let mut streams = Vec::new();
+            loop {
+                streams.push(listener.accept().await?);
+                accepted.set(accepted.get() + 1);
+            }
+            #[expect(unreachable_code, reason = "it says which error it is")]
+            Ok::<(), io::Error>(())
+        }
+    });
+    accepted
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn nobody_is_accepted_who_has_not_heard_so() {
+    let sim = current();
+    let accepted = accepts(&sim);
+    sim.settle().await;
+    sim.partition_oneway("server", "test");
+    assert_eq!(TcpStream::connect("server:1").await.unwrap_err().kind(), ErrorKind::TimedOut);
+    assert_eq!(accepted.get(), 0, "the requests came, and no answer went back");
+    sim.repair_all();
+    let _stream = TcpStream::connect("server:1").await.unwrap();
+    sleep(SECOND).await;
+    assert_eq!(accepted.get(), 1);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn the_third_packet_of_a_handshake_is_asked_for_again_or_data_do() {
+    let sim = current();
+    let accepted = accepts(&sim);
+    sim.settle().await;
+    for (sends, outage) in [(false, 20), (true, 1), (false, 100)] {
+        accepted.set(0);
+        let mut stream = TcpStream::connect("server:1").await.unwrap();
+        sim.partition("test", "server");
+        sleep(outage * SECOND).await;
+        assert_eq!(accepted.get(), 0);
+        sim.repair_all();
+        if sends {
+            stream.write_all(b"?").await.unwrap();
+            sleep(ms(500)).await;
+        } else {
+            sleep(40 * SECOND).await;
+        }
+        assert_eq!(accepted.get(), u32::from(outage < 100), "after {outage} s");
+        if outage == 100 {
+            stream.write_all(b"?").await.unwrap();
+            let error = stream.read(&mut [0; 1]).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "the server has forgotten it");
+        }
+        stream = TcpStream::connect("server:1").await.unwrap();
+        drop(stream);
+        sleep(SECOND).await;
+    }
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn requests_that_nobody_confirms_lose_their_places() {
+    let sim = current();
+    sim.host("server", || async {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind("0.0.0.0:1".parse().unwrap())?;
+        let listener = socket.listen(0)?;
+        loop {
+            listener.accept().await?;
+        }
+        #[expect(unreachable_code, reason = "it says which error it is")]
+        Ok::<(), io::Error>(())
+    });
+    sim.settle().await;
+    sim.partition_oneway("server", "test");
+    assert!(timeout(SECOND, TcpStream::connect("server:1")).await.is_err());
+    sim.repair_all();
+    let begin = Instant::now();
+    TcpStream::connect("server:1").await.unwrap();
+    assert!(begin.elapsed() > 30 * SECOND, "{:?}: the only place was taken", begin.elapsed());
+}
+
 #[mini::test(sim, seeds = 20)]
 async fn a_crash_resets_and_a_power_off_says_nothing() {
     let sim = with_echo().await;

@@ -205,10 +205,9 @@ impl Network {
         }
         match self.sockets.get(peer).map(|peer| &peer.kind) {
             Some(Kind::Stream(peer)) if !peer.is_reset => {}
-            // It has not heard that its request was accepted.
-            Some(Kind::Connecting(_)) => return self.retry(id),
             _ => return self.send_reset(peer_host, own, id, sim::now()),
         }
+        self.establish(peer);
         if !self.deliver(id, peer) {
             return;
         }

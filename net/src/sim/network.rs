@@ -85,6 +85,7 @@ impl Network {
                 What::Window(id) => self.tell_window(id),
                 What::Request(id) => self.request(id),
                 What::Answer(id, accepted) => self.answer(id, accepted),
+                What::Confirmed(id, tries) => self.confirmed(id, tries),
                 What::Rest(id, rest) => self.take_rest(id, rest),
                 What::Reset(id) => self.reset(id),
                 What::Datagram(datagram) => self.receive(*datagram),
@@ -170,6 +171,7 @@ impl Network {
             self.hosts[host as usize].release(protocol, local.port(), id);
         }
         if let Kind::Stream(stream) = kind {
+            stream.listener.into_iter().for_each(|listener| self.forget(listener, id));
             self.probe(stream.peer);
         }
     }

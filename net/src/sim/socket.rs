@@ -1,6 +1,6 @@
 //! `Socket`: what the simulated kernel knows of one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -56,6 +56,8 @@ pub(super) struct Listener {
     pub(super) backlog: usize,
     /// Those that wait to be accepted.
     pub(super) queue: VecDeque<Id>,
+    /// Those whose clients have not confirmed them, and when they were made.
+    pub(super) half_open: BTreeMap<Id, Duration>,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,8 @@ pub(super) struct Stream {
     pub(super) peer: Id,
     pub(super) peer_host: u32,
     pub(super) peer_addr: SocketAddr,
+    /// Which of them has made it, as long as the client has not confirmed the connection.
+    pub(super) listener: Option<Id>,
 
     pub(super) inbox: VecDeque<u8>,
     /// The peer sends no more.
@@ -187,6 +191,7 @@ impl Stream {
             peer,
             peer_host,
             peer_addr,
+            listener: None,
             inbox: VecDeque::new(),
             has_end: false,
             is_read_shut: false,

@@ -3,8 +3,13 @@
 //! A request that gets no answer is sent again after 1, 2, 4 … seconds, seven times in all, as by Linux
 //! (`tcp_syn_retries` in tcp(7)); then the connect has timed out. A full backlog drops requests, so that they come
 //! again. A closed port refuses; a host that is down, and an address that nobody has, say nothing.
+//!
+//! A listener has a connection to accept when the client has confirmed the answer, by the third packet or by data. Else
+//! the answer is sent again after 1, 2, 4 … seconds, five times (`tcp_synack_retries`); then the request is forgotten.
+//! Requests that were answered have a place in the backlog, so that who has connected is never turned away. (Linux may
+//! forget such a one, whose client learns of it by what it sends next.)
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -21,6 +26,12 @@ use super::socket::{Connecting, Kind, Listener, Room, Socket, Stream};
 /// How often a request is sent again.
 const RETRIES: u32 = 6;
 
+/// How often an answer is sent again.
+const ANSWERS: u32 = 5;
+
+/// After that time without a word of the client's its request is forgotten, if others need its place.
+const FORGOTTEN: Duration = Duration::from_secs((1 << (ANSWERS + 1)) - 1);
+
 impl Network {
     pub(crate) fn listen(&mut self, id: Id, backlog: usize, room: Room) -> io::Result<()> {
         self.source(id, [0, 0, 0, 0].into())?; // binds it, if nobody has
@@ -34,7 +45,7 @@ impl Network {
         socket.resize(room);
         match &mut socket.kind {
             Kind::Listener(listener) => listener.backlog = backlog,
-            kind => *kind = Kind::Listener(Listener { backlog, queue: VecDeque::new() }),
+            kind => *kind = Kind::Listener(Listener { backlog, queue: VecDeque::new(), half_open: BTreeMap::new() }),
         }
         Ok(())
     }
@@ -96,7 +107,7 @@ impl Network {
             None if listeners.is_empty() => None,
             None => {
                 let listener = listeners[self.random.below(listeners.len() as u64) as usize].id;
-                let Some(made) = self.enqueue(listener, id) else { return self.try_again(id) };
+                let Some(made) = self.prepare(listener, id) else { return self.try_again(id) };
                 Some(made)
             }
         };
@@ -104,37 +115,78 @@ impl Network {
             return self.answer(id, outcome);
         }
         let delay = self.latency(to_host, from);
-        if let Some(stream) = outcome.and_then(|made| self.sockets.get_mut(made)).and_then(Socket::stream) {
-            stream.last_arrival = stream.last_arrival.max(sim::now() + delay); // what it sends comes after the answer
-        }
         self.later(delay, What::Answer(id, outcome));
         if let Kind::Connecting(connecting) = &mut self.socket(id).kind {
             connecting.accepted = outcome;
         }
     }
 
-    /// Makes a connection that waits to be accepted. `None` if the backlog is full.
-    fn enqueue(&mut self, listener: Id, client: Id) -> Option<Id> {
+    /// Makes a connection whose client has not confirmed it. `None` if the backlog is full.
+    fn prepare(&mut self, listener: Id, client: Id) -> Option<Id> {
         let from = self.socket(client);
         let (peer_host, room, peer) = (from.host, from.room, from.local.expect("it connects from somewhere"));
         let Kind::Connecting(Connecting { to, .. }) = from.kind else { return None };
-        let own = self.socket(listener);
-        let Kind::Listener(Listener { backlog, queue }) = &own.kind else { return None };
-        // One more than asked for, as Linux has it.
-        if queue.len() > *backlog {
+        if !self.has_place(listener) {
             return None;
         }
+        let own = self.socket(listener);
         let peer = own.shown(SocketAddr::new(peer.ip().to_canonical(), peer.port()));
         let (mut made, local) = (Socket::new(own.host, own.is_v6, Protocol::Tcp, own.room), own.shown(to));
         (made.local, made.resets, made.room) = (Some(local), own.resets, own.room);
-        made.kind = Kind::Stream(Stream::new(client, peer_host, peer, own.room.send + room.receive));
+        let mut stream = Stream::new(client, peer_host, peer, own.room.send + room.receive);
+        stream.listener = Some(listener);
+        made.kind = Kind::Stream(stream);
         let id = self.sockets.add(made);
-        if let Kind::Listener(Listener { queue, .. }) = &mut self.socket(listener).kind {
+        self.listener(listener)?.half_open.insert(id, sim::now());
+        Some(id)
+    }
+
+    fn has_place(&mut self, listener: Id) -> bool {
+        loop {
+            let Some(Listener { backlog, queue, half_open }) = self.listener(listener) else { return false };
+            // One more than asked for, as Linux has it.
+            if queue.len() + half_open.len() <= *backlog {
+                return true;
+            }
+            let Some((&oldest, &since)) = half_open.first_key_value() else { return false };
+            if sim::now() - since < FORGOTTEN {
+                return false;
+            }
+            self.release(oldest);
+        }
+    }
+
+    /// The third packet of a handshake comes to the connection that was made, `tries` times in vain before.
+    pub(super) fn confirmed(&mut self, id: Id, tries: u32) {
+        let Some(Socket { host, kind: Kind::Stream(stream), .. }) = self.sockets.get(id) else { return };
+        let (own, client) = (*host, stream.peer_host);
+        if stream.listener.is_none() {
+            return;
+        }
+        let comes = match self.passage(client, own, || What::Confirmed(id, tries)) {
+            Passage::Holds => return,
+            Passage::Open => !self.loses(client, own, "the third packet of a handshake"),
+            Passage::Cut => false,
+        };
+        if comes {
+            self.establish(id);
+        } else if tries < ANSWERS {
+            self.later(Duration::from_secs(1 << tries), What::Confirmed(id, tries + 1));
+        } else {
+            self.release(id);
+        }
+    }
+
+    /// Something of the client's comes to a connection: now it waits to be accepted, if it did not.
+    pub(super) fn establish(&mut self, id: Id) {
+        let stream = self.sockets.get_mut(id).and_then(Socket::stream);
+        let Some(listener) = stream.and_then(|stream| stream.listener.take()) else { return };
+        if let Some(Listener { half_open, queue, .. }) = self.listener(listener) {
+            half_open.remove(&id);
             queue.push_back(id);
         }
         self.report(listener);
         self.report_falsely(listener);
-        Some(id)
     }
 
     /// The answer to a request comes back. `None` refuses.
@@ -154,6 +206,14 @@ impl Network {
         let to = socket.shown(to);
         socket.kind = Kind::Stream(Stream::new(peer, to_host, to, room.send + receive));
         self.report(id);
+        if own == to_host {
+            return self.establish(peer);
+        }
+        let comes = sim::now() + self.latency(own, to_host);
+        if let Some(stream) = self.socket(id).stream() {
+            stream.last_arrival = comes;
+        }
+        self.events.add(comes, What::Confirmed(peer, 0));
     }
 
     /// An answer comes to a host on which nobody waits for it any more: the connection that was made is reset.
@@ -186,37 +246,43 @@ impl Network {
 
     /// Takes a connection out of the queue, and says from where it comes.
     pub(crate) fn accept(&mut self, id: Id) -> io::Result<(Id, SocketAddr)> {
-        if self.queue(id).is_none() {
-            return Err(errno(libc::EINVAL));
-        }
-        while let Some(next) = self.queue(id).and_then(VecDeque::pop_front) {
+        loop {
+            let listener = self.listener(id).ok_or_else(|| errno(libc::EINVAL))?;
+            let next = listener.queue.pop_front().ok_or(io::ErrorKind::WouldBlock)?;
             if let Some(stream) = self.sockets.get_mut(next).and_then(Socket::stream) {
                 return Ok((next, stream.peer_addr));
             }
         }
-        Err(io::ErrorKind::WouldBlock.into())
     }
 
     /// There was no descriptor for it.
     pub(crate) fn put_back(&mut self, id: Id, connection: Id) {
-        if let Some(queue) = self.queue(id) {
-            queue.push_front(connection);
+        if let Some(listener) = self.listener(id) {
+            listener.queue.push_front(connection);
         }
     }
 
-    fn queue(&mut self, id: Id) -> Option<&mut VecDeque<Id>> {
+    fn listener(&mut self, id: Id) -> Option<&mut Listener> {
         match &mut self.sockets.get_mut(id)?.kind {
-            Kind::Listener(listener) => Some(&mut listener.queue),
+            Kind::Listener(listener) => Some(listener),
             _ => None,
+        }
+    }
+
+    /// It makes no connection of what it has made.
+    pub(super) fn forget(&mut self, listener: Id, connection: Id) {
+        if let Some(listener) = self.listener(listener) {
+            listener.half_open.remove(&connection);
         }
     }
 
     /// Those that nobody has accepted are reset.
     pub(super) fn close_listener(&mut self, id: Id) {
-        let queue = self.queue(id).map(std::mem::take).unwrap_or_default();
+        let Some(Listener { queue, half_open, .. }) = self.listener(id) else { return };
+        let waiting: Vec<Id> = queue.drain(..).chain(std::mem::take(half_open).into_keys()).collect();
         self.release(id);
-        for waiting in queue {
-            self.cut_off(waiting);
+        for connection in waiting {
+            self.cut_off(connection);
         }
     }
 
@@ -292,6 +358,7 @@ impl Network {
         let Some(socket) = self.sockets.get_mut(id) else { return };
         match &mut socket.kind {
             Kind::Stream(stream) if stream.is_reset => return,
+            Kind::Stream(stream) if stream.listener.is_some() => return self.release(id),
             Kind::Stream(stream) => {
                 // To a peer that has ended it says that it hears nothing any more (RFC 9293, 3.10.7.4).
                 let error = if stream.has_end { libc::EPIPE } else { libc::ECONNRESET };

@@ -81,7 +81,7 @@ pub(super) async fn half_a_frame(is_mended: bool) {
         for number in 0..FRAMES {
             stream.write_all(&[4, 0]).await?; // the length
             stream.write_all(&[number; 4]).await?;
-            sleep(ms(20)).await;
+            sleep(ms(24)).await;
         }
         io::Result::Ok(())
     });
