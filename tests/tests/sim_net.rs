@@ -170,6 +170,55 @@ async fn a_partition_one_way_lets_the_request_through() {
     stream.read_exact(&mut [0; 1]).await.unwrap();
 }
 
+/// A connection to a host that has been off and on again, which knows nothing of it.
+async fn with_a_forgotten_connection() -> (Current, TcpStream) {
+    let sim = with_echo().await;
+    let stream = TcpStream::connect("echo:7").await.unwrap();
+    ask(&stream, b"hello").await.unwrap();
+    sim.power_off("echo");
+    sim.restart("echo");
+    sim.settle().await;
+    (sim, stream)
+}
+
+#[mini::test(sim, seeds = 200)]
+async fn a_reset_that_is_lost_comes_again() {
+    let (sim, stream) = with_a_forgotten_connection().await;
+    sim.loss(0.3);
+    stream.write_all(b"are you there?").await.unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[mini::test(sim, seeds = 20)]
+async fn a_reset_that_meets_a_cut_link_comes_again() {
+    let (sim, stream) = with_a_forgotten_connection().await;
+    sim.partition_oneway("echo", "test");
+    stream.write_all(b"are you there?").await.unwrap();
+    sleep(SECOND).await;
+    sim.repair_all();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_err().kind(), ErrorKind::ConnectionReset);
+}
+
+#[mini::test(sim, seeds = 200)]
+async fn a_peer_that_has_closed_refuses_until_it_is_heard() {
+    let sim = current();
+    sim.host("server", || async {
+        let listener = TcpListener::bind("0.0.0.0:1").await?;
+        loop {
+            drop(listener.accept().await?);
+        }
+        #[expect(unreachable_code, reason = "it says which error it is")]
+        Ok::<(), io::Error>(())
+    });
+    sim.settle().await;
+    let stream = TcpStream::connect("server:1").await.unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap(), 0);
+    sim.loss(0.3);
+    while stream.write_all(b"is anybody there?").await.is_ok() {
+        sleep(SECOND).await;
+    }
+}
+
 /// Accepts on `server:1`, and counts.
 fn accepts(sim: &Current) -> Rc<Cell<u32>> {
     let accepted = Rc::new(Cell::new(0));

@@ -205,7 +205,10 @@ impl Network {
         }
         match self.sockets.get(peer).map(|peer| &peer.kind) {
             Some(Kind::Stream(peer)) if !peer.is_reset => {}
-            _ => return self.send_reset(peer_host, own, id, sim::now()),
+            _ => {
+                self.send_reset(peer_host, own, id, sim::now());
+                return self.retry(id); // the reset may be lost
+            }
         }
         self.establish(peer);
         if !self.deliver(id, peer) {
@@ -239,6 +242,7 @@ impl Network {
         let has_bytes = due.iter().any(|(bytes, _)| !bytes.is_empty());
         if has_bytes && (receiver.is_closed || receiver.is_read_shut && receiver.is_write_shut) {
             self.refuse(id, peer);
+            self.retry(id); // the reset may be lost
             return false;
         }
         for (bytes, is_end) in due {
@@ -277,7 +281,8 @@ impl Network {
     /// No confirmation came.
     fn retry(&mut self, id: Id) {
         let now = sim::now();
-        let Some(stream) = self.socket(id).stream() else { return };
+        let stream = self.sockets.get_mut(id).and_then(Socket::stream);
+        let Some(stream) = stream.filter(|stream| !stream.is_reset) else { return };
         let (since, tries) = stream.stuck.unwrap_or((now, 0));
         if now - since >= GIVES_UP {
             stream.give_up();
