@@ -240,6 +240,65 @@ fn a_second_signal_ends_a_program_at_once_that_ends_by_itself() {
     assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
 }
 
+/// Asks twice, so that the second request is not taken for the first one, and never returns.
+fn asks_twice() {
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(600));
+    pause(); // in which `main` ends
+    ask(Signal::INT);
+    pause();
+    ask(Signal::INT);
+    blocks();
+}
+
+mod over {
+    use super::*;
+
+    #[mini::main(grace = "1h", flavor = "current_thread")]
+    pub(super) async fn main() {
+        drop(mini::spawn(async { asks_twice() }));
+    }
+}
+
+mod dropped {
+    use super::*;
+
+    struct Stubborn;
+
+    impl Drop for Stubborn {
+        fn drop(&mut self) {
+            asks_twice();
+        }
+    }
+
+    #[mini::main(grace = "1h", flavor = "current_thread")]
+    pub(super) async fn main() {
+        let stubborn = Stubborn;
+        drop(mini::spawn(async move {
+            let _stubborn = stubborn;
+            pending::<()>().await;
+        }));
+        yield_now().await;
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_program_at_once_whose_main_is_over() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let test = "a_second_signal_ends_a_program_at_once_whose_main_is_over";
+    let Some(output) = ended(test, over::main) else { return };
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
+}
+
+#[test]
+fn a_second_signal_ends_a_program_at_once_that_drops_its_runtime() {
+    use std::os::unix::process::ExitStatusExt;
+
+    let test = "a_second_signal_ends_a_program_at_once_that_drops_its_runtime";
+    let Some(output) = ended(test, dropped::main) else { return };
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{output:?}");
+}
+
 #[test]
 fn a_second_signal_ends_the_program_at_once() {
     use std::os::unix::process::ExitStatusExt;

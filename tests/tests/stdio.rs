@@ -539,19 +539,35 @@ fn the_end_of_main_waits_for_what_goes_to_a_file() {
     const TEST: &str = "the_end_of_main_waits_for_what_goes_to_a_file";
     const LENGTH: usize = 60_000;
 
-    #[mini::main]
-    async fn program() {
+    async fn write() {
         mini::io::stdout().write_all(&[b'#'; LENGTH]).await.unwrap();
     }
 
-    if std::env::var_os(ROLE).is_some() {
-        program();
+    #[mini::main]
+    async fn program() {
+        write().await;
+    }
+
+    #[mini::main(flavor = "current_thread")]
+    async fn program_of_one_thread() {
+        write().await;
+    }
+
+    #[mini::main(main_thread = true)]
+    async fn program_on_the_main_thread() {
+        write().await;
+    }
+
+    let programs = [program, program_of_one_thread, program_on_the_main_thread];
+    if let Some(role) = std::env::var_os(ROLE) {
+        programs[role.to_str().unwrap().parse::<usize>().unwrap()]();
         exit(0);
     }
     let path = std::env::temp_dir().join(format!("mini-stdio-end-{}", std::process::id()));
-    for _ in 0..20 {
+    for round in 0..20 * programs.len() {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args([TEST, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, "1");
+        command.args([TEST, "--exact", "--nocapture", "--test-threads=1"]);
+        command.env(ROLE, (round % programs.len()).to_string());
         ended(command.stdout(File::create(&path).unwrap()).spawn().unwrap());
         let written = std::fs::read(&path).unwrap();
         assert_eq!(written.iter().filter(|&&byte| byte == b'#').count(), LENGTH);

@@ -7,13 +7,13 @@
 //! ```text
 //! fn main() -> R {
 //!     async fn main() -> R { body }
-//!     ::mini::runtime::Builder::new_multi_thread().dump_on_quit(true).heed_mini_trace(true).build().unwrap_or_else(...)
-//!         .block_on(main())
+//!     { use ::mini::runtime::main::Output as _; (&::mini::runtime::main::Body::new(main())).output(&runtime) }
 //! }
 //! ```
 //!
-//! The body of `#[mini::main]` becomes a task where its type allows that (`runtime/src/runtime/main.rs`), and what a
-//! `main` returns an exit code:
+//! where `runtime` is `::mini::runtime::Builder::new_multi_thread().dump_on_quit(true) ... .build().unwrap_or_else(...)`.
+//! `output` makes the body a task where its type allows that (`runtime/src/runtime/main.rs`); `output_here` leaves it on
+//! the thread. What a `main` returns becomes an exit code:
 //!
 //! ```text
 //! fn main() -> ExitCode {
@@ -22,7 +22,7 @@
 //! }
 //! ```
 //!
-//! With a `grace` the last call is `.in_grace(&runtime, ::mini::runtime::main::grace::<()>(10000))`, and a `main` that
+//! With a `grace` the last call is `.in_grace(runtime, ::mini::runtime::main::grace::<()>(10000))`, and a `main` that
 //! returns nothing has an exit code too.
 //!
 //! Both functions have the same name, so the macro hides no other name from the body.
@@ -73,10 +73,10 @@ pub(crate) fn expand(entry: Entry, args: TokenStream, item: TokenStream) -> Toke
 /// What runs the body, and what becomes of its output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// The calling thread runs it and returns the output.
-    BlockOn,
     /// The body is a task if it may be one; the caller gets the output.
     Output,
+    /// The same on the calling thread.
+    OutputHere,
     /// A program's `main`, whose output becomes an exit code: a task if it may be one.
     ExitCode,
     /// The same on the calling thread.
@@ -93,7 +93,7 @@ impl Ending {
         let has_code = entry == Entry::Main && returns && function.name.to_string() == "main";
         match (is_here, has_code) {
             (true, true) => Self::ExitCodeHere,
-            (true, false) => Self::BlockOn,
+            (true, false) => Self::OutputHere,
             (false, true) => Self::ExitCode,
             (false, false) => Self::Output,
         }
@@ -158,7 +158,7 @@ fn wrap(entry: Entry, function: Function, ending: Ending, call: TokenStream) -> 
     outer.extend(signature);
     match ending {
         Ending::ExitCode | Ending::ExitCodeHere => outer.extend(source("-> ::std::process::ExitCode")),
-        Ending::Output | Ending::BlockOn => outer.extend(output),
+        Ending::Output | Ending::OutputHere => outer.extend(output),
         Ending::Seeds => {}
     }
     outer.extend([TokenTree::from(block)]);
@@ -201,34 +201,36 @@ fn run(entry: Entry, args: Args, ending: Ending, name: &Ident) -> TokenStream {
         ".build().unwrap_or_else(|error| ::core::panic!(\"{entry} could not start the runtime: {{error}}\"))"
     )));
     let body = match ending {
-        Ending::BlockOn => {
-            runtime.extend(source(".block_on"));
-            runtime.extend(parenthesized(future_of(name)));
-            return runtime;
-        }
         Ending::Seeds => unreachable!("has its own call"),
-        Ending::Output => referring("&", in_main("Body::new"), future_of(name)),
+        Ending::Output | Ending::OutputHere => referring("&", in_main("Body::new"), future_of(name)),
         Ending::ExitCode | Ending::ExitCodeHere => {
             let mut body = referring("&&&", in_main("of_main"), future_of(name));
             body.extend(source(".exit()"));
             referring("&", TokenStream::new(), body)
         }
     };
-    let mut call = source("use");
-    call.extend(in_main(match (ending, args.grace) {
-        (Ending::Output, _) => "Output as _;",
-        (_, None) => "{Output as _, OfError as _, OfText as _, OfAny as _};",
-        (_, Some(_)) => "{InGrace as _, OfError as _, OfText as _, OfAny as _};",
-    }));
+    let traits = match (ending, args.grace) {
+        (Ending::OutputHere, _) => None,
+        (Ending::Output, _) => Some("Output as _;"),
+        (_, None) => Some("{Output as _, OfError as _, OfText as _, OfAny as _};"),
+        (_, Some(_)) => Some("{InGrace as _, OfError as _, OfText as _, OfAny as _};"),
+    };
+    let mut call = TokenStream::new();
+    if let Some(traits) = traits {
+        call.extend(source("use"));
+        call.extend(in_main(traits));
+    }
     call.extend(body);
-    let is_here = ending == Ending::ExitCodeHere;
-    let mut arguments: TokenStream = source("&").into_iter().chain(runtime).collect();
+    let is_here = matches!(ending, Ending::ExitCodeHere | Ending::OutputHere);
+    let mut arguments;
     if let Some((milliseconds, _)) = args.grace {
         call.extend(source(if is_here { ".in_grace_here" } else { ".in_grace" }));
+        arguments = runtime;
         arguments.extend(source(","));
         arguments.extend(in_main(&format!("grace::<()>({milliseconds})")));
     } else {
         call.extend(source(if is_here { ".output_here" } else { ".output" }));
+        arguments = source("&").into_iter().chain(runtime).collect();
     }
     call.extend(parenthesized(arguments));
     // In a block of its own, where the body does not see the import.
@@ -271,7 +273,7 @@ fn recover(entry: Entry, mut function: Function, item: TokenStream) -> TokenStre
             function.attributes.drain(at);
         }
         let call = placeholder(&function.name);
-        return wrap(entry, function, Ending::BlockOn, call);
+        return wrap(entry, function, Ending::OutputHere, call);
     }
     if function.name.to_string() != "main" || function.is_method() {
         return item;

@@ -61,11 +61,11 @@ use crate::args::Entry;
 ///    the line that spawned it and the line where it waits. The exit code is 124.
 ///
 /// A second signal ends the program at once, as if it had never listened; one that comes within half a second of the
-/// first is taken for the same. If `main` returns by itself, the tokens are
-/// cancelled too, with the reason `Shutdown`, and the groups get the same grace. What does not belong to a group is
+/// first is taken for the same. That holds until the runtime has been dropped. If `main` returns by itself, the tokens
+/// are cancelled too, with the reason `Shutdown`, and the groups get the same grace. What does not belong to a group is
 /// dropped at the end, as without `grace`. A task of a group that blocks a thread, and so cannot be dropped within a
 /// second, is named, and the process ends with code 124; so it does if a task of no group blocks the thread of `main`
-/// for more than two seconds then. A thread of its own sees to all this, so it works where every worker is blocked.
+/// until two seconds after the grace. A thread of its own sees to all this, so it works where every worker is blocked.
 ///
 /// The argument needs the feature `signal` of `mini-rt`, which is on by default, and a function called `main`.
 ///

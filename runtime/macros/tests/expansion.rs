@@ -91,18 +91,18 @@ mod recorder {
             }
 
             pub(crate) trait InGrace {
-                fn in_grace(&self, runtime: &Runtime, grace: u64) -> ExitCode;
+                fn in_grace(&self, runtime: Runtime, grace: u64) -> ExitCode;
             }
 
             impl<F: Future<Output = ExitCode>> InGrace for Body<F> {
-                fn in_grace(&self, runtime: &Runtime, grace: u64) -> ExitCode {
+                fn in_grace(&self, runtime: Runtime, grace: u64) -> ExitCode {
                     crate::record(&format!("grace {grace}"));
-                    self.output(runtime)
+                    self.output(&runtime)
                 }
             }
 
             impl<F: Future<Output = ExitCode>> Body<F> {
-                pub(crate) fn in_grace_here(&self, runtime: &Runtime, grace: u64) -> ExitCode {
+                pub(crate) fn in_grace_here(&self, runtime: Runtime, grace: u64) -> ExitCode {
                     crate::record("here");
                     self.in_grace(runtime, grace)
                 }
@@ -264,16 +264,16 @@ fn a_dump_is_for_main_unless_something_else_is_said() {
     async fn other() {}
     let _: ExitCode = program::main();
     other();
-    assert_eq!(calls(), ["main", "multi_thread", "trace true", "current_thread", "dump true"]);
+    assert_eq!(calls(), ["main", "multi_thread", "trace true", "current_thread", "dump true", "here"]);
 }
 
 #[test]
-fn another_function_on_its_own_thread_is_left_alone() {
+fn another_function_on_its_own_thread_gives_its_output() {
     #[mini_macros::main(crate = crate::recorder, main_thread = true)]
     async fn seven() -> u32 {
         7
     }
-    assert_eq!((seven(), calls()), (7, vec!["multi_thread".to_owned()]));
+    assert_eq!((seven(), calls()), (7, ["multi_thread", "here"].map(str::to_owned).to_vec()));
 }
 
 #[test]
@@ -286,17 +286,17 @@ fn main_is_multi_threaded_by_default() {
 
 #[mini_macros::test(crate = recorder)]
 async fn a_test_has_one_thread_by_default() {
-    assert_eq!(calls(), ["current_thread"]);
+    assert_eq!(calls(), ["current_thread", "here"]);
 }
 
 #[mini_macros::test(crate = recorder, flavor = "multi_thread", worker_threads = 2)]
 async fn a_test_can_have_more_threads() {
-    assert_eq!(calls(), ["multi_thread", "worker_threads 2"]);
+    assert_eq!(calls(), ["multi_thread", "worker_threads 2", "here"]);
 }
 
 #[mini_macros::test(crate = recorder, start_paused = true)]
 async fn a_test_can_start_paused() {
-    assert_eq!(calls(), ["current_thread", "start_paused true"]);
+    assert_eq!(calls(), ["current_thread", "start_paused true", "here"]);
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn the_crate_can_be_a_string() {
     #[mini_macros::main(flavor = r"current_thread", start_paused = false, crate = "crate::recorder")]
     async fn run() {}
     run();
-    assert_eq!(calls(), ["current_thread", "start_paused false"]);
+    assert_eq!(calls(), ["current_thread", "start_paused false", "here"]);
 }
 
 #[test]

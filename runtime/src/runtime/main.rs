@@ -282,7 +282,7 @@ async fn guarded<F: Future>(future: F, guard: CancelOnDrop) -> F::Output {
 
 /// Runs the body of a program's `main`, and ends what is left of the program within a grace.
 pub trait InGrace {
-    fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode;
+    fn in_grace(&self, runtime: Runtime, grace: Duration) -> ExitCode;
 }
 
 impl<F> InGrace for Body<F>
@@ -290,12 +290,12 @@ where
     F: Future<Output = ExitCode> + Send + 'static,
 {
     #[track_caller]
-    fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
+    fn in_grace(&self, runtime: Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
         let _written = Written;
-        grace::run(runtime, grace, location, |guard| {
-            program::enter(guarded(future, guard), location, |member| runtime.shared().spawn(member, origin))
+        grace::run(runtime, grace, location, |shared, guard| {
+            program::enter(guarded(future, guard), location, |member| shared.spawn(member, origin))
         })
     }
 }
@@ -306,7 +306,7 @@ where
     F: Future<Output = ExitCode> + 'static,
 {
     #[track_caller]
-    fn in_grace(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
+    fn in_grace(&self, runtime: Runtime, grace: Duration) -> ExitCode {
         self.in_grace_here(runtime, grace)
     }
 }
@@ -317,11 +317,11 @@ where
 {
     /// [`InGrace::in_grace`] on the calling thread.
     #[track_caller]
-    pub fn in_grace_here(&self, runtime: &Runtime, grace: Duration) -> ExitCode {
+    pub fn in_grace_here(&self, runtime: Runtime, grace: Duration) -> ExitCode {
         let (future, location) = (self.take(), Location::caller());
         let origin = (location, Some("main".into()));
         let _written = Written;
-        grace::run(runtime, grace, location, |guard| {
+        grace::run(runtime, grace, location, |_, guard| {
             program::enter(guarded(future, guard), location, |member| spawn_local_from(member, origin, "mini::main"))
         })
     }

@@ -10,7 +10,8 @@
 //!    supervisor.
 //! 2. It shuts down the program's group, with all groups below, and prints the report if something was left.
 //! 3. If tasks could not be dropped it ends the process at once. Otherwise the calling thread returns, and drops the
-//!    runtime as ever; to come back it has what is left of the grace, and [`TO_LEAVE`].
+//!    runtime as ever; to come back it has what is left of the grace, and [`TO_LEAVE`]. Until the runtime is gone the
+//!    supervisor hears signals: a destructor may wait for something that never comes.
 //!
 //! Rejected: a task in the program's runtime as the supervisor (no thread, but of no use where a task blocks). A timer
 //! signal (alarm(2) is the program's).
@@ -21,7 +22,6 @@ use std::panic::Location;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::task::{Poll, ready};
 use std::thread;
@@ -33,6 +33,7 @@ use crate::scheduler::shared::Shared;
 use crate::signal::{TerminationSignal, termination};
 use crate::task::group::program;
 use crate::task::{CancelOnDrop, CancelToken, JoinError, JoinHandle, Reason};
+use crate::time::timeout;
 
 /// How long the calling thread may take to come back when all is over.
 const TO_LEAVE: Duration = Duration::from_secs(2);
@@ -41,6 +42,10 @@ const TO_LEAVE: Duration = Duration::from_secs(2);
 struct Events {
     body_ended: CancelToken,
     is_over: CancelToken,
+    /// The calling thread is free.
+    came_back: CancelToken,
+    /// It has dropped the runtime.
+    is_gone: CancelToken,
     has_left: AtomicBool,
     /// The program's runtime.
     program: Weak<Shared>,
@@ -60,28 +65,32 @@ impl Events {
 /// Runs the body, which `start` spawns, and ends the program. A panic of the body passes through.
 ///
 /// The body drops the guard when it ends: the calling thread may be blocked then, and could not tell.
-pub(super) fn run<S>(runtime: &Runtime, grace: Duration, location: &'static Location<'static>, start: S) -> ExitCode
+pub(super) fn run<S>(runtime: Runtime, grace: Duration, location: &'static Location<'static>, start: S) -> ExitCode
 where
-    S: FnOnce(CancelOnDrop) -> JoinHandle<ExitCode>,
+    S: FnOnce(&Arc<Shared>, CancelOnDrop) -> JoinHandle<ExitCode>,
 {
-    let (body_ended, is_over) = (CancelToken::new(), CancelToken::new());
     let events = Arc::new(Events {
-        body_ended,
-        is_over,
+        body_ended: CancelToken::new(),
+        is_over: CancelToken::new(),
+        came_back: CancelToken::new(),
+        is_gone: CancelToken::new(),
         has_left: AtomicBool::new(false),
         program: Arc::downgrade(runtime.shared()),
     });
     program::set_grace(grace);
-    let (back, came_back) = mpsc::channel();
-    if let Err(error) = supervise(events.clone(), came_back, location) {
+    if let Err(error) = supervise(events.clone(), location) {
         panic!("`#[mini::main]` could not start the thread that ends the program: {error}");
     }
+    let gone = events.is_gone.drop_guard(Reason::Requested);
+    let back = events.came_back.drop_guard(Reason::Requested);
     let output = runtime.block_on(async {
-        let output = start(events.body_ended.drop_guard(Reason::Requested)).await;
+        let output = start(runtime.shared(), events.body_ended.drop_guard(Reason::Requested)).await;
         events.is_over.cancelled().await;
         output
     });
     drop(back);
+    drop(runtime);
+    drop(gone);
     match output {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         Ok(code) if !events.has_left.load(SeqCst) => code,
@@ -89,19 +98,21 @@ where
     }
 }
 
-/// Starts the supervisor. From now on signals are heard. The sender of `came_back` is dropped when the calling thread
-/// is free.
-fn supervise(events: Arc<Events>, came_back: Receiver<()>, location: &'static Location<'static>) -> io::Result<()> {
+/// Starts the supervisor. From now on signals are heard.
+fn supervise(events: Arc<Events>, location: &'static Location<'static>) -> io::Result<()> {
     let runtime = Builder::new_current_thread().internal().build()?;
     let request = termination();
-    let work = move || {
-        let left = runtime.block_on(end(&events, request, location));
-        if came_back.recv_timeout(left.saturating_add(TO_LEAVE)) == Err(RecvTimeoutError::Timeout) {
-            say!("the program has shut down, but a task that is in no group blocks the thread of its `main`");
-            events.exit();
-        }
-    };
+    let work = move || runtime.block_on(supervisor(&events, request, location));
     thread::Builder::new().name("mini-shutdown".to_owned()).spawn(work).map(drop)
+}
+
+async fn supervisor(events: &Events, request: TerminationSignal, location: &'static Location<'static>) {
+    let left = end(events, request, location).await;
+    if timeout(left.saturating_add(TO_LEAVE), events.came_back.cancelled()).await.is_err() {
+        say!("the program has shut down, but a task that is in no group blocks the thread of its `main`");
+        events.exit();
+    }
+    events.is_gone.cancelled().await;
 }
 
 /// Steps 1 and 2. Returns what is left of the grace.

@@ -2,14 +2,16 @@
 
 use std::panic::Location;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::runtime::Runtime;
+use crate::scheduler::shared::Shared;
 use crate::task::{CancelOnDrop, JoinHandle};
 
-pub(super) fn run<S>(_: &Runtime, _: Duration, _: &'static Location<'static>, _: S) -> ExitCode
+pub(super) fn run<S>(_: Runtime, _: Duration, _: &'static Location<'static>, _: S) -> ExitCode
 where
-    S: FnOnce(CancelOnDrop) -> JoinHandle<ExitCode>,
+    S: FnOnce(&Arc<Shared>, CancelOnDrop) -> JoinHandle<ExitCode>,
 {
     unreachable!("the attribute does not compile without the feature `signal`")
 }
