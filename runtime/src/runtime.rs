@@ -285,7 +285,8 @@ impl Runtime {
     }
 
     /// Shuts the runtime down as dropping it does, but waits for at most `grace`, and returns what was left behind or
-    /// cancelled. The same is said on stderr.
+    /// cancelled. The same is said on stderr. Worker threads that are at rest have the time to end all the same, up to
+    /// 200 ms.
     ///
     /// If one of the runtime's own tasks or blocking jobs calls this, it starts the shutdown, waits for nothing, and
     /// returns nothing.
@@ -310,8 +311,8 @@ impl Runtime {
 
     /// Starts the shutdown, waits for nothing, and reports nothing.
     ///
-    /// Unlike a drop, it may be called where waiting is not allowed. Tasks on workers that are at rest are dropped
-    /// before it returns. Blocking jobs that were spawned before run in the background, also those that have not begun;
+    /// Unlike a drop, it may be called where waiting is not allowed. Tasks of workers that have no thread, as all of a
+    /// `current_thread` runtime, are dropped before it returns, others by their workers soon after. Blocking jobs that were spawned before run in the background, also those that have not begun;
     /// to cancel these, call [`shutdown_timeout`](Self::shutdown_timeout) with [`Duration::ZERO`].
     ///
     /// # Examples

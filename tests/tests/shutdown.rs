@@ -251,6 +251,21 @@ fn a_worker_in_a_long_poll_is_left_behind_and_it_is_said() {
     assert!(stderr.contains("worker(s) behind that are in a long poll"), "{stderr}");
 }
 
+#[test]
+fn workers_at_rest_are_not_left_behind_without_a_grace() {
+    for _ in 0..50 {
+        let runtime = multi_thread(2).build().unwrap();
+        let counts = Counts::new();
+        let task = runtime.spawn(never(&counts));
+        let busy = || runtime.metrics().total_busy_duration();
+        until(|| counts.polls() == 1 && busy() == busy()); // it grows while one of them is up
+        let left = runtime.shutdown_timeout(Duration::ZERO);
+        assert!(left.is_empty(), "{left}");
+        assert_eq!(counts.drops(), 1);
+        assert!(mini::block_on(task).unwrap_err().is_cancelled());
+    }
+}
+
 /// A task whose poll goes on when the runtime ends, and waits as `wait` does after it.
 fn goes_on<F: Future<Output = ()> + Send + 'static>(wait: impl Fn() -> F + Copy + Send + 'static) {
     for grace in [None, Some(Duration::from_millis(1))] {

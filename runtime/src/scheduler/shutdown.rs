@@ -10,6 +10,9 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mini_context::rules::PATIENCE;
+
+use crate::primitives::atomic::Ordering::Relaxed;
 use crate::primitives::{Deadline, thread};
 use crate::scheduler::context;
 use crate::scheduler::core::Core;
@@ -253,8 +256,8 @@ fn by_place(locations: &[&'static Location<'static>]) -> Vec<(&'static Location<
 }
 
 impl Shared {
-    /// Drops all tasks, each on its worker, and waits for that and for blocking jobs until `grace` is over. Then it
-    /// discards the jobs that have not started.
+    /// Drops all tasks, each on its worker, and waits for that and for blocking jobs until `grace` is over, or for
+    /// [`PATIENCE`] where all workers are at rest. Then it discards the jobs that have not started.
     ///
     /// Without a grace, or called on one of its own workers, it only starts the end, and the jobs run. In a child of
     /// fork(2) it leaks everything: the tasks are the parent's, the threads that would end do not exist, and what they
@@ -271,21 +274,25 @@ impl Shared {
             return ShutdownReport::default();
         }
         let deadline = Deadline::after(grace.unwrap_or_default());
+        let mut are_at_rest = true;
         if !self.end.begin() {
             return ShutdownReport::default();
         }
         for core in &self.cores {
-            if core.ownership.try_take() {
+            let is_free = core.ownership.try_take();
+            if is_free {
                 worker::close_core(self, core);
             }
             core.ownership.retire();
-            core.unparker.unpark();
+            are_at_rest &= core.unparker.unpark() || is_free || !core.is_up.load(Relaxed);
         }
         self.blocking.close();
         if context::is_working_for(self) {
             return ShutdownReport::default(); // it would wait for itself
         }
-        let (workers, threads) = self.end.wait(deadline);
+        // Workers at rest end at once, but not in no time.
+        let are_awaited = are_at_rest && grace.is_some_and(|grace| grace < PATIENCE);
+        let (workers, threads) = self.end.wait(if are_awaited { Deadline::after(PATIENCE) } else { deadline });
         let mut left = ShutdownReport { workers, threads, ..ShutdownReport::default() };
         if grace.is_some() {
             let rest = self.blocking.wait(deadline);
