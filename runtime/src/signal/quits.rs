@@ -37,9 +37,10 @@ impl Quits {
     pub(crate) fn listen() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         writer.set_nonblocking(true)?;
+        let process = process::id();
         // SAFETY: the closure does what a handler may, as the module doc shows, and does not panic.
         // Test: tests/tests/dump.rs `sigquit_prints_every_runtime_and_the_program_goes_on`.
-        unsafe { signal_hook_registry::register(SIGQUIT, move || request(&writer)) }?;
+        unsafe { signal_hook_registry::register(SIGQUIT, move || request(&writer, process)) }?;
         Ok(Self(reader))
     }
 
@@ -62,13 +63,15 @@ impl Quits {
     }
 }
 
-/// Runs in the handler.
-fn request(writer: &UnixStream) {
+/// Runs in the handler that `owner` has installed.
+fn request(writer: &UnixStream, owner: u32) {
     if listeners(SIGQUIT).is_some_and(|count| count.load(SeqCst) > 0) {
         return;
     }
     if WAITING.load(SeqCst) != process::id() {
         default_effect(SIGQUIT);
+    } else if owner != process::id() {
+        return; // a child has a handler of its own, and its parent's besides
     }
     let byte = 1_u8;
     // SAFETY: `writer` is open as long as the handler is installed, and the one byte to read is `byte`. If the socket is
