@@ -69,6 +69,10 @@ impl<T: Channel> Call<T> for Recv<'_> {
         Interest::READABLE
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
         T::read(source, self.0)
     }
@@ -79,6 +83,10 @@ impl<T: Channel> Call<T> for RecvVectored<'_, '_> {
 
     fn interest(&self) -> Interest {
         Interest::READABLE
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|buf| buf.is_empty())
     }
 
     fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
@@ -105,6 +113,10 @@ impl<T: Channel> Call<T> for Send<'_> {
         Interest::WRITABLE
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
         T::write(source, self.0)
     }
@@ -115,6 +127,10 @@ impl<T: Channel> Call<T> for SendVectored<'_, '_> {
 
     fn interest(&self) -> Interest {
         Interest::WRITABLE
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|buf| buf.is_empty())
     }
 
     fn call(&mut self, source: &Source<T>) -> io::Result<(usize, Left)> {
@@ -221,6 +237,10 @@ fn is_about_one_connection(error: &io::Error) -> bool {
     use libc::{ECONNABORTED, EHOSTDOWN, EHOSTUNREACH, EINTR, ENETDOWN, ENETUNREACH, ENOPROTOOPT, EPROTO};
     let gone = [ECONNABORTED, EPROTO, EINTR];
     let network = [ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH, ENOPROTOOPT];
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if error.raw_os_error() == Some(libc::ENONET) {
+        return true;
+    }
     error.raw_os_error().is_some_and(|number| gone.contains(&number) || network.contains(&number))
 }
 

@@ -97,6 +97,11 @@ pub(crate) trait Call<T: AsFd> {
 
     fn interest(&self) -> Interest;
 
+    /// Whether it moves no bytes, for which no stream has to be ready (read(2), write(2)).
+    fn is_empty(&self) -> bool {
+        false
+    }
+
     /// The error that makes a wait pointless, before the wait begins.
     fn check(&self) -> io::Result<()> {
         Ok(())
@@ -115,6 +120,9 @@ impl<T: AsFd> Source<T> {
         key: Option<&mut Key>,
         call: &mut C,
     ) -> Poll<io::Result<C::Output>> {
+        if call.is_empty() && self.is_stream() {
+            return self.poll_empty(cx, call);
+        }
         if C::IS_MADE_AGAIN {
             return self.poll_io(cx, wait, call.interest(), key, |source| call.call(source));
         }
@@ -124,6 +132,14 @@ impl<T: AsFd> Source<T> {
             Err(e) => Err(e),
         });
         made.map(|made| made?)
+    }
+
+    /// Makes a call that moves nothing, whatever the readiness is.
+    #[cold]
+    fn poll_empty<C: Call<T>>(&self, cx: &mut Context<'_>, call: &mut C) -> Poll<io::Result<C::Output>> {
+        ready!(mini_context::check_budget(cx));
+        mini_context::spend_call();
+        Poll::Ready(call.call(self).map(|(output, _)| output))
     }
 
     /// Makes the call once; see [`Source::try_op`].

@@ -312,6 +312,11 @@ impl<T: AsFd> Source<T> {
         self.rule.custody()
     }
 
+    /// Whether it carries bytes, rather than messages that may be empty.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.rule != Rule::Whole
+    }
+
     /// What a transfer leaves in the fd, as far as the rule can tell. Spends its bytes from the task's budget.
     fn left(&self, moved: usize, asked: usize) -> Left {
         mini_context::spend_bytes(moved);

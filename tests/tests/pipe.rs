@@ -7,9 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use futures_lite::{AsyncReadExt, AsyncWriteExt};
 use mini::io::Interest;
 use mini::io::raw_os_error;
+use mini::net::UnixStream;
 use mini::net::unix::pipe::{self, OpenOptions, Receiver, Sender};
 use mini_tests::net_support::{ScratchPath, Words, in_each_world, kind_of, now, open_files};
-use mini_tests::{Counts, in_child, poll_with};
+use mini_tests::{Counts, LIMIT, in_child, poll_with};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fcntl_getfl, mknodat};
 use rustix::io::{FdFlags, fcntl_getfd};
 
@@ -84,6 +85,59 @@ fn every_method_reads_or_writes() {
         assert_eq!(receiver.try_read_vectored(&mut bufs).unwrap(), 2);
         assert_eq!((&buf[..2], &first, &second), (&b"ab"[..], b"e", b"f"));
         assert_eq!(receiver.read(&mut []).await.unwrap(), 0);
+    });
+}
+
+async fn within<T>(future: impl Future<Output = T>) -> T {
+    mini::time::timeout(LIMIT, future).await.expect("it has nothing to wait for")
+}
+
+#[test]
+fn nothing_to_read_or_write_waits_for_nothing() {
+    in_each_world(|| async {
+        let (sender, receiver) = pipe::pipe().unwrap();
+        let counts = Counts::new();
+        assert!(poll_with(&mut receiver.read(&mut [0]), &counts).is_pending());
+        while sender.try_write(&[7; 4096]).is_ok() {}
+        assert!(poll_with(&mut sender.write(b"more"), &counts).is_pending());
+        let (reader, writer) = UnixStream::pair().unwrap();
+        assert!(poll_with(&mut reader.read(&mut [0]), &counts).is_pending());
+        while writer.try_write(&[7; 4096]).is_ok() {}
+        while reader.try_read(&mut [0; 4096]).is_ok() {}
+        while writer.try_write(&[7; 4096]).is_ok() {}
+        assert!(poll_with(&mut writer.write(b"more"), &counts).is_pending());
+        let (idle, _other) = UnixStream::pair().unwrap();
+        assert!(poll_with(&mut idle.read(&mut [0]), &counts).is_pending());
+
+        assert_eq!(within(receiver.read(&mut [])).await.unwrap(), 0);
+        assert_eq!(within(sender.write(&[])).await.unwrap(), 0);
+        assert_eq!(within(idle.read(&mut [])).await.unwrap(), 0);
+        assert_eq!(within(idle.read_vectored(&mut [IoSliceMut::new(&mut [])])).await.unwrap(), 0);
+        assert_eq!(within(writer.write(&[])).await.unwrap(), 0);
+        assert_eq!(within(writer.write_vectored(&[IoSlice::new(&[])])).await.unwrap(), 0);
+    });
+}
+
+#[test]
+fn empty_buffers_in_front_are_not_taken_for_the_end() {
+    in_each_world(|| async {
+        let mut out: Vec<_> = (0..2000).map(|_| IoSlice::new(&[])).collect();
+        out.push(IoSlice::new(b"hello"));
+        let mut buf = [0; 5];
+        let (sender, receiver) = pipe::pipe().unwrap();
+        let (one, other) = UnixStream::pair().unwrap();
+        assert_eq!(sender.write_vectored(&out).await.unwrap(), 5);
+        assert_eq!(one.write_vectored(&out).await.unwrap(), 5);
+        for round in 0..2 {
+            buf.fill(0);
+            let mut into: Vec<_> = (0..2000).map(|_| IoSliceMut::new(&mut [])).collect();
+            into.push(IoSliceMut::new(&mut buf));
+            let read = match round {
+                0 => receiver.read_vectored(&mut into).await,
+                _ => other.read_vectored(&mut into).await,
+            };
+            assert_eq!((read.unwrap(), &buf), (5, b"hello"));
+        }
     });
 }
 

@@ -97,6 +97,10 @@ macro_rules! data_methods {
 
         /// Waits for any part of `interest`, and tells which is ready. Otherwise as [`readable`](Self::readable).
         ///
+        /// What is ready stays so until an operation for it has found nothing. `ERROR` and `PRIORITY` have none but
+        /// [`try_io`](Self::try_io): with `Interest::ERROR` and a closure that returns `WouldBlock` once the error is
+        /// taken, or else each wait for it is over at once.
+        ///
         /// # Examples
         ///
         /// ```

@@ -9,7 +9,7 @@ use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::{Left, Source};
-use crate::sys::socket::total;
+use crate::sys::socket::{count_empty, total};
 
 pub trait Channel: AsFd + Sized {
     fn read(source: &Source<Self>, buf: &mut [u8]) -> io::Result<(usize, Left)>;
@@ -43,6 +43,8 @@ impl Channel for File {
     }
 
     fn read_vectored(source: &Source<File>, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
+        let empty = count_empty(bufs);
+        let bufs = &mut bufs[empty..];
         let asked = total(bufs.iter().map(|b| &**b));
         let read = source.io().read_vectored(bufs)?;
         Ok((read, source.left(read, asked)))
@@ -54,6 +56,7 @@ impl Channel for File {
     }
 
     fn write_vectored(source: &Source<File>, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
+        let bufs = &bufs[count_empty(bufs)..];
         let asked = total(bufs.iter().map(|b| &**b));
         let written = source.io().write_vectored(bufs)?;
         Ok((written, source.left(written, asked)))

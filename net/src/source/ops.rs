@@ -34,11 +34,6 @@ impl Source {
         self.io.as_raw_fd()
     }
 
-    /// Whether it carries bytes, rather than messages that may be empty.
-    pub(crate) fn is_stream(&self) -> bool {
-        self.rule != Rule::Whole
-    }
-
     pub(crate) fn recv(&self, buf: &mut [u8]) -> io::Result<(usize, Left)> {
         self.recv_into(socket::for_kernel(buf))
     }
@@ -57,6 +52,8 @@ impl Source {
     }
 
     pub(crate) fn recv_vectored(&self, bufs: &mut [IoSliceMut<'_>]) -> io::Result<(usize, Left)> {
+        let empty = socket::count_empty(bufs);
+        let bufs = &mut bufs[empty..];
         let asked = socket::total(bufs.iter().map(|b| &**b));
         if asked == 0 && self.is_stream() {
             return Ok(NOTHING_ASKED);
@@ -93,6 +90,7 @@ impl Source {
     }
 
     pub(crate) fn send_vectored(&self, bufs: &[IoSlice<'_>]) -> io::Result<(usize, Left)> {
+        let bufs = &bufs[socket::count_empty(bufs)..];
         let bufs = &bufs[..bufs.len().min(socket::MAX_SLICES)];
         let asked = socket::total(bufs.iter().map(|b| &**b));
         let sent = match bufs {

@@ -8,6 +8,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::Shutdown;
+use std::ops::Deref;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -155,6 +156,11 @@ pub(crate) fn send_message(fd: BorrowedFd<'_>, buf: &[u8], control: &[u8]) -> io
 
 pub(crate) fn send_to(fd: BorrowedFd<'_>, buf: &[u8], to: &SockAddr) -> io::Result<usize> {
     SockRef::from(&fd).send_to_with_flags(buf, to, NO_SIGNAL)
+}
+
+/// How many empty buffers come first. If they were as many as a call takes, it would move nothing, as at the end.
+pub(crate) fn count_empty<B: Deref<Target = [u8]>>(bufs: &[B]) -> usize {
+    bufs.iter().position(|buf| !buf.is_empty()).unwrap_or(0)
 }
 
 /// The sum of the lengths that the calls above use.
