@@ -2,6 +2,8 @@
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll};
 
 use mini::sync::{Notify, Semaphore, mpsc, oneshot, watch};
@@ -260,4 +262,97 @@ fn spending_works_on_any_executor() {
     assert!(polls >= 7, "{polls}");
     let mut one = consume_budget();
     while Pin::new(&mut one).poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending() {}
+}
+
+/// Spends the budget of this poll, whatever a coin decides about the last unit.
+async fn spend_all() {
+    let left = poll_fn(|cx| {
+        let mut left = 0;
+        while pin!(consume_budget()).poll(cx).is_ready() {
+            left += 1;
+        }
+        Poll::Ready(left)
+    });
+    assert!(left.await <= 129);
+    consume_budget().await; // the unit that a refusal leaves
+}
+
+#[test]
+fn what_a_task_joins_is_served_in_order_by_a_channel_or_a_lock() {
+    on_each_flavour(|builder| {
+        builder.build().unwrap().block_on(async {
+            let (send, mut receive) = mpsc::channel(1000);
+            let (lock, order) = (mini::sync::Mutex::new(()), std::sync::Mutex::new(Vec::new()));
+            // `join_all` polls so few in their order.
+            for _ in 0..200 {
+                let sends = futures::future::join_all((0..20).map(|number| send.send(number)));
+                assert!(sends.await.into_iter().all(|sent| sent.is_ok()));
+                for number in 0..20 {
+                    assert_eq!(receive.try_recv(), Ok(number));
+                }
+                let locks = (0..20).map(|number| {
+                    let (lock, order) = (&lock, &order);
+                    async move {
+                        let _guard = lock.lock().await;
+                        order.lock().unwrap().push(number);
+                    }
+                });
+                futures::future::join_all(locks).await;
+                assert!(order.lock().unwrap().drain(..).eq(0..20));
+            }
+        });
+    });
+}
+
+#[test]
+fn a_task_with_a_spent_budget_is_in_line_for_a_notification() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            for _ in 0..50 {
+                let (notify, began) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+                let tasks = [(); 2].map(|()| {
+                    let (notify, began) = (notify.clone(), began.clone());
+                    mini::spawn(async move {
+                        spend_all().await;
+                        began.fetch_add(1, SeqCst);
+                        notify.notified().await;
+                    })
+                });
+                while began.load(SeqCst) < 2 {
+                    yield_now().await;
+                }
+                notify.notify_one();
+                notify.notify_one();
+                for task in tasks {
+                    task.await.unwrap();
+                }
+            }
+        });
+    });
+}
+
+/// A notification that was kept belongs to the first who comes, budget or not. If that one goes, it is the next one's.
+#[test]
+fn a_notification_that_a_refused_future_has_taken_goes_to_the_next() {
+    on_single_workers(|builder| {
+        builder.build().unwrap().block_on(async {
+            let mut refused = 0;
+            for _ in 0..50 {
+                let notify = Notify::new();
+                notify.notify_one();
+                spend_all().await;
+                let mut first = Box::pin(notify.notified());
+                if poll_with(&mut first, &Counts::new()).is_pending() {
+                    refused += 1;
+                    notify.notify_one(); // is kept, as the first has one already
+                    yield_now().await;
+                    notify.notified().await;
+                    drop(first); // without having seen its own
+                    notify.notified().await;
+                }
+                yield_now().await;
+            }
+            assert!(refused > 0);
+        });
+    });
 }

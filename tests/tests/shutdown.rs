@@ -15,7 +15,7 @@ use mini::time::{Duration, sleep};
 use mini_tests::net_support::open_files;
 use mini_tests::{
     Counts, LIMIT, OnDrop, Token, counted, in_child, multi_thread, never, on_each_flavour, on_single_workers, oneshot,
-    until, within,
+    spin_until, until, within,
 };
 
 #[test]
@@ -258,7 +258,7 @@ fn workers_at_rest_are_not_left_behind_without_a_grace() {
         let counts = Counts::new();
         let task = runtime.spawn(never(&counts));
         let busy = || runtime.metrics().total_busy_duration();
-        until(|| counts.polls() == 1 && busy() == busy()); // it grows while one of them is up
+        spin_until(|| counts.polls() == 1 && busy() == busy()); // it grows while one of them is up
         let left = runtime.shutdown_timeout(Duration::ZERO);
         assert!(left.is_empty(), "{left}");
         assert_eq!(counts.drops(), 1);

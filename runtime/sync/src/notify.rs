@@ -13,7 +13,7 @@ use std::ops::Deref;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 
 use mini_context::{Lock, Note, Reason, SyncKind};
 use pin_project_lite::pin_project;
@@ -249,8 +249,13 @@ impl<N: Deref<Target = Notify>> Wait<N> {
     }
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        ready!(mini_context::check_budget(cx));
-        if self.as_mut().look(Some(cx.waker())) {
+        if self.phase != Phase::Done && mini_context::check_budget(cx).is_pending() {
+            if self.phase == Phase::New {
+                self.as_mut().look(Some(cx.waker()), Phase::Waiting); // to get in line
+            }
+            return Poll::Pending;
+        }
+        if self.as_mut().look(Some(cx.waker()), Phase::Done) {
             mini_context::spend(1);
             return Poll::Ready(());
         }
@@ -259,8 +264,9 @@ impl<N: Deref<Target = Notify>> Wait<N> {
         Poll::Pending
     }
 
-    /// Whether it is notified. If not, it is in line from now on, with that waker if there is one.
-    fn look(self: Pin<&mut Self>, waker: Option<&Waker>) -> bool {
+    /// Whether it is notified; then `notified` is its phase. If not, it is in line from now on, with that waker if there
+    /// is one.
+    fn look(self: Pin<&mut Self>, waker: Option<&Waker>, notified: Phase) -> bool {
         let this = self.project();
         let (waiter, notify) = (this.waiter.into_ref(), &**this.notify);
         let (phase, made) = (*this.phase, *this.made);
@@ -277,7 +283,7 @@ impl<N: Deref<Target = Notify>> Wait<N> {
             (found, old) = unsafe { notify.0.lock().join(waiter, phase, made, waker) };
         }
         if found == Found::Notified {
-            *this.phase = Phase::Done;
+            *this.phase = notified;
         }
         drop(old);
         found == Found::Notified
@@ -333,6 +339,8 @@ impl State {
         }
         if phase == Phase::New && self.has_permit {
             self.has_permit = false;
+            // SAFETY: the caller's promise.
+            *unsafe { self.rounds.data(waiter) } = Told::First; // which goes to the next if no poll sees it
             return (Found::Notified, [None, None]);
         }
         // SAFETY: the caller's promise.
@@ -389,7 +397,7 @@ macro_rules! future {
             /// # });
             /// ```
             pub fn enable(self: Pin<&mut Self>) -> bool {
-                self.project().inner.look(None)
+                self.project().inner.look(None, Phase::Done)
             }
         }
 

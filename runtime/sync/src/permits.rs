@@ -244,6 +244,12 @@ pub(crate) trait Source {
 
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R;
 
+    /// Where they are: what is refused by the budget is not passed by what comes after it there.
+    #[inline]
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).cast::<()>().addr()
+    }
+
     /// As [`with`](Self::with), for a task that may have to wait: with the key by which it is told which task has the
     /// permits.
     #[inline]
@@ -277,6 +283,11 @@ impl<S: Source + ?Sized> Source for &S {
     }
 
     #[inline]
+    fn address(&self) -> usize {
+        (**self).address()
+    }
+
+    #[inline]
     fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
         (**self).with_key(f)
     }
@@ -294,6 +305,11 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     #[inline]
     fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
         (**self).with(f)
+    }
+
+    #[inline]
+    fn address(&self) -> usize {
+        (**self).address()
     }
 
     #[inline]
@@ -429,7 +445,7 @@ impl<S: Source> Acquire<S> {
 
     #[inline]
     pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Refusal>> {
-        ready!(mini_context::check_budget(cx));
+        ready!(mini_context::check_budget_in_order(cx, self.source.address()));
         if self.phase == Phase::New {
             let claim = self.claim();
             let taken = self.source.with(|permits| permits.try_take(self.count, claim));
