@@ -113,7 +113,7 @@ impl<T: ?Sized> Mutex<T> {
     #[track_caller]
     #[inline]
     pub fn lock_owned(self: Arc<Self>) -> LockOwned<T> {
-        LockOwned { inner: Acquire::new(self, 1) }
+        LockOwned { inner: Acquire::new(Some(self), 1) }
     }
 
     /// Takes the lock if nobody holds it or waits for it.
@@ -229,7 +229,7 @@ pin_project! {
     #[must_use = "futures do nothing unless awaited"]
     pub struct LockOwned<T: ?Sized> {
         #[pin]
-        inner: Acquire<Arc<Mutex<T>>>,
+        inner: Acquire<Option<Arc<Mutex<T>>>>,
     }
 }
 
@@ -241,7 +241,7 @@ impl<T: ?Sized> Future for LockOwned<T> {
         let mut inner = self.project().inner;
         let taken = ready!(inner.as_mut().poll(cx));
         debug_assert!(taken.is_ok(), "a mutex is not closed");
-        Poll::Ready(OwnedMutexGuard { lock: inner.source().clone() })
+        Poll::Ready(OwnedMutexGuard { lock: inner.take_source() })
     }
 }
 

@@ -323,6 +323,34 @@ impl<S: Source + ?Sized> Source for Arc<S> {
     }
 }
 
+/// What goes to whoever gets the permits, see [`Acquire::take_source`].
+impl<S: Source> Source for Option<S> {
+    const KIND: SyncKind = S::KIND;
+    const IS_EXCLUSIVE: bool = S::IS_EXCLUSIVE;
+
+    #[inline]
+    fn with<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> R {
+        self.as_ref().expect(NOT_THROUGH).with(f)
+    }
+
+    #[inline]
+    fn address(&self) -> usize {
+        self.as_ref().expect(NOT_THROUGH).address()
+    }
+
+    #[inline]
+    fn with_key<R>(&self, f: impl FnOnce(&mut Permits) -> R) -> (R, u64) {
+        self.as_ref().expect(NOT_THROUGH).with_key(f)
+    }
+
+    #[inline]
+    fn take_back(&self, count: usize) {
+        self.as_ref().expect(NOT_THROUGH).take_back(count);
+    }
+}
+
+const NOT_THROUGH: &str = "polled after it was ready";
+
 /// Gives `count` permits back, and wakes all whom that completes.
 #[inline]
 pub(crate) fn release(source: &(impl Source + ?Sized), count: usize) {
@@ -409,6 +437,14 @@ pin_project! {
                 this.leave();
             }
         }
+    }
+}
+
+impl<S: Source> Acquire<Option<S>> {
+    /// The source, when the permits are through: the future keeps nothing alive.
+    #[inline]
+    pub(crate) fn take_source(self: Pin<&mut Self>) -> S {
+        self.project().source.take().expect(NOT_THROUGH)
     }
 }
 

@@ -167,7 +167,7 @@ impl<T: ?Sized> RwLock<T> {
     #[track_caller]
     #[inline]
     pub fn read_owned(self: Arc<Self>) -> ReadOwned<T> {
-        ReadOwned { inner: Acquire::new(self, 1) }
+        ReadOwned { inner: Acquire::new(Some(self), 1) }
     }
 
     /// Waits until the lock is free and the tasks before this one have had their turn, and locks for writing.
@@ -190,7 +190,7 @@ impl<T: ?Sized> RwLock<T> {
     #[inline]
     pub fn write_owned(self: Arc<Self>) -> WriteOwned<T> {
         let all = self.max_readers as usize;
-        WriteOwned { inner: Acquire::of_kind(self, all, SyncKind::WriteLock) }
+        WriteOwned { inner: Acquire::of_kind(Some(self), all, SyncKind::WriteLock) }
     }
 
     /// Locks for reading, if nobody writes or waits.
@@ -308,7 +308,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
 }
 
 macro_rules! future {
-    ($(#[$doc:meta])* $future:ident [$($lifetime:lifetime)?], $source:ty, $guard:ident, $output:ty) => {
+    ($(#[$doc:meta])* $future:ident [$($lifetime:lifetime)?], $source:ty, |$inner:ident| $of:expr, $guard:ident, $output:ty) => {
         pin_project! {
             $(#[$doc])*
             #[must_use = "futures do nothing unless awaited"]
@@ -326,7 +326,8 @@ macro_rules! future {
                 let mut inner = self.project().inner;
                 let taken = ready!(inner.as_mut().poll(cx));
                 debug_assert!(taken.is_ok(), "a read-write lock is not closed");
-                Poll::Ready($guard::new(inner.source().clone()))
+                let $inner = inner;
+                Poll::Ready($guard::new($of))
             }
         }
 
@@ -340,17 +341,17 @@ macro_rules! future {
 
 future!(
     /// The future of [`RwLock::read`].
-    ReadRef['a], &'a RwLock<T>, RwLockReadGuard, RwLockReadGuard<'a, T>
+    ReadRef['a], &'a RwLock<T>, |inner| inner.source(), RwLockReadGuard, RwLockReadGuard<'a, T>
 );
 future!(
     /// The future of [`RwLock::write`].
-    WriteRef['a], &'a RwLock<T>, RwLockWriteGuard, RwLockWriteGuard<'a, T>
+    WriteRef['a], &'a RwLock<T>, |inner| inner.source(), RwLockWriteGuard, RwLockWriteGuard<'a, T>
 );
 future!(
     /// The future of [`RwLock::read_owned`].
-    ReadOwned[], Arc<RwLock<T>>, OwnedRwLockReadGuard, OwnedRwLockReadGuard<T>
+    ReadOwned[], Option<Arc<RwLock<T>>>, |inner| inner.take_source(), OwnedRwLockReadGuard, OwnedRwLockReadGuard<T>
 );
 future!(
     /// The future of [`RwLock::write_owned`].
-    WriteOwned[], Arc<RwLock<T>>, OwnedRwLockWriteGuard, OwnedRwLockWriteGuard<T>
+    WriteOwned[], Option<Arc<RwLock<T>>>, |inner| inner.take_source(), OwnedRwLockWriteGuard, OwnedRwLockWriteGuard<T>
 );

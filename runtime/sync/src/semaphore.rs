@@ -183,7 +183,7 @@ impl Semaphore {
     #[track_caller]
     #[inline]
     pub fn acquire_many_owned(self: Arc<Self>, count: u32) -> AcquireOwned {
-        AcquireOwned { inner: Acquire::new(self, count as usize) }
+        AcquireOwned { inner: Acquire::new(Some(self), count as usize) }
     }
 
     /// As [`try_acquire`](Self::try_acquire), with a permit that may go to another task.
@@ -343,7 +343,7 @@ pin_project! {
     #[must_use = "futures do nothing unless awaited"]
     pub struct AcquireOwned {
         #[pin]
-        inner: Acquire<Arc<Semaphore>>,
+        inner: Acquire<Option<Arc<Semaphore>>>,
     }
 }
 
@@ -354,7 +354,7 @@ impl Future for AcquireOwned {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let mut inner = self.project().inner;
         let taken = ready!(inner.as_mut().poll(cx));
-        let (semaphore, count) = (inner.source().clone(), inner.count());
+        let (count, semaphore) = (inner.count(), inner.take_source());
         Poll::Ready(taken.map(|()| OwnedSemaphorePermit { semaphore, count }).map_err(|_| AcquireError(())))
     }
 }

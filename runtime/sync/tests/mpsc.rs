@@ -454,6 +454,52 @@ fn a_channel_may_be_as_large_as_a_semaphore() {
     assert_eq!(block_on(receiver.recv()), Some(1));
 }
 
+/// Notes its number when it is dropped.
+struct Numbered(usize, Arc<std::sync::Mutex<Vec<usize>>>);
+
+impl Drop for Numbered {
+    fn drop(&mut self) {
+        self.1.lock().unwrap().push(self.0);
+    }
+}
+
+#[test]
+fn messages_that_nobody_receives_are_dropped_in_their_order() {
+    let dropped = Arc::default();
+    let message = |number| Numbered(number, Arc::clone(&dropped));
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    for number in 0..4 {
+        sender.send(message(number)).unwrap_or_else(|_| panic!("it is open"));
+    }
+    drop(receiver.try_recv());
+    for number in 4..200 {
+        sender.send(message(number)).unwrap_or_else(|_| panic!("it is open"));
+    }
+    drop(receiver);
+    assert!(dropped.lock().unwrap().drain(..).eq(0..200));
+
+    let (sender, receiver) = mpsc::channel(200);
+    for number in 0..200 {
+        sender.try_send(message(number)).unwrap_or_else(|_| panic!("it is open"));
+    }
+    drop(receiver);
+    assert!(dropped.lock().unwrap().drain(..).eq(0..200));
+}
+
+#[test]
+fn the_room_of_messages_that_nobody_receives_is_free_again() {
+    let (sender, receiver) = mpsc::channel(4);
+    sender.try_send(1).unwrap();
+    let permit = sender.try_reserve().unwrap();
+    drop(receiver);
+    assert_eq!(sender.capacity(), 3);
+    permit.send(2);
+    assert_eq!((sender.capacity(), sender.max_capacity()), (4, 4));
+    let (weak, mut reserve) = (sender.downgrade(), Box::pin(sender.reserve_owned()));
+    assert!(block_on(reserve.as_mut()).is_err());
+    assert_eq!(weak.strong_count(), 0, "a future that is over keeps no sender");
+}
+
 /// A receiver of jobs may be in a task that is sent, and be borrowed over an await.
 type Job = Box<dyn FnOnce() + Send>;
 

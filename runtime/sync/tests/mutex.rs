@@ -188,3 +188,11 @@ const fn is_send_sync<T: Send + Sync>() {}
 const _: () = is_send_sync::<Mutex<std::cell::Cell<u8>>>();
 const _: () = is_send_sync::<MutexGuard<'_, u8>>();
 const _: () = is_send_sync::<OwnedMappedMutexGuard<u8>>();
+
+#[test]
+fn a_future_that_is_over_keeps_no_lock_alive() {
+    let lock = Arc::new(Mutex::new(1));
+    let mut future = Box::pin(lock.clone().lock_owned());
+    drop(by_hand::block_on(future.as_mut()));
+    assert_eq!(Arc::try_unwrap(lock).unwrap().into_inner(), 1);
+}

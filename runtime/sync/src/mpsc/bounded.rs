@@ -333,7 +333,8 @@ impl<T> Future for ReserveOwned<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let taken = ready!(this.acquire.poll(cx));
-        Poll::Ready(taken.map(|()| OwnedPermit { sender: this.sender.take() }).map_err(|_| SendError(())))
+        let sender = this.sender.take(); // dropped, if it is refused
+        Poll::Ready(taken.map(|()| OwnedPermit { sender }).map_err(|_| SendError(())))
     }
 }
 

@@ -180,6 +180,7 @@ impl<T> Chan<T> {
     pub(super) fn send_permitted(&self, message: T) {
         let mut state = self.state.lock();
         if state.is_receiver_gone {
+            let _nobody = state.permits.give(1); // it is closed
             drop(state);
             return drop(message);
         }
@@ -334,18 +335,21 @@ impl<T> Chan<T> {
         steps.run(|| permits::close(&Ends(self)));
     }
 
-    /// The receiver is dropped.
-    pub(super) fn end_receiver(&self) {
+    /// The receiver is dropped, with messages that it has taken out.
+    pub(super) fn end_receiver(&self, chunk: VecDeque<T>) {
         let mut steps = Steps::default();
         steps.run(|| self.close());
         let mut state = self.state.lock();
         state.is_receiver_gone = true;
         self.end_crowd(&mut state);
         let messages = std::mem::replace(&mut state.queue, Queue::new());
+        let _nobody = state.permits.give(messages.len()); // it is closed: nobody is granted what they had
         let wakers = self.seat.stand_up(&mut state.occupant);
         drop(state);
         steps.run(|| drop(wakers));
+        // In the order in which they were sent.
         steps.run(|| drop(self.seat.take()));
+        steps.run(|| drop(chunk));
         steps.run(|| drop(messages));
     }
 

@@ -15,10 +15,10 @@ const MANY: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    /// The newest.
-    last: VecDeque<T>,
     /// Before those of `last`; none is empty, and all but the first are full.
     earlier: VecDeque<VecDeque<T>>,
+    /// The newest, dropped after the others.
+    last: VecDeque<T>,
     /// Empty, kept for its memory.
     spare: VecDeque<T>,
 }

@@ -131,7 +131,8 @@ impl<T> Inner<T> {
 
 impl<T> Drop for Inner<T> {
     fn drop(&mut self) {
-        self.chan.end_receiver();
+        let chunk = std::mem::take(self.chunk.get_mut());
+        self.chan.end_receiver(chunk);
     }
 }
 
