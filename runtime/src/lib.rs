@@ -88,7 +88,7 @@
 //! | `backtrace` | the [warning](runtime::Warning::stack) of a long poll has the native stack of its thread, on Linux for x86-64 |
 //! | `futures-task` | [`runtime::Handle`] implements `futures_task::Spawn`, `task::LocalSpawner` `LocalSpawn`, for libraries that take an executor |
 //! | `hyper` | sockets implement `hyper::rt::{Read, Write}`; `mini::hyper` has the timer and executors |
-//! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin, which are those of futures-lite |
+//! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin, most of them those of futures-lite |
 //! | `sim` | [`sim`]: tests under a virtual clock with a schedule that a seed determines |
 //! | `stream` | [`time::Interval`] and [`task::JoinSet`] implement `futures_core::Stream`, and `net::incoming` is one of connections |
 //! | `tokio-io` | streams, pipes, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`; these are its traits alone, no runtime is compiled |
@@ -125,6 +125,8 @@ pub mod guide;
 pub mod hyper;
 #[cfg_attr(not(feature = "insight"), path = "no_insight.rs")]
 mod insight;
+#[cfg(feature = "io-util")]
+mod lines;
 mod primitives;
 #[cfg(feature = "process")]
 pub mod process;
@@ -220,14 +222,16 @@ pub mod net {
 /// # std::io::Result::Ok(()) }).unwrap();
 /// ```
 pub mod io {
+    #[cfg(feature = "io-util")]
+    pub use crate::lines::{AsyncBufReadExt, FillBuf, Lines, NextLine, ReadLine, ReadUntil, Split};
     #[cfg(feature = "futures-io")]
     #[doc(no_inline)]
     pub use futures_io::{AsyncBufRead, AsyncRead, AsyncSeek, AsyncWrite};
     #[cfg(feature = "io-util")]
     #[doc(no_inline)]
     pub use futures_lite::io::{
-        AsyncBufReadExt, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter, Cursor, Empty, Lines, Repeat,
-        Sink, empty, repeat, sink, split,
+        AsyncReadExt, AsyncSeekExt, AsyncWriteExt, BufReader, BufWriter, Cursor, Empty, Repeat, Sink, empty, repeat,
+        sink, split,
     };
     #[cfg(feature = "io-util")]
     #[doc(no_inline)]

@@ -3,7 +3,7 @@
 use std::io::{IoSlice, IoSliceMut, Read};
 use std::os::fd::AsFd;
 
-use mini::io::{AsyncFd, Interest, copy, copy_bidirectional, stderr, stdin};
+use mini::io::{AsyncBufReadExt, AsyncFd, BufReader, Interest, copy, copy_bidirectional, stderr, stdin};
 use mini::net::UnixStream;
 use mini::net::unix::pipe::{Sender, pipe};
 use mini_tests::net_support::narrow_tcp_pair;
@@ -14,6 +14,7 @@ use crate::List;
 pub(crate) async fn rows(list: &mut List) {
     pipes(list).await;
     others(list).await;
+    lines(list).await;
     input(list).await;
     output(list).await;
     copies(list).await;
@@ -48,6 +49,20 @@ fn fill(sender: &Sender) -> usize {
         sent += written;
     }
     sent
+}
+
+/// The streams, `Lines` and `Split`, keep what they have read; `read_line` says that it does not.
+async fn lines(list: &mut List) {
+    let (client, server) = UnixStream::pair().unwrap();
+    let (mut reader, mut part, mut text) = (BufReader::new(server), Vec::new(), String::new());
+    waits!(list, reader.fill_buf(), kept);
+    waits!(list, reader.read_until(b'\n', &mut part), kept);
+    waits!(list, reader.read_line(&mut text), kept);
+    let mut lines = reader.lines();
+    client.write_all(b"hel").await.unwrap();
+    waits!(list, lines.next_line(), kept);
+    client.write_all(b"lo\n").await.unwrap();
+    assert_eq!(lines.next_line().await.unwrap().unwrap(), "hello");
 }
 
 async fn others(list: &mut List) {
