@@ -88,7 +88,7 @@
 //! | `backtrace` | the [warning](runtime::Warning::stack) of a long poll has the native stack of its thread, on Linux for x86-64 |
 //! | `futures-task` | [`runtime::Handle`] implements `futures_task::Spawn`, `task::LocalSpawner` `LocalSpawn`, for libraries that take an executor |
 //! | `hyper` | sockets implement `hyper::rt::{Read, Write}`; `mini::hyper` has the timer and executors |
-//! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin, most of them those of futures-lite |
+//! | `io-util` | [`io`] has `AsyncReadExt`, `AsyncWriteExt`, `BufReader`, `lines` and their kin |
 //! | `sim` | [`sim`]: tests under a virtual clock with a schedule that a seed determines |
 //! | `stream` | [`time::Interval`] and [`task::JoinSet`] implement `futures_core::Stream`, and `net::incoming` is one of connections |
 //! | `tokio-io` | streams, pipes, files and standard streams implement `tokio::io::{AsyncRead, AsyncWrite}`; these are its traits alone, no runtime is compiled |

@@ -498,6 +498,24 @@ async fn datagrams_are_lost_doubled_and_reordered() {
     assert!(!received.is_sorted(), "and some later than others");
 }
 
+#[mini::test(sim, seeds = 5)]
+async fn a_socket_of_datagrams_has_the_room_that_it_asks_for() {
+    current().rough(false);
+    let receiver = UdpSocket::bind("127.0.0.1:9").await.unwrap();
+    let sender = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for (room, count) in [(None, 212), (Some(50_000), 100)] {
+        if let Some(room) = room {
+            receiver.set_recv_buffer_size(room).unwrap();
+            assert_eq!(receiver.recv_buffer_size().unwrap(), 2 * room);
+        }
+        for _ in 0..300 {
+            sender.send_to(&[0; 1000], "127.0.0.1:9").await.unwrap();
+        }
+        let received = std::iter::from_fn(|| receiver.try_recv(&mut [0; 1000]).ok()).count();
+        assert_eq!(received, count);
+    }
+}
+
 #[mini::test(sim, seeds = 20)]
 async fn a_datagram_to_a_closed_port_is_refused_if_connected() {
     let sim = with_echo().await;

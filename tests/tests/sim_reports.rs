@@ -207,3 +207,25 @@ fn two_runs_that_differ_are_told_with_what_lasts() {
     assert!(text.contains(&format!("two runs of it differ, first in step 2: {who}")), "{text}");
     assert!(text.contains("\n  use `mini::sim::interpose!()` in this ") || !cfg!(target_os = "linux"), "{text}");
 }
+
+/// Fails in another way, in the same words, if one of two faults is left out.
+async fn fails_in_two_places() {
+    drop(mini::spawn(async {
+        let (first, second) = (buggify!(1.0), buggify!(1.0));
+        let lost = Err::<(), _>("lost");
+        if first && second {
+            lost.unwrap(); // it needs both
+        }
+        if first {
+            lost.unwrap();
+        }
+    }));
+    pending::<()>().await;
+}
+
+#[test]
+fn a_panic_that_nobody_awaits_is_not_taken_for_another_one_in_the_same_words() {
+    let text = report(|| Seeds::new("sim_reports", "two_places", 1).run(fails_in_two_places));
+    assert!(text.contains(&format!("(at {})", place("// it needs both"))), "{text}");
+    assert!(text.contains("shrunk: 2 of 2 faults are needed"), "{text}");
+}

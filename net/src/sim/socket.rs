@@ -137,7 +137,7 @@ impl Socket {
 
     /// Has as much room as the program has set. What it has left alone is as in Linux's defaults (tcp(7), socket(7)):
     /// what a seed does must not depend on how a system is set up.
-    pub(super) fn resize(&mut self, now: Room) {
+    pub(crate) fn resize(&mut self, now: Room) {
         if now.send != self.system.send {
             self.room.send = now.send;
         }

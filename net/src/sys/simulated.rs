@@ -55,6 +55,25 @@ fn room(socket: &SockRef<'_>) -> io::Result<Room> {
     Ok(Room { send: socket.send_buffer_size()?, receive: socket.recv_buffer_size()? })
 }
 
+pub(crate) fn set_send_buffer_size(socket: &Socket, size: usize) -> io::Result<()> {
+    system::set_send_buffer_size(socket, size)?;
+    resize(socket)
+}
+
+pub(crate) fn set_recv_buffer_size(socket: &Socket, size: usize) -> io::Result<()> {
+    system::set_recv_buffer_size(socket, size)?;
+    resize(socket)
+}
+
+/// The program has said how much room it wants.
+fn resize(socket: &Socket) -> io::Result<()> {
+    let resized = on(socket.as_fd(), |network, id| {
+        network.socket(id).resize(room(&SockRef::from(socket))?);
+        Ok(())
+    });
+    resized.unwrap_or(Ok(()))
+}
+
 pub(crate) fn bind(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
     let socket = SockRef::from(&fd);
     let bound = on(fd, |network, id| {

@@ -27,6 +27,14 @@ pub(crate) const NOW: c_int = libc::MSG_DONTWAIT;
 /// What IOV_MAX is on every system here: recvmsg(2) and sendmsg(2) refuse more slices.
 pub(crate) const MAX_SLICES: usize = 1024;
 
+pub(crate) fn set_send_buffer_size(socket: &Socket, size: usize) -> io::Result<()> {
+    socket.set_send_buffer_size(size)
+}
+
+pub(crate) fn set_recv_buffer_size(socket: &Socket, size: usize) -> io::Result<()> {
+    socket.set_recv_buffer_size(size)
+}
+
 pub(crate) fn bind(fd: BorrowedFd<'_>, to: &SockAddr) -> io::Result<()> {
     SockRef::from(&fd).bind(to)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mini_context::sim::{Fault, Faults};
 
 use super::last::Last;
-use super::unseen::Errors;
+use super::unseen::{Errors, Unseen};
 use super::world::Halt;
 use crate::insight::Dump;
 use crate::task::error::message;
@@ -44,7 +44,7 @@ pub(super) enum Cause {
     /// With its place, if that is known.
     Panic(Box<dyn Any + Send>, Option<String>),
     /// Of tasks that nobody joined, in the order in which they panicked.
-    Unseen(Vec<String>),
+    Unseen(Vec<Unseen>),
     Halt(Halt),
     /// The test has returned an error.
     Returned(String),
@@ -102,7 +102,10 @@ impl Failure {
     pub(super) fn kin(&self) -> Kin {
         let (kind, place, text) = match &self.0.cause {
             Cause::Panic(payload, place) => ("panic", place.clone(), message(payload.as_ref()).lines().next()),
-            Cause::Unseen(panics) => ("unseen", None, panics.first().map(|first| &first[..])),
+            Cause::Unseen(panics) => {
+                let first = panics.first();
+                ("unseen", first.and_then(|first| first.place.clone()), first.map(|first| &first.text[..]))
+            }
             Cause::Halt(Halt(text)) => ("halt", None, text.lines().next()),
             Cause::Returned(text) => ("returned", None, text.lines().next()),
         };
@@ -117,7 +120,10 @@ impl Failure {
                 let place = place.as_ref().map_or(String::new(), |place| format!("  at {place}\n"));
                 format!("seed {seed}: panicked: {}\n{place}", message(payload.as_ref()))
             }
-            Cause::Unseen(panics) => format!("seed {seed}: {}\n", panics.join("; ")),
+            Cause::Unseen(panics) => {
+                let texts: Vec<&str> = panics.iter().map(|panic| &panic.text[..]).collect();
+                format!("seed {seed}: {}\n", texts.join("; "))
+            }
             Cause::Halt(Halt(text)) => format!("seed {seed}: {text}\n"),
             Cause::Returned(text) => format!("seed {seed}: the test returned an error: {text}\n"),
         };

@@ -15,8 +15,16 @@ use crate::task::{JoinError, TaskError};
 const TOLD: usize = 3;
 
 thread_local! {
-    static UNSEEN: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static UNSEEN: RefCell<Vec<Unseen>> = const { RefCell::new(Vec::new()) };
     static ERRORS: RefCell<Errors> = const { RefCell::new(Errors { count: 0, last: Vec::new() }) };
+}
+
+/// What ends the simulation.
+#[derive(Debug)]
+pub(super) struct Unseen {
+    pub(super) text: String,
+    /// Of a panic, if that is known.
+    pub(super) place: Option<String>,
 }
 
 /// Those of tasks that may end with one.
@@ -35,9 +43,10 @@ pub(super) fn reset() {
 /// A task has panicked.
 pub(super) fn note_panic(error: &JoinError) {
     let id = error.id().get();
-    let place = panics::last_of(id).map_or(String::new(), |place| format!(" (at {place})"));
+    let place = panics::last_of(id);
+    let at = place.as_ref().map_or(String::new(), |place| format!(" (at {place})"));
     let end = if hosts::is_program(id) { "" } else { ", and nobody awaits it" };
-    note(format!("{}{error}{place}{end}", on_host(id)));
+    note(format!("{}{error}{at}{end}", on_host(id)), place);
 }
 
 /// A task has ended with an error.
@@ -45,7 +54,7 @@ pub(super) fn note_error(error: &TaskError) {
     let id = error.id().get();
     let text = format!("{}{error}", on_host(id));
     if hosts::is_program(id) {
-        return note(text + ", and nobody awaits it");
+        return note(text + ", and nobody awaits it", None);
     }
     ERRORS.with_borrow_mut(|errors| {
         errors.count += 1;
@@ -63,8 +72,8 @@ fn on_host(task: u64) -> String {
     }
 }
 
-fn note(text: String) {
-    UNSEEN.with_borrow_mut(|unseen| unseen.push(text));
+fn note(text: String, place: Option<String>) {
+    UNSEEN.with_borrow_mut(|unseen| unseen.push(Unseen { text, place }));
 }
 
 /// Whether there are some.
@@ -73,7 +82,7 @@ pub(crate) fn has_some() -> bool {
     UNSEEN.with_borrow(|unseen| !unseen.is_empty())
 }
 
-pub(super) fn take() -> Vec<String> {
+pub(super) fn take() -> Vec<Unseen> {
     UNSEEN.take()
 }
 

@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use hyper::rt::{Read, Write};
 use mini::net::{Listener, TcpStream, next_connection};
 use mini::task::JoinSet;
-use mini::time::timeout;
+use mini::time::{Instant, timeout};
 use tokio::sync::watch;
 
 use crate::connection::{late, serve_connection};
@@ -309,12 +309,14 @@ where
         // gone, that shows later.
         let _ = stream.set_nodelay(true);
     }
+    let begun = Instant::now();
     let mut stop = pin!(async move { drop(stop.wait_for(|&stop| stop).await) });
     let shaken = mini::race! {
         shaken = timeout(limits.first_request, handshake.begin(stream)) => shaken,
         () = stop.as_mut() => return Ok(()), // it has begun no request
     };
     let stream = shaken.map_err(|_| late("no handshake"))??;
+    let limits = Limits { first_request: limits.first_request.saturating_sub(begun.elapsed()), ..limits };
     serve_connection::<_, _, Hyper>(stream, service, limits, stop).await
 }
 

@@ -135,6 +135,26 @@ fn a_handshake_has_the_time_of_a_first_request() {
 }
 
 #[test]
+fn the_time_of_a_handshake_is_part_of_that_of_the_first_request() {
+    within(LIMIT, || {
+        mini::block_on(async {
+            mini::time::pause();
+            let listener = TcpListener::bind(ANY_PORT).await.unwrap();
+            let at = listener.local_addr().unwrap();
+            let server = serve(listener, hello()).handshake(async |stream: TcpStream| {
+                mini::time::sleep(Duration::from_secs(6)).await;
+                Ok(stream)
+            });
+            let server = mini::spawn(server.into_future());
+            let (begin, silent) = (mini::time::Instant::now(), TcpStream::connect(at).await.unwrap());
+            assert_eq!(silent.read(&mut [0]).await.unwrap(), 0);
+            assert_eq!(begin.elapsed().as_secs(), 10);
+            server.abort();
+        });
+    });
+}
+
+#[test]
 fn a_connection_too_many_waits_for_one_that_ends() {
     in_each_runtime(|| async {
         let listener = TcpListener::bind(ANY_PORT).await.unwrap();

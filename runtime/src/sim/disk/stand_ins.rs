@@ -64,11 +64,15 @@ impl StandIns {
     /// The directory that they are in.
     fn home(&mut self) -> io::Result<&Path> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        if self.home.is_none() {
+        while self.home.is_none() {
             let name = format!("mini-sim-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
             let home = std::env::temp_dir().join(name);
-            fs::create_dir(&home)?;
-            self.home = Some(home);
+            match fs::create_dir(&home) {
+                Ok(()) => self.home = Some(home),
+                // Left by a process of the same number that was killed.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
         }
         Ok(self.home.as_deref().expect("just set"))
     }
