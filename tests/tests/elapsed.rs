@@ -86,6 +86,20 @@ fn what_others_have_made_is_unknown_whatever_the_neighbours_wait_for() {
     });
 }
 
+/// The call that is known is in the crate that has the trait.
+#[test]
+fn what_waits_in_another_crate_is_told_with_the_line_of_the_limit() {
+    paused(|| async {
+        let (mut a, _b) = UnixStream::pair().unwrap();
+        let mut buf = [0; 4];
+        let limited = timeout(SECOND, mini::io::AsyncReadExt::read_exact(&mut a, &mut buf)); // through a trait
+        let text = limited.await.unwrap_err().to_string();
+        let limit = format!(", with a time limit at {}:", file!());
+        assert!(text.starts_with("deadline has elapsed after 1s while waiting for Read on fd "), "{text}");
+        assert!(text.contains(&limit), "{text}");
+    });
+}
+
 #[test]
 fn a_wait_that_is_over_is_not_told_of() {
     paused(|| async {

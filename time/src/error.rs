@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::panic::Location;
+use std::path::Path;
 use std::time::Duration;
 
 use mini_context::{Reason, Wait};
@@ -15,7 +16,7 @@ use mini_context::{Reason, Wait};
 ///
 /// It says what the future waited for at that time, if that was something of mini's, and at which line of the program.
 /// `Debug` says the same and where the limit was set, so it stands in the message of an `unwrap`. Where it is not known
-/// what the future waited for, the text has the line of the limit.
+/// what the future waited for, or only by a line of another crate, the text has the line of the limit.
 ///
 /// Two values are always equal: what they say is for people.
 ///
@@ -164,6 +165,12 @@ fn is_unknown(wait: Wait) -> bool {
     matches!(wait.reason(), Reason::Limit(_))
 }
 
+/// The line is in another crate than the program's, such as one with traits for streams: cargo compiles those by their
+/// whole paths.
+fn is_elsewhere(location: &Location<'_>) -> bool {
+    Path::new(location.file()).is_absolute()
+}
+
 impl WaitedFor {
     /// The line of the program that waits: the call which made the future of mini's. For a task that was joined it is
     /// the line of the task's spawn.
@@ -224,6 +231,9 @@ impl fmt::Display for Elapsed {
         match self.wait {
             None => Ok(()),
             Some(wait) if is_unknown(wait) => write!(f, " while waiting for something {wait}"),
+            Some(wait) if is_elsewhere(wait.location()) => {
+                write!(f, " while waiting for {wait}, with a time limit at {}", self.location)
+            }
             Some(wait) => write!(f, " while waiting for {wait}"),
         }
     }
