@@ -222,39 +222,6 @@ fn notify_tells_a_task_by_a_channel() {
     });
 }
 
-/// A stream for the client of hyper-util, with no information about the connection.
-struct Connection(TcpStream);
-
-impl hyper_util::client::legacy::connect::Connection for Connection {
-    fn connected(&self) -> hyper_util::client::legacy::connect::Connected {
-        hyper_util::client::legacy::connect::Connected::new()
-    }
-}
-
-impl hyper::rt::Read for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: hyper::rt::ReadBufCursor<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        hyper::rt::Read::poll_read(Pin::new(&mut self.0), cx, buf)
-    }
-}
-
-impl hyper::rt::Write for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
-        hyper::rt::Write::poll_write(Pin::new(&mut self.0), cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        hyper::rt::Write::poll_flush(Pin::new(&mut self.0), cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        hyper::rt::Write::poll_shutdown(Pin::new(&mut self.0), cx)
-    }
-}
-
 #[test]
 fn the_client_of_hyper_util_pools_connections() {
     mini::block_on(async {
@@ -268,13 +235,7 @@ fn the_client_of_hyper_util_pools_connections() {
             std::future::ready(Ok(stream))
         });
         let server = mini::spawn(server.into_future());
-        let connect = tower::service_fn(|uri: hyper::Uri| {
-            let to = uri.authority().expect("a host").to_string();
-            Box::pin(async move { TcpStream::connect(to).await.map(Connection) })
-        });
-        let client = hyper_util::client::legacy::Client::builder(mini::hyper::Executor::new())
-            .pool_timer(mini::hyper::Timer::new())
-            .build::<_, Full<Bytes>>(connect);
+        let client = mini_hyper::client::<Full<Bytes>>();
         for _ in 0..3 {
             let response = client.get(format!("http://{at}/").parse().unwrap()).await.unwrap();
             assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");

@@ -19,11 +19,16 @@
 //! and answers the requests that have begun before it ends. [`serve_connection`] is one of its connections, for servers
 //! with a loop of their own. What neither does: TLS (see [`Serve::handshake`] and [`FuturesIo`]), write a log
 //! (tower-http's `TraceLayer` does).
+//!
+//! With the feature `client` there is a client too: `client()` is that of hyper-util, which pools its connections, and
+//! `Connector` how it connects.
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../guide/servers.md")]
 mod guide {}
 
+#[cfg(feature = "client")]
+mod client;
 mod connection;
 mod futures_io;
 mod limits;
@@ -31,6 +36,8 @@ mod paced;
 mod serve;
 mod service;
 
+#[cfg(feature = "client")]
+pub use client::{ClientStream, Connector, client, client_builder};
 pub use connection::serve_connection;
 pub use futures_io::FuturesIo;
 pub use limits::Limits;
