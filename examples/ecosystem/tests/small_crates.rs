@@ -2,10 +2,8 @@
 
 use std::io::Read;
 use std::num::NonZeroU32;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
