@@ -46,7 +46,7 @@ impl Shared {
             self.let_run_on(begin); // in a simulation the program stands still
         }
         let externals = self.externals();
-        let mains = self.cores.iter().filter_map(|core| core.main.get());
+        let mains = self.cores.iter().filter_map(|core| core.main.get_waiting());
         seen.look_again_at_circles(&self.cores, mains.chain(externals.iter().map(|main| (main.id, main.wait))));
         let hosts = self.hosts_of(seen.tasks().iter().map(|task| task.sight.id.get()));
         let seen = Arc::new(seen);
@@ -133,7 +133,7 @@ fn shortage() -> Option<String> {
 
 impl Main {
     fn of(sight: &MainSight) -> Option<Self> {
-        let (id, wait) = sight.get()?;
+        let (id, wait) = sight.get_waiting()?;
         let beside = if sight.wait.has_beside() { beside(id) } else { Beside::default() };
         let has_beside = beside[0].is_some() || sight.task().is_some_and(|task| MainTask::wakers(&task) > 1);
         Some(Self { id, wait, holder: sight.wait.holder(), beside, has_beside })

@@ -216,6 +216,7 @@ fn wait_for_core<'a>(shared: &'a Arc<Shared>, id: u64, given: &mut MainFuture<'_
     loop {
         if external.woken.swap(false, Acquire) {
             core.ownership.leave(&parker); // the poll may be long: the worker thread need not wait for it
+            seen.sight.wait.clear();
             if (polled.0)(Some(&waker)) {
                 return None;
             }

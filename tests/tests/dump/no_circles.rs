@@ -8,8 +8,12 @@ use mini::sync::{Mutex, oneshot};
 use mini::task::{JoinHandle, yield_now};
 use mini::time::{Duration, sleep};
 use mini_tests::net_support::in_each_runtime;
+use mini_tests::{beside_block_on, until};
 
 use super::{dump, has_line};
+
+/// What a dump shows of an external thread that waits for a lock.
+const EXTERNAL: &str = "a thread in block_on, which works for no worker, waits for Lock at ";
 
 /// What is waited for ends by itself, so it is no circle, whatever it looks like.
 #[test]
@@ -88,4 +92,38 @@ fn a_lock_that_goes_on_is_no_circle() {
         }
     });
     assert_eq!(told.first(), None, "{} dumps", told.len());
+}
+
+/// Waits for the lock of another task, which `lets_go` once it is said to wait. By then one more task waits.
+async fn gets_a_lock(is_waiting: fn() -> bool, lets_go: fn()) {
+    let (lock, (held, is_held), (go, gone)) = (Arc::new(Mutex::new(())), oneshot::channel(), oneshot::channel());
+    let (mine, theirs) = (lock.clone(), lock.clone());
+    let first = mini::spawn(async move {
+        let guard = mine.lock().await;
+        held.send(()).unwrap();
+        gone.await.unwrap();
+        drop(guard);
+        lets_go();
+    });
+    is_held.await.unwrap();
+    let next = mini::spawn(async move {
+        until(is_waiting).await;
+        go.send(()).unwrap();
+        drop(theirs.lock().await);
+    });
+    let guard = lock.lock().await;
+    assert!(!dump().to_string().contains("CIRCLE"), "{}", dump());
+    drop(guard);
+    for task in [first, next] {
+        task.await.unwrap();
+    }
+}
+
+#[test]
+fn a_main_task_that_was_given_its_lock_waits_for_nobody() {
+    let runtime = mini::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(gets_a_lock(|| true, || assert!(!dump().to_string().contains("CIRCLE"), "{}", dump())));
+    beside_block_on(&runtime, async {}, || {
+        runtime.block_on(gets_a_lock(|| dump().to_string().contains(EXTERNAL), || ()));
+    });
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt};
-use mini::runtime::Builder;
+use mini::runtime::{Builder, WarningKind};
 use mini::sync::{Mutex, oneshot};
 use mini::task::{CancelToken, Reason};
 
@@ -132,4 +132,39 @@ fn a_child_that_waits_for_what_a_sleeping_sibling_holds_is_no_deadlock() {
     });
     drop(runtime);
     assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+}
+
+/// A main task is given the lock for which it waits, while another task waits for it too; then it is in one poll for
+/// three seconds, or the task is that was before it.
+#[test]
+fn a_main_task_that_was_given_its_lock_is_in_no_deadlock() {
+    let waits = [false, true].map(|is_queued| {
+        let (runtime, warnings) = warned(&mut Builder::new_current_thread());
+        std::thread::spawn(move || {
+            let lasts = || std::thread::sleep(Duration::from_secs(3)); // real time, for two walks of the watcher
+            let (lock, (held, is_held), (go, gone)) =
+                (Arc::new(Mutex::new(())), oneshot::channel(), oneshot::channel());
+            runtime.block_on(async {
+                let (mine, theirs) = (lock.clone(), lock.clone());
+                mini::spawn(async move {
+                    let guard = mine.lock().await;
+                    held.send(()).unwrap();
+                    gone.await.unwrap();
+                    drop(guard);
+                    is_queued.then(lasts);
+                });
+                is_held.await.unwrap();
+                mini::spawn(async move {
+                    go.send(()).unwrap();
+                    drop(theirs.lock().await);
+                });
+                let _guard = lock.lock().await;
+                (!is_queued).then(lasts);
+            });
+            drop(runtime);
+            let told = warnings.iter().filter(|warning| warning.kind() != WarningKind::LongPoll);
+            told.map(|warning| warning.to_string()).collect::<Vec<_>>()
+        })
+    });
+    assert_eq!(waits.map(|thread| thread.join().unwrap()), [[""; 0]; 2]);
 }

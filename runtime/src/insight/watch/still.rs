@@ -51,7 +51,7 @@ impl Mains {
     pub(super) fn of(shared: &Shared) -> Self {
         let main = |core: &Core| {
             let task: Arc<MainTask> = core.main.task()?;
-            let wait = core.main.get().filter(|(id, _)| *id == task.id()).map(|(_, wait)| wait);
+            let wait = core.main.get_waiting().filter(|(id, _)| *id == task.id()).map(|(_, wait)| wait);
             let (polls, since_wait) = task.polls();
             let besides = match MainTask::wakers(&task) {
                 _ if core.main.wait.has_beside() => Besides::Noted,

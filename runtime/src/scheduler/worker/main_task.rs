@@ -50,6 +50,18 @@ impl MainSight {
         let id = self.id.load(Acquire);
         Some((id, self.wait.get(id)?))
     }
+
+    /// The same of one that waits still: it is not polled or about to be, unless it asks for that. What it has waited
+    /// for may be its own by then. An external thread clears its wait before each poll.
+    pub(crate) fn get_waiting(&self) -> Option<(u64, LastWait)> {
+        let Some(task) = self.task() else { return self.get() };
+        let before = task.at_rest();
+        fence(Acquire); // the wait is read between two looks at the marks
+        let (id, wait) = self.get()?;
+        let is_asking = matches!(wait, LastWait::Yielded | LastWait::Spent);
+        let waits = is_asking || before.is_some() && before == task.at_rest();
+        (waits && id == task.id).then_some((id, wait))
+    }
 }
 
 /// Wakes the future given to `block_on`, the main task of a worker.
@@ -100,8 +112,13 @@ impl MainTask {
     pub(crate) fn is_lost(this: &Arc<Self>) -> bool {
         let wakers = Self::wakers(this);
         fence(Acquire); // the marks of a waker that is gone are seen
-        let marks = [&this.queued, &this.running, &this.woken];
-        wakers == 0 && !marks.iter().any(|mark| mark.load(Relaxed))
+        wakers == 0 && this.at_rest().is_some()
+    }
+
+    /// How often it was polled, if it is not polled, queued or woken.
+    fn at_rest(&self) -> Option<u32> {
+        let marks = [&self.queued, &self.running, &self.woken];
+        (!marks.iter().any(|mark| mark.load(Relaxed))).then(|| self.polls.load(Relaxed))
     }
 
     /// Owner only: it is polled from here on.
