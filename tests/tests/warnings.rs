@@ -357,6 +357,28 @@ fn a_thread_that_waits_with_a_timeout_may_wake_a_task() {
     });
 }
 
+/// A thread that has been in a `block_on` before sleeps, and then wakes the future of another one.
+#[test]
+fn a_thread_that_was_a_worker_before_may_wake_a_task() {
+    alone_in_child("a_thread_that_was_a_worker_before_may_wake_a_task", || {
+        let (runtime, warnings) = warned(Builder::new_multi_thread().worker_threads(2).in_test_harness());
+        let (send, receive) = oneshot::channel();
+        let handle = runtime.handle().clone();
+        let thread = runtime.block_on(async {
+            let thread = std::thread::spawn(move || {
+                handle.block_on(async {}); // on the other core
+                std::thread::sleep(Duration::from_secs(8)); // real time, for the watcher
+                send.send(()).unwrap();
+            });
+            receive.await.unwrap();
+            thread
+        });
+        thread.join().unwrap();
+        drop(runtime);
+        assert_eq!(warnings.iter().map(|warning| warning.to_string()).collect::<Vec<_>>(), [""; 0]);
+    });
+}
+
 /// What looks like a mistake and is none, for eight seconds: longer than the watcher takes to say something.
 #[test]
 fn what_is_right_is_not_told() {

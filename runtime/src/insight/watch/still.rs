@@ -221,7 +221,9 @@ fn jumps(
 /// False where the system does not tell.
 fn threads_wait(shared: &Shared) -> bool {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
-    let workers: Vec<i32> = shared.cores.iter().map(|core| core.owner().to_raw()).collect();
+    // Who has held a core before may compute since.
+    let held = shared.cores.iter().filter(|core| core.ownership.is_held());
+    let workers: Vec<i32> = held.map(|core| core.owner().to_raw()).collect();
     let own = ThreadNumber::current().to_raw();
     let mut idle = shared.blocking.gauge().idle;
     let mut is_ours = || idle.checked_sub(1).map(|rest| idle = rest).is_some();
